@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "common/base/bounded_queue.h"
+#include "common/base/buffer.h"
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
+#include "common/base/strong_id.h"
+
+namespace covey {
+namespace {
+
+std::span<const uint8_t> BytesOf(const char* text) {
+  return {reinterpret_cast<const uint8_t*>(text), std::strlen(text)};
+}
+
+TEST(BufferTest, SharesMemoryAndKnowsWhenItIsAlone) {
+  Buffer buffer = Buffer::Allocate(16);
+  EXPECT_TRUE(buffer.IsUnique());
+  std::memset(buffer.MutableData(), 7, 16);
+  {
+    const Buffer slice = buffer.Slice(4, 8);
+    EXPECT_FALSE(buffer.IsUnique());
+    EXPECT_EQ(slice.data(), buffer.data() + 4);
+    EXPECT_EQ(slice.size(), 8u);
+  }
+  EXPECT_TRUE(buffer.IsUnique());
+}
+
+TEST(BufferTest, AlignsForCacheLinesAndHugePages) {
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(Buffer::Allocate(1).data()) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(Buffer::Allocate(4 << 20).data()) % (2 << 20), 0u);
+}
+
+TEST(BufferTest, ReleasesWrappedMemoryOnceWithTheLastHandle) {
+  int released = 0;
+  const std::array<uint8_t, 4> memory{};
+  Buffer buffer = Buffer::Wrap(memory.data(), memory.size(), [&released] { ++released; });
+  Buffer copy = buffer;
+  buffer = Buffer();
+  EXPECT_EQ(released, 0);
+  copy = Buffer();
+  EXPECT_EQ(released, 1);
+}
+
+TEST(BufferDeathTest, RefusesToWriteSharedOrWrappedMemory) {
+  Buffer buffer = Buffer::Allocate(8);
+  const Buffer copy = buffer;
+  EXPECT_DEATH(buffer.MutableData(), "check_failed");
+  const uint8_t byte = 0;
+  EXPECT_DEATH(Buffer::Wrap(&byte, 1, {}).MutableData(), "check_failed");
+  EXPECT_DEATH(copy.Slice(4, 5), "check_failed");
+}
+
+TEST(BufferTest, HandlesMayBeDroppedOnAnotherThread) {
+  Buffer buffer = Buffer::Allocate(64);
+  std::thread other([copy = buffer]() mutable { copy = Buffer(); });
+  while (!buffer.IsUnique()) std::this_thread::yield();
+  buffer.MutableData()[0] = 1;
+  other.join();
+}
+
+TEST(Crc32cTest, MatchesPublishedVectors) {
+  EXPECT_EQ(Crc32c({}), 0u);
+  EXPECT_EQ(Crc32c(BytesOf("123456789")), 0xe3069283u);  // the check value of every catalogue
+  const std::array<uint8_t, 32> zeros{};                 // RFC 3720, B.4
+  EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);
+}
+
+TEST(RandomTest, IsReproducibleAndSplitsIntoDifferentStreams) {
+  Random a(42), b(42);
+  EXPECT_EQ(a.Next(), b.Next());
+  EXPECT_NE(Random(42).Split(1).Next(), Random(42).Split(2).Next());
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t value = a.Below(10);
+    ASSERT_LT(value, 10u);
+    seen.insert(value);
+    const double uniform = a.Uniform();
+    ASSERT_TRUE(uniform >= 0 && uniform < 1);
+  }
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_FALSE(a.Chance(0));
+  EXPECT_TRUE(a.Chance(1));
+}
+
+TEST(BoundedQueueTest, RefusesWhenFullAndTellsWhenTheConsumerMayBeAsleep) {
+  BoundedQueue<int> queue(2);
+  bool was_empty = false;
+  EXPECT_TRUE(queue.Push(1, was_empty));
+  EXPECT_TRUE(was_empty);
+  EXPECT_TRUE(queue.Push(2, was_empty));
+  EXPECT_FALSE(was_empty);
+  EXPECT_FALSE(queue.Push(3, was_empty));
+  EXPECT_EQ(queue.TakeAll(), (std::deque<int>{1, 2}));
+  EXPECT_TRUE(queue.TakeAll().empty());
+}
+
+TEST(StrongIdTest, ComparesAndDefaultsToNone) {
+  using Id = StrongId<struct TestTag>;
+  EXPECT_EQ(Id().value(), 0u);
+  EXPECT_LT(Id(1), Id(2));
+  EXPECT_EQ(Id(1).Next(), Id(2));
+}
+
+}  // namespace
+}  // namespace covey

@@ -1,0 +1,69 @@
+#include "common/base/buffer.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace covey {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+}  // namespace
+
+Buffer Buffer::Allocate(size_t size) {
+  Buffer buffer;
+  buffer.storage_ = new Storage;
+  const size_t alignment = size >= kHugePage ? kHugePage : kCacheLine;
+  const size_t rounded = (size + kCacheLine - 1) / kCacheLine * kCacheLine;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, rounded == 0 ? kCacheLine : rounded) != 0) {
+    throw std::bad_alloc();
+  }
+  if (size >= kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);
+  buffer.storage_->owned = static_cast<uint8_t*>(memory);
+  buffer.storage_->owned_size = size;
+  buffer.data_ = buffer.storage_->owned;
+  buffer.size_ = size;
+  return buffer;
+}
+
+Buffer Buffer::CopyOf(std::span<const uint8_t> bytes) {
+  Buffer buffer = Allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(buffer.MutableData(), bytes.data(), bytes.size());
+  return buffer;
+}
+
+Buffer Buffer::Wrap(const void* data, size_t size, std::function<void()> release) {
+  Buffer buffer;
+  buffer.storage_ = new Storage;
+  buffer.storage_->release = std::move(release);
+  buffer.data_ = static_cast<const uint8_t*>(data);
+  buffer.size_ = size;
+  return buffer;
+}
+
+uint8_t* Buffer::MutableData() {
+  COVEY_CHECK(IsUnique() && storage_->owned != nullptr);
+  return storage_->owned + (data_ - storage_->owned);
+}
+
+Buffer Buffer::Slice(size_t offset, size_t size) const {
+  COVEY_CHECK(offset <= size_ && size <= size_ - offset);
+  Buffer slice(*this);
+  slice.data_ = data_ + offset;
+  slice.size_ = size;
+  return slice;
+}
+
+void Buffer::Drop(Storage* storage) {
+  if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (storage->owned != nullptr) std::free(storage->owned);
+  if (storage->release) storage->release();
+  delete storage;
+}
+
+}  // namespace covey

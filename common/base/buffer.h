@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace covey {
+
+// A reference to a range of bytes that several holders share: a tensor frame on its way from a
+// table to a socket, or from a socket to a table, without a copy.
+//
+// Thread-safety: handles may be copied and dropped on any thread; the bytes must not be written
+// while more than one handle exists (MutableData checks). Lifetime: the last handle frees the
+// memory or calls the release function. Memory is 64-byte aligned when allocated here; from 2 MiB
+// on it is aligned to and advised for huge pages, because first touch of 4 KiB pages runs at 1.6
+// GB/s on the reference machine and huge ones at 9.
+class Buffer {
+ public:
+  Buffer() = default;
+  // Uninitialised bytes.
+  static Buffer Allocate(size_t size);
+  static Buffer CopyOf(std::span<const uint8_t> bytes);
+  // Memory that somebody else owns. `release` runs once, on the thread that drops the last handle;
+  // until then the memory must stay valid and unchanged.
+  static Buffer Wrap(const void* data, size_t size, std::function<void()> release);
+
+  Buffer(const Buffer& other) : storage_(other.storage_), data_(other.data_), size_(other.size_) {
+    if (storage_ != nullptr) storage_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  Buffer(Buffer&& other) noexcept
+      : storage_(std::exchange(other.storage_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(storage_, other.storage_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() {
+    if (storage_ != nullptr) Drop(storage_);
+  }
+
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  // Whole elements only; a remainder is the caller's error, to be refused before.
+  template <typename T>
+  std::span<const T> As() const {
+    COVEY_CHECK(size_ % sizeof(T) == 0);
+    return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+
+  // True when this is the only handle; what other threads did before dropping theirs is then
+  // visible.
+  bool IsUnique() const {
+    return storage_ != nullptr && storage_->references.load(std::memory_order_acquire) == 1;
+  }
+  // Precondition: IsUnique() and allocated here.
+  uint8_t* MutableData();
+  template <typename T>
+  std::span<T> MutableAs() {
+    return {reinterpret_cast<T*>(MutableData()), size_ / sizeof(T)};
+  }
+
+  // The bytes [offset, offset + size) under a handle of their own; shares the memory.
+  Buffer Slice(size_t offset, size_t size) const;
+
+ private:
+  struct Storage {
+    std::atomic<uint32_t> references{1};
+    uint8_t* owned = nullptr;  // null: wrapped memory
+    size_t owned_size = 0;
+    std::function<void()> release;
+  };
+  static void Drop(Storage* storage);
+
+  Storage* storage_ = nullptr;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace covey

@@ -1,0 +1,15 @@
+#pragma once
+
+// CHECK = our bug: prints where and why, then aborts, in production too. Bytes from a peer, a file
+// or a user never reach one; those are a Status. Thread-safe.
+
+namespace covey {
+
+// Prints `file:line: check failed: condition` and aborts.
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
+
+}  // namespace covey
+
+#define COVEY_CHECK(condition)                  \
+  (__builtin_expect(!!(condition), 1) ? (void)0 \
+                                      : ::covey::CheckFailed(__FILE__, __LINE__, #condition))

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace covey {
+
+// Every limit of the protocol, with unit and reason. Bytes from outside never make a process
+// allocate beyond these.
+
+// Envelope of a data-plane message. The largest honest one, a reply with 1,000 group clocks, needs
+// 12 KiB.
+inline constexpr size_t kDataEnvelopeBytesMax = 64 << 10;
+// Envelope of a control message; a view of 100,000 shards needs about 4 MiB.
+inline constexpr size_t kControlEnvelopeBytesMax = 16 << 20;
+// One tensor frame. Shards are cut below it, so one shard is always one frame.
+inline constexpr size_t kFrameBytesMax = 16 << 20;
+// Frames beside one envelope.
+inline constexpr size_t kFramesMax = 4;
+
+// Shards are cut between these unless the user says otherwise: 1 MiB keeps receive, apply and send
+// inside the cache and below malloc's page-returning sizes; less than 256 KiB is dominated by cost
+// per message.
+inline constexpr size_t kShardBytesDefaultMin = 256 << 10;
+inline constexpr size_t kShardBytesDefaultMax = 1 << 20;
+inline constexpr size_t kShardBytesMax = kFrameBytesMax;
+static_assert(kShardBytesDefaultMax <= kShardBytesMax);
+
+// Elements of one table: 1 TiB of float32.
+inline constexpr uint64_t kTableElementsMax = uint64_t{1} << 38;
+inline constexpr size_t kTableNameBytesMax = 256;
+inline constexpr size_t kTablesMax = 65536;
+inline constexpr size_t kTableDimensionsMax = 8;
+// Shards of all tables; bounds the view.
+inline constexpr size_t kShardsMax = 131072;
+
+inline constexpr size_t kNodesMax = 16384;
+inline constexpr size_t kEndpointsPerNodeMax = 256;
+inline constexpr size_t kEndpointBytesMax = 256;
+inline constexpr size_t kLabelBytesMax = 256;
+inline constexpr size_t kNameBytesMax = 256;
+inline constexpr size_t kStatusMessageBytesMax = 1024;
+
+// Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
+// never applied.
+inline constexpr size_t kDedupWindow = 4096;
+// Producers remembered per shard; the one that was silent longest is forgotten beyond it only when
+// dead.
+inline constexpr size_t kProducersPerShardMax = 4096;
+// Answers that wait behind a contract, per shard.
+inline constexpr size_t kParkedPerShardMax = 4096;
+
+// Bytes of requests that one client keeps on the wire; further ones wait in the client. Bounds what
+// a server must buffer per client.
+inline constexpr size_t kClientBytesInFlightDefault = 32 << 20;
+static_assert(kClientBytesInFlightDefault >= kFrameBytesMax);
+
+// Messages waiting for a loop from other threads of the process.
+inline constexpr size_t kLoopQueueMessagesMax = 65536;
+// Messages per peer inside the transport before it drops (ZeroMQ counts messages; bytes are bounded
+// by credits).
+inline constexpr int kTransportQueueMessagesMax = 4096;
+
+// One hop of a collective is cut into messages of at most so many bytes.
+inline constexpr size_t kSliceBytesMax = 1 << 20;
+static_assert(kSliceBytesMax <= kFrameBytesMax);
+inline constexpr size_t kGroupMembersMax = 4096;
+
+inline constexpr size_t kBarrierNamesMax = 4096;
+inline constexpr absl::Duration kBarrierMax = absl::Hours(1);
+inline constexpr size_t kEventsKeptMax = 4096;
+
+}  // namespace covey

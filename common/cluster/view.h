@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+
+namespace covey {
+
+// An immutable snapshot of membership, groups and placement, with the look-ups that roles need.
+// Thread-safe because nothing changes. Bytes of a view come from the scheduler: checked by Make.
+class ClusterView {
+ public:
+  // Checks order, uniqueness, coverage and limits, so that look-ups can rely on them.
+  // INVALID_ARGUMENT: names what is wrong.
+  static absl::StatusOr<std::shared_ptr<const ClusterView>> Make(proto::ClusterView view);
+  // No nodes, epoch 0.
+  static std::shared_ptr<const ClusterView> Empty();
+
+  const proto::ClusterView& proto() const { return proto_; }
+  Epoch epoch() const { return Epoch(proto_.epoch()); }
+  uint64_t job() const { return proto_.job(); }
+
+  // All of these return null when there is none; O(log n).
+  const proto::Node* FindNode(NodeId id) const;
+  const proto::Group* FindGroup(GroupId id) const;
+  const proto::Table* FindTable(TableId id) const;
+  const proto::Table* FindTable(absl::string_view name) const;
+  // The ACTIVE, BROKEN or DONE group that a worker belongs to.
+  const proto::Group* GroupOf(NodeId worker) const;
+  const proto::Shard* FindShard(ShardId id) const;
+
+  // Primary's loop; a node id of 0 when the chain is empty.
+  Address PrimaryOf(const proto::Shard& shard) const;
+  // Empty when the node is unknown or the loop listens nowhere.
+  std::string EndpointOf(const Address& address) const;
+  // "worker-3", or "node 17" when it is not in the view.
+  std::string NameOf(NodeId id) const;
+  // Ids of groups in state ACTIVE, in growing order: those that contracts wait for.
+  const std::vector<GroupId>& live_groups() const { return live_groups_; }
+
+ private:
+  explicit ClusterView(proto::ClusterView view);
+
+  proto::ClusterView proto_;
+  std::vector<GroupId> live_groups_;
+};
+
+// Fingerprint of a job's name, never 0. Pure (FNV-1a, 64 bits, mixed).
+uint64_t JobFingerprint(absl::string_view name);
+
+}  // namespace covey

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/bounded_queue.h"
+#include "common/cluster/ids.h"
+#include "common/net/transport.h"
+#include "common/runtime/actor.h"
+
+namespace covey {
+
+// One thread that runs one actor over one transport with the steady clock.
+//
+// Lifetime: actor, transport and ports outlive the loop. Thread-safety: Deliver, Post and Stop may
+// be called from any thread; everything else before Start.
+class EventLoop {
+ public:
+  struct Options {
+    // Fingerprint of the job, put into every message and demanded of every message; 0 until known
+    // (SetIdentity).
+    uint64_t job = 0;
+    Address self;
+    Incarnation incarnation;
+    std::string thread_name;  // at most 15 characters
+    // Spin so long before blocking, for round trips below the wake-up cost of a sleeping thread.
+    // Zero (the default) when processes share cores.
+    absl::Duration spin = absl::ZeroDuration();
+  };
+
+  EventLoop(const Options& options, Actor& actor, Transport& transport);
+  ~EventLoop();  // stops and joins
+
+  // Messages to `address` go to `port` instead of the transport. Before Start.
+  void AddPort(const Address& address, MessagePort& port);
+  // Where messages go that neither a port nor the transport takes: any other node, when set. Before
+  // Start.
+  void SetDefaultPort(MessagePort& port);
+
+  void Start();
+  // Lets the current call finish, then joins. Idempotent.
+  void Stop();
+
+  // Hands a message to the actor. False when the queue is full: the message is lost.
+  bool Deliver(Message message);
+  // Runs `work` on the loop's thread, between two calls of the actor; sends what it put into the
+  // outbox. False when the queue is full or the loop has stopped: `work` will not run.
+  bool Post(std::function<void(absl::Time now, Outbox& outbox)> work);
+
+  // What registration gave: from now on in every header. On the loop's thread, or before Start.
+  void SetIdentity(uint64_t job, NodeId node);
+  // The epoch put into headers. On the loop's thread.
+  void SetEpoch(Epoch epoch);
+
+  const TransportCounters& counters() const;
+
+ private:
+  struct Item {
+    Message message;
+    std::function<void(absl::Time, Outbox&)> work;  // when set, `message` is empty
+  };
+
+  void Run();
+  void RunOnce(Outbox& outbox);
+  void Flush(Outbox& outbox);
+  bool Enqueue(Item item);
+  void DeliverToActor(absl::Time now, Message message, Outbox& outbox);
+
+  Options options_;
+  Actor& actor_;
+  Transport& transport_;
+  std::vector<std::pair<Address, MessagePort*>> ports_;
+  MessagePort* default_port_ = nullptr;
+  uint64_t epoch_ = 0;
+  BoundedQueue<Item> queue_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+// Steady clock as absl::Time; the only clock that role code ever sees.
+absl::Time MonotonicNow();
+
+// Lets another loop of the same process reach `loop`: in-process, no socket.
+class LoopPort : public MessagePort {
+ public:
+  explicit LoopPort(EventLoop& loop) : loop_(loop) {}
+  void Send(Message message) override { loop_.Deliver(std::move(message)); }
+
+ private:
+  EventLoop& loop_;
+};
+
+}  // namespace covey
