@@ -1,0 +1,67 @@
+"""Compiles GPU kernels with nvcc, when asked to by --config=cuda."""
+
+_CUDA = "/usr/local/cuda"
+
+# Sums on the GPU keep the bits of the plain code: no fused multiply-add behind our back.
+_FLAGS = " ".join([
+    "-std=c++20",
+    "-O3",
+    "-fmad=false",
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+    "-Werror=all-warnings",
+    "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror",
+])
+
+def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
+    """A C++ library of the kernels in `srcs`; empty without --config=cuda.
+
+    Code that calls the kernels asks `#ifdef COVEY_CUDA`, which this library defines when it is not
+    empty.
+
+    Args:
+      name: the C++ library.
+      srcs: .cu files.
+      hdrs: every header of ours that `srcs` include; free of CUDA types.
+      deps: libraries that `hdrs` need when C++ includes them.
+      visibility: of the library.
+    """
+    objects = []
+    for src in srcs:
+        object = src + ".o"
+        native.genrule(
+            name = object + "_nvcc",
+            srcs = [src] + hdrs,
+            outs = [object],
+            cmd = ("if ! [ -x {cuda}/bin/nvcc ]; then " +
+                   "echo >&2 'no nvcc in {cuda}/bin: install the CUDA toolkit or build without --config=cuda';" +
+                   "exit 1; fi; {cuda}/bin/nvcc {flags} -I. -c $(location {src}) -o $@").format(
+                cuda = _CUDA,
+                flags = _FLAGS,
+                src = src,
+            ),
+            message = "Compiling GPU kernels",
+            tags = ["manual"],
+            visibility = ["//visibility:private"],
+        )
+        objects.append(object)
+
+    enabled = "//tools/bazel:cuda_enabled"
+    native.cc_library(
+        name = name,
+        srcs = select({
+            enabled: objects,
+            "//conditions:default": [],
+        }),
+        hdrs = hdrs,
+        defines = select({
+            enabled: ["COVEY_CUDA"],
+            "//conditions:default": [],
+        }),
+        linkopts = select({
+            enabled: ["-L%s/lib64" % _CUDA, "-lcudart_static", "-ldl", "-lrt", "-lpthread"],
+            "//conditions:default": [],
+        }),
+        visibility = visibility,
+        deps = deps,
+    )
