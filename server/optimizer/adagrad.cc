@@ -1,0 +1,40 @@
+#include <memory>
+#include <span>
+
+#include "server/optimizer/kernels.h"
+#include "server/optimizer/makers.h"
+
+namespace covey::server {
+namespace {
+
+// Slot 0: the sum of the squared gradients.
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(const OptimizerConfig& config)
+      : weight_decay_(static_cast<float>(config.weight_decay)),
+        epsilon_(static_cast<float>(config.epsilon)) {}
+
+  int state_slots() const override { return 1; }
+
+ private:
+  void Update(const UpdateContext& context, std::span<const float> gradient_sum,
+              std::span<const float> values_in, std::span<float> values_out,
+              std::span<const std::span<float>> slots) const override {
+    UpdateAdagrad({.gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
+                                .weight_decay = weight_decay_},
+                   .learning_rate = static_cast<float>(context.learning_rate),
+                   .epsilon = epsilon_},
+                  gradient_sum, values_in, values_out, slots[0]);
+  }
+
+  const float weight_decay_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config) {
+  return std::make_unique<Adagrad>(config);
+}
+
+}  // namespace covey::server

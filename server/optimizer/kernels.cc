@@ -1,0 +1,154 @@
+#include "server/optimizer/kernels.h"
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+// The compiler makes one version of each kernel per instruction set, and the loader picks the
+// widest that the processor has. Sanitizers instrument the loader's choice itself, before they are
+// ready for it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COVEY_KERNEL __attribute__((target_clones("avx2", "default")))
+#else
+#define COVEY_KERNEL
+#endif
+
+// In place, input and output are the same memory; the compiler must know that no element depends on
+// another, or it falls back to one element at a time.
+#if defined(__clang__)
+#define COVEY_ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define COVEY_ELEMENTWISE _Pragma("GCC ivdep")
+#endif
+
+namespace covey::server {
+namespace {
+
+inline float Gradient(const GradientScalars& scalars, float gradient_sum, float value) {
+  return gradient_sum * scalars.gradient_scale + scalars.weight_decay * value;
+}
+
+}  // namespace
+
+COVEY_KERNEL void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
+                            std::span<const float> values_in, std::span<float> values_out) {
+  const SgdScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    out[i] = in[i] - s.learning_rate * g;
+  }
+}
+
+COVEY_KERNEL void UpdateMomentum(const MomentumScalars& scalars,
+                                 std::span<const float> gradient_sum,
+                                 std::span<const float> values_in, std::span<float> values_out,
+                                 std::span<float> velocity) {
+  const MomentumScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const v = velocity.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    const float next = s.momentum * v[i] + g;
+    v[i] = next;
+    out[i] = in[i] - s.learning_rate * next;
+  }
+}
+
+COVEY_KERNEL void UpdateNesterov(const MomentumScalars& scalars,
+                                 std::span<const float> gradient_sum,
+                                 std::span<const float> values_in, std::span<float> values_out,
+                                 std::span<float> velocity) {
+  const MomentumScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const v = velocity.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    const float next = s.momentum * v[i] + g;
+    v[i] = next;
+    out[i] = in[i] - s.learning_rate * (g + s.momentum * next);
+  }
+}
+
+COVEY_KERNEL void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
+                                std::span<const float> values_in, std::span<float> values_out,
+                                std::span<float> squares) {
+  const AdagradScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const q = squares.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    const float next = q[i] + g * g;
+    q[i] = next;
+    out[i] = in[i] - s.learning_rate * g / (std::sqrt(next) + s.epsilon);
+  }
+}
+
+COVEY_KERNEL void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
+                             std::span<const float> values_in, std::span<float> values_out,
+                             std::span<float> mean, std::span<float> square) {
+  const AdamScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const m = mean.data();
+  float* const q = square.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    const float next_mean = s.beta1 * m[i] + s.one_minus_beta1 * g;
+    const float next_square = s.beta2 * q[i] + s.one_minus_beta2 * g * g;
+    m[i] = next_mean;
+    q[i] = next_square;
+    const float root = std::sqrt(next_square) * s.root_correction;
+    out[i] = s.keep * in[i] - s.rate * next_mean / (root + s.epsilon);
+  }
+}
+
+COVEY_KERNEL void AddInto(std::span<float> sum, std::span<const float> x) {
+  float* const total = sum.data();
+  const float* const addend = x.data();
+  const size_t count = sum.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) total[i] += addend[i];
+}
+
+COVEY_KERNEL void Scale(std::span<float> x, float factor) {
+  float* const values = x.data();
+  const size_t count = x.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
+COVEY_KERNEL bool AllFinite(std::span<const float> x) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinity
+  const float* const values = x.data();
+  const size_t count = x.size();
+  uint32_t found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+  }
+  return found == 0;
+}
+
+}  // namespace covey::server

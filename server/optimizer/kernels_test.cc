@@ -1,0 +1,166 @@
+// Every kernel against a naive loop that handles one element at a time, compared bit for bit: the
+// vector width, the tail and the alignment must not show.
+
+#include "server/optimizer/kernels.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "common/base/random.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+constexpr size_t kLengthMax = 300;
+constexpr GradientScalars kGradient = {.gradient_scale = 1.0f / 7, .weight_decay = 0.013f};
+
+bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+std::vector<float> RandomFloats(Random& random, size_t count, float low, float high) {
+  std::vector<float> result(count);
+  for (float& x : result) x = low + (high - low) * static_cast<float>(random.Uniform());
+  return result;
+}
+
+// One element of an update: its gradient sum and value, and its two slots, which it may change.
+// Returns the new value.
+using NaiveUpdate = std::function<float(float sum, float value, float& slot0, float& slot1)>;
+using Kernel =
+    std::function<void(std::span<const float> sum, std::span<const float> in, std::span<float> out,
+                       std::span<float> slot0, std::span<float> slot1)>;
+
+void ExpectSameBits(const Kernel& kernel, const NaiveUpdate& naive) {
+  Random random(42);
+  for (size_t length = 0; length <= kLengthMax; ++length) {
+    const size_t start = random.Below(16);  // so that no alignment can be relied on
+    const size_t total = start + length;
+    const std::vector<float> sum = RandomFloats(random, total, -5, 5);
+    const std::vector<float> values = RandomFloats(random, total, -2, 2);
+    const std::vector<float> slot0 = RandomFloats(random, total, 0, 1);
+    const std::vector<float> slot1 = RandomFloats(random, total, 0, 1);
+
+    std::vector<float> expected = values, expected0 = slot0, expected1 = slot1;
+    for (size_t i = start; i < total; ++i) {
+      expected[i] = naive(sum[i], values[i], expected0[i], expected1[i]);
+    }
+
+    std::vector<float> in_place = values, actual0 = slot0, actual1 = slot1;
+    const auto from_start = [start](auto& x) { return std::span(x).subspan(start); };
+    kernel(from_start(sum), from_start(in_place), from_start(in_place), from_start(actual0),
+           from_start(actual1));
+    ASSERT_TRUE(SameBits(in_place, expected)) << "in place, length " << length;
+    ASSERT_TRUE(SameBits(actual0, expected0)) << "length " << length;
+    ASSERT_TRUE(SameBits(actual1, expected1)) << "length " << length;
+
+    std::vector<float> out_of_place = values;
+    actual0 = slot0, actual1 = slot1;
+    kernel(from_start(sum), from_start(values), from_start(out_of_place), from_start(actual0),
+           from_start(actual1));
+    ASSERT_TRUE(SameBits(out_of_place, expected)) << "out of place, length " << length;
+  }
+}
+
+float NaiveGradient(float sum, float value) {
+  return sum * kGradient.gradient_scale + kGradient.weight_decay * value;
+}
+
+TEST(KernelsTest, Sgd) {
+  const SgdScalars s = {.gradient = kGradient, .learning_rate = 0.03f};
+  ExpectSameBits([&](auto sum, auto in, auto out, auto, auto) { UpdateSgd(s, sum, in, out); },
+                 [&](float sum, float value, float&, float&) {
+                   return value - s.learning_rate * NaiveGradient(sum, value);
+                 });
+}
+
+TEST(KernelsTest, Momentum) {
+  const MomentumScalars s = {.gradient = kGradient, .learning_rate = 0.03f, .momentum = 0.9f};
+  ExpectSameBits(
+      [&](auto sum, auto in, auto out, auto slot, auto) { UpdateMomentum(s, sum, in, out, slot); },
+      [&](float sum, float value, float& velocity, float&) {
+        velocity = s.momentum * velocity + NaiveGradient(sum, value);
+        return value - s.learning_rate * velocity;
+      });
+}
+
+TEST(KernelsTest, Nesterov) {
+  const MomentumScalars s = {.gradient = kGradient, .learning_rate = 0.03f, .momentum = 0.9f};
+  ExpectSameBits(
+      [&](auto sum, auto in, auto out, auto slot, auto) { UpdateNesterov(s, sum, in, out, slot); },
+      [&](float sum, float value, float& velocity, float&) {
+        const float g = NaiveGradient(sum, value);
+        velocity = s.momentum * velocity + g;
+        return value - s.learning_rate * (g + s.momentum * velocity);
+      });
+}
+
+TEST(KernelsTest, Adagrad) {
+  const AdagradScalars s = {.gradient = kGradient, .learning_rate = 0.03f, .epsilon = 1e-8f};
+  ExpectSameBits(
+      [&](auto sum, auto in, auto out, auto slot, auto) { UpdateAdagrad(s, sum, in, out, slot); },
+      [&](float sum, float value, float& squares, float&) {
+        const float g = NaiveGradient(sum, value);
+        squares += g * g;
+        return value - s.learning_rate * g / (std::sqrt(squares) + s.epsilon);
+      });
+}
+
+TEST(KernelsTest, Adam) {
+  const AdamScalars s = {.gradient = kGradient,
+                         .rate = 0.03f,
+                         .root_correction = 1.7f,
+                         .epsilon = 1e-8f,
+                         .keep = 0.999f,
+                         .beta1 = 0.9f,
+                         .one_minus_beta1 = 0.1f,
+                         .beta2 = 0.999f,
+                         .one_minus_beta2 = 0.001f};
+  ExpectSameBits([&](auto sum, auto in, auto out, auto slot0,
+                     auto slot1) { UpdateAdam(s, sum, in, out, slot0, slot1); },
+                 [&](float sum, float value, float& mean, float& square) {
+                   const float g = NaiveGradient(sum, value);
+                   mean = s.beta1 * mean + s.one_minus_beta1 * g;
+                   square = s.beta2 * square + s.one_minus_beta2 * g * g;
+                   const float divisor = std::sqrt(square) * s.root_correction + s.epsilon;
+                   return s.keep * value - s.rate * mean / divisor;
+                 });
+}
+
+TEST(KernelsTest, AddIntoAndScale) {
+  // The values take the place of the sum here, and the gradient sum is what is added.
+  ExpectSameBits(
+      [](auto sum, auto in, auto out, auto, auto) {
+        if (in.data() != out.data()) std::memcpy(out.data(), in.data(), in.size_bytes());
+        AddInto(out, sum);
+        Scale(out, 0.37f);
+      },
+      [](float sum, float value, float&, float&) { return (value + sum) * 0.37f; });
+}
+
+TEST(KernelsTest, AllFiniteFindsEachKindAtEachPlace) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(AllFinite({}));
+  for (size_t length = 1; length <= kLengthMax; ++length) {
+    std::vector<float> x(length, std::numeric_limits<float>::max());
+    ASSERT_TRUE(AllFinite(x));
+    for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
+                            -std::numeric_limits<float>::signaling_NaN()}) {
+      for (const size_t i : {size_t{0}, length / 3, length / 2, length - 1}) {
+        const float good = x[i];
+        x[i] = bad;
+        ASSERT_FALSE(AllFinite(x)) << "length " << length << " place " << i;
+        x[i] = good;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace covey::server

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "server/optimizer/optimizer.h"
+
+namespace covey::server {
+
+// One maker per file of this folder; MakeOptimizer calls the one that its valid config names.
+std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config);
+std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config);  // and Nesterov
+std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config);
+std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config);  // and AdamW
+
+}  // namespace covey::server

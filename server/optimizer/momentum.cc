@@ -1,0 +1,44 @@
+#include <memory>
+#include <span>
+
+#include "server/optimizer/kernels.h"
+#include "server/optimizer/makers.h"
+
+namespace covey::server {
+namespace {
+
+// Heavy ball and Nesterov: they differ only in where the gradient looks. Slot 0: the velocity.
+class Momentum final : public Optimizer {
+ public:
+  explicit Momentum(const OptimizerConfig& config)
+      : kind_(config.kind),
+        weight_decay_(static_cast<float>(config.weight_decay)),
+        momentum_(static_cast<float>(config.momentum)) {}
+
+  int state_slots() const override { return 1; }
+
+ private:
+  void Update(const UpdateContext& context, std::span<const float> gradient_sum,
+              std::span<const float> values_in, std::span<float> values_out,
+              std::span<const std::span<float>> slots) const override {
+    const MomentumScalars scalars = {
+        .gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
+                     .weight_decay = weight_decay_},
+        .learning_rate = static_cast<float>(context.learning_rate),
+        .momentum = momentum_};
+    const auto update = kind_ == OptimizerKind::kNesterov ? UpdateNesterov : UpdateMomentum;
+    update(scalars, gradient_sum, values_in, values_out, slots[0]);
+  }
+
+  const OptimizerKind kind_;
+  const float weight_decay_;
+  const float momentum_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config) {
+  return std::make_unique<Momentum>(config);
+}
+
+}  // namespace covey::server

@@ -1,0 +1,92 @@
+#include "server/optimizer/optimizer.h"
+
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "server/optimizer/makers.h"
+
+namespace covey::server {
+namespace {
+
+struct Range {
+  double low;
+  double high;
+  bool high_is_allowed = true;
+};
+
+absl::Status CheckRange(absl::string_view field, double value, Range range) {
+  // Written so that NaN fails.
+  if (value >= range.low &&
+      (value < range.high || (range.high_is_allowed && value == range.high))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("optimizer: ", field, " is ", value,
+                                                 "; choose a value in [", range.low, ", ",
+                                                 range.high, range.high_is_allowed ? "]" : ")"));
+}
+
+}  // namespace
+
+absl::string_view OptimizerName(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return "sgd";
+    case OptimizerKind::kMomentum:
+      return "momentum";
+    case OptimizerKind::kNesterov:
+      return "nesterov";
+    case OptimizerKind::kAdagrad:
+      return "adagrad";
+    case OptimizerKind::kAdam:
+      return "adam";
+    case OptimizerKind::kAdamW:
+      return "adamw";
+  }
+  return "unknown";
+}
+
+absl::Status OptimizerConfig::Validate() const {
+  COVEY_RETURN_IF_ERROR(CheckRange("weight_decay", weight_decay, {0, 1}));
+  COVEY_RETURN_IF_ERROR(CheckRange("momentum", momentum, {0, 1, false}));
+  COVEY_RETURN_IF_ERROR(CheckRange("beta1", beta1, {0, 1, false}));
+  COVEY_RETURN_IF_ERROR(CheckRange("beta2", beta2, {0, 1, false}));
+  COVEY_RETURN_IF_ERROR(CheckRange("epsilon", epsilon, {1e-12, 1}));
+  return absl::OkStatus();
+}
+
+void Optimizer::Apply(const UpdateContext& context, std::span<const float> gradient_sum,
+                      std::span<const float> values_in, std::span<float> values_out,
+                      std::span<const std::span<float>> slots) const {
+  COVEY_CHECK(context.update_index >= 1);
+  COVEY_CHECK(gradient_sum.size() == values_out.size());
+  COVEY_CHECK(values_in.size() == values_out.size());
+  COVEY_CHECK(slots.size() == static_cast<size_t>(state_slots()));
+  for (const std::span<float> slot : slots) COVEY_CHECK(slot.size() == values_out.size());
+  Update(context, gradient_sum, values_in, values_out, slots);
+}
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config) {
+  COVEY_RETURN_IF_ERROR(config.Validate());
+  switch (config.kind) {
+    case OptimizerKind::kSgd:
+      return MakeSgd(config);
+    case OptimizerKind::kMomentum:
+    case OptimizerKind::kNesterov:
+      return MakeMomentum(config);
+    case OptimizerKind::kAdagrad:
+      return MakeAdagrad(config);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return MakeAdam(config);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("optimizer: kind ", static_cast<int>(config.kind),
+                                                 " is unknown; choose one of OptimizerKind"));
+}
+
+}  // namespace covey::server

@@ -1,0 +1,173 @@
+// What every optimizer promises, whatever its formula. A new kind: add it to kConfigs.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/random.h"
+#include "gtest/gtest.h"
+#include "server/optimizer/optimizer.h"
+
+namespace covey::server {
+namespace {
+
+const OptimizerConfig kConfigs[] = {
+    {.kind = OptimizerKind::kSgd, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kMomentum, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kNesterov, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kAdagrad, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kAdam, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01},
+};
+
+std::vector<float> RandomFloats(uint64_t seed, size_t count) {
+  Random random(seed);
+  std::vector<float> result(count);
+  for (float& x : result) x = static_cast<float>(random.Uniform() * 4 - 2);
+  return result;
+}
+
+bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// Values and slots of a shard, as its owner holds them.
+struct State {
+  State(const Optimizer& optimizer, size_t count)
+      : values(RandomFloats(1, count)), slots(optimizer.state_slots(), std::vector<float>(count)) {}
+
+  std::vector<std::span<float>> Slots(size_t first, size_t count) {
+    std::vector<std::span<float>> result;
+    for (auto& slot : slots) result.push_back(std::span(slot).subspan(first, count));
+    return result;
+  }
+  bool operator==(const State& other) const {
+    if (!SameBits(values, other.values)) return false;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      if (!SameBits(slots[i], other.slots[i])) return false;
+    }
+    return true;
+  }
+
+  std::vector<float> values;
+  std::vector<std::vector<float>> slots;
+};
+
+class OptimizerConformanceTest : public testing::TestWithParam<OptimizerConfig> {
+ protected:
+  static constexpr size_t kCount = 1000;
+  static constexpr uint64_t kUpdates = 10;
+
+  OptimizerConformanceTest() : optimizer_(MakeOptimizer(GetParam()).value()) {}
+
+  static UpdateContext Context(uint64_t update) {
+    return {.learning_rate = 0.01, .gradient_scale = 1.0 / 48, .update_index = update};
+  }
+  static std::vector<float> GradientSum(uint64_t update) {
+    return RandomFloats(100 + update, kCount);
+  }
+  // Ten updates in place, on all elements at once.
+  State Whole() const {
+    State state(*optimizer_, kCount);
+    for (uint64_t update = 1; update <= kUpdates; ++update) {
+      optimizer_->Apply(Context(update), GradientSum(update), state.values, state.values,
+                        state.Slots(0, kCount));
+    }
+    return state;
+  }
+
+  const std::unique_ptr<Optimizer> optimizer_;
+};
+
+TEST_P(OptimizerConformanceTest, MovesEveryValue) {
+  const State before(*optimizer_, kCount);
+  const State after = Whole();
+  for (size_t i = 0; i < kCount; ++i) ASSERT_NE(before.values[i], after.values[i]) << i;
+}
+
+TEST_P(OptimizerConformanceTest, OutOfPlaceGivesTheSameBitsAndLeavesTheInput) {
+  State state(*optimizer_, kCount);
+  for (uint64_t update = 1; update <= kUpdates; ++update) {
+    const std::vector<float> before = state.values;
+    std::vector<float> fresh(kCount, std::numeric_limits<float>::quiet_NaN());
+    optimizer_->Apply(Context(update), GradientSum(update), state.values, fresh,
+                      state.Slots(0, kCount));
+    ASSERT_TRUE(SameBits(state.values, before));
+    state.values = fresh;
+  }
+  EXPECT_TRUE(state == Whole());
+}
+
+// Slices of random lengths, zero among them, start at any alignment and run in any order.
+TEST_P(OptimizerConformanceTest, SlicesGiveTheSameBitsAsTheWhole) {
+  Random random(5);
+  State state(*optimizer_, kCount);
+  for (uint64_t update = 1; update <= kUpdates; ++update) {
+    const std::vector<float> gradient_sum = GradientSum(update);
+    for (size_t end = kCount, first; end > 0; end = first) {
+      first = end - std::min(end, random.Below(70));
+      const size_t count = end - first;
+      const std::span<float> values = std::span(state.values).subspan(first, count);
+      optimizer_->Apply(Context(update), std::span(gradient_sum).subspan(first, count), values,
+                        values, state.Slots(first, count));
+    }
+  }
+  EXPECT_TRUE(state == Whole());
+}
+
+TEST_P(OptimizerConformanceTest, GradientScaleIsFoldedIn) {
+  // Powers of two, so that scaling before and scaling inside round alike.
+  State scaled_inside(*optimizer_, kCount), scaled_before(*optimizer_, kCount);
+  for (uint64_t update = 1; update <= kUpdates; ++update) {
+    std::vector<float> gradient = GradientSum(update);
+    optimizer_->Apply({.learning_rate = 0.01, .gradient_scale = 0.125, .update_index = update},
+                      gradient, scaled_inside.values, scaled_inside.values,
+                      scaled_inside.Slots(0, kCount));
+    for (float& x : gradient) x *= 0.125f;
+    optimizer_->Apply({.learning_rate = 0.01, .gradient_scale = 1, .update_index = update},
+                      gradient, scaled_before.values, scaled_before.values,
+                      scaled_before.Slots(0, kCount));
+  }
+  EXPECT_TRUE(scaled_inside == scaled_before);
+}
+
+TEST_P(OptimizerConformanceTest, NothingToUpdateIsFine) {
+  State empty(*optimizer_, 0);
+  optimizer_->Apply(Context(1), {}, empty.values, empty.values, empty.Slots(0, 0));
+}
+
+TEST_P(OptimizerConformanceTest, WrongLengthsAreABug) {
+  State state(*optimizer_, 4);
+  const std::vector<float> short_gradient(3);
+  EXPECT_DEATH(
+      optimizer_->Apply(Context(1), short_gradient, state.values, state.values, state.Slots(0, 4)),
+      "gradient_sum.size");
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, OptimizerConformanceTest, testing::ValuesIn(kConfigs),
+                         [](const auto& test) {
+                           return std::string(OptimizerName(test.param.kind));
+                         });
+
+TEST(OptimizerConfigTest, RefusesWhatIsOutOfRangeAndNamesIt) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto message = [](const OptimizerConfig& config) {
+    return std::string(MakeOptimizer(config).status().message());
+  };
+  EXPECT_EQ(message({.momentum = 1}), "optimizer: momentum is 1; choose a value in [0, 1)");
+  EXPECT_EQ(message({.weight_decay = -0.5}),
+            "optimizer: weight_decay is -0.5; choose a value in [0, 1]");
+  EXPECT_EQ(message({.beta1 = kNan}), "optimizer: beta1 is nan; choose a value in [0, 1)");
+  EXPECT_EQ(message({.beta2 = 1}), "optimizer: beta2 is 1; choose a value in [0, 1)");
+  EXPECT_EQ(message({.epsilon = 0}), "optimizer: epsilon is 0; choose a value in [1e-12, 1]");
+  EXPECT_FALSE(MakeOptimizer({.kind = static_cast<OptimizerKind>(99)}).ok());
+  EXPECT_TRUE(MakeOptimizer({}).ok());
+}
+
+}  // namespace
+}  // namespace covey::server

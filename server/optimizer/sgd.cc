@@ -1,0 +1,36 @@
+#include <memory>
+#include <span>
+
+#include "server/optimizer/kernels.h"
+#include "server/optimizer/makers.h"
+
+namespace covey::server {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerConfig& config)
+      : weight_decay_(static_cast<float>(config.weight_decay)) {}
+
+  int state_slots() const override { return 0; }
+
+ private:
+  void Update(const UpdateContext& context, std::span<const float> gradient_sum,
+              std::span<const float> values_in, std::span<float> values_out,
+              std::span<const std::span<float>> /*slots*/) const override {
+    UpdateSgd({.gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
+                            .weight_decay = weight_decay_},
+               .learning_rate = static_cast<float>(context.learning_rate)},
+              gradient_sum, values_in, values_out);
+  }
+
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config) {
+  return std::make_unique<Sgd>(config);
+}
+
+}  // namespace covey::server
