@@ -1,0 +1,205 @@
+#include "common/runtime/member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace covey {
+namespace {
+
+bool IsAnswer(const Message& message, uint64_t request_id) {
+  return request_id != 0 && message.envelope.header().request_id() == request_id;
+}
+
+}  // namespace
+
+Member::Member(const Options& options, uint64_t& next_request_id)
+    : options_(options),
+      next_request_id_(next_request_id),
+      backoff_({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)},
+               Random(options.seed)) {
+  register_.again = absl::InfinitePast();
+}
+
+absl::Time Member::NextWake() const {
+  switch (state_) {
+    case State::kRegistering:
+      return std::min(register_.again, register_until_);
+    case State::kMember:
+      return std::min({next_heartbeat_, watch_.again, leave_.again, leave_until_});
+    case State::kLeft:
+    case State::kFailed:
+      return absl::InfiniteFuture();
+  }
+  return absl::InfiniteFuture();
+}
+
+void Member::Wake(absl::Time now, Outbox& outbox) {
+  if (state_ == State::kRegistering) {
+    if (register_until_ == absl::InfiniteFuture())
+      register_until_ = now + options_.register_deadline;
+    if (now >= register_until_) {
+      const absl::Status why = last_refusal_.ok()
+                                   ? absl::UnavailableError("the scheduler did not answer")
+                                   : last_refusal_;
+      Fail(now,
+           absl::Status(why.code(), absl::StrCat("not registered within ",
+                                                 absl::FormatDuration(options_.register_deadline),
+                                                 ": ", why.message())),
+           outbox);
+      return;
+    }
+    if (now >= register_.again) SendRegister(now, outbox);
+    return;
+  }
+  if (state_ != State::kMember) return;
+  if (now >= leave_until_) {
+    state_ = State::kLeft;
+    Changed(now, outbox);
+    return;
+  }
+  if (now >= next_heartbeat_) SendHeartbeat(now, outbox);
+  if (now >= watch_.again) SendWatch(now, outbox);
+  if (now >= leave_.again) SendLeave(now, outbox);
+}
+
+bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::Envelope& envelope = message.envelope;
+  switch (envelope.body_case()) {
+    case proto::Envelope::kRegisterReply:
+      if (IsAnswer(message, register_.request_id)) ReceiveRegisterReply(now, message, outbox);
+      return true;
+    case proto::Envelope::kHeartbeatReply: {
+      if (!IsAnswer(message, heartbeat_.request_id)) return true;
+      heartbeat_ = {};
+      const absl::Status status = StatusOf(message);
+      if (status.code() == absl::StatusCode::kAborted) Fail(now, status, outbox);
+      return true;
+    }
+    case proto::Envelope::kWatchViewReply: {
+      if (!IsAnswer(message, watch_.request_id)) return true;
+      watch_ = {};
+      const absl::Status status = StatusOf(message);
+      if (status.code() == absl::StatusCode::kAborted) {
+        Fail(now, status, outbox);
+      } else if (status.ok()) {
+        Adopt(now, envelope.watch_view_reply().view(), outbox);
+        if (state_ == State::kMember) SendWatch(now, outbox);
+      } else {
+        watch_.again = now + backoff_.Next();
+      }
+      return true;
+    }
+    case proto::Envelope::kLeaveReply:
+      if (IsAnswer(message, leave_.request_id) && state_ == State::kMember) {
+        state_ = State::kLeft;
+        Changed(now, outbox);
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox) {
+  if (state_ != State::kRegistering) return;
+  register_ = {};
+  last_refusal_ = StatusOf(message);
+  if (last_refusal_.code() == absl::StatusCode::kUnavailable ||
+      last_refusal_.code() == absl::StatusCode::kDeadlineExceeded) {
+    register_.again = now + backoff_.Next();
+    return;
+  }
+  if (!last_refusal_.ok()) {
+    Fail(now, last_refusal_, outbox);
+    return;
+  }
+  const proto::RegisterReply& reply = message.envelope.register_reply();
+  backoff_.Reset();
+  state_ = State::kMember;
+  node_ = NodeId(reply.node());
+  rank_ = reply.rank();
+  heartbeat_every_ = absl::Milliseconds(std::clamp<uint32_t>(reply.heartbeat_ms(), 10, 60000));
+  next_heartbeat_ = now + heartbeat_every_;
+  const Epoch before = view_->epoch();
+  Adopt(now, reply.view(), outbox);
+  if (view_->epoch() == before) Changed(now, outbox);
+  SendWatch(now, outbox);
+}
+
+void Member::Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox) {
+  if (Epoch(view.epoch()) <= view_->epoch()) return;
+  auto checked = ClusterView::Make(view);
+  if (!checked.ok()) return;  // A broken view is no view; the next watch asks again.
+  view_ = *std::move(checked);
+  Changed(now, outbox);
+}
+
+void Member::Leave(absl::Time now, std::string reason, Outbox& outbox) {
+  if (state_ != State::kMember) {
+    if (state_ == State::kRegistering) state_ = State::kLeft;
+    return;
+  }
+  leave_reason_ = std::move(reason);
+  leave_until_ = now + options_.retry_after;
+  SendLeave(now, outbox);
+}
+
+Message Member::Request(Pending& pending, absl::Time again) const {
+  if (pending.request_id == 0) pending.request_id = next_request_id_++;
+  pending.again = again;
+  Message message;
+  message.set_to({kSchedulerNode, 0});
+  message.envelope.mutable_header()->set_request_id(pending.request_id);
+  message.envelope.mutable_header()->set_epoch(view_->epoch().value());
+  return message;
+}
+
+void Member::SendRegister(absl::Time now, Outbox& outbox) {
+  Message message = Request(register_, now + options_.retry_after);
+  proto::RegisterRequest& body = *message.envelope.mutable_register_request();
+  body.set_job_name(options_.job_name);
+  body.set_role(options_.role);
+  body.set_rank(options_.rank);
+  body.set_labels(options_.labels);
+  for (const std::string& endpoint : options_.endpoints) body.add_endpoints(endpoint);
+  body.set_process_id(options_.process_id);
+  body.set_host(options_.host);
+  outbox.Send(std::move(message));
+}
+
+void Member::SendHeartbeat(absl::Time now, Outbox& outbox) {
+  next_heartbeat_ = now + heartbeat_every_;
+  heartbeat_ = {};  // Each beat is news of its own; a lost one is not repeated.
+  Message message = Request(heartbeat_, absl::InfiniteFuture());
+  proto::HeartbeatRequest& body = *message.envelope.mutable_heartbeat_request();
+  if (options_.role == proto::WORKER) *body.mutable_progress() = progress_;
+  if (options_.role == proto::SERVER) *body.mutable_load() = load_;
+  outbox.Send(std::move(message));
+}
+
+void Member::SendWatch(absl::Time now, Outbox& outbox) {
+  watch_ = {};
+  Message message = Request(watch_, now + options_.watch_again_after);
+  message.envelope.mutable_watch_view_request()->set_known_epoch(view_->epoch().value());
+  outbox.Send(std::move(message));
+}
+
+void Member::SendLeave(absl::Time now, Outbox& outbox) {
+  Message message = Request(leave_, now + options_.retry_after / 4);
+  message.envelope.mutable_leave_request()->set_reason(leave_reason_);
+  outbox.Send(std::move(message));
+}
+
+void Member::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
+  state_ = State::kFailed;
+  failure_ = std::move(status);
+  Changed(now, outbox);
+}
+
+void Member::Changed(absl::Time now, Outbox& outbox) {
+  if (on_change_) on_change_(now, outbox);
+}
+
+}  // namespace covey
