@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/contract.h"
+
+namespace covey::fashion_mnist {
+
+// What the user chooses about a training run. All workers of a run must be given the same. The
+// defaults reach 0.88 test accuracy with room to spare under every contract, for four workers;
+// `batch` times the number of workers is what the learning rate was chosen for.
+struct Options {
+  // How groups relate through the tables.
+  Contract contract;
+  // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
+  uint64_t epochs = 12;
+  // Samples per worker and step, 1 to 4096. Larger means fewer and rarer messages.
+  size_t batch = 64;
+  // Peak of the schedule: rises from 0, then falls to 0 along half a cosine. Positive. Too large
+  // diverges, too small learns slowly.
+  double learning_rate = 0.05;
+  // Of Nesterov's method, 0 to below 1. Groups that do not wait for each other add some of their
+  // own; lower it when there are many.
+  double momentum = 0.9;
+  // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
+  size_t hidden = 128;
+  // Of initial values and of the order of samples.
+  uint64_t seed = 1;
+  // The folder with the four files of the dataset.
+  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  // The text that --help asked for; if not empty, print it and do nothing else.
+  std::string help;
+};
+
+// Reads the command line; `arguments` are without the name of the program. Pure.
+//   INVALID_ARGUMENT: a flag is unknown (names the nearest known one), or a value is malformed or
+//   out
+//     of range. The message is one line.
+absl::StatusOr<Options> ParseOptions(std::span<const char* const> arguments);
+
+}  // namespace covey::fashion_mnist
