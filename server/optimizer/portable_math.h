@@ -12,10 +12,11 @@ namespace covey::server {
 // base^exponent by repeated squaring; relative error below exponent * 2e-16.
 double Power(double base, uint64_t exponent);
 
-// Natural logarithm of a positive, normal x; relative error below 1e-14.
-double NaturalLogarithm(double x);
-
 // Cosine of pi * x for x in [0, 1]; absolute error below 1e-15.
 double CosineOfPi(double x);
+
+// The x below which a standard normal variable lies with the given probability, in (0, 1); relative
+// error below 1e-14. One number in, one out: a random element needs one draw only.
+double NormalQuantile(double probability);
 
 }  // namespace covey::server

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace covey::server {
+
+enum class InitializerKind { kZeros, kConstant, kUniform, kNormal };
+
+// As flags and table definitions spell it: "zeros", "constant", "uniform", "normal".
+absl::string_view InitializerName(InitializerKind kind);
+
+// The first values of a table. An element's value is a function of the seed and of its index in the
+// whole table, and of nothing else: not of the shard it lies in, the order of filling, the library
+// or the processor.
+struct InitializerConfig {
+  InitializerKind kind = InitializerKind::kZeros;
+  // Constant: every element. Uniform: the least value. Normal: the mean.
+  float a = 0;
+  // Uniform: above every value. Normal: the standard deviation, at least 0.
+  float b = 0;
+  uint64_t seed = 0;
+
+  // INVALID_ARGUMENT: a parameter that the kind uses is not finite or out of range; names it.
+  absl::Status Validate() const;
+};
+
+// Fills `values`, the first of which is element `first_element` of the table. Pure; splitting a
+// range gives the same bits. Precondition: the config is valid. About 1 ns per element (uniform), 5
+// ns (normal).
+void Initialize(const InitializerConfig& config, uint64_t first_element, std::span<float> values);
+
+}  // namespace covey::server

@@ -1,0 +1,31 @@
+#include "server/table/spare_buffers.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "common/base/buffer.h"
+
+namespace covey::server {
+
+Buffer SpareBuffers::Take(size_t size) {
+  const auto spare = std::find_if(spares_.begin(), spares_.end(), [size](const Buffer& buffer) {
+    return buffer.size() == size && buffer.IsUnique();
+  });
+  if (spare == spares_.end()) return Buffer::Allocate(size);
+  Buffer taken = std::move(*spare);
+  spares_.erase(spare);
+  retained_bytes_ -= size;
+  return taken;
+}
+
+void SpareBuffers::Retire(Buffer buffer) {
+  retained_bytes_ += buffer.size();
+  spares_.push_back(std::move(buffer));
+  while (retained_bytes_ > retained_bytes_max_ && spares_.size() > 1) {
+    retained_bytes_ -= spares_.front().size();
+    spares_.erase(spares_.begin());
+  }
+}
+
+}  // namespace covey::server

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "common/base/buffer.h"
+
+namespace covey::server {
+
+// Memory for updates whose current values are still being sent: the update is written into a spare,
+// and the old values become a spare once their last reader is done. So an update under load needs
+// no fresh pages, and a server needs little more than its tables. One per data loop, shared by its
+// shards, which it must outlive.
+//
+// Actor-confined; readers of the buffers may drop them on any thread. Limits: keeps the newest
+// spare always, older ones only while all together stay within `retained_bytes_max`; a dropped
+// spare is freed with its last reader.
+class SpareBuffers {
+ public:
+  explicit SpareBuffers(size_t retained_bytes_max) : retained_bytes_max_(retained_bytes_max) {}
+  SpareBuffers(const SpareBuffers&) = delete;
+  SpareBuffers& operator=(const SpareBuffers&) = delete;
+
+  // A buffer of exactly this size that nobody else holds, its bytes unspecified. Linear in the
+  // spares kept.
+  Buffer Take(size_t size);
+
+  // Keeps the buffer for a later Take; its readers may still hold it.
+  void Retire(Buffer buffer);
+
+  size_t retained_bytes() const { return retained_bytes_; }
+
+ private:
+  const size_t retained_bytes_max_;
+
+  std::vector<Buffer> spares_;  // oldest first
+  size_t retained_bytes_ = 0;
+};
+
+}  // namespace covey::server

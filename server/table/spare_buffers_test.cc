@@ -1,0 +1,48 @@
+#include "server/table/spare_buffers.h"
+
+#include <utility>
+
+#include "common/base/buffer.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+TEST(SpareBuffersTest, GivesBackARetiredBufferOfTheSameSize) {
+  SpareBuffers spares(1000);
+  Buffer buffer = spares.Take(100);
+  const uint8_t* const memory = buffer.data();
+  spares.Retire(std::move(buffer));
+  EXPECT_EQ(spares.retained_bytes(), 100);
+  EXPECT_NE(spares.Take(99).data(), memory);
+  EXPECT_EQ(spares.Take(100).data(), memory);
+  EXPECT_EQ(spares.retained_bytes(), 0);
+}
+
+TEST(SpareBuffersTest, NeverGivesABufferThatAReaderHolds) {
+  SpareBuffers spares(1000);
+  Buffer reader = spares.Take(100);
+  spares.Retire(reader);
+  const Buffer other = spares.Take(100);
+  EXPECT_NE(other.data(), reader.data());
+  const uint8_t* const memory = reader.data();
+  reader = Buffer();
+  EXPECT_EQ(spares.Take(100).data(), memory);
+}
+
+TEST(SpareBuffersTest, DropsTheOldestBeyondItsLimitButKeepsTheNewest) {
+  SpareBuffers spares(250);
+  Buffer first = Buffer::Allocate(100);
+  spares.Retire(first);
+  spares.Retire(Buffer::Allocate(100));
+  EXPECT_EQ(spares.retained_bytes(), 200);
+  EXPECT_FALSE(first.IsUnique());
+  spares.Retire(Buffer::Allocate(100));
+  EXPECT_EQ(spares.retained_bytes(), 200);
+  EXPECT_TRUE(first.IsUnique());
+  spares.Retire(Buffer::Allocate(1000));
+  EXPECT_EQ(spares.retained_bytes(), 1000);
+}
+
+}  // namespace
+}  // namespace covey::server
