@@ -1,0 +1,138 @@
+#include "common/net/wire.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/crc32c.h"
+#include "common/base/status_macros.h"
+
+namespace covey {
+namespace {
+
+constexpr std::array<uint8_t, 8> kFixedPrelude = {'C', 'V', 'E', 'Y', kWireVersion, 0, 0, 0};
+constexpr size_t kEnvelopeSizeOffset = 8;
+constexpr size_t kChecksumOffset = 12;
+constexpr size_t kVersionOffset = 4;
+
+void StoreU32(uint32_t value, uint8_t* to) {
+  for (int i = 0; i < 4; ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
+}
+
+uint32_t LoadU32(const uint8_t* from) {
+  uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value |= static_cast<uint32_t>(from[i]) << (8 * i);
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message) {
+  if (message.frames.size() > limits.frames) {
+    return absl::ResourceExhaustedError(absl::StrCat("message with ", message.frames.size(),
+                                                     " frames; at most ", limits.frames,
+                                                     " are allowed"));
+  }
+  message.envelope.clear_frame_bytes();
+  for (const Buffer& frame : message.frames) {
+    if (frame.size() > limits.frame_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "frame of ", frame.size(), " bytes; at most ", limits.frame_bytes, " are allowed"));
+    }
+    message.envelope.add_frame_bytes(frame.size());
+  }
+  const size_t envelope_bytes = message.envelope.ByteSizeLong();
+  if (envelope_bytes > limits.envelope_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "envelope of ", envelope_bytes, " bytes; at most ", limits.envelope_bytes, " are allowed"));
+  }
+  return kWirePreludeBytes + envelope_bytes;
+}
+
+void WriteHead(const Message& message, std::span<uint8_t> head) {
+  COVEY_CHECK(head.size() >= kWirePreludeBytes);
+  const std::span<uint8_t> envelope = head.subspan(kWirePreludeBytes);
+  COVEY_CHECK(envelope.size() == static_cast<size_t>(message.envelope.GetCachedSize()));
+  message.envelope.SerializeWithCachedSizesToArray(envelope.data());
+  std::copy(kFixedPrelude.begin(), kFixedPrelude.end(), head.begin());
+  StoreU32(static_cast<uint32_t>(envelope.size()), &head[kEnvelopeSizeOffset]);
+  StoreU32(Crc32c(envelope), &head[kChecksumOffset]);
+}
+
+absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
+                      proto::Envelope& envelope) {
+  if (head.size() < kWirePreludeBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("head frame of ", head.size(), " bytes is shorter than its prelude"));
+  }
+  if (!std::equal(kFixedPrelude.begin(), kFixedPrelude.begin() + kVersionOffset, head.begin())) {
+    return absl::InvalidArgumentError("head frame does not begin with CVEY");
+  }
+  if (head[kVersionOffset] != kWireVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("wire version ", head[kVersionOffset],
+                                                   "; this program speaks ", kWireVersion));
+  }
+  if (!std::equal(kFixedPrelude.begin(), kFixedPrelude.end(), head.begin())) {
+    return absl::InvalidArgumentError("head frame has flags that this program does not know");
+  }
+  const std::span<const uint8_t> bytes = head.subspan(kWirePreludeBytes);
+  const uint32_t claimed = LoadU32(&head[kEnvelopeSizeOffset]);
+  if (claimed != bytes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("head frame claims an envelope of ", claimed,
+                                                   " bytes and has ", bytes.size()));
+  }
+  if (bytes.size() > limits.envelope_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("envelope of ", bytes.size(), " bytes; at most ",
+                                                   limits.envelope_bytes, " are allowed"));
+  }
+  if (LoadU32(&head[kChecksumOffset]) != Crc32c(bytes)) {
+    return absl::DataLossError("envelope differs from its checksum");
+  }
+  if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::InvalidArgumentError("envelope is not an Envelope");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFrames(const Message& message, const WireLimits& limits) {
+  const auto& claimed = message.envelope.frame_bytes();
+  const size_t frames = message.frames.size();
+  if (frames > limits.frames || frames != static_cast<size_t>(claimed.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("envelope claims ", claimed.size(),
+                                                   " frames and has ", frames, "; at most ",
+                                                   limits.frames, " are allowed"));
+  }
+  for (size_t i = 0; i < frames; ++i) {
+    const size_t size = message.frames[i].size();
+    if (size > limits.frame_bytes || size != claimed[static_cast<int>(i)]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("envelope claims ", claimed[static_cast<int>(i)], " bytes for frame ", i,
+                       ", which has ", size, "; at most ", limits.frame_bytes, " are allowed"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Buffer>> EncodeMessage(const WireLimits& limits, Message message) {
+  COVEY_ASSIGN_OR_RETURN(const size_t head_bytes, PrepareHead(limits, message));
+  Buffer head = Buffer::Allocate(head_bytes);
+  WriteHead(message, {head.MutableData(), head.size()});
+  std::vector<Buffer> frames;
+  frames.reserve(1 + message.frames.size());
+  frames.push_back(std::move(head));
+  for (Buffer& frame : message.frames) frames.push_back(std::move(frame));
+  return frames;
+}
+
+absl::StatusOr<Message> DecodeMessage(std::span<const Buffer> frames, const WireLimits& limits) {
+  if (frames.empty()) return absl::InvalidArgumentError("message without a head frame");
+  Message message;
+  COVEY_RETURN_IF_ERROR(ReadHead(frames.front().bytes(), limits, message.envelope));
+  message.frames.assign(frames.begin() + 1, frames.end());
+  COVEY_RETURN_IF_ERROR(CheckFrames(message, limits));
+  return message;
+}
+
+}  // namespace covey

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/cluster/limits.h"
+#include "common/net/message.h"
+
+namespace covey {
+
+// The bytes of a message. It travels as 1 + n frames, n <= kFramesMax; the carrier keeps frames
+// apart and in order. Integers are little endian.
+//
+//   head frame        0               4         5         6           8              12
+//                     +---------------+---------+---------+-----------+--------------+
+//                     | 'C' 'V' 'E' 'Y' | version | flags | 0       0 | envelope u32 |
+//                     +---------------+---------+---------+-----------+--------------+
+//                     | crc32c u32    | envelope: protobuf covey.proto.Envelope …    |
+//                     +---------------+----------------------------------------------+
+//                    12              16                            16 + envelope bytes
+//   tensor frame 1…n  raw elements, exactly envelope.frame_bytes[i - 1] bytes
+//
+//   version   kWireVersion. A reader refuses every other: fields are added inside the envelope,
+//             where Protobuf's own rules apply; the version changes only when this picture does.
+//   flags     0. A set bit means "refuse me unless you know me".
+//   envelope  number of envelope bytes that follow; nothing may come after them.
+//   crc32c    CRC-32C of the envelope bytes. Tensor frames carry none: TCP and the local kernel
+//             check them, and a second pass over every gradient would cost as much as applying it.
+//
+// Pure. No bytes whatever make these functions crash or allocate beyond the limits.
+inline constexpr size_t kWirePreludeBytes = 16;
+inline constexpr uint8_t kWireVersion = 1;
+
+struct WireLimits {
+  size_t envelope_bytes = kDataEnvelopeBytesMax;
+  size_t frame_bytes = kFrameBytesMax;
+  size_t frames = kFramesMax;
+};
+
+// Notes the sizes of `message.frames` in its envelope and returns the size of the head frame.
+// RESOURCE_EXHAUSTED: the message is beyond the limits and must not be sent.
+absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message);
+// Writes the head frame. Precondition: `head` has the size that PrepareHead returned, and the
+// message is unchanged since.
+void WriteHead(const Message& message, std::span<uint8_t> head);
+
+// Replaces `envelope` by what the head frame says; unspecified on error.
+// INVALID_ARGUMENT: not a head frame of ours; DATA_LOSS: the checksum differs.
+absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
+                      proto::Envelope& envelope);
+// INVALID_ARGUMENT: number or sizes of the frames differ from what the envelope says.
+absl::Status CheckFrames(const Message& message, const WireLimits& limits);
+
+// All frames at once, for carriers that keep them as buffers; tensor frames are shared, not copied.
+absl::StatusOr<std::vector<Buffer>> EncodeMessage(const WireLimits& limits, Message message);
+absl::StatusOr<Message> DecodeMessage(std::span<const Buffer> frames, const WireLimits& limits);
+
+}  // namespace covey
