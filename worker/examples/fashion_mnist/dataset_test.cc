@@ -1,9 +1,5 @@
 #include "worker/examples/fashion_mnist/dataset.h"
 
-#include <unistd.h>
-#include <zlib.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/examples/fashion_mnist/dataset_files.h"
 
 namespace covey::fashion_mnist {
 namespace {
@@ -18,50 +15,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string BigEndian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
-          static_cast<char>(value >> 8), static_cast<char>(value)};
-}
-
-// Image i is all pixels i.
-std::string ImagesFile(uint32_t count) {
-  std::string bytes = BigEndian(0x0803) + BigEndian(count) + BigEndian(28) + BigEndian(28);
-  for (uint32_t i = 0; i < count; ++i) bytes.append(kImagePixels, static_cast<char>(i));
-  return bytes;
-}
-
-std::string LabelsFile(const std::string& labels) {
-  return BigEndian(0x0801) + BigEndian(static_cast<uint32_t>(labels.size())) + labels;
-}
-
 // A folder with a valid training split of three images; tests then spoil one file.
 class DatasetTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = absl::StrCat(::testing::TempDir(), "/dataset_XXXXXX");
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    WriteImages(ImagesFile(3));
-    WriteLabels(LabelsFile({0, 9, 4}));
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::string ImagesPath() const { return directory_ + "/train-images-idx3-ubyte.gz"; }
-  std::string LabelsPath() const { return directory_ + "/train-labels-idx1-ubyte.gz"; }
-  void WriteImages(const std::string& bytes) { WriteGzip(ImagesPath(), bytes); }
-  void WriteLabels(const std::string& bytes) { WriteGzip(LabelsPath(), bytes); }
-
-  static void WriteGzip(const std::string& path, const std::string& bytes) {
-    gzFile file = gzopen(path.c_str(), "wb");
-    ASSERT_NE(file, nullptr);
-    ASSERT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())),
-              static_cast<int>(bytes.size()));
-    ASSERT_EQ(gzclose(file), Z_OK);
+  DatasetTest() {
+    files_.WriteImages(ImagesFile(3));
+    files_.WriteLabels(LabelsFile({0, 9, 4}));
   }
 
   // Loading must fail with `code` and say all of `path`, `problem` and what to do.
   void ExpectError(absl::StatusCode code, const std::string& path, const std::string& problem) {
-    const absl::Status status = Dataset::Load(directory_, Split::kTrain).status();
+    const absl::Status status = Dataset::Load(files_.directory(), Split::kTrain).status();
     EXPECT_EQ(status.code(), code) << status;
     const std::string message(status.message());
     EXPECT_THAT(message, HasSubstr(path));
@@ -70,11 +34,11 @@ class DatasetTest : public ::testing::Test {
     EXPECT_THAT(message, HasSubstr("--data-dir"));
   }
 
-  std::string directory_;
+  const DatasetFiles files_;
 };
 
 TEST_F(DatasetTest, CopiesTheSamplesAskedFor) {
-  const absl::StatusOr<Dataset> dataset = Dataset::Load(directory_, Split::kTrain);
+  const absl::StatusOr<Dataset> dataset = Dataset::Load(files_.directory(), Split::kTrain);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ(dataset->size(), 3);
 
@@ -89,77 +53,80 @@ TEST_F(DatasetTest, CopiesTheSamplesAskedFor) {
 }
 
 TEST_F(DatasetTest, SaysWhichFileIsMissing) {
-  std::filesystem::remove(LabelsPath());
-  ExpectError(absl::StatusCode::kNotFound, LabelsPath(), "No such file");
+  std::filesystem::remove(files_.labels_path());
+  ExpectError(absl::StatusCode::kNotFound, files_.labels_path(), "No such file");
 }
 
 TEST_F(DatasetTest, SaysThatTheFolderIsMissing) {
-  directory_ += "/nowhere";
-  ExpectError(absl::StatusCode::kNotFound, directory_, "No such file");
+  std::filesystem::remove_all(files_.directory());
+  ExpectError(absl::StatusCode::kNotFound, files_.images_path(), "No such file");
 }
 
 TEST_F(DatasetTest, RefusesAnEmptyFile) {
-  std::ofstream(ImagesPath(), std::ios::trunc);
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "ends 4 bytes before");
+  std::ofstream(files_.images_path(), std::ios::trunc);
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "ends 4 bytes before");
 }
 
 TEST_F(DatasetTest, RefusesAFolderInPlaceOfAFile) {
-  std::filesystem::remove(ImagesPath());
-  std::filesystem::create_directory(ImagesPath());
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "Is a directory");
+  std::filesystem::remove(files_.images_path());
+  std::filesystem::create_directory(files_.images_path());
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "Is a directory");
 }
 
 TEST_F(DatasetTest, RefusesATruncatedCompressedFile) {
-  std::filesystem::resize_file(ImagesPath(), std::filesystem::file_size(ImagesPath()) - 12);
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "truncated");
+  std::filesystem::resize_file(files_.images_path(),
+                               std::filesystem::file_size(files_.images_path()) - 12);
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "truncated");
 }
 
 TEST_F(DatasetTest, RefusesATruncatedContent) {
-  WriteImages(ImagesFile(3).substr(0, 16 + 3 * kImagePixels - 5));
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "ends 5 bytes before");
+  files_.WriteImages(ImagesFile(3).substr(0, 16 + 3 * kImagePixels - 5));
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "ends 5 bytes before");
 }
 
 TEST_F(DatasetTest, RefusesBytesAfterTheContent) {
-  WriteLabels(LabelsFile({1, 2, 3}) + "x");
-  ExpectError(absl::StatusCode::kDataLoss, LabelsPath(), "bytes after");
+  files_.WriteLabels(LabelsFile({1, 2, 3}) + "x");
+  ExpectError(absl::StatusCode::kDataLoss, files_.labels_path(), "bytes after");
 }
 
 TEST_F(DatasetTest, RefusesAFlippedBit) {
-  std::fstream file(ImagesPath(), std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(files_.images_path(), std::ios::in | std::ios::out | std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   // The checksum is the first half of the last eight bytes.
   file.seekp(static_cast<std::streamoff>(bytes.size()) - 8);
   file.put(static_cast<char>(bytes[bytes.size() - 8] ^ 1));
   file.close();
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "zlib refuses it");
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "zlib refuses it");
 }
 
 TEST_F(DatasetTest, RefusesAnotherFormat) {
-  WriteImages(LabelsFile({1, 2, 3}));
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "0x00000801 instead of 0x00000803");
+  files_.WriteImages(LabelsFile({1, 2, 3}));
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(),
+              "0x00000801 instead of 0x00000803");
 }
 
 TEST_F(DatasetTest, RefusesAnotherShape) {
-  WriteImages(BigEndian(0x0803) + BigEndian(1) + BigEndian(28) + BigEndian(32) +
-              std::string(28 * 32, '\0'));
-  ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), "dimension 2 of its items is 32");
+  files_.WriteImages(BigEndian(0x0803) + BigEndian(1) + BigEndian(28) + BigEndian(32) +
+                     std::string(28 * 32, '\0'));
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "dimension 2 of its items is 32");
 }
 
 TEST_F(DatasetTest, RefusesAbsurdCountsBeforeAllocating) {
   for (const uint32_t count : {uint32_t{0}, uint32_t{kImagesMax + 1}, ~uint32_t{0}}) {
-    WriteImages(BigEndian(0x0803) + BigEndian(count) + BigEndian(28) + BigEndian(28));
-    ExpectError(absl::StatusCode::kDataLoss, ImagesPath(), absl::StrCat("promises ", count));
+    files_.WriteImages(BigEndian(0x0803) + BigEndian(count) + BigEndian(28) + BigEndian(28));
+    ExpectError(absl::StatusCode::kDataLoss, files_.images_path(),
+                absl::StrCat("promises ", count));
   }
 }
 
 TEST_F(DatasetTest, RefusesALabelThatIsNoClass) {
-  WriteLabels(LabelsFile({1, 10, 3}));
-  ExpectError(absl::StatusCode::kDataLoss, LabelsPath(), "label 1 is 10");
+  files_.WriteLabels(LabelsFile({1, 10, 3}));
+  ExpectError(absl::StatusCode::kDataLoss, files_.labels_path(), "label 1 is 10");
 }
 
 TEST_F(DatasetTest, RefusesDifferentNumbersOfImagesAndLabels) {
-  WriteLabels(LabelsFile({1, 2}));
-  ExpectError(absl::StatusCode::kDataLoss, LabelsPath(), "has 2 labels, but");
+  files_.WriteLabels(LabelsFile({1, 2}));
+  ExpectError(absl::StatusCode::kDataLoss, files_.labels_path(), "has 2 labels, but");
 }
 
 }  // namespace

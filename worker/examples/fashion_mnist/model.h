@@ -60,6 +60,7 @@ class Perceptron {
   Perceptron(const Perceptron&) = delete;
   Perceptron& operator=(const Perceptron&) = delete;
 
+  const Options& options() const { return options_; }
   // In the order in which Forward() needs them.
   std::span<const Tensor<Scalar>> tensors() const { return tensors_; }
 
