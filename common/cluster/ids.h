@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <utility>
 
 #include "common/base/strong_id.h"
 
@@ -29,6 +30,10 @@ struct ShardId {
   TableId table;
   ShardIndex index;
   friend constexpr auto operator<=>(const ShardId&, const ShardId&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const ShardId& id) {
+    return H::combine(std::move(state), id.table, id.index);
+  }
 };
 
 // One event loop of one node: where messages go.

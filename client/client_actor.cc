@@ -1,0 +1,43 @@
+#include "client/client_actor.h"
+
+#include <algorithm>
+
+namespace covey::client {
+
+ClientActor::ClientActor(const Options& options)
+    : member_(options.member, next_request_id_),
+      client_(options.client, next_request_id_),
+      control_(next_request_id_) {
+  member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
+}
+
+void ClientActor::MembershipChanged(absl::Time now, Outbox& outbox) {
+  client_.SetView(now, member_.node(), member_.view(), outbox);
+  if (member_.state() == Member::State::kFailed) {
+    client_.FailAll(now, member_.failure(), outbox);
+    control_.FailAll(now, member_.failure(), outbox);
+  }
+  for (const auto& callback : on_change_) callback(now, outbox);
+}
+
+void ClientActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  // A created table comes with the view that holds it, so that it can be used at once.
+  if (message.envelope.has_create_table_reply()) {
+    member_.Adopt(now, message.envelope.create_table_reply().view(), outbox);
+  }
+  if (client_.Receive(now, message, outbox)) return;
+  if (member_.Receive(now, message, outbox)) return;
+  control_.Receive(now, message, outbox);
+}
+
+void ClientActor::Wake(absl::Time now, Outbox& outbox) {
+  member_.Wake(now, outbox);
+  client_.Wake(now, outbox);
+  control_.Wake(now, outbox);
+}
+
+absl::Time ClientActor::NextWake() const {
+  return std::min({member_.NextWake(), client_.NextWake(), control_.NextWake()});
+}
+
+}  // namespace covey::client

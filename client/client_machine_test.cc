@@ -1,0 +1,265 @@
+#include "client/client_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "common/net/message.h"
+
+namespace covey::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+constexpr uint64_t kServerA = 10;
+constexpr uint64_t kServerB = 11;
+
+// One table, id 3, of two shards of 4 and 2 elements, on the given servers.
+std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, uint64_t second) {
+  proto::ClusterView view;
+  view.set_epoch(epoch);
+  for (uint64_t id : {kServerA, kServerB}) {
+    proto::Node& node = *view.add_nodes();
+    node.set_id(id);
+    node.set_name(id == kServerA ? "server-0" : "server-1");
+    node.add_endpoints("");
+    node.add_endpoints(absl::StrCat("tcp://127.0.0.1:", id));
+  }
+  proto::Table& table = *view.add_tables();
+  table.set_id(3);
+  table.mutable_spec()->set_name("weights");
+  table.mutable_spec()->add_shape(6);
+  uint64_t element = 0;
+  for (auto [server, count] : {std::pair<uint64_t, uint64_t>{first, 4}, {second, 2}}) {
+    proto::Shard& shard = *table.add_shards();
+    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
+    shard.set_first_element(element);
+    shard.set_element_count(count);
+    shard.set_generation(1);
+    proto::Replica& replica = *shard.add_chain();
+    replica.set_node(server);
+    replica.set_loop(1);
+    element += count;
+  }
+  return *ClusterView::Make(std::move(view));
+}
+
+class ClientMachineTest : public ::testing::Test {
+ protected:
+  explicit ClientMachineTest(size_t budget = 0)
+      : machine_({.incarnation = Incarnation(77), .bytes_in_flight_max = budget, .seed = 1},
+                 next_request_id_) {
+    machine_.SetView(kStart, NodeId(5), View(1, kServerA, kServerB), outbox_);
+    std::iota(gradient_.begin(), gradient_.end(), 1.0f);
+  }
+
+  Operation PushAll() {
+    return {.table = TableId(3),
+            .gradient = gradient_,
+            .samples = 8,
+            .deadline = kStart + absl::Seconds(10),
+            .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+              results_.push_back(result);
+            }};
+  }
+
+  void Start(Operation operation) {
+    ASSERT_TRUE(machine_.Start(kStart, std::move(operation), outbox_).ok());
+  }
+
+  // Answers `request` with OK at `version`, with values when asked.
+  void Answer(const Message& request, uint64_t version) {
+    Message reply = MakeReply(request);
+    const bool push = request.envelope.has_push_request();
+    proto::ShardState& state = push ? *reply.envelope.mutable_push_reply()->mutable_state()
+                                    : *reply.envelope.mutable_pull_reply()->mutable_state();
+    state.set_version(version);
+    if (!push) {
+      const size_t count = request.envelope.pull_request().shard() == 0 ? 4 : 2;
+      const std::vector<float> values(count, static_cast<float>(version));
+      reply.frames.push_back(Buffer::CopyOf(
+          {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+    }
+    machine_.Receive(kStart, reply, outbox_);
+  }
+
+  void Refuse(const Message& request, absl::Status status) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_push_reply();
+    SetStatus(status, reply);
+    machine_.Receive(kStart, reply, outbox_);
+  }
+
+  uint64_t next_request_id_ = 1;
+  Outbox outbox_;
+  ClientMachine machine_;
+  std::vector<float> gradient_ = std::vector<float>(6);
+  std::vector<OperationResult> results_;
+};
+
+TEST_F(ClientMachineTest, CutsAPushByShardsAndSendsTheCallersOwnMemory) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].to(), (Address{NodeId(kServerA), 1}));
+  EXPECT_EQ(sent[1].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(sent[0].frames[0].data(), reinterpret_cast<const uint8_t*>(gradient_.data()));
+  EXPECT_EQ(sent[1].frames[0].As<float>()[0], 5.0f);
+  EXPECT_EQ(sent[1].envelope.push_request().samples(), 8u);
+  EXPECT_EQ(sent[1].envelope.push_request().id().producer_incarnation(), 77u);
+  EXPECT_EQ(outbox_.TakeRoutes().size(), 2u);
+  Answer(sent[0], 4);
+  Answer(sent[1], 9);
+  EXPECT_TRUE(results_.empty()) << "done while its memory is still referenced by " << sent.size()
+                                << " messages";
+  sent.clear();
+  machine_.Wake(kStart, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+  EXPECT_EQ(results_[0].version, Version(4));
+}
+
+TEST_F(ClientMachineTest, RepeatsAnUnansweredPushUnderTheSameIdentity) {
+  Start(PushAll());
+  const std::vector<Message> first = outbox_.TakeMessages();
+  machine_.Wake(kStart + absl::Milliseconds(900), outbox_);
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  machine_.Wake(kStart + absl::Milliseconds(1200), outbox_);
+  const std::vector<Message> second = outbox_.TakeMessages();
+  ASSERT_EQ(second.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(second[i].envelope.header().request_id(), first[i].envelope.header().request_id());
+    EXPECT_EQ(second[i].envelope.push_request().id().SerializeAsString(),
+              first[i].envelope.push_request().id().SerializeAsString());
+  }
+}
+
+TEST_F(ClientMachineTest, GivesEachPushOfAShardItsOwnSequence) {
+  Start(PushAll());
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  EXPECT_EQ(sent[0].envelope.push_request().id().sequence(), 1u);
+  EXPECT_EQ(sent[2].envelope.push_request().id().sequence(), 2u);
+}
+
+TEST_F(ClientMachineTest, PushesForAGroupUnderTheGroupsStep) {
+  Operation operation = PushAll();
+  operation.group = GroupIdentity{.group = GroupId(2), .generation = 6, .step = Step(41)};
+  Start(std::move(operation));
+  const proto::PushId id = outbox_.TakeMessages()[0].envelope.push_request().id();
+  EXPECT_EQ(id.producer_kind(), proto::PushId::GROUP);
+  EXPECT_EQ(id.producer(), 2u);
+  EXPECT_EQ(id.producer_incarnation(), 6u);
+  EXPECT_EQ(id.sequence(), 41u);
+}
+
+TEST_F(ClientMachineTest, BacksOffWhenRefusedAndFollowsANewerView) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  outbox_.TakeRoutes();
+  Refuse(sent[0], absl::FailedPreconditionError("moved"));
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  machine_.SetView(kStart, NodeId(5), View(2, kServerB, kServerB), outbox_);
+  machine_.Wake(machine_.NextWake(), outbox_);
+  const std::vector<Message> again = outbox_.TakeMessages();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(again[0].envelope.header().request_id(), sent[0].envelope.header().request_id());
+}
+
+TEST_F(ClientMachineTest, EndsOnARefusalThatRetryingCannotMend) {
+  Start(PushAll());
+  {
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    Refuse(sent[1], absl::InvalidArgumentError("NaN at element 5"));
+  }
+  machine_.Wake(kStart, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+}
+
+TEST_F(ClientMachineTest, DeadlineNamesServerAndLastRefusalAndLetsTheConnectionGo) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  outbox_.TakeRoutes();
+  Answer(sent[0], 1);
+  Refuse(sent[1], absl::UnavailableError("draining"));
+  machine_.Wake(kStart + absl::Seconds(10), outbox_);
+  EXPECT_TRUE(results_.empty());
+  EXPECT_THAT(outbox_.TakeRoutes(), ::testing::Contains(std::pair<Address, std::string>(
+                                        Address{NodeId(kServerB), 1}, "")));
+  sent.clear();
+  outbox_.TakeMessages();
+  machine_.Wake(kStart + absl::Seconds(10), outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(results_[0].status.message()), HasSubstr("server-1"));
+  EXPECT_THAT(std::string(results_[0].status.message()), HasSubstr("draining"));
+}
+
+TEST_F(ClientMachineTest, PullFillsTheCallersSpan) {
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[1], 2);
+  Answer(sent[0], 3);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
+  Answer(sent[0], 9);  // A second answer to the same request changes nothing.
+  EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
+}
+
+TEST_F(ClientMachineTest, AWrongAnswerIsAnErrorNotAnOverrun) {
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Message reply = MakeReply(sent[0]);
+  reply.envelope.mutable_pull_reply();
+  reply.frames.push_back(Buffer::Allocate(400));
+  machine_.Receive(kStart, reply, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ClientMachineTest, RefusesWhatCannotFit) {
+  Operation operation = PushAll();
+  operation.table = TableId(4);
+  EXPECT_EQ(machine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kNotFound);
+  operation = PushAll();
+  operation.gradient = operation.gradient.first(5);
+  EXPECT_EQ(machine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kInvalidArgument);
+  operation = PushAll();
+  operation.samples = 0;
+  EXPECT_EQ(machine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+class SmallBudgetTest : public ClientMachineTest {
+ protected:
+  SmallBudgetTest() : ClientMachineTest(20) {}
+};
+
+TEST_F(SmallBudgetTest, KeepsBytesOnTheWireWithinTheBudget) {
+  Start(PushAll());  // 16 and 8 bytes
+  std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(machine_.bytes_in_flight(), 16u);
+  Answer(sent[0], 1);
+  sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(machine_.bytes_in_flight(), 8u);
+}
+
+}  // namespace
+}  // namespace covey::client

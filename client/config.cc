@@ -1,0 +1,49 @@
+#include "client/config.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+
+namespace covey::client {
+namespace {
+
+absl::Status InRange(absl::string_view field, absl::Duration value, absl::Duration low,
+                     absl::Duration high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", absl::FormatDuration(value),
+                                                 "; choose ", absl::FormatDuration(low), " to ",
+                                                 absl::FormatDuration(high)));
+}
+
+}  // namespace
+
+absl::Status ClientConfig::Validate() const {
+  const size_t colon = scheduler.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == scheduler.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scheduler is '", scheduler, "'; give HOST:PORT (or set COVEY_SCHEDULER)"));
+  }
+  if (job.empty() || job.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job has ", job.size(), " bytes; choose 1 to ", kNameBytesMax));
+  }
+  if (labels.size() > kLabelBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("labels has ", labels.size(), " bytes; choose at most ", kLabelBytesMax));
+  }
+  if (rank < -1 || rank >= static_cast<int>(kNodesMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank is ", rank, "; choose -1 (any) to ", kNodesMax - 1));
+  }
+  COVEY_RETURN_IF_ERROR(InRange("join_deadline", join_deadline, absl::Seconds(1), absl::Hours(1)));
+  COVEY_RETURN_IF_ERROR(
+      InRange("operation_deadline", operation_deadline, absl::Milliseconds(100), absl::Hours(1)));
+  COVEY_RETURN_IF_ERROR(InRange("spin", spin, absl::ZeroDuration(), absl::Milliseconds(1)));
+  if (bytes_in_flight_max < (size_t{1} << 20) || bytes_in_flight_max > (size_t{1} << 30)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bytes_in_flight_max is ", bytes_in_flight_max, "; choose 1 MiB to 1 GiB"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace covey::client

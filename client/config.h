@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace covey::client {
+
+// How a process joins a cluster as a client or worker.
+struct ClientConfig {
+  // "host:port" of the scheduler's control port. Required.
+  std::string scheduler;
+  // Must equal the scheduler's. 1..256 bytes.
+  std::string job = "default";
+  // Wanted rank within the role; -1 = whatever is free.
+  int rank = -1;
+  // Topology, most general first: zone/rack/host/device; missing parts empty.
+  std::string labels;
+  // Give up joining after so long. Longer survives slower starts; 1 s … 1 h.
+  absl::Duration join_deadline = absl::Seconds(30);
+  // Deadline of an operation that names none. Shorter reports a lost server sooner; 100 ms … 1 h.
+  absl::Duration operation_deadline = absl::Seconds(60);
+  // Bytes of requests on the wire at once. More hides latency, less bounds what a server must
+  // buffer for this client; 1 MiB … 1 GiB.
+  size_t bytes_in_flight_max = 32 << 20;
+  // The loop and a waiting caller spin so long before they sleep: shorter round trips for a busy
+  // core. Keep 0 when processes share cores; 0 … 1 ms.
+  absl::Duration spin = absl::ZeroDuration();
+
+  // INVALID_ARGUMENT: names the field, its value and the range.
+  absl::Status Validate() const;
+};
+
+}  // namespace covey::client

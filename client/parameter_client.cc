@@ -1,0 +1,125 @@
+#include "client/parameter_client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/connection.h"
+#include "common/base/status_macros.h"
+
+namespace covey::client {
+namespace {
+
+Table ToTable(const proto::Table& table) {
+  const proto::Shard& last = table.shards(table.shards_size() - 1);
+  return {.id = TableId(table.id()),
+          .name = table.spec().name(),
+          .elements = last.first_element() + last.element_count()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
+    const ClientConfig& config) {
+  COVEY_ASSIGN_OR_RETURN(auto connection, Connection::Open(config, {}));
+  return std::unique_ptr<ParameterClient>(new ParameterClient(std::move(connection), config));
+}
+
+ParameterClient::ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config)
+    : config_(config), connection_(std::move(connection)) {}
+
+ParameterClient::~ParameterClient() = default;
+
+absl::StatusOr<Table> ParameterClient::CreateTable(const proto::TableSpec& spec) {
+  proto::Envelope request;
+  *request.mutable_create_table_request()->mutable_spec() = spec;
+  COVEY_RETURN_IF_ERROR(
+      connection_->Request(std::move(request), config_.operation_deadline).status());
+  return FindTable(spec.name());
+}
+
+absl::StatusOr<Table> ParameterClient::FindTable(absl::string_view name) {
+  COVEY_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, ListTables());
+  for (const proto::Table& table : tables) {
+    if (table.spec().name() == name) return ToTable(table);
+  }
+  return absl::NotFoundError(absl::StrCat("no table '", name, "' in job '", config_.job,
+                                          "'; create it, or see `covey tables`"));
+}
+
+absl::StatusOr<std::vector<proto::Table>> ParameterClient::ListTables() {
+  proto::Envelope request;
+  request.mutable_list_tables_request();
+  COVEY_ASSIGN_OR_RETURN(proto::Envelope reply,
+                         connection_->Request(std::move(request), config_.operation_deadline));
+  auto& tables = *reply.mutable_list_tables_reply()->mutable_tables();
+  return std::vector<proto::Table>(std::make_move_iterator(tables.begin()),
+                                   std::make_move_iterator(tables.end()));
+}
+
+absl::Status ParameterClient::DropTable(absl::string_view name) {
+  proto::Envelope request;
+  request.mutable_drop_table_request()->set_name(std::string(name));
+  return connection_->Request(std::move(request), config_.operation_deadline).status();
+}
+
+Handle ParameterClient::Push(const Table& table, std::span<const float> gradient,
+                             const PushOptions& options) {
+  return Start({.table = table.id, .gradient = gradient, .samples = options.samples},
+               options.deadline);
+}
+
+Handle ParameterClient::Pull(const Table& table, std::span<float> values,
+                             const PullOptions& options) {
+  return Start({.table = table.id, .values = values, .read = options.bound}, options.deadline);
+}
+
+Handle ParameterClient::PushPull(const Table& table, std::span<const float> gradient,
+                                 std::span<float> values, const PushOptions& push,
+                                 const PullOptions& pull) {
+  return Start({.table = table.id,
+                .gradient = gradient,
+                .values = values,
+                .samples = push.samples,
+                .read = pull.bound},
+               std::max(push.deadline, pull.deadline));
+}
+
+Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
+  const Handle handle;
+  operation.done = [handle](absl::Time, const OperationResult& result, Outbox&) {
+    handle.Complete(result);
+  };
+  const absl::Duration patience =
+      deadline == absl::ZeroDuration() ? config_.operation_deadline : deadline;
+  Connection& connection = *connection_;
+  const bool posted =
+      connection.Post([&connection, operation, patience, handle](absl::Time now, Outbox& outbox) {
+        Operation started = operation;
+        started.deadline = now + patience;
+        const absl::Status status =
+            connection.client().client().Start(now, std::move(started), outbox);
+        if (!status.ok()) handle.Complete({.status = status});
+      });
+  if (!posted) {
+    handle.Complete({.status = absl::ResourceExhaustedError(
+                         "too many operations wait in this client; wait for some of them first")});
+  }
+  return handle;
+}
+
+absl::Status ParameterClient::Barrier(absl::string_view name, uint32_t participants,
+                                      absl::Duration timeout) {
+  return connection_->Barrier(name, participants, timeout);
+}
+
+absl::StatusOr<proto::StatusReply> ParameterClient::GetStatus(uint64_t events_after) {
+  proto::Envelope request;
+  request.mutable_status_request()->set_events_after(events_after);
+  COVEY_ASSIGN_OR_RETURN(proto::Envelope reply,
+                         connection_->Request(std::move(request), config_.operation_deadline));
+  return std::move(*reply.mutable_status_reply());
+}
+
+NodeId ParameterClient::node() const { return connection_->node(); }
+
+}  // namespace covey::client

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/config.h"
+#include "client/handle.h"
+#include "common/cluster/ids.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::client {
+
+class Connection;
+
+// A table as a program holds it. Immutable value; stays valid as shards move.
+struct Table {
+  TableId id;
+  std::string name;
+  // Product of the shape's extents.
+  uint64_t elements = 0;
+};
+
+struct PushOptions {
+  // Training examples behind the gradient, which is their SUM. With 1, the gradient counts as it
+  // is.
+  uint64_t samples = 1;
+  // Zero = the configured one.
+  absl::Duration deadline = absl::ZeroDuration();
+};
+
+struct PullOptions {
+  ReadBound bound;
+  absl::Duration deadline = absl::ZeroDuration();
+};
+
+// Reads and changes parameters that live on servers. The entry point for programs that belong to no
+// group; training in groups is worker/group.h.
+//
+//   COVEY_ASSIGN_OR_RETURN(auto client, ParameterClient::Connect({.scheduler = "127.0.0.1:7000"}));
+//   proto::TableSpec spec;  // name, shape, optimizer, contract
+//   COVEY_ASSIGN_OR_RETURN(Table table, client->CreateTable(spec));
+//   Handle step = client->PushPull(table, gradient, values, {.samples = 64});
+//   COVEY_RETURN_IF_ERROR(step.Wait());   // applied exactly once, `values` are at least as new
+//
+// Thread-safety: thread-safe. Operations of one thread leave in the order of the calls.
+// Memory: spans stay valid, gradients unchanged and values untouched, until the handle is done.
+// Retries: an operation is repeated under the same identity until its deadline; a push is applied
+// at most once however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE its effect is
+// unknown: at most once. Errors of operations: NOT_FOUND no such table; INVALID_ARGUMENT spans do
+// not fit, NaN or infinity in a gradient; DEADLINE_EXCEEDED names server, shard and last refusal;
+// ABORTED this process was declared dead or replaced. Not promised: order between operations on
+// different shards; a pull sees each shard at one version, not all shards at the same one.
+class ParameterClient {
+ public:
+  // Joins the cluster. UNAVAILABLE: no scheduler there; ALREADY_EXISTS: the rank is taken;
+  // INVALID_ARGUMENT: bad config or another job's scheduler. Blocks up to config.join_deadline.
+  static absl::StatusOr<std::unique_ptr<ParameterClient>> Connect(const ClientConfig& config);
+  // Leaves the cluster, up to two seconds.
+  ~ParameterClient();
+
+  // Also finds a table that exists with an equal spec. ALREADY_EXISTS: it exists with another one.
+  absl::StatusOr<Table> CreateTable(const proto::TableSpec& spec);
+  // NOT_FOUND: no table of that name.
+  absl::StatusOr<Table> FindTable(absl::string_view name);
+  absl::StatusOr<std::vector<proto::Table>> ListTables();
+  // Drops values and history. NOT_FOUND: no table of that name.
+  absl::Status DropTable(absl::string_view name);
+
+  Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
+  Handle Pull(const Table& table, std::span<float> values, const PullOptions& options = {});
+  // One round trip: the gradient's update (when the contract applies it) and then the values.
+  Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
+                  const PushOptions& push = {}, const PullOptions& pull = {});
+
+  // Returns when `participants` nodes have called it with this name for the same round; rounds of a
+  // name count up with each call of a client. DEADLINE_EXCEEDED: names who is missing.
+  absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
+  // What `covey status` shows.
+  absl::StatusOr<proto::StatusReply> GetStatus(uint64_t events_after = 0);
+
+  NodeId node() const;
+
+ private:
+  explicit ParameterClient(std::unique_ptr<Connection> connection, const ClientConfig& config);
+  Handle Start(Operation operation, absl::Duration deadline);
+
+  const ClientConfig config_;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace covey::client
