@@ -10,7 +10,7 @@ namespace covey::server {
 
 enum class Decay { kConstant, kStep, kLinear, kCosine };
 
-// As flags and table definitions spell it: "constant", "step", "linear", "cosine".
+// In lower case: "constant", …, "cosine".
 absl::string_view DecayName(Decay decay);
 
 // A learning rate over training progress: a linear warmup, then a decay. All lengths are in

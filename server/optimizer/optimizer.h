@@ -12,8 +12,7 @@ namespace covey::server {
 
 enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW };
 
-// As flags and table definitions spell it: "sgd", "momentum", "nesterov", "adagrad", "adam",
-// "adamw".
+// In lower case: "sgd", …, "adamw".
 absl::string_view OptimizerName(OptimizerKind kind);
 
 // Chosen per table. Fields that a kind does not mention are ignored by it. Formulas: kernels.h.
@@ -24,8 +23,8 @@ struct OptimizerConfig {
   double weight_decay = 0;
   // Momentum and Nesterov: share of the velocity that survives an update. In [0, 1).
   double momentum = 0.9;
-  // Adam and AdamW: share of the running mean (beta1) and mean square (beta2) that survives. In [0,
-  // 1).
+  // Adam and AdamW: share of the running mean (beta1) and of the mean square (beta2) that survives
+  // an update. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
   // Adagrad, Adam, AdamW: keeps the divisor away from 0; larger damps the updates. In [1e-12, 1].
@@ -40,8 +39,7 @@ struct OptimizerConfig {
 struct UpdateContext {
   double learning_rate = 0;
   double gradient_scale = 1;  // 1 / samples: the gradient is gradient_sum * gradient_scale
-  uint64_t update_index =
-      1;  // counts the updates of the shard from 1, for the bias correction of Adam
+  uint64_t update_index = 1;  // updates of the shard, this one included; Adam corrects bias by it
 };
 
 // Turns a gradient into new values: the rule by which a shard learns. Made once per shard from its

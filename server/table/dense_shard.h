@@ -29,8 +29,8 @@ struct DenseShardConfig {
 // update happens.
 //
 // Actor-confined, except that handles from Values() may be read and dropped on any thread.
-// Deterministic: the bits depend on the config and on the sequence of Apply calls only. Memory: (1
-// + state slots) times the values, and what `spares` keeps.
+// Deterministic: the bits depend on the config and on the sequence of Apply calls only. Memory: the
+// values, as much again for each state slot of the optimizer, and what `spares` keeps.
 class DenseShard {
  public:
   // Allocates and initializes. `spares` must outlive the shard.
@@ -41,10 +41,11 @@ class DenseShard {
 
   // One update by the mean of a gradient over `samples` training examples, given as their sum. The
   // learning rate is that of the total of samples with these included. Writes in place when nobody
-  // holds the values, else into a spare: never into what Values() gave out. INVALID_ARGUMENT: the
-  // gradient has another length than the shard, samples is 0 or makes the total overflow; nothing
-  // has changed then. Not idempotent: tell duplicates before. NaN and infinity are applied: screen
-  // before.
+  // holds the values, else into a spare: never into what Values() gave out.
+  //
+  // INVALID_ARGUMENT: the gradient has another length than the shard, or samples is 0 or makes the
+  // total overflow; nothing has changed then. Not idempotent: refuse duplicates before. NaN and
+  // infinity are applied: screen with AllFinite before.
   absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples);
 
   // The current values, without a copy; the bytes under the handle never change.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -20,20 +21,6 @@ absl::Status OutOfRange(absl::string_view what, float value, absl::string_view c
 }
 
 }  // namespace
-
-absl::string_view InitializerName(InitializerKind kind) {
-  switch (kind) {
-    case InitializerKind::kZeros:
-      return "zeros";
-    case InitializerKind::kConstant:
-      return "constant";
-    case InitializerKind::kUniform:
-      return "uniform";
-    case InitializerKind::kNormal:
-      return "normal";
-  }
-  return "unknown";
-}
 
 absl::Status InitializerConfig::Validate() const {
   switch (kind) {

@@ -4,14 +4,10 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace covey::server {
 
 enum class InitializerKind { kZeros, kConstant, kUniform, kNormal };
-
-// As flags and table definitions spell it: "zeros", "constant", "uniform", "normal".
-absl::string_view InitializerName(InitializerKind kind);
 
 // The first values of a table. An element's value is a function of the seed and of its index in the
 // whole table, and of nothing else: not of the shard it lies in, the order of filling, the library
@@ -29,8 +25,8 @@ struct InitializerConfig {
 };
 
 // Fills `values`, the first of which is element `first_element` of the table. Pure; splitting a
-// range gives the same bits. Precondition: the config is valid. About 1 ns per element (uniform), 5
-// ns (normal).
+// range gives the same bits. Precondition: the config is valid. Takes about 3 ns per element for
+// uniform, 18 ns for normal: 5 ms for a shard of 1 MiB.
 void Initialize(const InitializerConfig& config, uint64_t first_element, std::span<float> values);
 
 }  // namespace covey::server

@@ -54,7 +54,7 @@ TEST(InitializerTest, AnySplitGivesTheSameBits) {
       count = std::min(kCount - first, random.Below(200));
       const std::vector<float> part = Initialized(config, kFirst + first, count);
       ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, count * sizeof(float)), 0)
-          << InitializerName(config.kind) << " from " << first;
+          << "kind " << static_cast<int>(config.kind) << " from " << first;
     }
   }
 }
