@@ -1,0 +1,171 @@
+"""What may not be called, what to call instead, and who may all the same."""
+
+import fnmatch
+import re
+import unittest
+
+from tests.style import tree
+
+_CODE = (".h", ".cc", ".cu")
+
+
+class Ban:
+    """One banned thing.
+
+    pattern: matched against code without comments and literals.
+    instead: what to do, for the person who meets the ban.
+    allowed: path pattern -> why code there may. An exemption that nothing needs is a violation.
+    where: path prefixes that the ban covers; empty = everywhere.
+    """
+
+    def __init__(self, name, pattern, instead, allowed=None, where=()):
+        self.name = name
+        self.pattern = re.compile(pattern)
+        self.instead = instead
+        self.allowed = allowed or {}
+        self.where = where
+
+
+_ROLES = ("common/cluster/", "scheduler/", "server/", "client/", "worker/")
+
+_BANS = [
+    Ban(
+        "sleep",
+        r"\bsleep_(for|until)\b|\b(u|nano)?sleep\s*\(|\bSleepFor\b",
+        "return a time from NextWake(), or wait for the event with a deadline",
+    ),
+    Ban(
+        "clock",
+        r"\b(system|steady|high_resolution)_clock\b|\babsl::(Now|GetCurrentTimeNanos)\b|\bclock_gettime\b"
+        r"|\bgettimeofday\b|\bstd::time\s*\(",
+        "take `now` as an argument",
+    ),
+    Ban("environment", r"\b(secure_)?getenv\b|\bsetenv\b", "take the value from the role's config"),
+    Ban(
+        "random",
+        r"\bs?rand\s*\(|\brandom_device\b|\bmt19937|\bstd::\w+_distribution\b|\babsl::BitGen\b",
+        "use common/base/random.h, whose numbers are the same everywhere",
+    ),
+    Ban(
+        "thread",
+        r"\bstd::j?thread\b|\bstd::async\b|\bpthread_create\b",
+        "write an actor and let an event loop run it",
+        allowed={
+            "common/runtime/event_loop.*": "one thread per loop",
+            "common/base/base_test.cc": "hands a buffer and a queue over between threads",
+        },
+    ),
+    Ban(
+        "mutex",
+        r"\bstd::(\w*mutex|lock_guard|unique_lock|scoped_lock|condition_variable\w*)\b"
+        r"|\babsl::(Mutex|CondVar|\w*MutexLock)\b",
+        "use common/base/mutex.h, which the thread-safety analysis and ThreadSanitizer understand",
+        allowed={"common/base/mutex.h": "wraps it"},
+    ),
+    Ban(
+        "shared state",
+        r"\bMutexLock\b|\bCondVar\b|\bstd::atomic\b|\bBoundedQueue\b",
+        "keep the state in one actor and send it messages",
+        where=_ROLES,
+    ),
+    Ban("std::string_view", r"\bstd::string_view\b", "use absl::string_view, which Abseil understands"),
+    Ban(
+        "std::unordered",
+        r"\bstd::unordered_\w+",
+        "use absl::btree_map when the order can be seen, absl::flat_hash_map when it cannot",
+    ),
+    Ban("using namespace", r"\busing\s+namespace\b", "name what you use"),
+    Ban(
+        "printing",
+        r"\b(f|s|sn|v|vf)?printf\s*\(|\bf?puts\s*\(|\bstd::(cout|cerr|clog)\b",
+        "use common/base/log.h for events, absl::StrFormat for text",
+    ),
+    Ban(
+        "files",
+        r"\bfopen\s*\(|\bstd::[io]?fstream\b|\bstd::filesystem\b",
+        "send the bytes to the actor that owns the disk, or take them as an argument",
+        allowed={"*_test.cc": "plants files in its own temporary folder"},
+    ),
+    Ban(
+        "bare new",
+        r"(?<!operator )(?<!>\()(?<!WrapUnique\()\bnew\s+[A-Za-z_:]|\bdelete\s+\w|\bmalloc\s*\(|(?<!aligned_)\bfree\s*\(",
+        "use std::make_unique or a container",
+        allowed={
+            "common/base/buffer.cc": "owns aligned memory by a count of references",
+            "common/base/log.cc": "leaks the logger, which other threads use while main returns",
+        },
+    ),
+    Ban(
+        "exceptions",
+        r"\bthrow\b|\btry\s*\{|\bcatch\s*\(",
+        "return absl::Status; catch what a library throws where the library is called",
+        allowed={"common/base/buffer.cc": "out of memory, as operator new says it"},
+    ),
+    Ban("assert", r"(?<!_)\bassert\s*\(", "use COVEY_CHECK, which stays on in production"),
+]
+
+
+def banned_calls(files, bans):
+    found, used = [], set()
+    for path in files.paths(*_CODE):
+        code = tree.code_only(files.text(path)).splitlines()
+        for ban in bans:
+            if ban.where and not path.startswith(ban.where):
+                continue
+            hits = [number for number, line in enumerate(code, start=1) if ban.pattern.search(line)]
+            exemption = next((key for key in ban.allowed if fnmatch.fnmatch(path, key)), None)
+            if hits and exemption:
+                used.add((ban.name, exemption))
+            elif hits:
+                found += [
+                    f"{path}:{number}: {ban.name} is banned; instead: {ban.instead}" for number in hits
+                ]
+    for ban in bans:
+        for key in ban.allowed:
+            if (ban.name, key) not in used:
+                found.append(f"{key}: needs no exemption from the ban of {ban.name}; remove it")
+    return found
+
+
+class BannedTest(tree.StyleTest):
+    def test_the_project(self):
+        self.assert_clean(banned_calls(tree.Tree.of_workspace(), _BANS))
+
+    def test_every_ban_finds_its_violation(self):
+        violations = {
+            "sleep": "std::this_thread::sleep_for(x);",
+            "clock": "auto now = std::chrono::steady_clock::now();",
+            "environment": 'getenv("HOME");',
+            "random": "std::uniform_int_distribution<int> d;",
+            "thread": "std::thread t(f);",
+            "mutex": "std::lock_guard<std::mutex> lock(m);",
+            "shared state": "std::atomic<int> count;",
+            "std::string_view": "std::string_view name;",
+            "std::unordered": "std::unordered_map<int, int> m;",
+            "using namespace": "using namespace std;",
+            "printing": 'std::printf("x");',
+            "files": "std::ofstream file(path);",
+            "bare new": "int* x = new int;",
+            "exceptions": "throw 1;",
+            "assert": "assert(x);",
+        }
+        self.assertEqual({ban.name for ban in _BANS}, set(violations))
+        for ban in _BANS:
+            files = tree.Tree({"server/a.cc": "\n" + violations[ban.name] + "\n"})
+            bare = Ban(ban.name, ban.pattern, ban.instead, where=ban.where)
+            self.assert_found([f"server/a.cc:2: {ban.name} is banned"], banned_calls(files, [bare]))
+
+    def test_comments_and_literals_are_not_code(self):
+        files = tree.Tree(
+            {"server/a.cc": '// never throw\nconst char* kText = "assert(x) \\" // throw";\n'}
+        )
+        self.assert_found([], banned_calls(files, [Ban("it", r"\bthrow\b|assert", "x")]))
+
+    def test_finds_an_exemption_that_nothing_needs(self):
+        files = tree.Tree({"a.cc": "throw;\n", "b.cc": "\n"})
+        ban = Ban("it", r"\bthrow\b", "x", allowed={"a.cc": "why", "b.cc": "why"})
+        self.assert_found(["b.cc: needs no exemption"], banned_calls(files, [ban]))
+
+
+if __name__ == "__main__":
+    unittest.main()

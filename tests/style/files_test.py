@@ -1,0 +1,86 @@
+"""Every file has an owner, a name that says what it holds, and headers that may be included twice."""
+
+import fnmatch
+import posixpath
+import re
+import unittest
+
+from tests.style import tree
+
+_OWNED = (".h", ".cc", ".cu", ".proto", ".py", ".bzl")
+_VAGUE_ANYWHERE = {"util", "utils", "helper", "helpers", "misc", "manager", "handler"}
+_VAGUE_ALONE = {"data", "info", "common", "stuff"}
+
+
+def dead_files(files):
+    """Files that no BUILD file names, so that nothing builds or tests them."""
+    found = []
+    for path in files.paths(*_OWNED):
+        folder = posixpath.dirname(path)
+        while folder and posixpath.join(folder, "BUILD") not in files:
+            folder = posixpath.dirname(folder)
+        build = posixpath.join(folder, "BUILD")
+        if build not in files or not _names(files.text(build), posixpath.relpath(path, folder or ".")):
+            found.append(f"{path}: no BUILD file names it; name it in {build} or remove it")
+    return found
+
+
+def _names(build, path):
+    """Whether a string in `build` is `path` or a glob pattern of it.
+
+    Targets made in a loop are named without the suffix: "layering_test" stands for layering_test.py.
+    """
+    stem = posixpath.splitext(path)[0]
+    return any(
+        fnmatch.fnmatchcase(path, text) or text == stem for text in re.findall(r'"([^"\n]+)"', build)
+    )
+
+
+def vague_names(files):
+    found = []
+    for path in files.paths(*_OWNED):
+        stem = posixpath.basename(path).split(".")[0]
+        words = set(stem.removesuffix("_test").split("_"))
+        if words & _VAGUE_ANYWHERE or stem in _VAGUE_ALONE:
+            found.append(f"{path}: the name says nothing; name the one thing that the file holds")
+    return found
+
+
+def unguarded_headers(files):
+    return [
+        f"{path}: begin with #pragma once"
+        for path in files.paths(".h")
+        if "#pragma once" not in files.text(path)
+    ]
+
+
+class FilesTest(tree.StyleTest):
+    def test_the_project(self):
+        files = tree.Tree.of_workspace()
+        self.assert_clean(dead_files(files) + vague_names(files) + unguarded_headers(files))
+
+    def test_finds_a_dead_file(self):
+        files = tree.Tree(
+            {
+                "a/BUILD": 'srcs = ["used.cc", "sub/used.cc"] + glob(["*.proto"])\n',
+                "a/dead.cc": "",
+                "a/used.cc": "",
+                "a/used.proto": "",
+                "a/sub/used.cc": "",
+                "a/sub/dead.cc": "",
+                "b/dead.cc": "",
+            }
+        )
+        self.assert_found(["a/dead.cc", "a/sub/dead.cc", "b/dead.cc"], dead_files(files))
+
+    def test_finds_a_vague_name(self):
+        files = tree.Tree({"a/string_util.h": "", "a/info.cc": "", "a/barrier.h": ""})
+        self.assert_found(["info.cc", "string_util.h"], vague_names(files))
+
+    def test_finds_an_unguarded_header(self):
+        files = tree.Tree({"a.h": "#pragma once\n", "b.h": ""})
+        self.assert_found(["b.h"], unguarded_headers(files))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,165 @@
+"""Who may include whom; the same rule as the package groups in //:BUILD, read from #include lines."""
+
+import posixpath
+import re
+import unittest
+
+from tests.style import tree
+
+_BASE = ["proto", "common/base"]
+_METRICS = _BASE + ["common/metrics"]
+_CLUSTER = _METRICS + ["common/cluster"]
+_NET = _CLUSTER + ["common/net"]
+_RUNTIME = _NET + ["common/runtime"]
+
+# Folder -> the folders it may include besides itself. `tests` may include everything.
+_MAY_INCLUDE = {
+    "proto": [],
+    "common/base": [],
+    "common/metrics": _BASE,
+    "common/cluster": _METRICS,
+    "common/net": _CLUSTER,
+    "common/runtime": _NET,
+    "scheduler": _RUNTIME,
+    "server": _RUNTIME,
+    "client": _RUNTIME,
+    "worker": _RUNTIME + ["client"],
+}
+
+# An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its
+# arguments. These headers, and every header of ours that they include, reach for more.
+_IMPURE_SYSTEM = re.compile(
+    r"^(grpc|zmq|thread$|mutex$|condition_variable$|future$|chrono$|ctime$|fstream$|filesystem$"
+    r"|iostream$|cstdio$|unistd\.h|sys/|cuda|CLI/|absl/synchronization|absl/time/clock|absl/flags)"
+)
+_IMPURE_OURS = re.compile(
+    r"^common/(base/(mutex|bounded_queue|thread|clock|file_system)\.h"
+    r"|net/(?!message\.h)|runtime/(?!actor\.h|outbox\.h))"
+)
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+
+
+def _includes(files, path):
+    """(line, ours or None, system or None) of each #include."""
+    for number, line in files.lines(path):
+        match = _INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def _folder(path):
+    for folder in _MAY_INCLUDE:
+        if path.startswith(folder + "/"):
+            return folder
+    return path.split("/")[0]
+
+
+def wrong_directions(files):
+    found = []
+    for path in files.paths(".h", ".cc", ".cu"):
+        here = _folder(path)
+        if here not in _MAY_INCLUDE:
+            continue
+        for number, ours, _ in _includes(files, path):
+            there = _folder(ours) if ours else here
+            if there == "tests" and ours.startswith("tests/support/") and path.endswith("_test.cc"):
+                continue
+            if there in [*_MAY_INCLUDE, "tests"] and there not in [here, *_MAY_INCLUDE[here]]:
+                found.append(
+                    f"{path}:{number}: {here} must not include {ours}; "
+                    "move what both need to a folder of common/, or send a message"
+                )
+    return found
+
+
+def impure_actors(files):
+    """Files that must be replayable, and the chain of includes by which they are not."""
+    found = []
+    for path in files.paths("_actor.h", "_actor.cc"):
+        if _folder(path) in _MAY_INCLUDE:
+            found += _impure_chains(files, path)
+    for path in files.paths(".h", ".cc"):
+        if path.startswith("common/cluster/") and not path.endswith("_test.cc"):
+            found += _impure_chains(files, path)
+    return found
+
+
+def _impure_chains(files, start):
+    found, seen, queue = [], {start}, [[start]]
+    while queue:
+        chain = queue.pop(0)
+        for _, ours, system in _includes(files, chain[-1]):
+            included = ours or system
+            if (_IMPURE_OURS if ours in files else _IMPURE_SYSTEM).match(included):
+                found.append(
+                    f"{start}: must be replayable, but includes {' -> '.join([*chain[1:], included])}; "
+                    "take the value as an argument or send a message"
+                )
+            elif ours in files and ours not in seen:
+                seen.add(ours)
+                queue.append([*chain, ours])
+    return found
+
+
+def missing_files(files):
+    """Includes of ours are written from the workspace root, so that a reader can open them."""
+    found = []
+    for path in files.paths(".h", ".cc", ".cu"):
+        for number, ours, _ in _includes(files, path):
+            if not ours or ours in files or re.sub(r"(\.grpc)?\.pb\.h$", ".proto", ours) in files:
+                continue
+            beside = posixpath.join(posixpath.dirname(path), ours)
+            if beside in files:
+                found.append(f'{path}:{number}: includes "{ours}"; write "{beside}"')
+            elif _folder(ours) in [*_MAY_INCLUDE, "tests"]:
+                found.append(f"{path}:{number}: there is no file {ours}; remove the include")
+    return found
+
+
+class LayeringTest(tree.StyleTest):
+    def test_the_project(self):
+        files = tree.Tree.of_workspace()
+        self.assert_clean(wrong_directions(files) + impure_actors(files) + missing_files(files))
+
+    def test_finds_a_wrong_direction(self):
+        files = tree.Tree(
+            {
+                "common/base/bytes.h": '#include "common/net/message.h"\n',
+                "server/a.cc": '#include "scheduler/b.h"\n#include "common/net/message.h"\n',
+                "worker/a.cc": '#include "client/b.h"\n#include "server/b.h"\n',
+                "client/a_test.cc": '#include "tests/support/c.h"\n#include "tests/sim/c.h"\n',
+                "tests/sim/a.cc": '#include "server/b.h"\n',
+            }
+        )
+        self.assert_found(
+            ["client/a_test.cc:2", "common/base/bytes.h:1", "server/a.cc:1", "worker/a.cc:2"],
+            wrong_directions(files),
+        )
+
+    def test_finds_an_impure_actor(self):
+        files = tree.Tree(
+            {
+                "server/shard_actor.h": '#include <vector>\n#include "server/table.h"\n',
+                "server/table.h": "#include <mutex>\n",
+                "server/loop.h": "#include <thread>\n",
+                "common/cluster/planner.cc": '#include "common/net/zmq_transport.h"\n',
+                "common/net/zmq_transport.h": "",
+            }
+        )
+        self.assert_found(["server/table.h -> mutex", "zmq_transport.h"], impure_actors(files))
+
+    def test_finds_a_path_that_is_not_from_the_root(self):
+        files = tree.Tree(
+            {
+                "server/a.cc": '#include "b.h"\n#include "server/gone.h"\n',
+                "server/b.h": '#include "proto/c.grpc.pb.h"\n#include "absl/x.h"\n',
+                "proto/c.proto": "",
+            }
+        )
+        self.assert_found(['a.cc:1: includes "b.h"; write "server/b.h"', "no file server/gone.h"],
+                          missing_files(files))
+
+
+if __name__ == "__main__":
+    unittest.main()
