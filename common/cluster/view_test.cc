@@ -1,0 +1,112 @@
+#include "common/cluster/view.h"
+
+#include <gtest/gtest.h>
+
+#include "common/cluster/contract.h"
+
+namespace covey {
+namespace {
+
+proto::ClusterView Valid() {
+  proto::ClusterView view;
+  view.set_epoch(5);
+  for (uint64_t id : {4, 9}) {
+    proto::Node& node = *view.add_nodes();
+    node.set_id(id);
+    node.set_name(id == 4 ? "server-0" : "worker-0");
+    node.add_endpoints("");
+    node.add_endpoints("tcp://127.0.0.1:1");
+  }
+  proto::Group& group = *view.add_groups();
+  group.set_id(2);
+  group.set_state(proto::Group::ACTIVE);
+  group.add_members(9);
+  proto::Table& table = *view.add_tables();
+  table.set_id(1);
+  table.mutable_spec()->set_name("weights");
+  table.mutable_spec()->add_shape(2);
+  table.mutable_spec()->add_shape(3);
+  for (uint64_t first : {0, 4}) {
+    proto::Shard& shard = *table.add_shards();
+    shard.set_index(first == 0 ? 0 : 1);
+    shard.set_first_element(first);
+    shard.set_element_count(first == 0 ? 4 : 2);
+    proto::Replica& replica = *shard.add_chain();
+    replica.set_node(4);
+    replica.set_loop(1);
+  }
+  return view;
+}
+
+TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
+  const auto view = *ClusterView::Make(Valid());
+  EXPECT_EQ(view->FindNode(NodeId(4))->name(), "server-0");
+  EXPECT_EQ(view->FindNode(NodeId(5)), nullptr);
+  EXPECT_EQ(view->GroupOf(NodeId(9))->id(), 2u);
+  EXPECT_EQ(view->GroupOf(NodeId(4)), nullptr);
+  EXPECT_EQ(view->FindTable("weights")->id(), 1u);
+  EXPECT_EQ(view->FindTable("bias"), nullptr);
+  const proto::Shard* shard = view->FindShard({TableId(1), ShardIndex(1)});
+  ASSERT_NE(shard, nullptr);
+  EXPECT_EQ(view->FindShard({TableId(1), ShardIndex(2)}), nullptr);
+  EXPECT_EQ(view->EndpointOf(view->PrimaryOf(*shard)), "tcp://127.0.0.1:1");
+  EXPECT_EQ(view->EndpointOf({NodeId(4), 7}), "");
+  EXPECT_EQ(view->NameOf(NodeId(77)), "node 77");
+  EXPECT_EQ(view->live_groups(), std::vector<GroupId>{GroupId(2)});
+}
+
+TEST(ClusterViewTest, RefusesWhatLookUpsCouldNotRelyOn) {
+  const std::vector<void (*)(proto::ClusterView&)> breaks = {
+      [](proto::ClusterView& view) { view.mutable_nodes(1)->set_id(4); },
+      [](proto::ClusterView& view) { view.mutable_groups(0)->set_members(0, 5); },
+      [](proto::ClusterView& view) { view.mutable_groups(0)->clear_members(); },
+      [](proto::ClusterView& view) {
+        view.mutable_tables(0)->mutable_shards(1)->set_first_element(3);
+      },
+      [](proto::ClusterView& view) {
+        view.mutable_tables(0)->mutable_shards(1)->set_element_count(3);
+      },
+      [](proto::ClusterView& view) {
+        view.mutable_tables(0)->mutable_shards(1)->set_element_count(~0ull);
+      },
+      [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_shards()->RemoveLast(); },
+      [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_spec()->set_shape(0, 0); },
+      [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_spec()->set_shape(0, ~0ull); },
+  };
+  for (size_t i = 0; i < breaks.size(); ++i) {
+    proto::ClusterView view = Valid();
+    breaks[i](view);
+    EXPECT_EQ(ClusterView::Make(std::move(view)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << i;
+  }
+}
+
+TEST(JobFingerprintTest, TellsNamesApart) {
+  EXPECT_NE(JobFingerprint("a"), JobFingerprint("b"));
+  EXPECT_NE(JobFingerprint(""), 0u);
+}
+
+TEST(ContractTest, ParsesWhatItPrints) {
+  for (const char* text : {"bsp", "ssp:0", "ssp:2", "async", "buffered", "buffered:4"}) {
+    const auto contract = ParseContract(text);
+    ASSERT_TRUE(contract.ok()) << text;
+    EXPECT_EQ(ContractName(*contract), text);
+  }
+  for (const char* text :
+       {"", "ssp", "ssp:", "ssp:-1", "ssp:x", "bsp:1", "async:2", "buffered:0", "sync"}) {
+    EXPECT_EQ(ParseContract(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(ContractTest, TurnsAReadersStepIntoWhatOthersMustHaveReached) {
+  EXPECT_EQ(ParseContract("bsp")->RequiredStep(Step(5)), Step(5));
+  EXPECT_EQ(ParseContract("ssp:0")->RequiredStep(Step(5)), Step(5));
+  EXPECT_EQ(ParseContract("ssp:2")->RequiredStep(Step(5)), Step(3));
+  EXPECT_EQ(ParseContract("ssp:9")->RequiredStep(Step(5)), Step(0));
+  EXPECT_EQ(ParseContract("async")->RequiredStep(Step(5)), std::nullopt);
+  EXPECT_EQ(ParseContract("buffered")->RequiredStep(Step(5)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace covey

@@ -1,0 +1,155 @@
+#include "common/runtime/member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/net/message.h"
+
+namespace covey {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+class MemberTest : public ::testing::Test {
+ protected:
+  MemberTest()
+      : member_({.job_name = "job",
+                 .role = proto::WORKER,
+                 .rank = 2,
+                 .endpoints = {"tcp://127.0.0.1:9"}},
+                next_request_id_) {
+    member_.OnChange([this](absl::Time, Outbox&) { ++changes_; });
+  }
+
+  // What the member sent, by body.
+  std::vector<Message> Sent(proto::Envelope::BodyCase body) {
+    std::vector<Message> found;
+    for (Message& message : outbox_.TakeMessages()) {
+      if (message.envelope.body_case() == body) found.push_back(std::move(message));
+    }
+    return found;
+  }
+
+  void Refuse(const Message& request, absl::Status status) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_register_reply();
+    SetStatus(status, reply);
+    member_.Receive(now_, reply, outbox_);
+  }
+
+  void Register() {
+    member_.Wake(now_, outbox_);
+    const std::vector<Message> sent = Sent(proto::Envelope::kRegisterRequest);
+    ASSERT_EQ(sent.size(), 1u);
+    Message reply = MakeReply(sent[0]);
+    proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
+    body.set_node(7);
+    body.set_rank(2);
+    body.set_heartbeat_ms(500);
+    body.mutable_view()->set_epoch(3);
+    member_.Receive(now_, reply, outbox_);
+  }
+
+  absl::Time now_ = kStart;
+  uint64_t next_request_id_ = 1;
+  int changes_ = 0;
+  Outbox outbox_;
+  Member member_;
+};
+
+TEST_F(MemberTest, RegistersThenBeatsAndWatches) {
+  Register();
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+  EXPECT_EQ(member_.node(), NodeId(7));
+  EXPECT_EQ(member_.rank(), 2u);
+  EXPECT_EQ(changes_, 1);
+  const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+  ASSERT_EQ(watch.size(), 1u);
+  EXPECT_EQ(watch[0].envelope.watch_view_request().known_epoch(), 3u);
+
+  now_ += absl::Milliseconds(500);
+  EXPECT_LE(member_.NextWake(), now_);
+  member_.Wake(now_, outbox_);
+  EXPECT_EQ(Sent(proto::Envelope::kHeartbeatRequest).size(), 1u);
+
+  Message newer = MakeReply(watch[0]);
+  newer.envelope.mutable_watch_view_reply()->mutable_view()->set_epoch(4);
+  member_.Receive(now_, newer, outbox_);
+  EXPECT_EQ(member_.view()->epoch(), Epoch(4));
+  EXPECT_EQ(changes_, 2);
+  EXPECT_EQ(Sent(proto::Envelope::kWatchViewRequest).size(), 1u);
+}
+
+TEST_F(MemberTest, RepeatsARegistrationUnderTheSameRequestId) {
+  member_.Wake(now_, outbox_);
+  const std::vector<Message> first = Sent(proto::Envelope::kRegisterRequest);
+  now_ = member_.NextWake();
+  member_.Wake(now_, outbox_);
+  const std::vector<Message> second = Sent(proto::Envelope::kRegisterRequest);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(first[0].envelope.header().request_id(), second[0].envelope.header().request_id());
+}
+
+TEST_F(MemberTest, KeepsTryingWhileTheSchedulerIsAwayThenSaysWhy) {
+  for (int i = 0; i < 200 && member_.state() == Member::State::kRegistering; ++i) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+    for (const Message& request : Sent(proto::Envelope::kRegisterRequest)) {
+      Refuse(request, absl::UnavailableError("nobody listens on 127.0.0.1:1"));
+    }
+  }
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+  EXPECT_GE(now_, kStart + absl::Seconds(30));
+  EXPECT_EQ(member_.failure().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(member_.failure().message()), HasSubstr("nobody listens"));
+}
+
+TEST_F(MemberTest, ARefusalIsFinal) {
+  member_.Wake(now_, outbox_);
+  Refuse(Sent(proto::Envelope::kRegisterRequest)[0], absl::AlreadyExistsError("rank 2 is taken"));
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+  EXPECT_EQ(member_.failure().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(member_.NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(MemberTest, StopsWhenDeclaredDead) {
+  Register();
+  now_ += absl::Milliseconds(500);
+  member_.Wake(now_, outbox_);
+  Message reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest)[0]);
+  reply.envelope.mutable_heartbeat_reply();
+  SetStatus(absl::AbortedError("declared dead at epoch 9"), reply);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+}
+
+TEST_F(MemberTest, NeverTakesAnOlderOrABrokenView) {
+  Register();
+  proto::ClusterView older;
+  older.set_epoch(2);
+  member_.Adopt(now_, older, outbox_);
+  EXPECT_EQ(member_.view()->epoch(), Epoch(3));
+  proto::ClusterView broken;
+  broken.set_epoch(9);
+  broken.add_groups()->set_id(1);  // without members
+  member_.Adopt(now_, broken, outbox_);
+  EXPECT_EQ(member_.view()->epoch(), Epoch(3));
+}
+
+TEST_F(MemberTest, LeavesWithOrWithoutAnAnswer) {
+  Register();
+  member_.Leave(now_, "done", outbox_);
+  EXPECT_EQ(Sent(proto::Envelope::kLeaveRequest).size(), 1u);
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+  for (int i = 0; i < 20 && member_.state() == Member::State::kMember; ++i) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+  }
+  EXPECT_EQ(member_.state(), Member::State::kLeft);
+  EXPECT_LE(now_, kStart + absl::Seconds(3));
+}
+
+}  // namespace
+}  // namespace covey
