@@ -34,7 +34,7 @@ _IMPURE_SYSTEM = re.compile(
 )
 _IMPURE_OURS = re.compile(
     r"^common/(base/(mutex|bounded_queue|thread|clock|file_system)\.h"
-    r"|net/(?!message\.h)|runtime/(?!actor\.h|outbox\.h))"
+    r"|net/(transport|zmq_|shm_|grpc_)|runtime/(event_loop|process_main))"
 )
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
