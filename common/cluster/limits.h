@@ -67,6 +67,14 @@ inline constexpr int kTransportQueueMessagesMax = 4096;
 inline constexpr size_t kSliceBytesMax = 1 << 20;
 static_assert(kSliceBytesMax <= kFrameBytesMax);
 inline constexpr size_t kGroupMembersMax = 4096;
+// Slices from a member that is ahead, kept until this one has begun the same collective; beyond it
+// the group fails, because slices are sent only once.
+inline constexpr size_t kGroupEarlyBytesMax = 256 << 20;
+// Slices that one member has handed to its transport and that have not left it yet.
+inline constexpr size_t kGroupBytesInFlightMax = 32 << 20;
+static_assert(kGroupBytesInFlightMax >= kSliceBytesMax);
+inline constexpr size_t kGroupSlicesInFlightMax = 1024;
+static_assert(kGroupSlicesInFlightMax < kTransportQueueMessagesMax);
 
 inline constexpr size_t kBarrierNamesMax = 4096;
 inline constexpr absl::Duration kBarrierMax = absl::Hours(1);
