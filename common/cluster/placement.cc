@@ -1,0 +1,94 @@
+#include "common/cluster/placement.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/cluster/limits.h"
+
+namespace covey {
+namespace {
+
+constexpr uint64_t kAlignmentBytes = 64;
+constexpr uint64_t kElementBytes = sizeof(float);
+
+constexpr uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+constexpr uint64_t Align(uint64_t bytes) {
+  return DivideUp(bytes, kAlignmentBytes) * kAlignmentBytes;
+}
+
+// Elements per shard: as equal as the alignment allows.
+uint64_t ElementsPerShard(uint64_t elements, uint64_t shard_bytes) {
+  COVEY_CHECK(elements > 0);
+  COVEY_CHECK(shard_bytes > 0 && shard_bytes % kAlignmentBytes == 0);
+  const uint64_t bytes = elements * kElementBytes;
+  return Align(DivideUp(bytes, DivideUp(bytes, shard_bytes))) / kElementBytes;
+}
+
+// One server's loops, the least loaded first to be found.
+struct Server {
+  std::vector<ShardHome> loops;
+  uint64_t bytes = 0;
+
+  ShardHome& Lightest() {
+    return *std::min_element(loops.begin(), loops.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.bytes, a.address.loop) < std::tie(b.bytes, b.address.loop);
+    });
+  }
+};
+
+std::vector<Server> ByServer(std::vector<ShardHome> homes) {
+  std::sort(homes.begin(), homes.end(), [](const ShardHome& a, const ShardHome& b) {
+    return std::tie(a.server_rank, a.address) < std::tie(b.server_rank, b.address);
+  });
+  std::vector<Server> servers;
+  for (const ShardHome& home : homes) {
+    if (servers.empty() || servers.back().loops.front().address.node != home.address.node) {
+      servers.emplace_back();
+    }
+    servers.back().loops.push_back(home);
+    servers.back().bytes += home.bytes;
+  }
+  return servers;
+}
+
+}  // namespace
+
+uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops) {
+  const uint64_t wanted = table_bytes / (4 * std::max<size_t>(loops, 1));
+  return Align(std::clamp<uint64_t>(wanted, kShardBytesDefaultMin, kShardBytesDefaultMax));
+}
+
+uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes) {
+  return DivideUp(elements, ElementsPerShard(elements, shard_bytes));
+}
+
+std::vector<PlacedShard> PlaceShards(uint64_t elements, uint64_t shard_bytes,
+                                     std::vector<ShardHome> homes) {
+  COVEY_CHECK(!homes.empty());
+  std::vector<Server> servers = ByServer(std::move(homes));
+  using Key = std::tuple<uint64_t, uint64_t, size_t>;  // lightest loop, whole server, index
+  std::set<Key> by_load;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    by_load.insert({servers[i].Lightest().bytes, servers[i].bytes, i});
+  }
+
+  const uint64_t per_shard = ElementsPerShard(elements, shard_bytes);
+  std::vector<PlacedShard> shards;
+  for (uint64_t first = 0; first < elements; first += per_shard) {
+    const uint64_t count = std::min(per_shard, elements - first);
+    const size_t index = std::get<2>(*by_load.begin());
+    by_load.erase(by_load.begin());
+    Server& server = servers[index];
+    ShardHome& home = server.Lightest();
+    shards.push_back({.first_element = first, .element_count = count, .home = home.address});
+    home.bytes += count * kElementBytes;
+    server.bytes += count * kElementBytes;
+    by_load.insert({server.Lightest().bytes, server.bytes, index});
+  }
+  return shards;
+}
+
+}  // namespace covey

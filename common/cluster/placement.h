@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/cluster/ids.h"
+
+namespace covey {
+
+// A data loop that can hold shards.
+struct ShardHome {
+  Address address;
+  uint32_t server_rank = 0;
+  // What it holds already.
+  uint64_t bytes = 0;
+};
+
+struct PlacedShard {
+  uint64_t first_element = 0;
+  uint64_t element_count = 0;
+  Address home;
+};
+
+// Largest shard in bytes of a table whose maker left it open: four shards per data loop, so that
+// loads can be balanced, within kShardBytesDefaultMin and -Max; a multiple of 64.
+uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops);
+
+// How many shards of at most `shard_bytes` a table makes.
+uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes);
+
+// Cuts a table of float32 into shards of nearly equal size, each at most `shard_bytes` and starting
+// at a multiple of 64 bytes, and gives each to the loop that holds the fewest bytes; among equals
+// to the server that holds the fewest, then to the lowest (server rank, loop). So when loops start
+// equal, no two of them ever differ by more than one shard.
+//
+// Pure; independent of the order of `homes`. Preconditions: elements > 0; shard_bytes a positive
+// multiple of 64; homes not empty. O(shards * (log servers + loops per server)).
+std::vector<PlacedShard> PlaceShards(uint64_t elements, uint64_t shard_bytes,
+                                     std::vector<ShardHome> homes);
+
+}  // namespace covey
