@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace covey::scheduler {
+
+// What a person says to a scheduler. A value; the simulator uses the first part only.
+struct Config {
+  // The job: the actor reads these.
+  std::string job_name = "covey";
+  uint32_t servers = 1;
+  uint32_t groups = 1;
+  uint32_t workers_per_group = 1;
+  absl::Duration heartbeat = absl::Milliseconds(500);
+  // Nobody is declared dead after less silence than this.
+  absl::Duration silence_min = absl::Milliseconds(2500);
+  // How long after a restart the nodes of the recovered view have to be heard again.
+  absl::Duration restart_grace = absl::Seconds(10);
+
+  // The process: main reads these.
+  std::string host = "127.0.0.1";
+  // 0 = any free one.
+  uint32_t port = 0;
+  // The chosen port is written here, atomically. Empty = nowhere.
+  std::string port_file;
+  // The durable log. Empty = none: a restart forgets the job.
+  std::string log_file;
+
+  uint32_t workers() const { return groups * workers_per_group; }
+
+  // INVALID_ARGUMENT: names the setting, its value and what is allowed.
+  absl::Status Validate() const;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,29 @@
+#include "scheduler/event_trail.h"
+
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+TEST(EventTrailTest, KeepsTheNewestInOrder) {
+  EventTrail trail(2);
+  trail.Add(absl::Seconds(1), "a");
+  trail.Add(absl::Seconds(2), "b");
+  trail.Add(absl::Seconds(3), "c");
+
+  proto::StatusReply all;
+  trail.CopyAfter(0, all);
+  ASSERT_EQ(all.events_size(), 2);
+  EXPECT_EQ(all.events(0).text(), "b");
+  EXPECT_EQ(all.events(0).sequence(), 2);
+  EXPECT_EQ(all.events(0).at_ms(), 2000);
+  EXPECT_EQ(all.events(1).text(), "c");
+
+  proto::StatusReply newer;
+  trail.CopyAfter(2, newer);
+  ASSERT_EQ(newer.events_size(), 1);
+  EXPECT_EQ(newer.events(0).text(), "c");
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/cluster/failure_detector.h"
+#include "common/cluster/ids.h"
+#include "proto/log.pb.h"
+#include "proto/scheduler.pb.h"
+#include "scheduler/config.h"
+
+namespace covey::scheduler {
+
+// Who is a node of the job: registration, heartbeats, death, leaving; and the groups, which follow
+// from it.
+//
+//                    ┌── Leave ───────▶ LEFT
+//   Register ─▶ ALIVE┤                            A departed node stays listed and never returns:
+//   its
+//                    └── FindDead ────▶ DEAD      process registers anew, as another node.
+//
+// Invariants:
+//  1. One (role, rank) has at most one ALIVE node; node ids are never reused.
+//  2. Each change raises the epoch by one.
+//  3. Groups form once, when every expected server and worker is ALIVE. A member's death makes its
+//  ACTIVE
+//     group BROKEN; when every member has left it is DONE.
+//
+// Edits the view in `state`, which outlives it. Actor-confined, deterministic.
+class Membership {
+ public:
+  // A change, for people: what and on what evidence.
+  using Decision = std::string;
+
+  Membership(const Config& config, proto::LogRecord& state) : config_(config), state_(state) {}
+
+  // Once, before anything else: nodes that a recovered state calls ALIVE have `restart_grace` to be
+  // heard.
+  void Start(absl::Time now);
+
+  struct Registration {
+    NodeId node;
+    uint32_t rank = 0;
+    // Departed holder of the same rank, whose work the new node takes over; 0 = none.
+    NodeId replaces;
+    Decision decision;  // empty: it had been registered before, nothing changed
+  };
+  // Idempotent per incarnation. INVALID_ARGUMENT: malformed, or for another job. ALREADY_EXISTS: a
+  // live node holds the rank. FAILED_PRECONDITION: the job is full. ABORTED: this incarnation has
+  // departed. RESOURCE_EXHAUSTED: too many nodes.
+  absl::StatusOr<Registration> Register(absl::Time now, const proto::RegisterRequest& request,
+                                        Incarnation incarnation);
+
+  // ABORTED, with what is newer: the sender is not an ALIVE node under this incarnation.
+  absl::Status CheckSender(NodeId node, Incarnation incarnation) const;
+
+  // Precondition for the next two: CheckSender is OK.
+  void Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
+  Decision Leave(NodeId node, const std::string& reason);
+
+  struct Death {
+    NodeId node;
+    Decision decision;
+  };
+  // Declares those dead that have been silent for too long.
+  std::vector<Death> FindDead(absl::Time now);
+  // When FindDead has to be called at the latest.
+  absl::Time NextDeath() const;
+  // The scheduler itself stood still for so long: nobody's silence counts.
+  void Excuse(absl::Duration pause);
+
+  // OK when every expected server is ALIVE, else UNAVAILABLE naming those that are not.
+  absl::Status CheckServers() const;
+  void FillStatus(absl::Time now, proto::StatusReply& reply) const;
+
+ private:
+  struct Health {
+    FailureDetector detector;
+    proto::Progress progress;
+    proto::ServerLoad load;
+  };
+
+  absl::Status CheckRequest(const proto::RegisterRequest& request) const;
+  absl::StatusOr<uint32_t> ChooseRank(const proto::RegisterRequest& request) const;
+  // Newest node, in whatever state, of this role and rank; null when there is none.
+  const proto::Node* Holder(proto::Role role, uint32_t rank) const;
+  proto::Node* Find(NodeId node);
+  const proto::Node* Find(NodeId node) const;
+  // "server-0, worker-2": expected, and not ALIVE.
+  std::string Missing(bool servers_only) const;
+  void Depart(proto::Node& node, proto::Node::State state, std::string reason);
+  // Returns what it has decided, "" when nothing.
+  Decision FormGroups();
+  void ForgetDepartedClients();
+
+  const Config& config_;
+  proto::LogRecord& state_;
+  std::map<NodeId, Health> health_;  // of ALIVE nodes
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/ids.h"
+#include "proto/log.pb.h"
+#include "proto/table.pb.h"
+
+namespace covey::scheduler {
+
+// INVALID_ARGUMENT: names table, field, value, and what is allowed; also for what this version does
+// not support yet. Pure.
+absl::Status ValidateTableSpec(const proto::TableSpec& spec);
+
+// Which tables exist and which server loops hold their shards. Each change raises the epoch by one.
+//
+// Edits the view in `state`, which outlives it. Actor-confined, deterministic.
+class Tables {
+ public:
+  explicit Tables(proto::LogRecord& state) : state_(state) {}
+
+  struct Creation {
+    TableId table;
+    std::string decision;  // empty: an equal table existed, nothing changed
+  };
+  // Spreads the shards over the data loops of all ALIVE servers. Idempotent. INVALID_ARGUMENT: bad
+  // spec. ALREADY_EXISTS: a table of this name has another spec. RESOURCE_EXHAUSTED: too many
+  // tables or shards. UNAVAILABLE: no server.
+  absl::StatusOr<Creation> Create(const proto::TableSpec& spec);
+
+  // The decision. NOT_FOUND: no such table.
+  absl::StatusOr<std::string> Drop(absl::string_view name);
+
+  // Gives the shards of `lost` to `heir`, which starts them from the initialiser: generation = the
+  // present epoch. Part of a registration, so it raises no epoch itself. Returns the decision, ""
+  // when there was nothing to move.
+  std::string Rehome(NodeId lost, NodeId heir);
+
+ private:
+  proto::LogRecord& state_;
+};
+
+}  // namespace covey::scheduler
