@@ -1,0 +1,173 @@
+#include "tests/sim/process.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace covey::sim {
+
+Process::Process(Simulator& simulator, SimNetwork& network, const std::vector<Observer*>& observers,
+                 Options options, Factory factory)
+    : simulator_(simulator),
+      network_(network),
+      observers_(observers),
+      options_(std::move(options)),
+      factory_(std::move(factory)),
+      random_(simulator.Draws(Simulator::Stream::kProcess, options_.host.value())),
+      disk_(simulator, options_.host.value(), options_.disk_delay_max) {}
+
+void Process::Start() {
+  COVEY_CHECK(!running());
+  ++starts_;
+  ++life_;
+  paused_ = false;
+  incarnation_ = Incarnation(random_.Next() | 1);
+  loops_.resize(options_.listening.size());
+  std::vector<std::string> endpoints;
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    endpoints.push_back(!options_.listening[i] ? ""
+                        : options_.reuse_endpoints
+                            ? absl::StrCat("sim://", options_.name, "/", i)
+                            : absl::StrCat("sim://", options_.name, ".", starts_, "/", i));
+    loops_[i].port = network_.Open(options_.host, endpoints[i],
+                                   [this, i](Message message) { Enqueue(i, std::move(message)); });
+    network_.SetRoute(loops_[i].port, {kSchedulerNode, 0}, options_.scheduler_endpoint);
+  }
+  if (simulator_.tracing()) {
+    simulator_.Trace(absl::StrCat("start ", options_.name, " incarnation ", incarnation_.value()));
+  }
+  program_ = factory_({.incarnation = incarnation_,
+                       .endpoints = endpoints,
+                       .random = random_.Split(starts_),
+                       .disk = disk_});
+  const std::vector<Actor*> actors = program_->loops();
+  COVEY_CHECK(actors.size() == loops_.size());
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    loops_[i].actor = actors[i];
+    Schedule(i);
+  }
+}
+
+void Process::Crash() {
+  if (!running()) return;
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("stop ", options_.name));
+  ++life_;
+  for (const Loop& loop : loops_) network_.Close(loop.port);
+  loops_.clear();
+  program_.reset();
+  disk_.Crash();
+}
+
+void Process::Pause() {
+  if (!running()) return;
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("pause ", options_.name));
+  paused_ = true;
+}
+
+void Process::Resume() {
+  if (!paused_) return;
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("resume ", options_.name));
+  paused_ = false;
+  for (size_t i = 0; i < loops_.size(); ++i) Schedule(i);
+}
+
+void Process::Enqueue(size_t loop, Message message) {
+  if (loops_[loop].inbox.size() >= options_.inbox_max) {
+    simulator_.Count("inbox_full");
+    return;
+  }
+  loops_[loop].inbox.push_back(std::move(message));
+  Schedule(loop);
+}
+
+void Process::Schedule(size_t index) {
+  if (!running() || paused_) return;
+  Loop& loop = loops_[index];
+  absl::Time next = simulator_.now();
+  if (loop.started && loop.inbox.empty()) next = std::max(next, loop.actor->NextWake());
+  next = std::max(next, loop.busy_until);
+  if (next >= loop.scheduled || next == absl::InfiniteFuture()) return;
+  loop.scheduled = next;
+  simulator_.At(next, [this, index, life = life_] {
+    if (life != life_) return;
+    Run(index);
+  });
+}
+
+void Process::Run(size_t index) {
+  Loop& loop = loops_[index];
+  const absl::Time now = simulator_.now();
+  if (now < loop.scheduled) return;  // An event that an earlier one has overtaken.
+  loop.scheduled = absl::InfiniteFuture();
+  if (paused_) return;
+  Outbox outbox;
+  if (!loop.started || loop.actor->NextWake() <= now) {
+    loop.started = true;
+    loop.actor->Wake(now, outbox);
+  } else if (!loop.inbox.empty()) {
+    const Message message = std::move(loop.inbox.front());
+    loop.inbox.pop_front();
+    simulator_.Note(message.envelope.header().request_id() << 8 | message.envelope.body_case());
+    simulator_.Note(message.envelope.ByteSizeLong());
+    for (const Buffer& frame : message.frames) {
+      simulator_.Note(absl::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
+    }
+    if (simulator_.tracing()) {
+      simulator_.Trace(absl::StrCat(options_.name, " receives ", Describe(message)));
+    }
+    for (Observer* observer : observers_) observer->OnReceive(now, options_.name, message);
+    loop.actor->Receive(now, message, outbox);
+  } else {
+    return Schedule(index);
+  }
+  loop.busy_until =
+      now + options_.call_cost_max * (slowness_ * random_.Uniform()) + absl::Nanoseconds(1);
+  Flush(index, outbox);
+  if (program_->finished()) return Crash();
+  Schedule(index);
+}
+
+void Process::Flush(size_t index, Outbox& outbox) {
+  for (auto& [peer, endpoint] : outbox.TakeRoutes()) {
+    if (endpoint.empty()) {
+      network_.DropRoute(loops_[index].port, peer);
+    } else {
+      network_.SetRoute(loops_[index].port, peer, endpoint);
+    }
+  }
+  const NodeId self = program_->node();
+  for (Message& message : outbox.TakeMessages()) {
+    proto::Header& header = *message.envelope.mutable_header();
+    header.set_job(options_.job);
+    header.set_node(self.value());
+    header.set_incarnation(incarnation_.value());
+    header.set_epoch(program_->epoch().value());
+    message.envelope.set_from_loop(static_cast<uint32_t>(index));
+    if (message.to().loop == kDiskLoop) {
+      Append(message);
+      continue;
+    }
+    for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
+    if (message.connection == 0 && message.to().node == self && message.to().loop < loops_.size()) {
+      Enqueue(message.to().loop,
+              std::move(message));  // Between loops of one process nothing is lost.
+    } else {
+      network_.Send(loops_[index].port, std::move(message));
+    }
+  }
+}
+
+void Process::Append(const Message& message) {
+  COVEY_CHECK(message.envelope.has_disk_append() && options_.encode != nullptr);
+  const proto::DiskAppend& append = message.envelope.disk_append();
+  Message durable = MakeReply(message);
+  durable.envelope.mutable_header()->set_node(program_->node().value());
+  durable.envelope.mutable_disk_durable()->set_index(append.index());
+  const size_t loop = message.envelope.from_loop();
+  disk_.Append(options_.encode(append), [this, loop, life = life_, durable = std::move(durable)] {
+    if (life == life_) Enqueue(loop, durable);
+  });
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,236 @@
+#include "tests/sim/sim_network.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/net/wire.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr WireLimits kLimits = {.envelope_bytes = kControlEnvelopeBytesMax};
+
+// Of what a broken connection carried, so much arrives all the same.
+constexpr double kLateChance = 0.5;
+
+}  // namespace
+
+SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
+    : simulator_(simulator),
+      config_(config),
+      random_(simulator.Draws(Simulator::Stream::kNetwork)) {}
+
+PortId SimNetwork::Open(HostId host, std::string endpoint, std::function<void(Message)> deliver) {
+  const PortId port(next_port_++);
+  if (!endpoint.empty()) listeners_[endpoint] = port;
+  ports_[port] = {.host = host, .endpoint = std::move(endpoint), .deliver = std::move(deliver)};
+  return port;
+}
+
+void SimNetwork::Close(PortId port) {
+  const auto found = ports_.find(port);
+  if (found == ports_.end()) return;
+  const auto listener = listeners_.find(found->second.endpoint);
+  if (listener != listeners_.end() && listener->second == port) listeners_.erase(listener);
+  for (auto& [id, connection] : connections_) {
+    if (connection.ends[0] == port || connection.ends[1] == port) Break(connection);
+  }
+  ports_.erase(found);
+}
+
+void SimNetwork::SetRoute(PortId port, const Address& peer, const std::string& endpoint) {
+  Port& from = ports_.at(port);
+  if (from.routes[peer] == endpoint) return;
+  DropRoute(port, peer);
+  from.routes[peer] = endpoint;
+}
+
+void SimNetwork::DropRoute(PortId port, const Address& peer) {
+  Port& from = ports_.at(port);
+  const auto route = from.routes.find(peer);
+  if (route == from.routes.end()) return;
+  const auto dialed = from.dialed.find(route->second);
+  if (dialed != from.dialed.end()) {
+    Break(connections_.at(dialed->second));
+    from.dialed.erase(dialed);
+  }
+  from.routes.erase(route);
+}
+
+uint64_t SimNetwork::ConnectionFor(PortId port, const Message& message) {
+  if (message.connection != 0) {
+    const auto found = connections_.find(message.connection);
+    return found != connections_.end() && found->second.open ? message.connection : 0;
+  }
+  Port& from = ports_.at(port);
+  const auto route = from.routes.find(message.to());
+  if (route == from.routes.end()) return 0;
+  const auto listener = listeners_.find(route->second);
+  if (listener == listeners_.end()) return 0;
+  uint64_t& dialed = from.dialed[route->second];
+  if (dialed == 0 || !connections_.at(dialed).open) {
+    dialed = next_connection_++;
+    connections_[dialed].ends[0] = port;
+    connections_[dialed].ends[1] = listener->second;
+  }
+  return dialed;
+}
+
+void SimNetwork::Lose(const Message& message, absl::string_view why) {
+  simulator_.Count(absl::StrCat("network_", why));
+  if (simulator_.tracing())
+    simulator_.Trace(absl::StrCat("  drop (", why, ") ", Describe(message)));
+}
+
+bool SimNetwork::Send(PortId port, Message message) {
+  if (ports_.find(port) == ports_.end()) return false;
+  const uint64_t id = ConnectionFor(port, message);
+  if (id == 0) {
+    Lose(message, "nowhere_to_go");
+    return false;
+  }
+  const Connection& connection = connections_.at(id);
+  const int from_end = EndOf(connection, port);
+  Link& link = links_[{ports_.at(port).host, ports_.at(connection.ends[1 - from_end]).host}];
+  if (connection.under_way[from_end] + static_cast<int>(link.held.size()) >=
+      config_.queue_messages) {
+    Lose(message, "queue_full");
+    return false;
+  }
+  for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
+  if (link.blocked > 0) {
+    Lose(message, "partitioned");
+  } else if (random_.Chance(config_.loss)) {
+    Lose(message, "lost");
+  } else if (!Transcode(message)) {
+    Lose(message, "corrupted");
+  } else if (link.clogged > 0) {
+    simulator_.Count("network_clogged");
+    link.held.emplace_back(port, std::move(message));
+  } else {
+    if (random_.Chance(config_.retry) && absl::EndsWith(BodyName(message.envelope), "_request")) {
+      simulator_.Count("network_retried");
+      Carry(id, from_end, message);
+    }
+    Carry(id, from_end, std::move(message));
+  }
+  return true;
+}
+
+int SimNetwork::EndOf(const Connection& connection, PortId port) {
+  const int end = connection.ends[0] == port ? 0 : 1;
+  COVEY_CHECK(connection.ends[end] == port);
+  return end;
+}
+
+void SimNetwork::Carry(uint64_t id, int from_end, Message message) {
+  Connection& connection = connections_.at(id);
+  ++connection.under_way[from_end];
+  absl::Time& last = connection.last_arrival[from_end];
+  last = std::max(last, simulator_.now() + Delay());
+  simulator_.At(last, [this, id, from_end, message = std::move(message)]() mutable {
+    Arrive(id, from_end, std::move(message));
+  });
+}
+
+void SimNetwork::Arrive(uint64_t id, int from_end, Message message) {
+  Connection& connection = connections_.at(id);
+  --connection.under_way[from_end];
+  const auto receiver = ports_.find(connection.ends[1 - from_end]);
+  if (receiver == ports_.end()) return Lose(message, "receiver_gone");
+  if (!connection.open) {
+    if (!random_.Chance(kLateChance)) return Lose(message, "disconnected");
+    simulator_.Count("network_late_after_reconnect");
+  }
+  const auto sender = ports_.find(connection.ends[from_end]);
+  if (sender != ports_.end() && links_[{sender->second.host, receiver->second.host}].blocked > 0) {
+    return Lose(message, "partitioned");
+  }
+  message.connection = id;
+  receiver->second.deliver(std::move(message));
+}
+
+void SimNetwork::Unclog(HostId from, HostId to) {
+  Link& link = links_[{from, to}];
+  if (--link.clogged > 0) return;
+  for (auto& [port, message] : std::exchange(link.held, {})) {
+    if (ports_.find(port) == ports_.end()) continue;
+    const uint64_t id = ConnectionFor(port, message);
+    if (id == 0) {
+      Lose(message, "nowhere_to_go");
+    } else {
+      Carry(id, EndOf(connections_.at(id), port), std::move(message));
+    }
+  }
+}
+
+void SimNetwork::Disconnect(HostId a, HostId b) {
+  simulator_.Count("network_disconnect");
+  for (auto& [id, connection] : connections_) {
+    if (!connection.open) continue;
+    const HostId x = ports_.at(connection.ends[0]).host;
+    const HostId y = ports_.at(connection.ends[1]).host;
+    if ((x == a && y == b) || (x == b && y == a)) Break(connection);
+  }
+}
+
+void SimNetwork::Heal() {
+  config_.tail_chance = config_.loss = config_.corruption = config_.retry = 0;
+}
+
+bool SimNetwork::Transcode(Message& message) {
+  const bool corrupt = random_.Chance(config_.corruption);
+  switch (config_.codec) {
+    case Codec::kNone:
+      return !corrupt;
+    case Codec::kProtobuf: {
+      const std::string bytes = message.envelope.SerializeAsString();
+      COVEY_CHECK(message.envelope.ParseFromString(bytes));
+      return !corrupt;
+    }
+    case Codec::kWire: {
+      const uint64_t connection = message.connection;
+      auto frames = EncodeMessage(kLimits, std::move(message));
+      COVEY_CHECK(frames.ok());
+      if (corrupt) {
+        Buffer head = Buffer::CopyOf(frames->front().bytes());
+        const uint64_t bit = random_.Below(head.size() * 8);
+        head.MutableData()[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+        frames->front() = std::move(head);
+      }
+      auto decoded = DecodeMessage(*frames, kLimits);
+      if (!decoded.ok()) return false;
+      // A flipped bit that nobody notices would be a hole in the wire format.
+      COVEY_CHECK(!corrupt);
+      message = *std::move(decoded);
+      message.connection = connection;
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::Duration SimNetwork::Delay() {
+  // The cube of a uniform number has mean 1/4 and a tail; and no logarithm that libraries round
+  // differently.
+  const double u = random_.Uniform();
+  absl::Duration delay = config_.delay_min + config_.delay_more * (4 * u * u * u);
+  if (random_.Chance(config_.tail_chance)) {
+    simulator_.Count("network_long_delay");
+    delay += config_.tail * random_.Uniform();
+  }
+  return delay;
+}
+
+std::string Describe(const Message& message) {
+  const proto::Header& header = message.envelope.header();
+  const absl::Status status = StatusOf(message);
+  return absl::StrCat(
+      BodyName(message.envelope), " ", header.node(), ".", message.envelope.from_loop(), " -> ",
+      message.envelope.to_node(), ".", message.envelope.to_loop(), " request ", header.request_id(),
+      " epoch ", header.epoch(), status.ok() ? "" : absl::StrCat(" [", status.ToString(), "]"));
+}
+
+}  // namespace covey::sim
