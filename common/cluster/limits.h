@@ -70,6 +70,7 @@ inline constexpr size_t kGroupMembersMax = 4096;
 // Slices from a member that is ahead, kept until this one has begun the same collective; beyond it
 // the group fails, because slices are sent only once.
 inline constexpr size_t kGroupEarlyBytesMax = 256 << 20;
+inline constexpr size_t kGroupEarlySlicesMax = 65536;
 // Slices that one member has handed to its transport and that have not left it yet.
 inline constexpr size_t kGroupBytesInFlightMax = 32 << 20;
 static_assert(kGroupBytesInFlightMax >= kSliceBytesMax);
