@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -19,9 +20,8 @@ namespace covey::fashion_mnist {
 namespace {
 
 constexpr absl::string_view kAdvice =
-    "install the dataset with `apt-get install --reinstall dataset-fashion-mnist`, or name a "
-    "folder "
-    "that holds it with --data-dir";
+    "install it with `apt-get install --reinstall dataset-fashion-mnist`, or name a folder that "
+    "holds the dataset with --data-dir";
 
 // Mean and standard deviation of the training pixels, scaled to [0, 1].
 constexpr float kPixelMean = 0.2860f;
@@ -73,21 +73,22 @@ class GzipReader {
     return DamagedError(path_, "there are bytes after the data it promises");
   }
 
+ private:
   // Fewer bytes than asked for only at the end of the file.
   absl::StatusOr<size_t> Read(std::span<uint8_t> bytes) {
     const int count = gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size()));
     int error = Z_OK;
     const char* reason = gzerror(file_.get(), &error);
     if (error == Z_ERRNO) return DamagedError(path_, std::strerror(errno));
-    // What zlib says begins with the path.
     if (error == Z_BUF_ERROR) return DamagedError(path_, "the compressed file is truncated");
-    if (error != Z_OK) return DamagedError(path_, absl::StrCat("zlib refuses it: ", reason));
+    if (error != Z_OK) {
+      // zlib puts the path first, which is said already.
+      const absl::string_view problem = absl::StripPrefix(reason, absl::StrCat(path_, ": "));
+      return DamagedError(path_, absl::StrCat("zlib refuses it: ", problem));
+    }
     return static_cast<size_t>(std::max(count, 0));
   }
 
-  const std::string& path() const { return path_; }
-
- private:
   GzipReader(std::string path, std::unique_ptr<gzFile_s, GzClose> file)
       : path_(std::move(path)), file_(std::move(file)) {}
 

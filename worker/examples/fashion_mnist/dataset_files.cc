@@ -2,8 +2,8 @@
 
 #include <zlib.h>
 
+#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
@@ -43,8 +43,10 @@ DatasetFiles::DatasetFiles() : directory_(::testing::TempDir() + "/dataset_XXXXX
 }
 
 DatasetFiles::~DatasetFiles() {
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  // A test may have removed any of them before.
+  std::remove(images_path().c_str());
+  std::remove(labels_path().c_str());
+  std::remove(directory_.c_str());
 }
 
 void DatasetFiles::WriteImages(const std::string& content) const {

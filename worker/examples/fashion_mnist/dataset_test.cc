@@ -96,7 +96,8 @@ TEST_F(DatasetTest, RefusesAFlippedBit) {
   file.seekp(static_cast<std::streamoff>(bytes.size()) - 8);
   file.put(static_cast<char>(bytes[bytes.size() - 8] ^ 1));
   file.close();
-  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(), "zlib refuses it");
+  ExpectError(absl::StatusCode::kDataLoss, files_.images_path(),
+              "zlib refuses it: incorrect data check");
 }
 
 TEST_F(DatasetTest, RefusesAnotherFormat) {

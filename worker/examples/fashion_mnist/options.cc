@@ -43,7 +43,7 @@ absl::Status UnknownArgumentError(const CLI::App& app, const std::string& argume
     nearest = known;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "argument ", name, " is not known; the nearest is ", nearest, ", and --help lists all"));
+      "argument '", name, "' is not known; the nearest is ", nearest, ", and --help lists all"));
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ absl::StatusOr<Options> ParseOptions(std::span<const char* const> arguments) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--learning-rate", options.learning_rate, "peak of the schedule")
-      ->check(CLI::Range(1e-9, 1e3))
+      ->check(CLI::Range(1e-6, 1e2))
       ->capture_default_str();
   app.add_option("--momentum", options.momentum, "coefficient of Nesterov's method")
       ->check(CLI::Range(0.0, 0.9999))
@@ -88,7 +88,9 @@ absl::StatusOr<Options> ParseOptions(std::span<const char* const> arguments) {
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
-  for (const std::string& argument : app.remaining()) return UnknownArgumentError(app, argument);
+  if (const std::vector<std::string> unknown = app.remaining(); !unknown.empty()) {
+    return UnknownArgumentError(app, unknown.front());
+  }
   // CLI11's ranges let them pass.
   if (std::isnan(options.learning_rate) || std::isnan(options.momentum)) {
     return absl::InvalidArgumentError("--learning-rate and --momentum must be numbers, not NaN");

@@ -17,17 +17,17 @@ struct Options {
   // How groups relate through the tables.
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
-  uint64_t epochs = 12;
-  // Samples per worker and step, 1 to 4096. Larger means fewer and rarer messages.
+  uint64_t epochs = 10;
+  // Samples per worker and step, 1 to 4096. Larger means fewer steps, hence fewer messages.
   size_t batch = 64;
-  // Peak of the schedule: rises from 0, then falls to 0 along half a cosine. Positive. Too large
+  // Peak of the schedule, 1e-6 to 100: rises from 0, then falls to 0 along half a cosine. Too large
   // diverges, too small learns slowly.
   double learning_rate = 0.05;
-  // Of Nesterov's method, 0 to below 1. Groups that do not wait for each other add some of their
+  // Of Nesterov's method, 0 to 0.9999. Groups that do not wait for each other add some of their
   // own; lower it when there are many.
   double momentum = 0.9;
   // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
-  size_t hidden = 128;
+  size_t hidden = 256;
   // Of initial values and of the order of samples.
   uint64_t seed = 1;
   // The folder with the four files of the dataset.
@@ -37,9 +37,8 @@ struct Options {
 };
 
 // Reads the command line; `arguments` are without the name of the program. Pure.
-//   INVALID_ARGUMENT: a flag is unknown (names the nearest known one), or a value is malformed or
-//   out
-//     of range. The message is one line.
+//   INVALID_ARGUMENT: an argument is unknown (the message names the nearest known one), or a value
+//     is malformed or out of range. The message is one line.
 absl::StatusOr<Options> ParseOptions(std::span<const char* const> arguments);
 
 }  // namespace covey::fashion_mnist

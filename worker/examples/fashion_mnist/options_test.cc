@@ -46,9 +46,9 @@ TEST(OptionsTest, ReadsEveryFlag) {
 }
 
 TEST(OptionsTest, UnknownArgumentsNameTheNearestKnownOne) {
-  EXPECT_THAT(ErrorOf({"--epoch", "3"}), AllOf(HasSubstr("--epoch "), HasSubstr("--epochs")));
+  EXPECT_THAT(ErrorOf({"--epoch", "3"}), AllOf(HasSubstr("'--epoch'"), HasSubstr("--epochs")));
   EXPECT_THAT(ErrorOf({"--learnig-rate=3"}),
-              AllOf(HasSubstr("--learnig-rate "), HasSubstr("--learning-rate")));
+              AllOf(HasSubstr("'--learnig-rate'"), HasSubstr("--learning-rate")));
   EXPECT_THAT(ErrorOf({"hidden"}), HasSubstr("--hidden"));
 }
 
