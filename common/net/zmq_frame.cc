@@ -1,0 +1,48 @@
+#include "common/net/zmq_frame.h"
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace covey {
+namespace {
+
+// Below it a copy is cheaper than handing a reference to another thread and back.
+constexpr size_t kCopiedOutBytesMax = 1024;
+// libzmq reads the network in pieces of 8 KiB; what is longer has memory of its own.
+constexpr size_t kCopiedInBytesMax = 8192;
+constexpr size_t kAlignment = 8;
+
+void DropFrame(void* /*data*/, void* frame) { delete static_cast<Buffer*>(frame); }
+
+}  // namespace
+
+ZmqPart::ZmqPart(size_t size) {
+  if (zmq_msg_init_size(&part_, size) != 0) throw std::bad_alloc();
+}
+
+ZmqPart::ZmqPart(Buffer frame) {
+  if (frame.size() <= kCopiedOutBytesMax) {
+    if (zmq_msg_init_size(&part_, frame.size()) != 0) throw std::bad_alloc();
+    if (!frame.empty()) std::memcpy(data(), frame.data(), frame.size());
+    return;
+  }
+  auto held = std::make_unique<Buffer>(std::move(frame));
+  void* data = const_cast<uint8_t*>(held->data());
+  if (zmq_msg_init_data(&part_, data, held->size(), DropFrame, held.get()) != 0) {
+    throw std::bad_alloc();
+  }
+  held.release();
+}
+
+Buffer ZmqPart::TakeFrame() {
+  const bool aligned = reinterpret_cast<uintptr_t>(data()) % kAlignment == 0;
+  if (size() <= kCopiedInBytesMax || !aligned) return Buffer::CopyOf({data(), size()});
+  // A plain pointer, because std::function keeps that without an allocation of its own.
+  ZmqPart* kept = std::make_unique<ZmqPart>().release();
+  zmq_msg_move(kept->get(), &part_);
+  return Buffer::Wrap(kept->data(), kept->size(), [kept] { delete kept; });
+}
+
+}  // namespace covey

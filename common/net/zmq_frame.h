@@ -1,0 +1,37 @@
+#pragma once
+
+#include <zmq.h>
+
+#include "common/base/buffer.h"
+
+namespace covey {
+
+// One part of a ZeroMQ message. Closes itself. Actor-confined.
+class ZmqPart {
+ public:
+  // Empty; to be received into.
+  ZmqPart() { zmq_msg_init(&part_); }
+  // Uninitialised bytes inside libzmq's own memory; for small things.
+  explicit ZmqPart(size_t size);
+  // Refers to the bytes of `frame` without a copy, unless they are few; libzmq's thread drops the
+  // handle when they are in the kernel, or when the connection is closed.
+  explicit ZmqPart(Buffer frame);
+  ~ZmqPart() { zmq_msg_close(&part_); }
+  ZmqPart(const ZmqPart&) = delete;
+  ZmqPart& operator=(const ZmqPart&) = delete;
+
+  uint8_t* data() { return static_cast<uint8_t*>(zmq_msg_data(&part_)); }
+  size_t size() const { return zmq_msg_size(&part_); }
+  bool more() const { return zmq_msg_more(&part_) != 0; }
+  zmq_msg_t* get() { return &part_; }
+
+  // The received bytes as a frame, aligned to 8 bytes at least; leaves the part empty. Large ones
+  // stay where libzmq put them. Small or badly aligned ones are copied: libzmq cuts small ones out
+  // of a larger read, which a handle would keep alive as a whole.
+  Buffer TakeFrame();
+
+ private:
+  zmq_msg_t part_;
+};
+
+}  // namespace covey
