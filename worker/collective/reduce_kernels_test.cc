@@ -1,0 +1,59 @@
+#include "worker/collective/reduce_kernels.h"
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "common/base/random.h"
+#include "gtest/gtest.h"
+
+namespace covey::worker {
+namespace {
+
+std::vector<float> RandomValues(size_t count, Random& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(random.Uniform() * 2 - 1);
+  return values;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Sizes around vector widths, and starts that are not aligned to them.
+TEST(ReduceKernelsTest, SumsAreThoseOfAPlainLoop) {
+  Random random(1);
+  for (const size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 1000}) {
+    for (const size_t start : {0, 1, 3}) {
+      std::vector<float> into = RandomValues(count + start, random);
+      const std::vector<float> other = RandomValues(count + start, random);
+      std::vector<float> expected = into;
+      for (size_t i = start; i < expected.size(); ++i) {
+        volatile float sum = other[i] + expected[i];
+        expected[i] = sum;
+      }
+      AddInto(std::span(into).subspan(start), std::span(other).subspan(start));
+      EXPECT_TRUE(SameBits(into, expected));
+    }
+  }
+}
+
+TEST(ReduceKernelsTest, ScalesEachElement) {
+  Random random(2);
+  std::vector<float> values = RandomValues(37, random);
+  std::vector<float> expected = values;
+  for (float& value : expected) value *= 64;
+  Scale(values, 64);
+  EXPECT_TRUE(SameBits(values, expected));
+}
+
+TEST(ReduceKernelsTest, NoSamplesGiveZerosEvenOfGarbage) {
+  std::vector<float> values = {std::numeric_limits<float>::quiet_NaN(), 1,
+                               std::numeric_limits<float>::infinity()};
+  Scale(values, 0);
+  EXPECT_TRUE(SameBits(values, {0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace covey::worker

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "worker/group_machine.h"
+
+namespace covey::worker {
+
+// The members of one group (id 0 of generation 4), wired by queues that keep order per pair of
+// members and nothing else. For tests.
+class Ring {
+ public:
+  static constexpr uint64_t kFirstNode = 10;
+  static constexpr uint64_t kGeneration = 4;
+
+  Ring(uint32_t size, size_t slice_bytes, uint64_t seed)
+      : size_(size), random_(seed), links_(size * size) {
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      machines_.push_back(std::make_unique<GroupMachine>(slice_bytes));
+      outboxes_.emplace_back();
+    }
+    SetView(ActiveView(size));
+  }
+
+  static proto::ClusterView ActiveView(uint32_t size) {
+    proto::ClusterView view;
+    view.set_epoch(1);
+    proto::Group& group = *view.add_groups();
+    group.set_id(0);
+    group.set_generation(kGeneration);
+    group.set_state(proto::Group::ACTIVE);
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      proto::Node& node = *view.add_nodes();
+      node.set_id(kFirstNode + rank);
+      node.set_incarnation(100 + rank);
+      node.set_role(proto::WORKER);
+      node.set_state(proto::Node::ALIVE);
+      node.set_rank(rank);
+      node.set_name(absl::StrCat("worker-", rank));
+      node.add_endpoints(absl::StrCat("tcp://127.0.0.1:", 7000 + rank));
+      group.add_members(node.id());
+    }
+    return view;
+  }
+
+  void SetView(proto::ClusterView view) {
+    auto made = ClusterView::Make(std::move(view));
+    COVEY_CHECK(made.ok());
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      machines_[rank]->SetView(now_, NodeId(kFirstNode + rank), *made, outboxes_[rank]);
+    }
+  }
+
+  GroupMachine& machine(uint32_t rank) { return *machines_[rank]; }
+  Outbox& outbox(uint32_t rank) { return outboxes_[rank]; }
+  uint32_t size() const { return size_; }
+  absl::Time now() const { return now_; }
+  void Pass(absl::Duration time) { now_ += time; }
+
+  // Puts what the members have said onto the links; the message as the loop would fill it in.
+  void Collect() {
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      for (const auto& [peer, endpoint] : outboxes_[rank].TakeRoutes()) {
+        if (endpoint.empty()) link(rank, peer.node).clear();
+      }
+      for (Message& message : outboxes_[rank].TakeMessages()) {
+        message.envelope.mutable_header()->set_node(kFirstNode + rank);
+        message.envelope.mutable_header()->set_incarnation(100 + rank);
+        std::deque<Message>& queue = link(rank, message.to().node);
+        queue.push_back(std::move(message));
+      }
+    }
+  }
+
+  // Delivers one message of a random link; false when there is none.
+  bool Step() {
+    Collect();
+    std::vector<size_t> busy;
+    for (size_t i = 0; i < links_.size(); ++i) {
+      if (!links_[i].empty()) busy.push_back(i);
+    }
+    if (busy.empty()) return false;
+    const size_t chosen = busy[random_.Below(busy.size())];
+    const uint32_t to = static_cast<uint32_t>(chosen % size_);
+    {
+      const Message message = std::move(links_[chosen].front());
+      links_[chosen].pop_front();
+      machines_[to]->Receive(now_, message, outboxes_[to]);
+    }
+    return true;
+  }
+
+  // Until nothing moves, and every machine has noticed which frames are free.
+  void Run() {
+    for (uint32_t round = 0; round < 2 * size_; ++round) {
+      while (Step()) {
+      }
+      for (uint32_t rank = 0; rank < size_; ++rank) machines_[rank]->Wake(now_, outboxes_[rank]);
+    }
+  }
+
+  std::deque<Message>& link(uint32_t from, NodeId to) {
+    return links_[from * size_ + (to.value() - kFirstNode)];
+  }
+
+ private:
+  const uint32_t size_;
+  Random random_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<std::unique_ptr<GroupMachine>> machines_;
+  std::vector<Outbox> outboxes_;
+  std::vector<std::deque<Message>> links_;  // [from * size + to]
+};
+
+}  // namespace covey::worker
