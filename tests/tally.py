@@ -23,6 +23,8 @@ def tally(events, bazel_status, read):
         identity = event.get("id", {})
         if "targetConfigured" in identity and "testSize" in event.get("configured", {}):
             targets.add(identity["targetConfigured"]["label"])
+        elif "targetCompleted" in identity and not event.get("completed", {}).get("success"):
+            targets.add(identity["targetCompleted"]["label"])
         elif "testResult" in identity:
             for output in event.get("testResult", {}).get("testActionOutput", []):
                 if output["name"] == "test.xml":
@@ -46,12 +48,13 @@ def tally(events, bazel_status, read):
 
 
 def _cases(texts):
-    """(number passed, [names of those that failed]) in JUnit reports; skipped ones count as neither."""
+    """(number passed, [names that failed]) in JUnit reports; skipped ones count as neither."""
     good, bad = 0, []
     for text in texts:
         for case in xml.etree.ElementTree.fromstring(text).iter("testcase"):
             if case.find("failure") is not None or case.find("error") is not None:
-                bad.append(f"{case.get('classname', '')}.{case.get('name')}")
+                if case.get("classname"):  # absent where the case is the whole target
+                    bad.append(f"{case.get('classname')}.{case.get('name')}")
             elif case.find("skipped") is None and case.get("status", "run") == "run":
                 good += 1
     return good, bad

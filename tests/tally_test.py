@@ -45,6 +45,11 @@ class TallyTest(unittest.TestCase):
     def test_a_test_that_was_not_built_is_a_failure(self):
         self.assertEqual((0, ["//a:t NOT BUILT"]), self.tally([_configured("//a:t")], 1))
 
+    def test_a_library_that_was_not_built_is_a_failure(self):
+        broken = {"id": {"targetCompleted": {"label": "//a:lib"}}, "completed": {}}
+        events = [broken, *_tested("//a:t", "PASSED")]
+        self.assertEqual((1, ["//a:lib NOT BUILT"]), self.tally(events, 1))
+
     def test_a_broken_build_is_a_failure(self):
         self.assertEqual(1, len(self.tally(_tested("//a:t", "PASSED"), 1)[1]))
 
