@@ -46,8 +46,8 @@ class Barriers {
 
   // Withdraws those whose deadline has passed: DEADLINE_EXCEEDED naming who is missing.
   void Expire(absl::Time now, std::vector<Answer>& answers);
-  // A node that has departed has not arrived.
-  void Forget(NodeId node);
+  // Withdraws a node that has departed: ABORTED.
+  void Forget(NodeId node, std::vector<Answer>& answers);
   // The earliest deadline.
   absl::Time NextDeadline() const;
 

@@ -46,8 +46,8 @@ class Membership {
     NodeId node;
     uint32_t rank = 0;
     // Departed holder of the same rank, whose work the new node takes over; 0 = none.
-    NodeId replaces;
-    Decision decision;  // empty: it had been registered before, nothing changed
+    NodeId replaces = NodeId();
+    Decision decision = "";  // empty: it had been registered before, nothing changed
   };
   // Idempotent per incarnation. INVALID_ARGUMENT: malformed, or for another job. ALREADY_EXISTS: a
   // live node holds the rank. FAILED_PRECONDITION: the job is full. ABORTED: this incarnation has
@@ -57,6 +57,9 @@ class Membership {
 
   // ABORTED, with what is newer: the sender is not an ALIVE node under this incarnation.
   absl::Status CheckSender(NodeId node, Incarnation incarnation) const;
+
+  // True for a node that left in order under this incarnation.
+  bool HasLeft(NodeId node, Incarnation incarnation) const;
 
   // Precondition for the next two: CheckSender is OK.
   void Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
@@ -80,18 +83,20 @@ class Membership {
  private:
   struct Health {
     FailureDetector detector;
-    proto::Progress progress;
-    proto::ServerLoad load;
+    proto::Progress progress = {};
+    proto::ServerLoad load = {};
   };
 
   absl::Status CheckRequest(const proto::RegisterRequest& request) const;
   absl::StatusOr<uint32_t> ChooseRank(const proto::RegisterRequest& request) const;
+  Health NewHealth(absl::Time since) const;
   // Newest node, in whatever state, of this role and rank; null when there is none.
   const proto::Node* Holder(proto::Role role, uint32_t rank) const;
   proto::Node* Find(NodeId node);
   const proto::Node* Find(NodeId node) const;
+  enum class Expected { kServers, kServersAndWorkers };
   // "server-0, worker-2": expected, and not ALIVE.
-  std::string Missing(bool servers_only) const;
+  std::string Missing(Expected expected) const;
   void Depart(proto::Node& node, proto::Node::State state, std::string reason);
   // Returns what it has decided, "" when nothing.
   Decision FormGroups();

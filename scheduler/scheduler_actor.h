@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,20 +23,19 @@ namespace covey::scheduler {
 // to its machines (Membership, Tables, Barriers), which edit one state; makes each edit durable;
 // then answers.
 //
-//   request ──▶ machine edits state_ ──▶ DiskAppend ──▶ DiskDurable ──▶ publish view, send answers
-//                                         (one at a time; what is decided meanwhile goes into the
-//                                         next)
+//   request ─▶ machine edits state_ ─▶ DiskAppend ─▶ DiskDurable ─▶ publish view, send answers
+//
+// One record is written at a time; what is decided meanwhile goes together into the next.
 //
 // Invariants:
-//  1. An answer or a view leaves only when every decision made before it is durable. (Good
-//  heartbeats are
-//     answered at once, with the published epoch.)
+//  1. An answer or a view leaves only when every decision made before it is durable. Only good
+//     heartbeats are answered at once, with the published epoch.
 //  2. The epoch of published views never goes back, over restarts too.
-//  3. Whatever arrives, an answer goes out or waits until its deadline; requests of nodes that are
-//  dead, gone,
-//     or unknown get ABORTED.
+//  3. Every request is answered, a watch or barrier at its deadline at the latest; requests of
+//     nodes that are dead, gone or unknown get ABORTED.
+//  4. Silence counts against nobody while the scheduler itself stood still.
 //
-// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back. Actor-confined,
+// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back. Actor-confined and
 // deterministic.
 class SchedulerActor : public Actor {
  public:
@@ -50,6 +50,10 @@ class SchedulerActor : public Actor {
   const proto::ClusterView& published() const { return published_; }
   // Not OK once the log cannot be written any more; from then on every request is refused.
   const absl::Status& disk_failure() const { return disk_failure_; }
+  // Called with the text of each decision, inside Receive or Wake; for the process's own log.
+  void OnDecision(std::function<void(const std::string&)> callback) {
+    on_decision_ = std::move(callback);
+  }
 
  private:
   struct Watch {
@@ -57,32 +61,35 @@ class SchedulerActor : public Actor {
     absl::Time until;
   };
 
-  void Enter(absl::Time now);
-  void Leave(absl::Time now, Outbox& outbox);
-  void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
+  // First and last thing of each call.
+  void Begin(absl::Time now);
+  void Finish(Outbox& outbox);
 
+  void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
+  // What is common to all requests: right job, known sender.
+  absl::Status Check(const Message& message) const;
+  absl::Status DiskStatus() const;
   void Register(absl::Time now, const Message& message, Outbox& outbox);
   void Heartbeat(absl::Time now, const Message& message, Outbox& outbox);
   void WatchView(absl::Time now, const Message& message, Outbox& outbox);
   void CreateTable(absl::Time now, const Message& message, Outbox& outbox);
   void DropTable(absl::Time now, const Message& message, Outbox& outbox);
   void ListTables(const Message& message, Outbox& outbox);
-  void Barrier(absl::Time now, const Message& message, Outbox& outbox);
-  void LeaveJob(absl::Time now, const Message& message, Outbox& outbox);
+  void ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox);
+  void Leave(absl::Time now, const Message& message, Outbox& outbox);
   void GetStatus(absl::Time now, const Message& message, Outbox& outbox);
-  void DiskAnswer(const Message& message, Outbox& outbox);
+  void TakeDiskAnswer(const Message& message, Outbox& outbox);
 
-  // Notes a decision; the next record carries it and the state it led to.
-  void Decide(absl::Time now, std::string decision);
+  // Notes a decision; the next record carries it and the state it led to. "" = nothing was decided.
+  void Decide(absl::Time now, const std::string& decision);
   // Sends `reply` when everything decided so far is durable.
   void Answer(Message reply, Outbox& outbox);
   void Refuse(const Message& request, const absl::Status& status, Outbox& outbox);
-  void AnswerBarriers(absl::Time now, Outbox& outbox);
-  void AnswerWatches(absl::Time now, Outbox& outbox);
+  void AnswerBarriers(std::vector<Barriers::Answer> answers, Outbox& outbox);
+  void AnswerWatch(const Message& request, Outbox& outbox) const;
 
   // Constant after construction.
   const Config config_;
-  const bool restarted_;
 
   // The state as decided, durable or not. The machines edit it.
   proto::LogRecord state_;
@@ -93,7 +100,7 @@ class SchedulerActor : public Actor {
 
   // Durability. At most one record is being written.
   bool writing_ = false;
-  std::string undurable_decisions_;       // not yet in a record; empty = the state is in the log
+  std::string undurable_decisions_;       // not yet in a record; empty = the log has the state
   proto::ClusterView written_view_;       // of the record being written
   std::vector<Message> written_answers_;  // wait for it
   std::vector<Message> later_answers_;    // wait for the record after it
@@ -101,8 +108,9 @@ class SchedulerActor : public Actor {
   absl::Status disk_failure_;
 
   std::vector<Watch> watches_;
-  std::optional<absl::Time> started_;
+  absl::Time started_ = absl::InfiniteFuture();
   absl::Time last_call_;
+  std::function<void(const std::string&)> on_decision_;
 };
 
 }  // namespace covey::scheduler

@@ -11,10 +11,6 @@
 
 namespace covey::scheduler {
 
-// INVALID_ARGUMENT: names table, field, value, and what is allowed; also for what this version does
-// not support yet. Pure.
-absl::Status ValidateTableSpec(const proto::TableSpec& spec);
-
 // Which tables exist and which server loops hold their shards. Each change raises the epoch by one.
 //
 // Edits the view in `state`, which outlives it. Actor-confined, deterministic.
@@ -24,7 +20,7 @@ class Tables {
 
   struct Creation {
     TableId table;
-    std::string decision;  // empty: an equal table existed, nothing changed
+    std::string decision = "";  // empty: an equal table existed, nothing changed
   };
   // Spreads the shards over the data loops of all ALIVE servers. Idempotent. INVALID_ARGUMENT: bad
   // spec. ALREADY_EXISTS: a table of this name has another spec. RESOURCE_EXHAUSTED: too many

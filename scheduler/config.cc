@@ -1,0 +1,48 @@
+#include "scheduler/config.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/limits.h"
+
+namespace covey::scheduler {
+namespace {
+
+absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(setting, " = ", value, ": ", allowed));
+}
+
+}  // namespace
+
+absl::Status Config::Validate() const {
+  if (job_name.empty() || job_name.size() > kNameBytesMax) {
+    return Bad("job", absl::StrCat("'", job_name, "'"),
+               absl::StrCat("a name of 1 to ", kNameBytesMax, " bytes is needed"));
+  }
+  if (servers < 1 || servers > kNodesMax / 2) {
+    return Bad("servers", servers, absl::StrCat("1 to ", kNodesMax / 2, " are allowed"));
+  }
+  if (workers_per_group < 1 || workers_per_group > kGroupMembersMax) {
+    return Bad("workers", workers_per_group,
+               absl::StrCat("a group has 1 to ", kGroupMembersMax, " workers"));
+  }
+  if (groups > kNodesMax / 2 / workers_per_group) {
+    return Bad("groups", groups,
+               absl::StrCat("at most ", kNodesMax / 2 / workers_per_group, " groups of ",
+                            workers_per_group, " workers are allowed"));
+  }
+  if (heartbeat < absl::Milliseconds(10) || heartbeat > absl::Minutes(1)) {
+    return Bad("heartbeat", absl::FormatDuration(heartbeat), "10ms to 1m are allowed");
+  }
+  if (silence_min < 2 * heartbeat || silence_min > absl::Hours(1)) {
+    return Bad("silence-min", absl::FormatDuration(silence_min),
+               "at least two heartbeats and at most 1h are allowed");
+  }
+  if (restart_grace < absl::ZeroDuration() || restart_grace > absl::Hours(1)) {
+    return Bad("restart-grace", absl::FormatDuration(restart_grace), "0 to 1h are allowed");
+  }
+  if (port > 65535) return Bad("port", port, "0 (any) to 65535 are allowed");
+  return absl::OkStatus();
+}
+
+}  // namespace covey::scheduler

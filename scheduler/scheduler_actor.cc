@@ -1,0 +1,387 @@
+#include "scheduler/scheduler_actor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
+#include "common/cluster/view.h"
+#include "scheduler/scheduler_log.h"
+
+namespace covey::scheduler {
+namespace {
+
+// While nodes are alive the actor wakes so often; a much longer gap means that it stood still
+// itself.
+constexpr absl::Duration kTick = absl::Milliseconds(500);
+constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
+// A watch is answered after so long even without news, so that those of vanished watchers go away.
+constexpr absl::Duration kWatchMax = absl::Seconds(30);
+constexpr size_t kWatchesMax = 2 * kNodesMax;
+
+// A reply to `request`, with the empty body that belongs to it.
+Message ReplyTo(const Message& request) {
+  Message reply = MakeReply(request);
+  proto::Envelope& envelope = reply.envelope;
+  switch (request.envelope.body_case()) {
+    case proto::Envelope::kRegisterRequest:
+      envelope.mutable_register_reply();
+      break;
+    case proto::Envelope::kHeartbeatRequest:
+      envelope.mutable_heartbeat_reply();
+      break;
+    case proto::Envelope::kWatchViewRequest:
+      envelope.mutable_watch_view_reply();
+      break;
+    case proto::Envelope::kCreateTableRequest:
+      envelope.mutable_create_table_reply();
+      break;
+    case proto::Envelope::kDropTableRequest:
+      envelope.mutable_drop_table_reply();
+      break;
+    case proto::Envelope::kListTablesRequest:
+      envelope.mutable_list_tables_reply();
+      break;
+    case proto::Envelope::kBarrierRequest:
+      envelope.mutable_barrier_reply();
+      break;
+    case proto::Envelope::kLeaveRequest:
+      envelope.mutable_leave_reply();
+      break;
+    case proto::Envelope::kStatusRequest:
+      envelope.mutable_status_reply();
+      break;
+    default:
+      break;
+  }
+  return reply;
+}
+
+// What somebody who has not registered may ask.
+bool IsOpenToStrangers(const proto::Envelope& envelope) {
+  switch (envelope.body_case()) {
+    case proto::Envelope::kRegisterRequest:
+    case proto::Envelope::kWatchViewRequest:
+    case proto::Envelope::kListTablesRequest:
+    case proto::Envelope::kStatusRequest:
+      return true;
+    default:
+      return false;
+  }
+}
+
+proto::LogRecord NewJob(const Config& config) {
+  proto::LogRecord state;
+  state.mutable_view()->set_job_name(config.job_name);
+  state.mutable_view()->set_job(JobFingerprint(config.job_name));
+  state.set_next_node(kSchedulerNode.Next().value());
+  state.set_next_table(1);
+  return state;
+}
+
+}  // namespace
+
+SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRecord> recovered)
+    : config_(config),
+      state_(recovered ? *std::move(recovered) : NewJob(config)),
+      membership_(config_, state_),
+      tables_(state_),
+      barriers_(state_),
+      published_(state_.view()) {}
+
+void SchedulerActor::Begin(absl::Time now) {
+  if (started_ == absl::InfiniteFuture()) {
+    started_ = now;
+    membership_.Start(now);
+    published_ = state_.view();
+    if (state_.index() > 0) {
+      trail_.Add(absl::ZeroDuration(),
+                 absl::StrCat("scheduler restarted from record ", state_.index(), ", epoch ",
+                              state_.view().epoch(), "; last decision: ", state_.decision()));
+    }
+  } else if (now - last_call_ > kOwnPauseMin) {
+    membership_.Excuse(now - last_call_);
+  }
+  last_call_ = now;
+}
+
+void SchedulerActor::Finish(Outbox& outbox) {
+  if (undurable_decisions_.empty() || writing_ || !disk_failure_.ok()) return;
+  state_.set_index(state_.index() + 1);
+  state_.set_decision(std::exchange(undurable_decisions_, ""));
+  Message append;
+  append.set_to({kSchedulerNode, kDiskLoop});
+  append.envelope.mutable_disk_append()->set_index(state_.index());
+  append.envelope.mutable_disk_append()->set_record(EncodeRecord(state_));
+  written_view_ = state_.view();
+  written_answers_ = std::exchange(later_answers_, {});
+  writing_ = true;
+  outbox.Send(std::move(append));
+}
+
+void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  Begin(now);
+  Dispatch(now, message, outbox);
+  Finish(outbox);
+}
+
+void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
+  Begin(now);
+  if (!disk_failure_.ok()) return;
+  std::vector<Barriers::Answer> withdrawn;
+  for (const Membership::Death& death : membership_.FindDead(now)) {
+    Decide(now, death.decision);
+    barriers_.Forget(death.node, withdrawn);
+  }
+  barriers_.Expire(now, withdrawn);
+  AnswerBarriers(std::move(withdrawn), outbox);
+
+  const auto expired = std::stable_partition(watches_.begin(), watches_.end(),
+                                             [&](const Watch& watch) { return now < watch.until; });
+  for (auto at = expired; at != watches_.end(); ++at) AnswerWatch(at->request, outbox);
+  watches_.erase(expired, watches_.end());
+  Finish(outbox);
+}
+
+absl::Time SchedulerActor::NextWake() const {
+  if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
+  if (!disk_failure_.ok()) return absl::InfiniteFuture();
+  absl::Time next = std::min(membership_.NextDeath(), barriers_.NextDeadline());
+  if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
+  for (const Watch& watch : watches_) next = std::min(next, watch.until);
+  return next;
+}
+
+void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
+  if (message.envelope.has_disk_durable()) return TakeDiskAnswer(message, outbox);
+  // Only requests have a reply; anything else is none of ours.
+  if (ReplyTo(message).envelope.body_case() == proto::Envelope::BODY_NOT_SET) return;
+  if (const absl::Status status = Check(message); !status.ok()) {
+    return Refuse(message, status, outbox);
+  }
+  switch (message.envelope.body_case()) {
+    case proto::Envelope::kRegisterRequest:
+      return Register(now, message, outbox);
+    case proto::Envelope::kHeartbeatRequest:
+      return Heartbeat(now, message, outbox);
+    case proto::Envelope::kWatchViewRequest:
+      return WatchView(now, message, outbox);
+    case proto::Envelope::kCreateTableRequest:
+      return CreateTable(now, message, outbox);
+    case proto::Envelope::kDropTableRequest:
+      return DropTable(now, message, outbox);
+    case proto::Envelope::kListTablesRequest:
+      return ListTables(message, outbox);
+    case proto::Envelope::kBarrierRequest:
+      return ArriveAtBarrier(now, message, outbox);
+    case proto::Envelope::kLeaveRequest:
+      return Leave(now, message, outbox);
+    case proto::Envelope::kStatusRequest:
+      return GetStatus(now, message, outbox);
+    default:
+      return;
+  }
+}
+
+absl::Status SchedulerActor::Check(const Message& message) const {
+  if (!disk_failure_.ok()) {
+    return DiskStatus();
+  }
+  const uint64_t job = message.envelope.header().job();
+  if (job != 0 && job != state_.view().job()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this scheduler runs job '", config_.job_name,
+                     "', the sender belongs to another one: check the scheduler's address"));
+  }
+  if (message.envelope.has_register_request()) return absl::OkStatus();
+  if (message.from().node != NodeId()) {
+    const absl::Status sender = membership_.CheckSender(message.from().node, message.incarnation());
+    // A repeated goodbye is as good as the first.
+    return message.envelope.has_leave_request() &&
+                   membership_.HasLeft(message.from().node, message.incarnation())
+               ? absl::OkStatus()
+               : sender;
+  }
+  if (IsOpenToStrangers(message.envelope)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(BodyName(message.envelope), ": the sender has not registered; register first"));
+}
+
+absl::Status SchedulerActor::DiskStatus() const {
+  return absl::UnavailableError(
+      absl::StrCat("the scheduler cannot write its log and decides nothing any more: ",
+                   disk_failure_.message()));
+}
+
+void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& outbox) {
+  const auto registration =
+      membership_.Register(now, message.envelope.register_request(), message.incarnation());
+  if (!registration.ok()) return Refuse(message, registration.status(), outbox);
+  Decide(now, registration->decision);
+  if (registration->replaces != NodeId()) {
+    Decide(now, tables_.Rehome(registration->replaces, registration->node));
+  }
+  Message reply = ReplyTo(message);
+  proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
+  body.set_node(registration->node.value());
+  body.set_rank(registration->rank);
+  body.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(config_.heartbeat)));
+  *body.mutable_view() = state_.view();
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::Heartbeat(absl::Time now, const Message& message, Outbox& outbox) {
+  membership_.Heartbeat(now, message.from().node, message.envelope.heartbeat_request());
+  Message reply = ReplyTo(message);
+  reply.envelope.mutable_heartbeat_reply()->set_epoch(published_.epoch());
+  outbox.Send(std::move(reply));
+}
+
+void SchedulerActor::WatchView(absl::Time now, const Message& message, Outbox& outbox) {
+  if (published_.epoch() > message.envelope.watch_view_request().known_epoch()) {
+    return AnswerWatch(message, outbox);
+  }
+  // A watcher asks anew when it thinks that its request was lost; the newest one counts.
+  const auto same = std::find_if(watches_.begin(), watches_.end(), [&](const Watch& watch) {
+    return watch.request.from() == message.from() &&
+           watch.request.incarnation() == message.incarnation() &&
+           watch.request.connection == message.connection;
+  });
+  if (same != watches_.end()) watches_.erase(same);
+  if (watches_.size() >= kWatchesMax) {
+    return Refuse(message,
+                  absl::ResourceExhaustedError(
+                      absl::StrCat("watch: ", kWatchesMax, " watchers wait already; try later")),
+                  outbox);
+  }
+  watches_.push_back({.request = message, .until = now + kWatchMax});
+}
+
+void SchedulerActor::CreateTable(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::TableSpec& spec = message.envelope.create_table_request().spec();
+  // Placed once and for all, so the servers have to be complete.
+  if (const absl::Status servers = membership_.CheckServers(); !servers.ok()) {
+    return Refuse(message,
+                  absl::Status(servers.code(), absl::StrCat("create table '", spec.name(),
+                                                            "': ", servers.message())),
+                  outbox);
+  }
+  const auto creation = tables_.Create(spec);
+  if (!creation.ok()) return Refuse(message, creation.status(), outbox);
+  Decide(now, creation->decision);
+  Message reply = ReplyTo(message);
+  proto::CreateTableReply& body = *reply.envelope.mutable_create_table_reply();
+  body.set_table(creation->table.value());
+  *body.mutable_view() = state_.view();
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& outbox) {
+  const auto decision = tables_.Drop(message.envelope.drop_table_request().name());
+  if (!decision.ok()) return Refuse(message, decision.status(), outbox);
+  Decide(now, *decision);
+  Message reply = ReplyTo(message);
+  reply.envelope.mutable_drop_table_reply()->set_epoch(state_.view().epoch());
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::ListTables(const Message& message, Outbox& outbox) {
+  Message reply = ReplyTo(message);
+  *reply.envelope.mutable_list_tables_reply()->mutable_tables() = state_.view().tables();
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox) {
+  std::vector<Barriers::Answer> answers;
+  Decide(now, barriers_.Arrive(now, message, answers));
+  AnswerBarriers(std::move(answers), outbox);
+}
+
+void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbox) {
+  const NodeId node = message.from().node;
+  if (!membership_.HasLeft(node, message.incarnation())) {
+    Decide(now, membership_.Leave(node, message.envelope.leave_request().reason()));
+    std::vector<Barriers::Answer> withdrawn;
+    barriers_.Forget(node, withdrawn);
+    AnswerBarriers(std::move(withdrawn), outbox);
+  }
+  Answer(ReplyTo(message), outbox);
+}
+
+void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& outbox) {
+  Message reply = ReplyTo(message);
+  proto::StatusReply& body = *reply.envelope.mutable_status_reply();
+  *body.mutable_view() = state_.view();
+  membership_.FillStatus(now, body);
+  trail_.CopyAfter(message.envelope.status_request().events_after(), body);
+  body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - started_)));
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
+  if (message.from() != Address{kSchedulerNode, kDiskLoop} || !writing_) return;
+  writing_ = false;
+  std::vector<Message> answers = std::exchange(written_answers_, {});
+  disk_failure_ = StatusOf(message);
+  if (disk_failure_.ok()) {
+    published_ = std::exchange(written_view_, {});
+    for (Message& answer : answers) outbox.Send(std::move(answer));
+  } else {
+    // Nobody may know what is not durable; readers ignore the body of a failed reply.
+    for (std::vector<Message>* waiting : {&answers, &later_answers_}) {
+      for (Message& answer : *waiting) {
+        SetStatus(DiskStatus(), answer);
+        outbox.Send(std::move(answer));
+      }
+      waiting->clear();
+    }
+    return;
+  }
+  const auto news =
+      std::stable_partition(watches_.begin(), watches_.end(), [&](const Watch& watch) {
+        return watch.request.envelope.watch_view_request().known_epoch() >= published_.epoch();
+      });
+  for (auto at = news; at != watches_.end(); ++at) AnswerWatch(at->request, outbox);
+  watches_.erase(news, watches_.end());
+}
+
+void SchedulerActor::Decide(absl::Time now, const std::string& decision) {
+  if (decision.empty()) return;
+  absl::StrAppend(&undurable_decisions_, undurable_decisions_.empty() ? "" : "; ", decision);
+  trail_.Add(now - started_, decision);
+  if (on_decision_) on_decision_(decision);
+}
+
+void SchedulerActor::Answer(Message reply, Outbox& outbox) {
+  if (!undurable_decisions_.empty()) {
+    later_answers_.push_back(std::move(reply));
+  } else if (writing_) {
+    written_answers_.push_back(std::move(reply));
+  } else {
+    outbox.Send(std::move(reply));
+  }
+}
+
+void SchedulerActor::Refuse(const Message& request, const absl::Status& status, Outbox& outbox) {
+  Message reply = ReplyTo(request);
+  SetStatus(status, reply);
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::AnswerBarriers(std::vector<Barriers::Answer> answers, Outbox& outbox) {
+  for (const Barriers::Answer& answer : answers) {
+    Message reply = ReplyTo(answer.request);
+    reply.envelope.mutable_barrier_reply()->set_round(
+        answer.request.envelope.barrier_request().round());
+    SetStatus(answer.status, reply);
+    Answer(std::move(reply), outbox);
+  }
+}
+
+void SchedulerActor::AnswerWatch(const Message& request, Outbox& outbox) const {
+  Message reply = ReplyTo(request);
+  *reply.envelope.mutable_watch_view_reply()->mutable_view() = published_;
+  outbox.Send(std::move(reply));
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,151 @@
+#include "scheduler/table_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+
+namespace covey::scheduler {
+namespace {
+
+absl::Status Bad(const proto::TableSpec& spec, absl::string_view field, const absl::AlphaNum& value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", spec.name(), "': ", field, " = ", value, ", but ", allowed));
+}
+
+absl::Status CheckName(absl::string_view name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
+           c == '-';
+  });
+  if (!name.empty() && name.size() <= kTableNameBytesMax && known) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table name '", absl::CHexEscape(name.substr(0, kTableNameBytesMax)),
+      "' is not allowed: use 1 to ", kTableNameBytesMax, " of the characters A-Z a-z 0-9 _ . / -"));
+}
+
+absl::Status CheckShape(const proto::TableSpec& spec) {
+  if (spec.data_type() != proto::FLOAT32) {
+    return Bad(spec, "data_type", static_cast<int>(spec.data_type()), "only FLOAT32 is supported");
+  }
+  if (spec.shape_size() < 1 || spec.shape_size() > static_cast<int>(kTableDimensionsMax)) {
+    return Bad(spec, "number of dimensions", spec.shape_size(),
+               absl::StrCat("1 to ", kTableDimensionsMax, " are allowed"));
+  }
+  uint64_t elements = 1;
+  for (int i = 0; i < spec.shape_size(); ++i) {
+    const uint64_t extent = spec.shape(i);
+    if (extent < 1 || elements > kTableElementsMax / extent) {
+      return Bad(spec, absl::StrCat("shape[", i, "]"), extent,
+                 absl::StrCat("each dimension is at least 1 and a table has at most ",
+                              kTableElementsMax, " elements"));
+    }
+    elements *= extent;
+  }
+  if (spec.shard_bytes() % 64 != 0 || spec.shard_bytes() > kShardBytesMax) {
+    return Bad(spec, "shard_bytes", spec.shard_bytes(),
+               absl::StrCat("a multiple of 64 up to ", kShardBytesMax, " (or 0) is allowed"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInitializer(const proto::TableSpec& spec) {
+  const proto::Initializer& initializer = spec.initializer();
+  if (!proto::Initializer::Kind_IsValid(initializer.kind())) {
+    return Bad(spec, "initializer.kind", static_cast<int>(initializer.kind()), "it is unknown");
+  }
+  if (!std::isfinite(initializer.a()) || !std::isfinite(initializer.b())) {
+    return Bad(spec, "initializer", absl::StrCat(initializer.a(), ", ", initializer.b()),
+               "a and b are finite");
+  }
+  if (initializer.kind() == proto::Initializer::UNIFORM && initializer.a() > initializer.b()) {
+    return Bad(spec, "initializer.a", initializer.a(), "UNIFORM needs a <= b");
+  }
+  if (initializer.kind() == proto::Initializer::NORMAL && initializer.b() < 0) {
+    return Bad(spec, "initializer.b", initializer.b(), "a standard deviation is not negative");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptimizer(const proto::TableSpec& spec) {
+  const proto::Optimizer& optimizer = spec.optimizer();
+  if (!proto::Optimizer::Kind_IsValid(optimizer.kind())) {
+    return Bad(spec, "optimizer.kind", static_cast<int>(optimizer.kind()), "it is unknown");
+  }
+  const struct {
+    absl::string_view name;
+    double value;
+  } fractions[] = {{"optimizer.momentum", optimizer.momentum()},
+                   {"optimizer.beta1", optimizer.beta1()},
+                   {"optimizer.beta2", optimizer.beta2()}};
+  for (const auto& [name, value] : fractions) {
+    if (!(value >= 0 && value < 1)) return Bad(spec, name, value, "it lies in [0, 1)");
+  }
+  if (!(optimizer.epsilon() >= 0 && std::isfinite(optimizer.epsilon()))) {
+    return Bad(spec, "optimizer.epsilon", optimizer.epsilon(), "it is finite and not negative");
+  }
+  if (!(optimizer.weight_decay() >= 0 && std::isfinite(optimizer.weight_decay()))) {
+    return Bad(spec, "optimizer.weight_decay", optimizer.weight_decay(),
+               "it is finite and not negative");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLearningRate(const proto::TableSpec& spec) {
+  const proto::LearningRate& rate = spec.learning_rate();
+  if (!std::isfinite(rate.base())) {
+    return Bad(spec, "learning_rate.base", rate.base(), "it is finite");
+  }
+  if (!proto::LearningRate::Decay_IsValid(rate.decay())) {
+    return Bad(spec, "learning_rate.decay", static_cast<int>(rate.decay()), "it is unknown");
+  }
+  if (!(rate.decay_factor() >= 0 && rate.decay_factor() <= 1)) {
+    return Bad(spec, "learning_rate.decay_factor", rate.decay_factor(), "it lies in [0, 1]");
+  }
+  if (rate.decay() != proto::LearningRate::CONSTANT && rate.decay_samples() == 0) {
+    return Bad(spec, "learning_rate.decay_samples", 0,
+               absl::StrCat(proto::LearningRate::Decay_Name(rate.decay()), " needs at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPromises(const proto::TableSpec& spec) {
+  const int kind = spec.contract().kind();
+  if (kind == proto::Contract::LOCAL) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", spec.name(), "': contract LOCAL is not supported yet; use BUFFERED"));
+  }
+  if (kind == proto::Contract::KIND_UNSPECIFIED || !proto::Contract::Kind_IsValid(kind)) {
+    return Bad(spec, "contract.kind", kind, "one of BSP, SSP, ASYNC, BUFFERED is needed");
+  }
+  if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
+    return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");
+  }
+  if (spec.durability() == proto::REPLICATED) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", spec.name(), "': durability REPLICATED is not supported yet; use MEMORY"));
+  }
+  if (!proto::Durability_IsValid(spec.durability())) {
+    return Bad(spec, "durability", static_cast<int>(spec.durability()), "it is unknown");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
+  COVEY_RETURN_IF_ERROR(CheckName(spec.name()));
+  COVEY_RETURN_IF_ERROR(CheckShape(spec));
+  COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
+  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec));
+  COVEY_RETURN_IF_ERROR(CheckLearningRate(spec));
+  return CheckPromises(spec);
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,142 @@
+#include "scheduler/tables.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "common/cluster/placement.h"
+#include "scheduler/table_spec.h"
+
+namespace covey::scheduler {
+namespace {
+
+uint64_t Elements(const proto::TableSpec& spec) {
+  uint64_t elements = 1;
+  for (uint64_t extent : spec.shape()) elements *= extent;
+  return elements;
+}
+
+// Bytes that each data loop of the ALIVE servers holds.
+std::vector<ShardHome> Homes(const proto::ClusterView& view) {
+  std::map<Address, uint64_t> bytes;
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      for (const proto::Replica& replica : shard.chain()) {
+        bytes[{NodeId(replica.node()), replica.loop()}] += shard.element_count() * sizeof(float);
+      }
+    }
+  }
+  std::vector<ShardHome> homes;
+  for (const proto::Node& node : view.nodes()) {
+    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
+    for (uint32_t loop = 1; loop < static_cast<uint32_t>(node.endpoints_size()); ++loop) {
+      const Address address{NodeId(node.id()), loop};
+      homes.push_back({.address = address, .server_rank = node.rank(), .bytes = bytes[address]});
+    }
+  }
+  return homes;
+}
+
+auto FindTable(proto::ClusterView& view, absl::string_view name) {
+  return std::find_if(view.mutable_tables()->begin(), view.mutable_tables()->end(),
+                      [&](const proto::Table& table) { return table.spec().name() == name; });
+}
+
+}  // namespace
+
+absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
+  COVEY_RETURN_IF_ERROR(ValidateTableSpec(spec));
+  proto::ClusterView& view = *state_.mutable_view();
+  if (const auto same = FindTable(view, spec.name()); same != view.mutable_tables()->end()) {
+    // No maps in a spec, so equal specs have equal bytes.
+    if (same->spec().SerializeAsString() == spec.SerializeAsString()) {
+      return Creation{.table = TableId(same->id())};
+    }
+    return absl::AlreadyExistsError(absl::StrCat(
+        "create table '", spec.name(), "': it exists as table ", same->id(), " with another spec {",
+        same->spec().ShortDebugString(), "}: use another name, or drop it first"));
+  }
+
+  std::vector<ShardHome> homes = Homes(view);
+  if (homes.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("create table '", spec.name(), "': no server is alive"));
+  }
+  const uint64_t elements = Elements(spec);
+  const uint64_t shard_bytes = spec.shard_bytes() > 0
+                                   ? spec.shard_bytes()
+                                   : AutomaticShardBytes(elements * sizeof(float), homes.size());
+  const uint64_t count = ShardCount(elements, shard_bytes);
+  uint64_t shards_before = 0;
+  for (const proto::Table& table : view.tables()) shards_before += table.shards_size();
+  if (view.tables_size() >= static_cast<int>(kTablesMax) || shards_before + count > kShardsMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "create table '", spec.name(), "': it needs ", count, " shards beside ", shards_before,
+        " in ", view.tables_size(), " tables; the limits are ", kShardsMax, " shards and ",
+        kTablesMax, " tables: choose a larger shard_bytes, or drop tables"));
+  }
+
+  view.set_epoch(view.epoch() + 1);
+  proto::Table& table = *view.add_tables();
+  table.set_id(state_.next_table());
+  state_.set_next_table(state_.next_table() + 1);
+  *table.mutable_spec() = spec;
+  for (const PlacedShard& placed : PlaceShards(elements, shard_bytes, std::move(homes))) {
+    proto::Shard& shard = *table.add_shards();
+    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
+    shard.set_first_element(placed.first_element);
+    shard.set_element_count(placed.element_count);
+    shard.set_generation(view.epoch());
+    proto::Replica& head = *shard.add_chain();
+    head.set_node(placed.home.node.value());
+    head.set_loop(placed.home.loop);
+  }
+  return Creation{
+      .table = TableId(table.id()),
+      .decision = absl::StrCat("table '", spec.name(), "' created as table ", table.id(), ": ",
+                               elements, " elements in ", count, " shards")};
+}
+
+absl::StatusOr<std::string> Tables::Drop(absl::string_view name) {
+  proto::ClusterView& view = *state_.mutable_view();
+  const auto table = FindTable(view, name);
+  if (table == view.mutable_tables()->end()) {
+    return absl::NotFoundError(
+        absl::StrCat("drop table '", name, "': no such table; list the tables to see their names"));
+  }
+  std::string decision = absl::StrCat("table '", name, "' (", table->id(), ") dropped");
+  view.mutable_tables()->erase(table);
+  view.set_epoch(view.epoch() + 1);
+  return decision;
+}
+
+std::string Tables::Rehome(NodeId lost, NodeId heir) {
+  proto::ClusterView& view = *state_.mutable_view();
+  const auto node =
+      std::find_if(view.nodes().begin(), view.nodes().end(),
+                   [&](const proto::Node& candidate) { return candidate.id() == heir.value(); });
+  if (node == view.nodes().end() || node->endpoints_size() < 2) return "";
+  const uint32_t loops = static_cast<uint32_t>(node->endpoints_size()) - 1;
+
+  uint64_t moved = 0;
+  for (proto::Table& table : *view.mutable_tables()) {
+    for (proto::Shard& shard : *table.mutable_shards()) {
+      if (shard.chain_size() == 0 || shard.chain(0).node() != lost.value()) continue;
+      proto::Replica& head = *shard.mutable_chain(0);
+      head.set_node(heir.value());
+      // The same loop; an heir with fewer of them takes them in turn.
+      head.set_loop(1 + (head.loop() - 1) % loops);
+      shard.set_generation(view.epoch());
+      ++moved;
+    }
+  }
+  if (moved == 0) return "";
+  return absl::StrCat(moved, " shards lost with node ", lost.value(), " start anew on ",
+                      node->name(), " (node ", heir.value(), ") as generation ", view.epoch());
+}
+
+}  // namespace covey::scheduler
