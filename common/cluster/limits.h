@@ -52,6 +52,14 @@ inline constexpr size_t kProducersPerShardMax = 4096;
 // Answers that wait behind a contract, per shard.
 inline constexpr size_t kParkedPerShardMax = 4096;
 
+// Pushes of one group that a bsp shard holds until the other groups have caught up; beyond it the
+// group is told to slow down.
+inline constexpr size_t kHeldStepsPerGroupMax = 8;
+// Arrivals that a buffered contract may ask for per update; bounds what is remembered of them.
+inline constexpr uint64_t kBufferedArrivalsMax = 4096;
+// Samples that a shard counts in its life; far from overflow, and from any training run.
+inline constexpr uint64_t kShardSamplesMax = uint64_t{1} << 62;
+
 // Bytes of requests that one client keeps on the wire; further ones wait in the client. Bounds what
 // a server must buffer per client.
 inline constexpr size_t kClientBytesInFlightDefault = 32 << 20;
