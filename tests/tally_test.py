@@ -40,7 +40,8 @@ class TallyTest(unittest.TestCase):
         self.assertEqual((1, ["//a:t S.b"]), self.tally(_tested("//a:t", "FAILED", "one_bad"), 3))
 
     def test_a_crash_after_good_cases_is_a_failure(self):
-        self.assertEqual((3, ["//a:t TIMEOUT"]), self.tally(_tested("//a:t", "TIMEOUT", "three"), 3))
+        events = _tested("//a:t", "TIMEOUT", "three")
+        self.assertEqual((3, ["//a:t TIMEOUT"]), self.tally(events, 3))
 
     def test_a_test_that_was_not_built_is_a_failure(self):
         self.assertEqual((0, ["//a:t NOT BUILT"]), self.tally([_configured("//a:t")], 1))

@@ -124,8 +124,10 @@ void Process::Run(size_t index) {
   loop.busy_until =
       now + options_.call_cost_max * (slowness_ * random_.Uniform()) + absl::Nanoseconds(1);
   Flush(index, outbox);
-  if (program_->finished()) return Crash();
-  Schedule(index);
+  const Program::Outcome outcome = program_->outcome();
+  if (outcome == Program::Outcome::kRunning) return Schedule(index);
+  Crash();
+  if (options_.ended) options_.ended(outcome);
 }
 
 void Process::Flush(size_t index, Outbox& outbox) {
@@ -159,13 +161,13 @@ void Process::Flush(size_t index, Outbox& outbox) {
 }
 
 void Process::Append(const Message& message) {
-  COVEY_CHECK(message.envelope.has_disk_append() && options_.encode != nullptr);
+  COVEY_CHECK(message.envelope.has_disk_append());
   const proto::DiskAppend& append = message.envelope.disk_append();
   Message durable = MakeReply(message);
   durable.envelope.mutable_header()->set_node(program_->node().value());
   durable.envelope.mutable_disk_durable()->set_index(append.index());
   const size_t loop = message.envelope.from_loop();
-  disk_.Append(options_.encode(append), [this, loop, life = life_, durable = std::move(durable)] {
+  disk_.Append(append.record(), [this, loop, life = life_, durable = std::move(durable)] {
     if (life == life_) Enqueue(loop, durable);
   });
 }

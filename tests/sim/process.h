@@ -31,8 +31,9 @@ class Program {
   // its epoch.
   virtual NodeId node() const = 0;
   virtual Epoch epoch() const = 0;
-  // The process has nothing more to do and ends by itself.
-  virtual bool finished() const { return false; }
+  // When it is not kRunning any more, the process ends by itself.
+  enum class Outcome { kRunning, kDone, kFailed };
+  virtual Outcome outcome() const { return Outcome::kRunning; }
 };
 
 // One simulated process: a few single-threaded loops, as common/runtime/event_loop.h runs them,
@@ -40,7 +41,7 @@ class Program {
 //
 //   down ── Start ──▶ running ◀─ Pause, Resume ─▶ paused
 //    ▲                   │                           │
-//    └───────────────────┴── Crash, or finished() ───┘
+//    └───────────────────┴── Crash, or outcome() ───┘
 //
 // Actor-confined. Deterministic in the simulator's seed.
 class Process {
@@ -60,9 +61,9 @@ class Process {
     size_t inbox_max = 4096;
     // Where the scheduler is; every process knows.
     std::string scheduler_endpoint;
-    // Turns what an actor appends into the bytes of its log file.
-    std::function<std::string(const proto::DiskAppend&)> encode;
     absl::Duration disk_delay_max = absl::Milliseconds(5);
+    // The process has ended by itself.
+    std::function<void(Program::Outcome)> ended;
   };
   struct Birth {
     Incarnation incarnation;

@@ -10,8 +10,8 @@ _LATER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 _RECORDED = re.compile(r"\(ADR-\d{4}\)")
 # Plain values; a field of a message type is explained by that message.
 _PROTO_VALUE = re.compile(
-    r"^\s*(?:(?:repeated|optional) )?(?:double|float|bool|string|bytes|u?s?int\d+|s?fixed\d+|map<.*>)"
-    r" \w+ = \d+[ ;\[]"
+    r"^\s*(?:(?:repeated|optional) )?"
+    r"(?:double|float|bool|string|bytes|[us]?int\d+|s?fixed\d+|map<.*>) \w+ = \d+[ ;\[]"
 )
 # Requests and replies are explained by their service.
 _PROTO_MESSAGE = re.compile(r"^\s*message (?!\w+(?:Request|Reply)\b)|^service ")

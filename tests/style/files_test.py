@@ -1,4 +1,4 @@
-"""Every file has an owner, a name that says what it holds, and headers that may be included twice."""
+"""Every file is built by some target, has a name that says what it holds, and is included once."""
 
 import fnmatch
 import posixpath
@@ -20,7 +20,8 @@ def dead_files(files):
         while folder and posixpath.join(folder, "BUILD") not in files:
             folder = posixpath.dirname(folder)
         build = posixpath.join(folder, "BUILD")
-        if build not in files or not _names(files.text(build), posixpath.relpath(path, folder or ".")):
+        inside = posixpath.relpath(path, folder or ".")
+        if build not in files or not _names(files.text(build), inside):
             found.append(f"{path}: no BUILD file names it; name it in {build} or remove it")
     return found
 
@@ -28,12 +29,11 @@ def dead_files(files):
 def _names(build, path):
     """Whether a string in `build` is `path` or a glob pattern of it.
 
-    Targets made in a loop are named without the suffix: "layering_test" stands for layering_test.py.
+    Targets made in a loop are named without the suffix: "banned_test" means banned_test.py.
     """
     stem = posixpath.splitext(path)[0]
-    return any(
-        fnmatch.fnmatchcase(path, text) or text == stem for text in re.findall(r'"([^"\n]+)"', build)
-    )
+    strings = re.findall(r'"([^"\n]+)"', build)
+    return any(fnmatch.fnmatchcase(path, text) or text == stem for text in strings)
 
 
 def vague_names(files):

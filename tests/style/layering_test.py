@@ -1,4 +1,4 @@
-"""Who may include whom; the same rule as the package groups in //:BUILD, read from #include lines."""
+"""Who may include whom: the rule of the package groups in //:BUILD, read from #include lines."""
 
 import posixpath
 import re
@@ -92,8 +92,9 @@ def _impure_chains(files, start):
         for _, ours, system in _includes(files, chain[-1]):
             included = ours or system
             if (_IMPURE_OURS if ours in files else _IMPURE_SYSTEM).match(included):
+                steps = " -> ".join([*chain[1:], included])
                 found.append(
-                    f"{start}: must be replayable, but includes {' -> '.join([*chain[1:], included])}; "
+                    f"{start}: must be replayable, but includes {steps}; "
                     "take the value as an argument or send a message"
                 )
             elif ours in files and ours not in seen:

@@ -6,10 +6,9 @@ import unittest
 
 from tests.style import tree
 
-# Where every Debian keeps things; a path that begins elsewhere exists on one machine only.
-_COMMON_ROOTS = {
-    "bin", "dev", "etc", "lib", "opt", "proc", "run", "sbin", "sys", "tmp", "usr", "var",
-}  # fmt: skip
+# Where every Debian keeps things, and /no/such, which exists nowhere; a path that begins elsewhere
+# exists on one machine only.
+_COMMON_ROOTS = set("bin dev etc lib no opt proc run sbin sys tmp usr var".split())
 _ABSOLUTE = re.compile(r"""(?:^|[\s"'=(`:])/([a-z][\w.-]*)/[\w.-]""")
 # Routes of an HTTP server and methods of gRPC begin with a slash as well.
 _ROUTES = {"v1", "api"}
@@ -57,7 +56,7 @@ def private_references(files):
                         "name a public one or none"
                     )
             if _TRACKER.search(line):
-                found.append(f"{path}:{number}: a tracker's number means nothing here; say what it is")
+                found.append(f"{path}:{number}: a tracker's number means nothing here; say it")
     return found
 
 
@@ -70,7 +69,7 @@ class PortableTest(tree.StyleTest):
         home = "/" "home"
         files = tree.Tree(
             {
-                "docs/a.md": f"see {home}/me/notes and /usr/share/doc\n[x](../README.md) ../" "../x\n",
+                "docs/a.md": f"{home}/me/notes and /usr/share/doc\n[x](../README.md) ../" "../x\n",
                 "a.cc": "double half = x / 2;  // and/or\n",
             }
         )

@@ -34,7 +34,8 @@ def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
             srcs = [src] + hdrs,
             outs = [object],
             cmd = ("if ! [ -x {cuda}/bin/nvcc ]; then " +
-                   "echo >&2 'no nvcc in {cuda}/bin: install the CUDA toolkit or build without --config=cuda';" +
+                   "echo >&2 'no nvcc in {cuda}/bin: " +
+                   "install the CUDA toolkit or build without --config=cuda'; " +
                    "exit 1; fi; {cuda}/bin/nvcc {flags} -I. -c $(location {src}) -o $@").format(
                 cuda = _CUDA,
                 flags = _FLAGS,
