@@ -45,7 +45,7 @@ class Transport {
   virtual void Send(Message message) = 0;
 
   // Gives at most `limit` arrived messages to `sink`, oldest first per sender; true when there may
-  // be more.
+  // be more. What arrives later shows after the next Wait. `sink` may send and change routes.
   virtual bool Receive(int limit, absl::FunctionRef<void(Message)> sink) = 0;
 
   // Blocks until a message may have arrived, WakeUp was called, or `timeout` has passed.

@@ -16,8 +16,12 @@ namespace covey {
 
 // One thread that runs one actor over one transport with the steady clock.
 //
+// One pass: what arrived (at most 64 messages), what other threads handed over, a due Wake; what
+// the actor wants sent goes out at the end of each, after a large message at once. Then the thread
+// sleeps in the transport until the next wake-up.
+//
 // Lifetime: actor, transport and ports outlive the loop. Thread-safety: Deliver, Post and Stop may
-// be called from any thread; everything else before Start.
+// be called from any thread, Stop from any but the loop's own; everything else before Start.
 class EventLoop {
  public:
   struct Options {
@@ -42,7 +46,8 @@ class EventLoop {
   void SetDefaultPort(MessagePort& port);
 
   void Start();
-  // Lets the current call finish, then joins. Idempotent.
+  // Lets the current call finish, then joins. Idempotent. What is still queued is destroyed without
+  // having run.
   void Stop();
 
   // Hands a message to the actor. False when the queue is full: the message is lost.
@@ -56,7 +61,8 @@ class EventLoop {
   // The epoch put into headers. On the loop's thread.
   void SetEpoch(Epoch epoch);
 
-  const TransportCounters& counters() const;
+  // The transport's, with messages of another job among the malformed. On the loop's thread.
+  TransportCounters counters() const;
 
  private:
   struct Item {
@@ -65,17 +71,28 @@ class EventLoop {
   };
 
   void Run();
-  void RunOnce(Outbox& outbox);
+  // Gives the actor what arrived; true when there may be more.
+  bool ReceiveBatch(Outbox& outbox);
+  void RunQueue(Outbox& outbox);
+  void WakeIfDue(Outbox& outbox);
+  void DeliverToActor(const Message& message, Outbox& outbox);
   void Flush(Outbox& outbox);
+  void FillHeader(Message& message) const;
+  MessagePort* PortFor(const Address& address) const;
   bool Enqueue(Item item);
-  void DeliverToActor(absl::Time now, Message message, Outbox& outbox);
 
-  Options options_;
+  // Constant after Start.
   Actor& actor_;
   Transport& transport_;
   std::vector<std::pair<Address, MessagePort*>> ports_;
   MessagePort* default_port_ = nullptr;
-  uint64_t epoch_ = 0;
+
+  // Owned by the loop's thread.
+  Options options_;
+  Epoch epoch_;
+  uint64_t wrong_job_ = 0;
+
+  // Shared.
   BoundedQueue<Item> queue_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -1,0 +1,382 @@
+#include "common/runtime/config_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace covey {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+struct Unit {
+  absl::string_view name;
+  uint64_t bytes;
+};
+// Largest first among those that FormatBytes may choose.
+constexpr Unit kUnits[] = {
+    {"TiB", uint64_t{1} << 40},
+    {"GiB", uint64_t{1} << 30},
+    {"MiB", uint64_t{1} << 20},
+    {"KiB", uint64_t{1} << 10},
+    {"TB", 1000000000000},
+    {"GB", 1000000000},
+    {"MB", 1000000},
+    {"KB", 1000},
+    {"kB", 1000},
+    {"B", 1},
+    {"", 1},
+};
+constexpr size_t kBinaryUnits = 4;
+
+// Insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string VariableOf(absl::string_view name) {
+  return absl::StrCat("COVEY_", absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}}));
+}
+std::string KeyOf(absl::string_view name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
+
+// As a YAML scalar that reads back as the same string.
+std::string Quoted(const std::string& text) {
+  YAML::Emitter emitter;
+  emitter << text;
+  return emitter.c_str();
+}
+
+template <typename Integer>
+absl::Status ReadInteger(absl::string_view text, Integer* field) {
+  if (absl::SimpleAtoi(text, field)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("not a whole number from ",
+                                                 std::numeric_limits<Integer>::min(), " to ",
+                                                 std::numeric_limits<Integer>::max()));
+}
+
+absl::Status ReadDuration(absl::string_view text, absl::Duration* field) {
+  absl::Duration value;
+  if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("not a duration; write it like 500ms, 2s or 1h30m");
+  }
+  *field = value;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
+  for (const Unit& unit : kUnits) {
+    absl::string_view number = text;
+    if (!absl::ConsumeSuffix(&number, unit.name)) continue;
+    uint64_t count = 0;
+    if (!absl::ascii_isdigit(number.empty() ? '\0' : number.back()) ||
+        !absl::SimpleAtoi(number, &count) ||
+        count > std::numeric_limits<uint64_t>::max() / unit.bytes) {
+      break;
+    }
+    return count * unit.bytes;
+  }
+  return absl::InvalidArgumentError("not a size; write it like 4096, 64KiB or 256MiB");
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  for (size_t i = 0; i < kBinaryUnits; ++i) {
+    if (bytes != 0 && bytes % kUnits[i].bytes == 0) {
+      return absl::StrCat(bytes / kUnits[i].bytes, kUnits[i].name);
+    }
+  }
+  return absl::StrCat(bytes);
+}
+
+// What the command line says, before it is believed.
+struct ConfigFile::Flags {
+  std::vector<std::pair<std::string, std::string>> values;  // by option name
+  std::optional<std::string> config;
+  std::vector<std::string> rest;
+  std::string help;  // set by --help
+  bool print_config = false;
+};
+
+ConfigFile::ConfigFile(absl::string_view program, absl::string_view summary)
+    : program_(program), summary_(summary) {}
+
+void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
+                     std::function<std::string()> print, absl::string_view help) {
+  COVEY_CHECK(Find(name) == nullptr);
+  options_.push_back(
+      {.name = std::string(name), .help = std::string(help), .parse = parse, .print = print});
+}
+
+void ConfigFile::Add(absl::string_view name, std::string* field, absl::string_view help) {
+  Add(
+      name,
+      [field](absl::string_view text) {
+        *field = std::string(text);
+        return absl::OkStatus();
+      },
+      [field] { return *field; }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, bool* field, absl::string_view help) {
+  Add(
+      name,
+      [field](absl::string_view text) {
+        return absl::SimpleAtob(text, field) ? absl::OkStatus()
+                                             : absl::InvalidArgumentError("neither true nor false");
+      },
+      [field] { return *field ? "true" : "false"; }, help);
+  options_.back().is_switch = true;
+}
+
+void ConfigFile::Add(absl::string_view name, int32_t* field, absl::string_view help) {
+  Add(
+      name, [field](absl::string_view text) { return ReadInteger(text, field); },
+      [field] { return absl::StrCat(*field); }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, uint32_t* field, absl::string_view help) {
+  Add(
+      name, [field](absl::string_view text) { return ReadInteger(text, field); },
+      [field] { return absl::StrCat(*field); }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, uint64_t* field, absl::string_view help) {
+  Add(
+      name, [field](absl::string_view text) { return ReadInteger(text, field); },
+      [field] { return absl::StrCat(*field); }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, double* field, absl::string_view help) {
+  Add(
+      name,
+      [field](absl::string_view text) {
+        return absl::SimpleAtod(text, field) && std::isfinite(*field)
+                   ? absl::OkStatus()
+                   : absl::InvalidArgumentError("not a number");
+      },
+      [field] { return absl::StrCat(*field); }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, absl::Duration* field, absl::string_view help) {
+  Add(
+      name, [field](absl::string_view text) { return ReadDuration(text, field); },
+      [field] { return absl::FormatDuration(*field); }, help);
+}
+
+void ConfigFile::Add(absl::string_view name, Bytes field, absl::string_view help) {
+  Add(
+      name,
+      [field](absl::string_view text) {
+        COVEY_ASSIGN_OR_RETURN(*field.field, ParseBytes(text));
+        return absl::OkStatus();
+      },
+      [field] { return FormatBytes(*field.field); }, help);
+}
+
+void ConfigFile::TakeRest(std::vector<std::string>* rest, absl::string_view placeholder) {
+  rest_ = rest;
+  placeholder_ = std::string(placeholder);
+}
+
+ConfigFile::Option* ConfigFile::Find(absl::string_view name) {
+  for (Option& option : options_) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+std::string ConfigFile::Nearest(absl::string_view name) const {
+  std::vector<std::string> known = {"config", "help", "print-config"};
+  for (const Option& option : options_) known.push_back(option.name);
+  return *std::min_element(known.begin(), known.end(),
+                           [&](const std::string& a, const std::string& b) {
+                             return EditDistance(a, name) < EditDistance(b, name);
+                           });
+}
+
+absl::Status ConfigFile::Assign(Option& option, absl::string_view text, const std::string& origin) {
+  const absl::Status status = option.parse(text);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ": \"", text, "\" is ", status.message(), "; see --help"));
+  }
+  option.origin = origin;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
+    const std::vector<std::string>& arguments) const {
+  Flags flags;
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  // CLI11 takes arguments last first.
+  std::vector<std::string> reversed(arguments.begin(), separator);
+  std::reverse(reversed.begin(), reversed.end());
+
+  CLI::App app(summary_, program_);
+  app.allow_extras();
+  app.footer(placeholder_.empty() ? "" : absl::StrCat("After the options: ", placeholder_));
+  std::string config;
+  const CLI::Option* const config_flag = app.add_option(
+      "--config", config, "YAML file with values, `name_of_option: value` [COVEY_CONFIG]");
+  app.add_flag("--print-config", flags.print_config,
+               "print the configuration with the origin of each value, and end");
+  std::vector<std::string> values(options_.size());
+  std::vector<const CLI::Option*> given;
+  for (size_t i = 0; i < options_.size(); ++i) {
+    const Option& option = options_[i];
+    const std::string flag = absl::StrCat("--", option.name);
+    const std::string help =
+        absl::StrCat(option.help, " [", VariableOf(option.name), "=", option.print(), "]");
+    given.push_back(option.is_switch ? app.add_flag(flag, values[i], help)
+                                     : app.add_option(flag, values[i], help));
+  }
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    flags.help = app.help();
+    return flags;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see --help"));
+  }
+
+  if (config_flag->count() > 0) flags.config = config;
+  for (size_t i = 0; i < options_.size(); ++i) {
+    if (given[i]->count() > 0) flags.values.emplace_back(options_[i].name, values[i]);
+  }
+  for (const std::string& extra : app.remaining()) {
+    if (extra.size() > 1 && extra.front() == '-') {
+      const std::string flag = extra.substr(0, extra.find('='));
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag ", flag, "; did you mean --",
+                       Nearest(absl::StripPrefix(absl::StripPrefix(flag, "-"), "-")), "?"));
+    }
+    flags.rest.push_back(extra);
+  }
+  if (separator != arguments.end()) {
+    flags.rest.insert(flags.rest.end(), separator + 1, arguments.end());
+  }
+  if (rest_ == nullptr && !flags.rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument \"", flags.rest.front(), "\"; see --help"));
+  }
+  return flags;
+}
+
+absl::Status ConfigFile::ReadFile(const std::string& path) {
+  YAML::Node root;
+  try {
+    root = YAML::LoadFile(path);
+  } catch (const YAML::BadFile&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the configuration file ", path, "; check its name"));
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.mark.line + 1,
+                                                   ": not YAML: ", error.msg,
+                                                   "; see the form that --print-config prints"));
+  }
+  if (root.IsNull()) return absl::OkStatus();
+  if (!root.IsMap()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a list of `name: value`; see what --print-config prints"));
+  }
+  for (const auto& entry : root) {
+    const std::string at = absl::StrCat(path, ":", entry.first.Mark().line + 1);
+    if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
+      return absl::InvalidArgumentError(absl::StrCat(at, ": expected `name: value`"));
+    }
+    const std::string& key = entry.first.Scalar();
+    const std::string name = absl::StrReplaceAll(key, {{"_", "-"}});
+    Option* const option = Find(name);
+    if (option == nullptr || key != KeyOf(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          at, ": unknown key \"", key, "\"; did you mean \"", KeyOf(Nearest(name)), "\"?"));
+    }
+    if (option->origin != "default") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(at, ": \"", key, "\" is given twice; first at ", option->origin));
+    }
+    COVEY_RETURN_IF_ERROR(Assign(*option, entry.second.Scalar(), at));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConfigFile::Outcome> ConfigFile::Load(const std::vector<std::string>& arguments,
+                                                     const Environment& environment) {
+  COVEY_ASSIGN_OR_RETURN(const Flags flags, ReadFlags(arguments));
+  if (!flags.help.empty()) return Outcome{.print = flags.help};
+
+  const char* const file_variable = environment("COVEY_CONFIG");
+  if (flags.config.has_value()) {
+    COVEY_RETURN_IF_ERROR(ReadFile(*flags.config));
+  } else if (file_variable != nullptr) {
+    COVEY_RETURN_IF_ERROR(ReadFile(file_variable));
+  }
+  for (Option& option : options_) {
+    const std::string variable = VariableOf(option.name);
+    if (const char* value = environment(variable.c_str())) {
+      COVEY_RETURN_IF_ERROR(Assign(option, value, absl::StrCat("environment ", variable)));
+    }
+  }
+  for (const auto& [name, value] : flags.values) {
+    COVEY_RETURN_IF_ERROR(Assign(*Find(name), value, absl::StrCat("flag --", name)));
+  }
+  if (rest_ != nullptr) *rest_ = flags.rest;
+  if (flags.print_config) return Outcome{.print = Print()};
+  return Outcome{};
+}
+
+std::optional<int> ConfigFile::LoadForMain(int argc, const char* const* argv) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto outcome = Load(arguments, [](const char* name) { return std::getenv(name); });
+  if (!outcome.ok()) {
+    std::cerr << program_ << ": " << outcome.status().message() << "\n";
+    return kExitUsage;
+  }
+  if (!outcome->print.has_value()) return std::nullopt;
+  std::cout << *outcome->print;
+  return 0;
+}
+
+std::string ConfigFile::Print() const {
+  std::string text;
+  for (const Option& option : options_) {
+    absl::StrAppend(&text, KeyOf(option.name), ": ", Quoted(option.print()), "  # ", option.origin,
+                    "\n");
+  }
+  return text;
+}
+
+std::string ConfigFile::OriginOf(absl::string_view name) const {
+  for (const Option& option : options_) {
+    if (option.name == name) return option.origin;
+  }
+  CheckFailed(__FILE__, __LINE__, "OriginOf an option that was added");
+}
+
+}  // namespace covey

@@ -1,0 +1,192 @@
+#include "common/runtime/event_loop.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/cluster/limits.h"
+
+namespace covey {
+namespace {
+
+constexpr int kMessagesPerPass = 64;
+// From here on handling a message takes longer than waking the transport, so its answer does not
+// wait for the rest of the pass.
+constexpr size_t kFlushAtOnceBytes = 64 << 10;
+
+size_t FrameBytes(const Message& message) {
+  size_t bytes = 0;
+  for (const Buffer& frame : message.frames) bytes += frame.size();
+  return bytes;
+}
+
+}  // namespace
+
+absl::Time MonotonicNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+EventLoop::EventLoop(const Options& options, Actor& actor, Transport& transport)
+    : actor_(actor), transport_(transport), options_(options), queue_(kLoopQueueMessagesMax) {}
+
+EventLoop::~EventLoop() { Stop(); }
+
+void EventLoop::AddPort(const Address& address, MessagePort& port) {
+  COVEY_CHECK(!thread_.joinable());
+  ports_.emplace_back(address, &port);
+}
+
+void EventLoop::SetDefaultPort(MessagePort& port) {
+  COVEY_CHECK(!thread_.joinable());
+  default_port_ = &port;
+}
+
+void EventLoop::Start() {
+  COVEY_CHECK(!thread_.joinable());
+  thread_ = std::thread([this] { Run(); });
+}
+
+void EventLoop::Stop() {
+  stopping_.store(true);
+  if (!thread_.joinable()) return;
+  COVEY_CHECK(thread_.get_id() != std::this_thread::get_id());
+  transport_.WakeUp();
+  thread_.join();
+  queue_.TakeAll();
+}
+
+bool EventLoop::Deliver(Message message) { return Enqueue({.message = std::move(message)}); }
+
+bool EventLoop::Post(std::function<void(absl::Time now, Outbox& outbox)> work) {
+  return Enqueue({.work = std::move(work)});
+}
+
+bool EventLoop::Enqueue(Item item) {
+  if (stopping_.load()) return false;
+  bool was_empty = false;
+  if (!queue_.Push(std::move(item), was_empty)) return false;
+  if (was_empty) transport_.WakeUp();
+  return true;
+}
+
+void EventLoop::SetIdentity(uint64_t job, NodeId node) {
+  options_.job = job;
+  options_.self.node = node;
+}
+
+void EventLoop::SetEpoch(Epoch epoch) { epoch_ = epoch; }
+
+TransportCounters EventLoop::counters() const {
+  TransportCounters counters = transport_.counters();
+  counters.malformed += wrong_job_;
+  return counters;
+}
+
+void EventLoop::Run() {
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  if (!options_.thread_name.empty()) {
+    pthread_setname_np(pthread_self(), options_.thread_name.substr(0, 15).c_str());
+  }
+
+  Outbox outbox;
+  actor_.Wake(MonotonicNow(), outbox);
+  Flush(outbox);
+  absl::Time spin_until = absl::InfinitePast();
+  while (!stopping_.load()) {
+    const uint64_t received_before = transport_.counters().received;
+    const bool more = ReceiveBatch(outbox);
+    RunQueue(outbox);
+    WakeIfDue(outbox);
+    Flush(outbox);
+
+    absl::Duration timeout = absl::ZeroDuration();
+    if (!more) {
+      const absl::Time now = MonotonicNow();
+      if (transport_.counters().received != received_before) spin_until = now + options_.spin;
+      if (now >= spin_until) {
+        timeout = std::max(absl::ZeroDuration(), actor_.NextWake() - now);
+      } else {
+        sched_yield();
+      }
+    }
+    transport_.Wait(timeout);
+  }
+}
+
+bool EventLoop::ReceiveBatch(Outbox& outbox) {
+  return transport_.Receive(kMessagesPerPass, [&](Message message) {
+    DeliverToActor(message, outbox);
+    if (FrameBytes(message) >= kFlushAtOnceBytes) Flush(outbox);
+  });
+}
+
+void EventLoop::RunQueue(Outbox& outbox) {
+  for (Item& item : queue_.TakeAll()) {
+    if (item.work) {
+      item.work(MonotonicNow(), outbox);
+      // What the closure owns dies now, not after the others have run.
+      item.work = nullptr;
+    } else {
+      DeliverToActor(item.message, outbox);
+    }
+  }
+}
+
+void EventLoop::WakeIfDue(Outbox& outbox) {
+  if (actor_.NextWake() == absl::InfiniteFuture()) return;
+  const absl::Time now = MonotonicNow();
+  if (now >= actor_.NextWake()) actor_.Wake(now, outbox);
+}
+
+void EventLoop::DeliverToActor(const Message& message, Outbox& outbox) {
+  const uint64_t job = message.envelope.header().job();
+  if (job != 0 && options_.job != 0 && job != options_.job) {
+    ++wrong_job_;
+    return;
+  }
+  actor_.Receive(MonotonicNow(), message, outbox);
+}
+
+void EventLoop::Flush(Outbox& outbox) {
+  for (auto& [peer, endpoint] : outbox.TakeRoutes()) {
+    if (endpoint.empty()) {
+      transport_.DropRoute(peer);
+    } else {
+      transport_.SetRoute(peer, endpoint);
+    }
+  }
+  for (Message& message : outbox.TakeMessages()) {
+    FillHeader(message);
+    if (MessagePort* port = PortFor(message.to())) {
+      port->Send(std::move(message));
+    } else {
+      transport_.Send(std::move(message));
+    }
+  }
+}
+
+void EventLoop::FillHeader(Message& message) const {
+  proto::Header& header = *message.envelope.mutable_header();
+  header.set_job(options_.job);
+  header.set_node(options_.self.node.value());
+  header.set_incarnation(options_.incarnation.value());
+  header.set_epoch(epoch_.value());
+  message.envelope.set_from_loop(options_.self.loop);
+}
+
+MessagePort* EventLoop::PortFor(const Address& address) const {
+  for (const auto& [port_address, port] : ports_) {
+    if (port_address == address) return port;
+  }
+  return default_port_;
+}
+
+}  // namespace covey

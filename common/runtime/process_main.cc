@@ -1,0 +1,85 @@
+#include "common/runtime/process_main.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+
+#include "common/base/log.h"
+
+namespace covey {
+namespace {
+
+// The most that glibc takes. Frames are smaller; only whole tables of one shard are not.
+constexpr int kMapBytes = 32 << 20;
+constexpr int kTrimBytes = 1 << 30;
+// Free memory of one arena does not help another.
+constexpr int kArenas = 2;
+
+void InitMemory() {
+  mallopt(M_MMAP_THRESHOLD, kMapBytes);
+  mallopt(M_TRIM_THRESHOLD, kTrimBytes);
+  mallopt(M_ARENA_MAX, kArenas);
+}
+
+absl::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? absl::string_view() : absl::string_view(value);
+}
+
+void InitLog(absl::string_view name) {
+  const absl::string_view format = Environment("COVEY_LOG_FORMAT");
+  const absl::string_view level = Environment("COVEY_LOG_LEVEL");
+  ConfigureLog(level == "debug"     ? LogLevel::kDebug
+               : level == "warning" ? LogLevel::kWarning
+               : level == "error"   ? LogLevel::kError
+                                    : LogLevel::kInfo,
+               format == "human"  ? LogFormat::kHuman
+               : format == "json" ? LogFormat::kJson
+                                  : LogFormat::kAuto,
+               name);
+  google::protobuf::SetLogHandler(nullptr);
+}
+
+sigset_t TerminationSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+void InitProcess(absl::string_view name) {
+  InitMemory();
+  InitLog(name);
+  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = TerminationSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+std::optional<int> WaitForTermination(absl::Duration timeout) {
+  const sigset_t signals = TerminationSignals();
+  const auto start = std::chrono::steady_clock::now();
+  int number = -1;
+  do {
+    const absl::Duration passed = absl::FromChrono(std::chrono::steady_clock::now() - start);
+    const timespec left = absl::ToTimespec(std::max(absl::ZeroDuration(), timeout - passed));
+    number = timeout == absl::InfiniteDuration() ? sigwaitinfo(&signals, nullptr)
+                                                 : sigtimedwait(&signals, nullptr, &left);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0) return std::nullopt;
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  return number;
+}
+
+void RequestTermination() { kill(getpid(), SIGTERM); }
+
+}  // namespace covey

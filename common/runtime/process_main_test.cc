@@ -1,0 +1,56 @@
+#include "common/runtime/process_main.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace covey {
+namespace {
+
+// Each in a process of its own: signal masks and malloc options are the process's.
+TEST(ProcessMainDeathTest, ReturnsTheSignal) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        kill(getpid(), SIGINT);
+        std::exit(WaitForTermination() == SIGINT ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessMainDeathTest, ARequestFromAnotherThreadIsSigterm) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        std::thread([] { RequestTermination(); }).join();
+        std::exit(WaitForTermination(absl::Seconds(20)) == SIGTERM ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessMainDeathTest, GivesUpAfterTheTimeout) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        std::exit(WaitForTermination(absl::Milliseconds(1)).has_value() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessMainDeathTest, ASecondSignalKills) {
+  EXPECT_EXIT(
+      {
+        InitProcess("test");
+        kill(getpid(), SIGINT);
+        WaitForTermination();
+        kill(getpid(), SIGINT);
+        std::exit(1);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+}  // namespace
+}  // namespace covey
