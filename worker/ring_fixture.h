@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -63,17 +64,26 @@ class Ring {
   Outbox& outbox(uint32_t rank) { return outboxes_[rank]; }
   uint32_t size() const { return size_; }
   absl::Time now() const { return now_; }
+  // Where messages to nodes that are no members go.
+  void SetElsewhere(std::function<void(uint32_t from, Message)> elsewhere) {
+    elsewhere_ = std::move(elsewhere);
+  }
   void Pass(absl::Duration time) { now_ += time; }
 
   // Puts what the members have said onto the links; the message as the loop would fill it in.
   void Collect() {
     for (uint32_t rank = 0; rank < size_; ++rank) {
       for (const auto& [peer, endpoint] : outboxes_[rank].TakeRoutes()) {
-        if (endpoint.empty()) link(rank, peer.node).clear();
+        if (endpoint.empty() && peer.node.value() < kFirstNode + size_)
+          link(rank, peer.node).clear();
       }
       for (Message& message : outboxes_[rank].TakeMessages()) {
         message.envelope.mutable_header()->set_node(kFirstNode + rank);
         message.envelope.mutable_header()->set_incarnation(100 + rank);
+        if (message.to().node.value() >= kFirstNode + size_) {
+          elsewhere_(rank, std::move(message));
+          continue;
+        }
         std::deque<Message>& queue = link(rank, message.to().node);
         queue.push_back(std::move(message));
       }
@@ -117,6 +127,7 @@ class Ring {
   absl::Time now_ = absl::UnixEpoch();
   std::vector<std::unique_ptr<GroupMachine>> machines_;
   std::vector<Outbox> outboxes_;
+  std::function<void(uint32_t, Message)> elsewhere_;
   std::vector<std::deque<Message>> links_;  // [from * size + to]
 };
 
