@@ -43,6 +43,7 @@ _BANS = [
             "client/handle.cc": "a user's thread waits on it, with a deadline",
             "common/net/*_conformance.h": "gives up on a real transport after a real while",
             "common/net/*_test.cc": "gives up on a real transport after a real while",
+            "common/runtime/event_loop.cc": "where `now` comes from",
             "common/runtime/process_main.cc": "waits for a signal, with a deadline",
         },
     ),
