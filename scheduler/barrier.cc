@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::scheduler {

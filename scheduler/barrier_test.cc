@@ -1,0 +1,119 @@
+#include "scheduler/barrier.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+class BarrierTest : public ::testing::Test {
+ protected:
+  BarrierTest() {
+    for (uint64_t id : {2, 3, 4}) {
+      proto::Node& node = *state_.mutable_view()->add_nodes();
+      node.set_id(id);
+      node.set_role(proto::WORKER);
+      node.set_state(proto::Node::ALIVE);
+      node.set_name("worker-" + std::to_string(id - 2));
+    }
+  }
+
+  struct Call {
+    uint64_t node;
+    uint64_t round = 1;
+    uint32_t participants = 3;
+    absl::Duration after = absl::ZeroDuration();
+  };
+  // The decision; answers are added to answers_.
+  std::string Arrive(const Call& call) {
+    Message message;
+    message.envelope.mutable_header()->set_node(call.node);
+    proto::BarrierRequest& request = *message.envelope.mutable_barrier_request();
+    request.set_name("b");
+    request.set_participants(call.participants);
+    request.set_round(call.round);
+    request.set_deadline_ms(1000);
+    answers_.clear();
+    return barriers_.Arrive(kStart + call.after, message, answers_);
+  }
+
+  proto::LogRecord state_;
+  Barriers barriers_{state_};
+  std::vector<Barriers::Answer> answers_;
+};
+
+TEST_F(BarrierTest, ReleasesAllTogether) {
+  EXPECT_EQ(Arrive({.node = 2}), "");
+  EXPECT_EQ(Arrive({.node = 3}), "");
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_THAT(Arrive({.node = 4}), HasSubstr("all 3 arrived"));
+  ASSERT_EQ(answers_.size(), 3);
+  for (const auto& answer : answers_) EXPECT_TRUE(answer.status.ok());
+  EXPECT_EQ(state_.barrier_rounds().at("b"), 1);
+  EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteFuture());
+}
+
+TEST_F(BarrierTest, RepeatedArrivalsCountOnceAndAfterTheEndAreAnsweredAtOnce) {
+  Arrive({.node = 2});
+  Arrive({.node = 2});
+  EXPECT_EQ(Arrive({.node = 3}), "");
+  EXPECT_NE(Arrive({.node = 4}), "");
+  EXPECT_EQ(answers_.size(), 3);
+  EXPECT_EQ(Arrive({.node = 2}), "");
+  ASSERT_EQ(answers_.size(), 1);
+  EXPECT_TRUE(answers_[0].status.ok());
+}
+
+TEST_F(BarrierTest, DeadlineNamesWhoIsMissingAndWithdraws) {
+  Arrive({.node = 2});
+  Arrive({.node = 4, .after = absl::Milliseconds(500)});
+  EXPECT_EQ(barriers_.NextDeadline(), kStart + absl::Seconds(1));
+  state_.mutable_view()->mutable_nodes(1)->set_state(proto::Node::DEAD);
+  state_.mutable_view()->mutable_nodes(1)->set_departure("declared dead at epoch 9");
+  barriers_.Expire(kStart + absl::Seconds(1), answers_);
+  ASSERT_EQ(answers_.size(), 1);
+  EXPECT_EQ(answers_[0].request.from().node, NodeId(2));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0].status));
+  EXPECT_THAT(
+      std::string(answers_[0].status.message()),
+      HasSubstr("2 of 3 arrived within 1s; not arrived: worker-1 (declared dead at epoch 9)"));
+  // worker-0 has to arrive anew.
+  EXPECT_EQ(Arrive({.node = 3}), "");
+  EXPECT_NE(Arrive({.node = 2}), "");
+}
+
+TEST_F(BarrierTest, TheDepartedHaveNotArrived) {
+  Arrive({.node = 2});
+  barriers_.Forget(NodeId(2), answers_);
+  ASSERT_EQ(answers_.size(), 1);
+  EXPECT_TRUE(absl::IsAborted(answers_[0].status));
+  Arrive({.node = 3});
+  EXPECT_EQ(Arrive({.node = 4}), "");
+}
+
+TEST_F(BarrierTest, RoundsGoOneByOne) {
+  Arrive({.node = 2, .round = 2});
+  ASSERT_EQ(answers_.size(), 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(answers_[0].status));
+  EXPECT_NE(Arrive({.node = 2, .round = 1, .participants = 1}), "");
+  EXPECT_NE(Arrive({.node = 2, .round = 2, .participants = 1}), "");
+  EXPECT_EQ(state_.barrier_rounds().at("b"), 2);
+}
+
+TEST_F(BarrierTest, RefusesDisagreementAndNonsense) {
+  Arrive({.node = 2});
+  Arrive({.node = 3, .participants = 2});
+  ASSERT_EQ(answers_.size(), 1);
+  EXPECT_THAT(std::string(answers_[0].status.message()), HasSubstr("all have to agree"));
+  Arrive({.node = 3, .participants = 0});
+  EXPECT_TRUE(absl::IsInvalidArgument(answers_.at(0).status));
+  Arrive({.node = 3, .round = 0});
+  EXPECT_TRUE(absl::IsInvalidArgument(answers_.at(0).status));
+}
+
+}  // namespace
+}  // namespace covey::scheduler

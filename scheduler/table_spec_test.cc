@@ -1,0 +1,95 @@
+#include "scheduler/table_spec.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+proto::TableSpec Good() {
+  proto::TableSpec spec;
+  spec.set_name("layer-1/weights_0.5");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(784);
+  spec.add_shape(128);
+  spec.mutable_learning_rate()->set_base(0.1);
+  spec.mutable_contract()->set_kind(proto::Contract::BUFFERED);
+  return spec;
+}
+
+TEST(TableSpecTest, GoodSpecsPass) {
+  EXPECT_TRUE(ValidateTableSpec(Good()).ok());
+  proto::TableSpec adam = Good();
+  adam.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+  adam.mutable_optimizer()->set_beta1(0.9);
+  adam.mutable_learning_rate()->set_decay(proto::LearningRate::COSINE);
+  adam.mutable_learning_rate()->set_decay_samples(1000);
+  adam.mutable_contract()->set_kind(proto::Contract::SSP);
+  adam.set_shard_bytes(1 << 20);
+  EXPECT_TRUE(ValidateTableSpec(adam).ok());
+}
+
+TEST(TableSpecTest, EachMistakeIsNamed) {
+  using Spec = proto::TableSpec;
+  const struct {
+    std::string named;
+    std::function<void(Spec&)> spoil;
+  } cases[] = {
+      {"table name ''", [](Spec& s) { s.set_name(""); }},
+      {"table name 'a b'", [](Spec& s) { s.set_name("a b"); }},
+      {"1 to 256", [](Spec& s) { s.set_name(std::string(257, 'a')); }},
+      {"data_type = 0", [](Spec& s) { s.clear_data_type(); }},
+      {"number of dimensions = 0", [](Spec& s) { s.clear_shape(); }},
+      {"number of dimensions = 9",
+       [](Spec& s) {
+         for (int i = 0; i < 7; ++i) s.add_shape(1);
+       }},
+      {"shape[1] = 0", [](Spec& s) { s.set_shape(1, 0); }},
+      {"shape[1] = 18446744073709551615", [](Spec& s) { s.set_shape(1, ~uint64_t{0}); }},
+      {"shard_bytes = 100", [](Spec& s) { s.set_shard_bytes(100); }},
+      {"shard_bytes = 1073741824", [](Spec& s) { s.set_shard_bytes(1 << 30); }},
+      {"initializer = inf", [](Spec& s) { s.mutable_initializer()->set_a(INFINITY); }},
+      {"UNIFORM needs a <= b",
+       [](Spec& s) {
+         s.mutable_initializer()->set_kind(proto::Initializer::UNIFORM);
+         s.mutable_initializer()->set_a(1);
+       }},
+      {"standard deviation",
+       [](Spec& s) {
+         s.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
+         s.mutable_initializer()->set_b(-1);
+       }},
+      {"optimizer.kind = 42",
+       [](Spec& s) { s.mutable_optimizer()->set_kind(static_cast<proto::Optimizer::Kind>(42)); }},
+      {"optimizer.momentum = 1", [](Spec& s) { s.mutable_optimizer()->set_momentum(1); }},
+      {"optimizer.beta1 = nan", [](Spec& s) { s.mutable_optimizer()->set_beta1(NAN); }},
+      {"optimizer.epsilon = -1", [](Spec& s) { s.mutable_optimizer()->set_epsilon(-1); }},
+      {"optimizer.weight_decay = inf",
+       [](Spec& s) { s.mutable_optimizer()->set_weight_decay(INFINITY); }},
+      {"learning_rate.base = nan", [](Spec& s) { s.mutable_learning_rate()->set_base(NAN); }},
+      {"learning_rate.decay_factor = 2",
+       [](Spec& s) { s.mutable_learning_rate()->set_decay_factor(2); }},
+      {"STEP needs at least 1",
+       [](Spec& s) { s.mutable_learning_rate()->set_decay(proto::LearningRate::STEP); }},
+      {"contract.kind = 0", [](Spec& s) { s.clear_contract(); }},
+      {"contract LOCAL is not supported yet",
+       [](Spec& s) { s.mutable_contract()->set_kind(proto::Contract::LOCAL); }},
+      {"durability REPLICATED is not supported yet",
+       [](Spec& s) { s.set_durability(proto::REPLICATED); }},
+      {"non_finite = 9", [](Spec& s) { s.set_non_finite(static_cast<proto::NonFinitePolicy>(9)); }},
+  };
+  for (const auto& [named, spoil] : cases) {
+    Spec spec = Good();
+    spoil(spec);
+    const absl::Status status = ValidateTableSpec(spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
+    EXPECT_NE(status.message().find(named), absl::string_view::npos)
+        << named << " is not in: " << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,112 @@
+#include "scheduler/tables.h"
+
+#include <string>
+
+#include "common/cluster/view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TablesTest : public ::testing::Test {
+ protected:
+  TablesTest() { state_.set_next_table(1); }
+
+  void AddServer(uint64_t id, uint32_t rank, int loops) {
+    proto::Node& node = *state_.mutable_view()->add_nodes();
+    node.set_id(id);
+    node.set_role(proto::SERVER);
+    node.set_rank(rank);
+    node.set_name("server-x");
+    node.set_state(proto::Node::ALIVE);
+    for (int i = 0; i <= loops; ++i) node.add_endpoints(i == 0 ? "" : "tcp://127.0.0.1:1");
+  }
+  static proto::TableSpec Spec(const std::string& name, uint64_t elements) {
+    proto::TableSpec spec;
+    spec.set_name(name);
+    spec.set_data_type(proto::FLOAT32);
+    spec.add_shape(elements);
+    spec.set_shard_bytes(64);
+    spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+    return spec;
+  }
+  const proto::ClusterView& view() const { return state_.view(); }
+
+  proto::LogRecord state_;
+  Tables tables_{state_};
+};
+
+TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
+  AddServer(2, 0, 2);
+  AddServer(3, 1, 2);
+  const auto creation = tables_.Create(Spec("a", 100));
+  ASSERT_TRUE(creation.ok()) << creation.status();
+  EXPECT_EQ(creation->table, TableId(1));
+  EXPECT_THAT(creation->decision, HasSubstr("'a' created"));
+  EXPECT_EQ(view().epoch(), 1);
+  ASSERT_EQ(view().tables(0).shards_size(), 7);
+  EXPECT_EQ(view().tables(0).shards(0).generation(), 1);
+  EXPECT_EQ(view().tables(0).shards(0).chain(0).node(), 2);
+  EXPECT_EQ(view().tables(0).shards(1).chain(0).node(), 3);
+  EXPECT_TRUE(ClusterView::Make(view()).ok());
+}
+
+TEST_F(TablesTest, CreationIsIdempotentByEqualSpecOnly) {
+  AddServer(2, 0, 1);
+  ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
+  const auto again = tables_.Create(Spec("a", 100));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->table, TableId(1));
+  EXPECT_EQ(again->decision, "");
+  EXPECT_EQ(view().epoch(), 1);
+  EXPECT_TRUE(absl::IsAlreadyExists(tables_.Create(Spec("a", 101)).status()));
+}
+
+TEST_F(TablesTest, WithoutServersUnavailable) {
+  EXPECT_TRUE(absl::IsUnavailable(tables_.Create(Spec("a", 100)).status()));
+}
+
+TEST_F(TablesTest, TooManyShardsAreRefused) {
+  AddServer(2, 0, 1);
+  const absl::Status status = tables_.Create(Spec("a", uint64_t{16} * 200000)).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(view().tables_size(), 0);
+}
+
+TEST_F(TablesTest, DropAndItsIdIsNotReused) {
+  AddServer(2, 0, 1);
+  ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
+  EXPECT_TRUE(tables_.Drop("a").ok());
+  EXPECT_EQ(view().epoch(), 2);
+  EXPECT_TRUE(absl::IsNotFound(tables_.Drop("a").status()));
+  EXPECT_EQ(tables_.Create(Spec("a", 100))->table, TableId(2));
+}
+
+TEST_F(TablesTest, HeirStartsLostShardsAnew) {
+  AddServer(2, 0, 3);
+  AddServer(3, 1, 3);
+  ASSERT_TRUE(tables_.Create(Spec("a", 16 * 6)).ok());
+  AddServer(4, 0, 2);
+  state_.mutable_view()->set_epoch(9);
+  EXPECT_THAT(tables_.Rehome(NodeId(2), NodeId(4)), HasSubstr("3 shards lost with node 2"));
+  int moved = 0;
+  for (const proto::Shard& shard : view().tables(0).shards()) {
+    ASSERT_NE(shard.chain(0).node(), 2);
+    if (shard.chain(0).node() == 3) {
+      EXPECT_EQ(shard.generation(), 1);
+    } else {
+      EXPECT_EQ(shard.generation(), 9);
+      EXPECT_GE(shard.chain(0).loop(), 1);
+      EXPECT_LE(shard.chain(0).loop(), 2);
+      ++moved;
+    }
+  }
+  EXPECT_EQ(moved, 3);
+  EXPECT_EQ(tables_.Rehome(NodeId(2), NodeId(4)), "");
+}
+
+}  // namespace
+}  // namespace covey::scheduler
