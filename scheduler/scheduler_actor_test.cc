@@ -1,0 +1,333 @@
+#include "scheduler/scheduler_actor.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "common/cluster/view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "scheduler/scheduler_log.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SchedulerActorTest : public ::testing::Test {
+ protected:
+  SchedulerActorTest() { Start(std::nullopt); }
+
+  void Start(std::optional<proto::LogRecord> recovered) {
+    pending_appends_.clear();
+    actor_ = std::make_unique<SchedulerActor>(config_, std::move(recovered));
+    Outbox outbox;
+    actor_->Wake(now_, outbox);
+    Take(outbox);
+  }
+
+  // Appends go to pending_appends_, the rest to sent_.
+  void Take(Outbox& outbox) {
+    for (Message& message : outbox.TakeMessages()) {
+      if (message.envelope.has_disk_append()) {
+        EXPECT_EQ(message.to(), (Address{kSchedulerNode, kDiskLoop}));
+        log_ += message.envelope.disk_append().record();
+        pending_appends_.push_back(std::move(message));
+      } else {
+        sent_.push_back(std::move(message));
+      }
+    }
+  }
+  void Receive(Message message) {
+    Outbox outbox;
+    actor_->Receive(now_, message, outbox);
+    Take(outbox);
+  }
+  void AnswerDisk(const absl::Status& status = absl::OkStatus()) {
+    ASSERT_EQ(pending_appends_.size(), 1) << "one record at a time";
+    Message reply = MakeReply(pending_appends_[0]);
+    reply.envelope.mutable_header()->set_node(kSchedulerNode.value());
+    reply.envelope.mutable_disk_durable()->set_index(
+        pending_appends_[0].envelope.disk_append().index());
+    SetStatus(status, reply);
+    pending_appends_.clear();
+    Receive(std::move(reply));
+  }
+  void SyncDisk() {
+    while (!pending_appends_.empty()) AnswerDisk();
+  }
+  // Lets time pass in the steps that the actor asks for.
+  void Advance(absl::Duration duration) {
+    const absl::Time until = now_ + duration;
+    while (actor_->NextWake() <= until) {
+      now_ = std::max(now_, actor_->NextWake());
+      Outbox outbox;
+      actor_->Wake(now_, outbox);
+      Take(outbox);
+      SyncDisk();
+    }
+    now_ = until;
+  }
+
+  struct Sender {
+    uint64_t node = 0;
+    uint64_t incarnation = 0;
+    uint64_t connection = 0;
+  };
+  Message From(const Sender& sender) {
+    Message message;
+    message.set_to({kSchedulerNode, 0});
+    message.connection = sender.connection;
+    proto::Header& header = *message.envelope.mutable_header();
+    header.set_node(sender.node);
+    header.set_incarnation(sender.incarnation);
+    header.set_request_id(++request_id_);
+    if (sender.node != 0) header.set_job(JobFingerprint("job"));
+    return message;
+  }
+  Message RegisterRequest(uint64_t incarnation, proto::Role role) {
+    Message message = From({.incarnation = incarnation, .connection = incarnation});
+    proto::RegisterRequest& request = *message.envelope.mutable_register_request();
+    request.set_job_name("job");
+    request.set_role(role);
+    request.set_rank(-1);
+    if (role == proto::SERVER) {
+      request.add_endpoints("");
+      request.add_endpoints("tcp://127.0.0.1:1");
+    }
+    return message;
+  }
+  Message TakeOnlyReply() {
+    EXPECT_EQ(sent_.size(), 1);
+    Message reply = sent_.empty() ? Message() : sent_.back();
+    sent_.clear();
+    return reply;
+  }
+  Message Call(Message request) {
+    const uint64_t id = request.envelope.header().request_id();
+    sent_.clear();
+    Receive(std::move(request));
+    SyncDisk();
+    Message reply = TakeOnlyReply();
+    EXPECT_EQ(reply.envelope.header().request_id(), id);
+    return reply;
+  }
+  // Server: node 2, incarnation 12; worker: node 3, incarnation 13.
+  void RegisterAll() {
+    EXPECT_TRUE(StatusOf(Call(RegisterRequest(12, proto::SERVER))).ok());
+    EXPECT_TRUE(StatusOf(Call(RegisterRequest(13, proto::WORKER))).ok());
+  }
+  Message CreateTable(const Sender& sender) {
+    Message message = From(sender);
+    proto::TableSpec& spec = *message.envelope.mutable_create_table_request()->mutable_spec();
+    spec.set_name("t");
+    spec.set_data_type(proto::FLOAT32);
+    spec.add_shape(10);
+    spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+    return message;
+  }
+  Message Heartbeat(const Sender& sender) {
+    Message message = From(sender);
+    message.envelope.mutable_heartbeat_request();
+    return message;
+  }
+  Message Watch(const Sender& sender, uint64_t known_epoch) {
+    Message message = From(sender);
+    message.envelope.mutable_watch_view_request()->set_known_epoch(known_epoch);
+    return message;
+  }
+
+  const Sender server_{.node = 2, .incarnation = 12};
+  const Sender worker_{.node = 3, .incarnation = 13};
+  Config config_{.job_name = "job", .servers = 1, .groups = 1, .workers_per_group = 1};
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  std::unique_ptr<SchedulerActor> actor_;
+  std::vector<Message> sent_;
+  std::vector<Message> pending_appends_;
+  std::string log_;
+  uint64_t request_id_ = 0;
+};
+
+TEST_F(SchedulerActorTest, NothingIsKnownBeforeItIsDurable) {
+  Receive(Watch({.connection = 77}, 0));
+  Receive(RegisterRequest(12, proto::SERVER));
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(actor_->published().epoch(), 0);
+  // A retry of the same request must not be answered early either.
+  Receive(RegisterRequest(12, proto::SERVER));
+  // Decided meanwhile: goes into the next record.
+  Receive(RegisterRequest(13, proto::WORKER));
+  EXPECT_TRUE(sent_.empty());
+  ASSERT_EQ(pending_appends_.size(), 1);
+
+  AnswerDisk();
+  EXPECT_EQ(actor_->published().epoch(), 1);
+  EXPECT_EQ(actor_->published().nodes_size(), 1);
+  ASSERT_EQ(sent_.size(), 3) << "two answers for the server, one watch";
+  EXPECT_EQ(sent_[0].connection, 12);
+  EXPECT_EQ(sent_[0].envelope.register_reply().node(), 2);
+  EXPECT_EQ(sent_[1].envelope.register_reply().node(), 2);
+  EXPECT_EQ(sent_[2].connection, 77);
+  EXPECT_EQ(sent_[2].envelope.watch_view_reply().view().epoch(), 1);
+
+  sent_.clear();
+  AnswerDisk();
+  const Message reply = TakeOnlyReply();
+  EXPECT_EQ(reply.envelope.register_reply().node(), 3);
+  EXPECT_EQ(reply.envelope.register_reply().heartbeat_ms(), 500);
+  EXPECT_EQ(reply.envelope.register_reply().view().groups_size(), 1);
+  EXPECT_TRUE(ClusterView::Make(actor_->published()).ok());
+}
+
+TEST_F(SchedulerActorTest, GoodHeartbeatsNeedNoDisk) {
+  RegisterAll();
+  Receive(CreateTable(worker_));
+  sent_.clear();
+  Receive(Heartbeat(worker_));
+  EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().epoch(), 2);
+}
+
+TEST_F(SchedulerActorTest, SilenceIsDeathAndTheDeadAreFenced) {
+  RegisterAll();
+  Receive(Watch(server_, 2));
+  sent_.clear();
+  for (int beat = 0; beat < 8; ++beat) {
+    Advance(absl::Milliseconds(500));
+    Receive(Heartbeat(server_));
+  }
+  Advance(absl::Milliseconds(100));
+  EXPECT_EQ(actor_->published().epoch(), 3);
+  EXPECT_EQ(actor_->published().groups(0).state(), proto::Group::BROKEN);
+  EXPECT_EQ(std::count_if(sent_.begin(), sent_.end(),
+                          [](const Message& m) { return m.envelope.has_watch_view_reply(); }),
+            1);
+  const absl::Status status = StatusOf(Call(Heartbeat(worker_)));
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("declared dead at epoch 3"));
+}
+
+TEST_F(SchedulerActorTest, OwnPausesKillNobody) {
+  RegisterAll();
+  now_ += absl::Minutes(5);
+  Outbox outbox;
+  actor_->Wake(now_, outbox);
+  Take(outbox);
+  EXPECT_TRUE(pending_appends_.empty());
+  EXPECT_EQ(actor_->published().nodes(0).state(), proto::Node::ALIVE);
+  Advance(absl::Seconds(3));
+  EXPECT_EQ(actor_->published().nodes(0).state(), proto::Node::DEAD) << "but silence goes on";
+}
+
+TEST_F(SchedulerActorTest, TablesNeedAllServers) {
+  EXPECT_TRUE(StatusOf(Call(RegisterRequest(13, proto::WORKER))).ok());
+  const Sender worker{.node = 2, .incarnation = 13};
+  const absl::Status early = StatusOf(Call(CreateTable(worker)));
+  EXPECT_TRUE(absl::IsUnavailable(early));
+  EXPECT_THAT(std::string(early.message()), HasSubstr("waiting for server-0"));
+  EXPECT_TRUE(StatusOf(Call(RegisterRequest(12, proto::SERVER))).ok());
+  const Message reply = Call(CreateTable(worker));
+  ASSERT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+  EXPECT_EQ(reply.envelope.create_table_reply().table(), 1);
+  EXPECT_EQ(reply.envelope.create_table_reply().view().tables_size(), 1);
+
+  Message list = From({});
+  list.envelope.mutable_list_tables_request();
+  EXPECT_EQ(Call(list).envelope.list_tables_reply().tables_size(), 1);
+  Message drop = From(worker);
+  drop.envelope.mutable_drop_table_request()->set_name("t");
+  const Message dropped = Call(drop);
+  EXPECT_EQ(dropped.envelope.drop_table_reply().epoch(), actor_->published().epoch());
+  EXPECT_EQ(actor_->published().tables_size(), 0);
+}
+
+TEST_F(SchedulerActorTest, AnewServerInheritsTheShardsOfADeadOne) {
+  RegisterAll();
+  ASSERT_TRUE(StatusOf(Call(CreateTable(worker_))).ok());
+  Advance(absl::Seconds(3));
+  const Message reply = Call(RegisterRequest(22, proto::SERVER));
+  const proto::ClusterView& view = reply.envelope.register_reply().view();
+  EXPECT_EQ(view.tables(0).shards(0).chain(0).node(), reply.envelope.register_reply().node());
+  EXPECT_EQ(view.tables(0).shards(0).generation(), view.epoch());
+  Message ask = From({});
+  ask.envelope.mutable_status_request();
+  const Message status = Call(ask);
+  const auto& events = status.envelope.status_reply().events();
+  EXPECT_THAT(events.rbegin()->text(), HasSubstr("1 shards lost with node 2"));
+}
+
+TEST_F(SchedulerActorTest, RefusesStrangersAndOtherJobs) {
+  RegisterAll();
+  EXPECT_TRUE(absl::IsFailedPrecondition(StatusOf(Call(CreateTable({})))));
+  EXPECT_TRUE(absl::IsAborted(StatusOf(Call(CreateTable({.node = 99, .incarnation = 1})))));
+  EXPECT_TRUE(absl::IsAborted(StatusOf(Call(CreateTable({.node = 3, .incarnation = 1})))));
+  Message other = CreateTable(worker_);
+  other.envelope.mutable_header()->set_job(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(Call(other))));
+  Message forged = From(worker_);
+  forged.envelope.mutable_disk_durable()->set_index(100);
+  Receive(forged);
+  Receive(From(worker_));
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(SchedulerActorTest, LeavingIsIdempotent) {
+  RegisterAll();
+  Message leave = From(worker_);
+  leave.envelope.mutable_leave_request()->set_reason("done");
+  EXPECT_TRUE(StatusOf(Call(leave)).ok());
+  EXPECT_EQ(actor_->published().groups(0).state(), proto::Group::DONE);
+  EXPECT_TRUE(StatusOf(Call(leave)).ok());
+  EXPECT_EQ(actor_->published().epoch(), 3);
+}
+
+TEST_F(SchedulerActorTest, RestartContinuesFromTheLog) {
+  RegisterAll();
+  ASSERT_TRUE(StatusOf(Call(CreateTable(worker_))).ok());
+  Message barrier = From(worker_);
+  barrier.envelope.mutable_barrier_request()->set_name("b");
+  barrier.envelope.mutable_barrier_request()->set_participants(1);
+  barrier.envelope.mutable_barrier_request()->set_round(1);
+  EXPECT_EQ(Call(barrier).envelope.barrier_reply().round(), 1);
+
+  const auto log = RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()});
+  ASSERT_TRUE(log.ok());
+  Start(log->newest);
+  sent_.clear();
+  EXPECT_EQ(actor_->published().epoch(), 3);
+  EXPECT_EQ(actor_->published().tables_size(), 1);
+  EXPECT_EQ(Call(barrier).envelope.barrier_reply().round(), 1);
+  // Both go on by heartbeats; the silent one is given up after the grace.
+  for (int beat = 0; beat < 26; ++beat) {
+    EXPECT_TRUE(StatusOf(Call(Heartbeat(worker_))).ok());
+    Advance(absl::Milliseconds(500));
+    sent_.clear();
+  }
+  EXPECT_EQ(actor_->published().nodes(0).state(), proto::Node::DEAD);
+  EXPECT_EQ(actor_->published().nodes(1).state(), proto::Node::ALIVE);
+  // New nodes get new ids.
+  EXPECT_EQ(Call(RegisterRequest(22, proto::SERVER)).envelope.register_reply().node(), 4);
+}
+
+TEST_F(SchedulerActorTest, WatchesAreAnsweredAtTheirDeadlineAndTheNewestCounts) {
+  Receive(Watch({.connection = 7}, 0));
+  Receive(Watch({.connection = 7}, 0));
+  EXPECT_TRUE(sent_.empty());
+  Advance(absl::Seconds(31));
+  const Message reply = TakeOnlyReply();
+  EXPECT_EQ(reply.envelope.watch_view_reply().view().epoch(), 0);
+  EXPECT_EQ(actor_->NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(SchedulerActorTest, UnfitDiskRefusesEverythingAndPublishesNothing) {
+  Receive(RegisterRequest(12, proto::SERVER));
+  AnswerDisk(absl::ResourceExhaustedError("no space left"));
+  const absl::Status status = StatusOf(TakeOnlyReply());
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no space left"));
+  EXPECT_EQ(actor_->published().epoch(), 0);
+  EXPECT_TRUE(absl::IsUnavailable(StatusOf(Call(RegisterRequest(13, proto::WORKER)))));
+  EXPECT_FALSE(actor_->disk_failure().ok());
+}
+
+}  // namespace
+}  // namespace covey::scheduler
