@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+
+#include "common/base/buffer.h"
+#include "server/table/spare_buffers.h"
+
+namespace covey::server {
+
+// A sum of gradients, in the order in which they are added. One gradient alone is not copied: it
+// stays in the frame that it arrived in.
+//
+// Actor-confined. `spares` lends the memory for the sum of two and more, gets it back, and outlives
+// the sum.
+class GradientSum {
+ public:
+  explicit GradientSum(SpareBuffers& spares) : spares_(&spares) {}
+  GradientSum(GradientSum&& other) noexcept;
+  GradientSum& operator=(GradientSum&& other) noexcept;
+  ~GradientSum();
+
+  // Precondition (checked): as many elements as those added before.
+  void Add(const Buffer& gradient);
+
+  std::span<const float> elements() const { return sum_.As<float>(); }
+
+ private:
+  SpareBuffers* spares_;
+  Buffer sum_;
+  bool is_spare_ = false;  // else the frame of the only gradient, or nothing
+};
+
+}  // namespace covey::server

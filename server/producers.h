@@ -1,0 +1,66 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/cluster/dedup_window.h"
+#include "common/cluster/ids.h"
+
+namespace covey::server {
+
+// Who makes the pushes of one sequence: a group, or a client node.
+struct Producer {
+  enum class Kind { kClient, kGroup };
+  Kind kind = Kind::kClient;
+  uint64_t id = 0;
+  friend constexpr auto operator<=>(const Producer&, const Producer&) = default;
+};
+
+// The identity of a push within its shard.
+struct PushKey {
+  Producer producer;
+  uint64_t incarnation = 0;  // of a group: its generation
+  uint64_t sequence = 0;
+  friend constexpr bool operator==(const PushKey&, const PushKey&) = default;
+};
+
+// What one shard has received from each producer.
+//
+// Limits: kProducersPerShardMax; beyond it the producer that is gone and was silent longest is
+// forgotten. A producer that is gone must be refused before it gets here.
+//
+// Actor-confined. Deterministic.
+class Producers {
+ public:
+  // Whether the push is new.
+  // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: too old to tell.
+  absl::StatusOr<DedupWindow::Finding> Find(const PushKey& key) const;
+
+  // Notes the receipt of a push that Find called new; a new incarnation replaces the one before.
+  // RESOURCE_EXHAUSTED: too many producers, none of which `is_gone`; nothing is noted then.
+  absl::Status Record(const PushKey& key, absl::FunctionRef<bool(const Producer&)> is_gone);
+
+  // Notes the version at which it was applied.
+  void SetVersion(const PushKey& key, Version version);
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    uint64_t incarnation = 0;
+    uint64_t last_use = 0;
+    DedupWindow window;
+  };
+
+  absl::Status MakeRoom(absl::FunctionRef<bool(const Producer&)> is_gone);
+
+  absl::btree_map<Producer, Entry> entries_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,63 @@
+#include "server/server_actor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace covey::server {
+namespace {
+
+Member::Options AsServer(Member::Options options) {
+  options.role = proto::SERVER;
+  return options;
+}
+
+}  // namespace
+
+ServerActor::ServerActor(const Options& options)
+    : member_(AsServer(options.member), next_request_id_),
+      loads_(std::max<size_t>(1, options.member.endpoints.size())) {
+  member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
+}
+
+void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
+  if (on_change_) on_change_(now, outbox);
+  if (member_.view()->epoch() <= forwarded_) return;
+  forwarded_ = member_.view()->epoch();
+  for (uint32_t loop = 1; loop < loads_.size(); ++loop) {
+    Message message;
+    message.set_to({member_.node(), loop});
+    *message.envelope.mutable_watch_view_reply()->mutable_view() = member_.view()->proto();
+    outbox.Send(std::move(message));
+  }
+}
+
+void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (member_.Receive(now, message, outbox)) return;
+  if (message.envelope.has_heartbeat_request()) TakeLoad(message);
+}
+
+void ServerActor::TakeLoad(const Message& message) {
+  // Only loops of this process speak without a connection.
+  const uint32_t loop = message.envelope.from_loop();
+  if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
+  loads_[loop] = message.envelope.heartbeat_request().load();
+  proto::ServerLoad sum;
+  for (const proto::ServerLoad& load : loads_) {
+    sum.set_table_bytes(sum.table_bytes() + load.table_bytes());
+    sum.set_pushes(sum.pushes() + load.pushes());
+    sum.set_pulls(sum.pulls() + load.pulls());
+    sum.set_duplicates(sum.duplicates() + load.duplicates());
+    sum.set_malformed(sum.malformed() + load.malformed());
+  }
+  member_.load() = std::move(sum);
+}
+
+void ServerActor::Wake(absl::Time now, Outbox& outbox) { member_.Wake(now, outbox); }
+
+absl::Time ServerActor::NextWake() const { return member_.NextWake(); }
+
+void ServerActor::Leave(absl::Time now, std::string reason, Outbox& outbox) {
+  member_.Leave(now, std::move(reason), outbox);
+}
+
+}  // namespace covey::server

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/runtime/actor.h"
+#include "common/runtime/member.h"
+
+namespace covey::server {
+
+// A server's control loop (loop 0): keeps the server a member of the cluster, hands each new view
+// to the data loops (loops 1 …) in process, and adds up the load that they report.
+//
+// Actor-confined. Deterministic in its options.
+class ServerActor : public Actor {
+ public:
+  struct Options {
+    // role is set here; endpoints as in Node.endpoints: [0] empty, then one per data loop.
+    Member::Options member;
+  };
+
+  explicit ServerActor(const Options& options);
+
+  void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
+  void Wake(absl::Time now, Outbox& outbox) override;
+  absl::Time NextWake() const override;
+
+  // Says goodbye to the scheduler; member().state() becomes kLeft.
+  void Leave(absl::Time now, std::string reason, Outbox& outbox);
+
+  const Member& member() const { return member_; }
+
+  // Called when the view or the state of the membership has changed, before the data loops hear of
+  // it. At most one callback.
+  void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
+    on_change_ = std::move(callback);
+  }
+
+ private:
+  void MembershipChanged(absl::Time now, Outbox& outbox);
+  void TakeLoad(const Message& message);
+
+  uint64_t next_request_id_ = 1;
+  Member member_;
+  std::vector<proto::ServerLoad> loads_;  // of each data loop, as last reported
+  Epoch forwarded_;
+  std::function<void(absl::Time, Outbox&)> on_change_;
+};
+
+}  // namespace covey::server

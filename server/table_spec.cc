@@ -1,0 +1,147 @@
+#include "server/table_spec.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+
+namespace covey::server {
+namespace {
+
+absl::Status Refuse(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, " ", value, " is not known to this server; choose one of table.proto, or ",
+      "run servers of the scheduler's version"));
+}
+
+absl::StatusOr<Contract> ContractOf(const proto::Contract& contract) {
+  switch (contract.kind()) {
+    case proto::Contract::BSP:
+      return Contract{.kind = Contract::Kind::kBsp};
+    case proto::Contract::SSP:
+      return Contract{.kind = Contract::Kind::kSsp, .staleness = contract.staleness()};
+    case proto::Contract::ASYNC:
+      return Contract{.kind = Contract::Kind::kAsync};
+    case proto::Contract::BUFFERED:
+      if (contract.buffer() > kBufferedArrivalsMax) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("contract buffered:", contract.buffer(), " asks for more arrivals per ",
+                         "update than ", kBufferedArrivalsMax, "; choose fewer"));
+      }
+      return Contract{.kind = Contract::Kind::kBuffered, .buffer = contract.buffer()};
+    default:
+      return Refuse("contract kind", contract.kind());
+  }
+}
+
+absl::StatusOr<InitializerConfig> InitializerOf(const proto::Initializer& initializer) {
+  InitializerConfig config{.a = initializer.a(), .b = initializer.b(), .seed = initializer.seed()};
+  switch (initializer.kind()) {
+    case proto::Initializer::ZEROS:
+      config.kind = InitializerKind::kZeros;
+      return config;
+    case proto::Initializer::CONSTANT:
+      config.kind = InitializerKind::kConstant;
+      return config;
+    case proto::Initializer::UNIFORM:
+      config.kind = InitializerKind::kUniform;
+      return config;
+    case proto::Initializer::NORMAL:
+      config.kind = InitializerKind::kNormal;
+      return config;
+    default:
+      return Refuse("initializer kind", initializer.kind());
+  }
+}
+
+absl::StatusOr<OptimizerKind> OptimizerKindOf(proto::Optimizer::Kind kind) {
+  switch (kind) {
+    case proto::Optimizer::SGD:
+      return OptimizerKind::kSgd;
+    case proto::Optimizer::MOMENTUM:
+      return OptimizerKind::kMomentum;
+    case proto::Optimizer::NESTEROV:
+      return OptimizerKind::kNesterov;
+    case proto::Optimizer::ADAGRAD:
+      return OptimizerKind::kAdagrad;
+    case proto::Optimizer::ADAM:
+      return OptimizerKind::kAdam;
+    case proto::Optimizer::ADAMW:
+      return OptimizerKind::kAdamW;
+    default:
+      return Refuse("optimizer kind", kind);
+  }
+}
+
+absl::StatusOr<OptimizerConfig> OptimizerOf(const proto::Optimizer& optimizer) {
+  OptimizerConfig config;
+  COVEY_ASSIGN_OR_RETURN(config.kind, OptimizerKindOf(optimizer.kind()));
+  config.weight_decay = optimizer.weight_decay();
+  config.momentum = optimizer.momentum();
+  if (optimizer.beta1() != 0) config.beta1 = optimizer.beta1();
+  if (optimizer.beta2() != 0) config.beta2 = optimizer.beta2();
+  if (optimizer.epsilon() != 0) {
+    config.epsilon = optimizer.epsilon();
+  } else if (config.kind == OptimizerKind::kAdagrad) {
+    config.epsilon = 1e-10;
+  }
+  return config;
+}
+
+absl::StatusOr<LearningRateConfig> LearningRateOf(const proto::LearningRate& rate) {
+  LearningRateConfig config{.base_rate = rate.base(),
+                            .warmup_samples = rate.warmup_samples(),
+                            .decay_samples = rate.decay_samples(),
+                            .decay_factor = rate.decay_factor()};
+  switch (rate.decay()) {
+    case proto::LearningRate::CONSTANT:
+      config.decay = Decay::kConstant;
+      return config;
+    case proto::LearningRate::STEP:
+      config.decay = Decay::kStep;
+      return config;
+    case proto::LearningRate::LINEAR:
+      config.decay = Decay::kLinear;
+      return config;
+    case proto::LearningRate::COSINE:
+      config.decay = Decay::kCosine;
+      return config;
+    default:
+      return Refuse("learning rate decay", rate.decay());
+  }
+}
+
+absl::StatusOr<TableRules> Convert(const proto::TableSpec& spec, const proto::Shard& shard) {
+  if (spec.data_type() != proto::FLOAT32) return Refuse("data type", spec.data_type());
+  if (spec.durability() != proto::MEMORY) return Refuse("durability", spec.durability());
+  TableRules rules;
+  switch (spec.non_finite()) {
+    case proto::REJECT:
+      break;
+    case proto::ACCEPT:
+      rules.refuses_non_finite = false;
+      break;
+    default:
+      return Refuse("non-finite policy", spec.non_finite());
+  }
+  COVEY_ASSIGN_OR_RETURN(rules.contract, ContractOf(spec.contract()));
+  rules.shard.first_element = shard.first_element();
+  rules.shard.element_count = shard.element_count();
+  COVEY_ASSIGN_OR_RETURN(rules.shard.initializer, InitializerOf(spec.initializer()));
+  COVEY_ASSIGN_OR_RETURN(rules.shard.optimizer, OptimizerOf(spec.optimizer()));
+  COVEY_ASSIGN_OR_RETURN(rules.shard.learning_rate, LearningRateOf(spec.learning_rate()));
+  return rules;
+}
+
+}  // namespace
+
+absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard& shard) {
+  absl::StatusOr<TableRules> rules = Convert(table.spec(), shard);
+  if (rules.ok()) return rules;
+  return absl::Status(rules.status().code(),
+                      absl::StrCat("table=", table.spec().name(), ": ", rules.status().message()));
+}
+
+}  // namespace covey::server
