@@ -11,7 +11,7 @@ namespace covey::scheduler {
 // What a person says to a scheduler. A value; the simulator uses the first part only.
 struct Config {
   // The job: the actor reads these.
-  std::string job_name = "covey";
+  std::string job_name = "default";
   uint32_t servers = 1;
   uint32_t groups = 1;
   uint32_t workers_per_group = 1;

@@ -319,7 +319,10 @@ void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& o
 }
 
 void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
-  if (message.from() != Address{kSchedulerNode, kDiskLoop} || !writing_) return;
+  if (message.envelope.from_loop() != kDiskLoop || !writing_ ||
+      message.envelope.disk_durable().index() != state_.index()) {
+    return;
+  }
   writing_ = false;
   std::vector<Message> answers = std::exchange(written_answers_, {});
   disk_failure_ = StatusOf(message);

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/net/transport.h"
+#include "proto/log.pb.h"
+
+namespace covey::scheduler {
+
+// The scheduler's disk: one file in the format of scheduler_log.h. DiskAppend messages go in,
+// DiskDurable messages come out.
+//
+// Writes and syncs on the thread that calls Send, the scheduler's loop: decisions are rare, a sync
+// takes milliseconds, and the actor excuses everybody's silence when it takes longer. So the log
+// needs no thread of its own. When the file would exceed `file_bytes_max` it is replaced by one
+// that holds the newest record only: written beside it, synced, renamed over it. A lock keeps other
+// processes out.
+//
+// Not thread-safe; Send belongs to the loop, the rest comes before the loop starts.
+class FileLog : public MessagePort {
+ public:
+  struct Options {
+    std::string path;
+    uint64_t file_bytes_max = 64 << 20;
+  };
+
+  // Makes the file if there is none, reads it, cuts a torn record off. FAILED_PRECONDITION: another
+  // process has it open; DATA_LOSS: see RecoverLog; UNAVAILABLE: the operating system refuses, the
+  // message says why.
+  static absl::StatusOr<std::unique_ptr<FileLog>> Open(const Options& options);
+  ~FileLog() override;
+
+  // The newest record that was in the file; nothing = it was new.
+  const std::optional<proto::LogRecord>& recovered() const { return recovered_; }
+
+  // Takes the DiskDurable messages. Before the first Send.
+  void SetReceiver(std::function<void(Message)> receiver) { receiver_ = std::move(receiver); }
+
+  // After a failure all further appends fail alike: what the file holds is then unknown.
+  void Send(Message message) override;
+
+ private:
+  FileLog(const Options& options, int file) : options_(options), file_(file) {}
+
+  absl::Status Recover();
+  absl::Status Append(const std::string& record);
+  absl::Status Replace(const std::string& record);
+  absl::Status SyncFolder() const;
+
+  const Options options_;
+  int file_;
+  uint64_t size_ = 0;
+  std::optional<proto::LogRecord> recovered_;
+  std::function<void(Message)> receiver_;
+  absl::Status failure_;
+};
+
+// Calls everything durable at once and keeps nothing: for a scheduler without a log file.
+class NoLog : public MessagePort {
+ public:
+  void SetReceiver(std::function<void(Message)> receiver) { receiver_ = std::move(receiver); }
+  void Send(Message message) override;
+
+ private:
+  std::function<void(Message)> receiver_;
+};
+
+}  // namespace covey::scheduler
