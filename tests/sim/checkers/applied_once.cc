@@ -1,0 +1,23 @@
+#include "tests/sim/checkers/applied_once.h"
+
+namespace covey::sim {
+
+void AppliedOnce::OnSend(absl::Time, const Message& message) {
+  const auto reply = ReadShardReply(message);
+  if (!reply || reply->push == nullptr) return;
+  const proto::PushId& id = reply->push->id();
+  Push& push = pushes_[{reply->history, id.producer_kind(), id.producer(),
+                        id.producer_incarnation(), id.sequence()}];
+  const uint64_t version = reply->push->applied_version();
+  if ((push.version != 0 && push.version != version) ||
+      (push.answered_as_new && !reply->push->duplicate())) {
+    violations_.Add("applied_once",
+                    absl::StrCat("shard ", id.shard(), " generation ", reply->history.generation,
+                                 ": push ", id.sequence(), " of producer ", id.producer(),
+                                 " was applied at version ", push.version, ", then at ", version));
+  }
+  push.version = version;
+  push.answered_as_new = push.answered_as_new || !reply->push->duplicate();
+}
+
+}  // namespace covey::sim

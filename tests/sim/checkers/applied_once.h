@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/observer.h"
+
+namespace covey::sim {
+
+// Invariant: within one history of a shard a push is taken as new at most once, and has one version
+// at which it was applied, which every later answer to the same push id repeats.
+class AppliedOnce : public Observer {
+ public:
+  explicit AppliedOnce(Violations& violations) : violations_(violations) {}
+  void OnSend(absl::Time now, const Message& message) override;
+
+ private:
+  // Producer kind, producer, its incarnation, sequence.
+  using PushKey = std::tuple<ShardHistory, int, uint64_t, uint64_t, uint64_t>;
+
+  struct Push {
+    uint64_t version = 0;  // 0 = received, not applied yet
+    bool answered_as_new = false;
+  };
+
+  Violations& violations_;
+  std::map<PushKey, Push> pushes_;
+};
+
+}  // namespace covey::sim

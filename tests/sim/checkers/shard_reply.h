@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+
+namespace covey::sim {
+
+// One history of one shard: a shard whose servers were lost begins another under a new generation.
+struct ShardHistory {
+  ShardId shard;
+  uint64_t generation = 0;
+  friend auto operator<=>(const ShardHistory&, const ShardHistory&) = default;
+};
+
+// What a server says of a shard in a good answer to a push or a pull.
+struct ShardReply {
+  ShardHistory history;
+  const proto::ShardState* state = nullptr;
+  // Of an answer to a push, else null.
+  const proto::PushReply* push = nullptr;
+  // The shard's values, empty when none were asked for.
+  std::span<const float> values;
+};
+
+// Nothing when `message` is no such answer. Refers into `message`.
+inline std::optional<ShardReply> ReadShardReply(const Message& message) {
+  const proto::Envelope& envelope = message.envelope;
+  if (!StatusOf(message).ok()) return std::nullopt;
+  ShardReply reply;
+  if (envelope.has_push_reply()) {
+    reply.push = &envelope.push_reply();
+    reply.state = &reply.push->state();
+    reply.history.shard = {TableId(reply.push->id().table()), ShardIndex(reply.push->id().shard())};
+  } else if (envelope.has_pull_reply()) {
+    reply.state = &envelope.pull_reply().state();
+    reply.history.shard = {TableId(envelope.pull_reply().table()),
+                           ShardIndex(envelope.pull_reply().shard())};
+  } else {
+    return std::nullopt;
+  }
+  reply.history.generation = reply.state->generation();
+  if (message.frames.size() == 1) reply.values = message.frames[0].As<float>();
+  return reply;
+}
+
+}  // namespace covey::sim

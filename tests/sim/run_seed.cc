@@ -1,0 +1,102 @@
+#include "tests/sim/run_seed.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "tests/sim/checkers/applied_once.h"
+#include "tests/sim/checkers/departed_nodes.h"
+#include "tests/sim/checkers/fenced_producers.h"
+#include "tests/sim/checkers/one_owner.h"
+#include "tests/sim/checkers/shard_clocks.h"
+#include "tests/sim/checkers/view_history.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/sim_cluster.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+// A run that needs more events than this goes round in circles.
+constexpr uint64_t kEventsMax = 3'000'000;
+
+std::unique_ptr<Workload> MakeWorkload(const SeedOptions& options, Random random,
+                                       Violations& violations) {
+  if (options.workload == kCounting) return MakeCountingWorkload(random, violations);
+  COVEY_CHECK(options.workload == kStaleness);
+  return MakeStalenessWorkload(random, violations);
+}
+
+// Until `until`, or until something is wrong, or `done`.
+void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
+         Violations& violations) {
+  while (violations.empty() && !done() && simulator.RunOne(until)) {
+    if (simulator.events() < kEventsMax) continue;
+    violations.Add("liveness",
+                   absl::StrCat("more than ", kEventsMax, " events in ",
+                                absl::FormatDuration(simulator.now() - absl::UnixEpoch())));
+  }
+}
+
+}  // namespace
+
+SeedResult RunSeed(const SeedOptions& options) {
+  Simulator simulator(options.seed);
+  simulator.SetTrace(options.trace);
+  Violations violations;
+
+  const std::unique_ptr<Workload> workload =
+      MakeWorkload(options, simulator.Draws(Simulator::Stream::kWorkload), violations);
+  const SimConfig config =
+      DrawConfig(simulator.Draws(Simulator::Stream::kConfig), workload->groups());
+  ViewHistory view_history(violations);
+  DepartedNodes departed_nodes(violations);
+  OneOwner one_owner(violations);
+  ShardClocks shard_clocks(violations);
+  AppliedOnce applied_once(violations);
+  FencedProducers fenced_producers(violations);
+  SimCluster cluster(simulator, config, options.sabotage);
+  for (Observer* checker :
+       std::initializer_list<Observer*>{&view_history, &departed_nodes, &one_owner, &shard_clocks,
+                                        &applied_once, &fenced_producers}) {
+    cluster.AddObserver(*checker);
+  }
+  workload->SetUp(cluster);
+
+  SeedResult result;
+  const FaultPlan plan = DrawFaults(simulator.Draws(Simulator::Stream::kFaults),
+                                    cluster.processes().size(), config.safety);
+  result.drawn.push_back(Describe(config));
+  for (const Fault& fault : plan) result.drawn.push_back(Describe(fault, cluster.names()));
+
+  cluster.Start();
+  cluster.Schedule(plan);
+  Run(
+      simulator, simulator.now() + config.safety, [] { return false; }, violations);
+  cluster.Heal();
+  Run(
+      simulator, simulator.now() + config.liveness, [&] { return workload->Finished(); },
+      violations);
+  if (violations.empty() && !workload->Finished()) {
+    violations.Add("liveness", absl::StrCat("not finished ", absl::FormatDuration(config.liveness),
+                                            " after the last fault"));
+  }
+  if (violations.empty()) workload->Check();
+
+  result.violations = violations.found();
+  result.digest = simulator.digest();
+  result.events = simulator.events();
+  result.counts = simulator.counts();
+  result.report = workload->Report();
+  return result;
+}
+
+std::string ReplayCommand(const SeedOptions& options) {
+  absl::string_view plant;
+  if (options.sabotage == server::Sabotage::kNoDedup) plant = " --plant=no-dedup";
+  if (options.sabotage == server::Sabotage::kNoStalenessGate) plant = " --plant=no-gate";
+  return absl::StrCat("bazel run -c opt //tests/sim -- --seed=", options.seed,
+                      " --workload=", options.workload, plant, " --trace");
+}
+
+}  // namespace covey::sim

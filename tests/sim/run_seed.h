@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/shard_actor.h"
+
+namespace covey::sim {
+
+struct SeedOptions {
+  uint64_t seed = 1;
+  // kCounting or kStaleness, see workloads/workload.h.
+  std::string workload;
+  server::Sabotage sabotage = server::Sabotage::kNone;
+  // Given every line of the history; null = none are made.
+  std::function<void(absl::Time, const std::string&)> trace;
+};
+
+struct SeedResult {
+  // Empty: no invariant was violated, and the work was finished in time.
+  std::vector<std::string> violations;
+  uint64_t digest = 0;
+  uint64_t events = 0;
+  // How often each named rare event happened.
+  std::map<std::string, uint64_t> counts;
+  // What was drawn, one line each: configuration, every fault. And what was done.
+  std::vector<std::string> drawn;
+  std::string report;
+};
+
+// One simulated cluster from start to end: safety phase with faults, then liveness phase without.
+// Pure: the same options give the same result.
+SeedResult RunSeed(const SeedOptions& options);
+
+// The command that replays it with its trace.
+std::string ReplayCommand(const SeedOptions& options);
+
+}  // namespace covey::sim

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/sim/run_seed.h"
+
+namespace covey::sim {
+
+struct FleetOptions {
+  uint64_t first_seed = 1;
+  uint64_t seeds = 1;
+  std::vector<std::string> workloads;
+  server::Sabotage sabotage = server::Sabotage::kNone;
+  // Processes that share the seeds.
+  uint32_t jobs = 1;
+  // Each seed divisible by this is run twice, and the histories compared. 0 = none.
+  uint64_t repeat_every = 16;
+};
+
+struct FleetResult {
+  uint64_t runs = 0;
+  uint64_t events = 0;
+  uint64_t repeated = 0;
+  // Replay command and what was violated, in order of seed and workload.
+  std::map<std::pair<uint64_t, std::string>, std::vector<std::string>> violations;
+  std::map<std::string, uint64_t> counts;
+};
+
+// Runs many seeds in parallel processes. A crash of one of them is a violation of the seed that it
+// ran. `progress` is told how many runs are done and how many had violations, now and then.
+FleetResult RunFleet(const FleetOptions& options,
+                     const std::function<void(uint64_t runs, uint64_t bad)>& progress);
+
+}  // namespace covey::sim

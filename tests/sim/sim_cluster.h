@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/shard_actor.h"
+#include "tests/sim/fault_plan.h"
+#include "tests/sim/observer.h"
+#include "tests/sim/process.h"
+#include "tests/sim/scripted_client.h"
+#include "tests/sim/sim_config.h"
+#include "tests/sim/sim_network.h"
+#include "tests/sim/simulator.h"
+
+namespace covey::sim {
+
+// A whole cluster of real actors: one scheduler, the servers, and the nodes that a workload adds. A
+// process that ends by itself without being done is started again, as a supervisor would.
+//
+// Actor-confined. Deterministic in the simulator's seed. The simulator outlives it; run no event
+// after it is gone.
+class SimCluster {
+ public:
+  SimCluster(Simulator& simulator, const SimConfig& config, server::Sabotage sabotage);
+
+  // Before Start. `make_script` is called at each start of the process.
+  Process& AddClient(std::string name, proto::Role role,
+                     std::function<std::unique_ptr<Script>(Random)> make_script);
+  // Before Start. Outlives the cluster.
+  void AddObserver(Observer& observer) { observers_.push_back(&observer); }
+
+  void Start();
+  void Schedule(const FaultPlan& plan);
+  // Ends every fault, now and for ever, and starts what is down.
+  void Heal();
+  bool healed() const { return healed_; }
+
+  const SimConfig& config() const { return config_; }
+  Simulator& simulator() { return simulator_; }
+  std::vector<std::string> names() const;
+  const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
+
+ private:
+  Process::Options OptionsFor(std::string name, std::vector<bool> listening);
+  Process& Add(Process::Options options, Process::Factory factory);
+  void AddScheduler();
+  void AddServer(uint32_t index, server::Sabotage sabotage);
+  Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
+  void Begin(const Fault& fault);
+  void End(const Fault& fault);
+  void Both(HostId a, HostId b, void (SimNetwork::*change)(HostId, HostId));
+
+  Simulator& simulator_;
+  const SimConfig config_;
+  SimNetwork network_;
+  std::vector<Observer*> observers_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<bool> done_;  // per process: must not be started again
+  std::vector<Fault> active_;
+  bool healed_ = false;
+};
+
+}  // namespace covey::sim

@@ -1,0 +1,84 @@
+#include "tests/sim/sim_config.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+
+namespace covey::sim {
+
+absl::Duration DrawDuration(Random& random, absl::Duration low, absl::Duration high) {
+  // Doubles by halves of a bit: exact arithmetic, the same on every machine.
+  absl::Duration from = low;
+  int doublings = 0;
+  for (absl::Duration d = low; d * 2 <= high; d *= 2) ++doublings;
+  from *= int64_t{1} << random.Below(static_cast<uint64_t>(doublings) + 1);
+  return std::min(high, from * (1 + random.Uniform()));
+}
+
+SimConfig DrawConfig(Random random, uint32_t groups) {
+  const auto duration = [&random](absl::Duration low, absl::Duration high) {
+    return DrawDuration(random, low, high);
+  };
+  SimConfig config;
+  config.servers = 1 + static_cast<uint32_t>(random.Below(3));
+  config.data_loops = 1 + static_cast<uint32_t>(random.Below(2));
+
+  config.scheduler.job_name = "simulation";
+  config.scheduler.servers = config.servers;
+  config.scheduler.groups = groups;
+  config.scheduler.workers_per_group = 1;
+  config.scheduler.heartbeat = duration(absl::Milliseconds(200), absl::Milliseconds(800));
+  config.scheduler.silence_min =
+      std::max(config.scheduler.heartbeat * 4, duration(absl::Seconds(2), absl::Seconds(6)));
+  config.scheduler.restart_grace = duration(absl::Seconds(5), absl::Seconds(20));
+  COVEY_CHECK(config.scheduler.Validate().ok());
+
+  config.member.job_name = config.scheduler.job_name;
+  config.member.register_deadline = absl::Seconds(60);
+  config.member.retry_after = duration(absl::Milliseconds(300), absl::Seconds(3));
+  config.member.watch_again_after = duration(absl::Seconds(2), absl::Seconds(20));
+  config.client.retry_after = duration(absl::Milliseconds(50), absl::Seconds(2));
+  config.client.retry_after_longest = config.client.retry_after * (1 + random.Below(8));
+  config.client.bytes_in_flight_max = size_t{256} << random.Below(10);
+
+  NetworkConfig& network = config.network;
+  network.delay_min = duration(absl::Microseconds(5), absl::Milliseconds(2));
+  network.delay_more = duration(absl::Microseconds(5), absl::Milliseconds(20));
+  if (random.Chance(0.5)) network.tail_chance = 0.05 * random.Uniform();
+  network.tail = duration(absl::Milliseconds(50), absl::Seconds(3));
+  if (random.Chance(0.7)) network.loss = 0.2 * random.Uniform() * random.Uniform();
+  if (random.Chance(0.3)) network.corruption = 0.02 * random.Uniform();
+  if (random.Chance(0.6)) network.retry = 0.2 * random.Uniform();
+  network.codec = static_cast<Codec>(random.Below(3));
+  network.queue_messages = 16 << random.Below(9);
+
+  config.reuse_endpoints = random.Chance(0.5);
+  config.call_cost_max = duration(absl::Microseconds(1), absl::Milliseconds(1));
+  config.disk_delay_max = duration(absl::Microseconds(100), absl::Milliseconds(100));
+  config.inbox_max = size_t{64} << random.Below(7);
+  config.safety = duration(absl::Seconds(5), absl::Seconds(30));
+  return config;
+}
+
+std::string Describe(const SimConfig& config) {
+  const NetworkConfig& network = config.network;
+  return absl::StrCat("servers=", config.servers, " data_loops=", config.data_loops,
+                      " groups=", config.scheduler.groups,
+                      " heartbeat=", absl::FormatDuration(config.scheduler.heartbeat),
+                      " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
+                      " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),
+                      " client_retry=", absl::FormatDuration(config.client.retry_after),
+                      " bytes_in_flight=", config.client.bytes_in_flight_max,
+                      absl::StrFormat(" loss=%.3f corruption=%.3f retry=%.3f tail=%.3f codec=%d",
+                                      network.loss, network.corruption, network.retry,
+                                      network.tail_chance, static_cast<int>(network.codec)),
+                      " delay=", absl::FormatDuration(network.delay_min), "+",
+                      absl::FormatDuration(network.delay_more), " queue=", network.queue_messages,
+                      " inbox=", config.inbox_max,
+                      " reuse_endpoints=", config.reuse_endpoints ? "yes" : "no",
+                      " safety=", absl::FormatDuration(config.safety));
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/client_machine.h"
+#include "common/base/random.h"
+#include "common/runtime/member.h"
+#include "scheduler/config.h"
+#include "tests/sim/sim_network.h"
+
+namespace covey::sim {
+
+// One simulated cluster. Every tunable is drawn inside its valid range, so that no default becomes
+// load-bearing.
+struct SimConfig {
+  uint32_t servers = 1;
+  uint32_t data_loops = 1;
+  scheduler::Config scheduler;
+  // Timing only; who it is and where it listens differs per process.
+  Member::Options member;
+  client::ClientMachine::Options client;
+  NetworkConfig network;
+
+  bool reuse_endpoints = false;
+  absl::Duration call_cost_max;
+  absl::Duration disk_delay_max;
+  size_t inbox_max = 0;
+
+  // How long faults go on; and how long the cluster then has to finish its work.
+  absl::Duration safety;
+  absl::Duration liveness = absl::Seconds(600);
+};
+
+// `groups` of one worker each.
+SimConfig DrawConfig(Random random, uint32_t groups);
+// One line.
+std::string Describe(const SimConfig& config);
+
+// Log-uniform in [low, high]: short and long are equally likely to be tried.
+absl::Duration DrawDuration(Random& random, absl::Duration low, absl::Duration high);
+
+}  // namespace covey::sim

@@ -1,0 +1,144 @@
+// `bazel run -c opt //tests/sim -- --seed=42 --trace` replays one cluster; `--seeds=1000` runs
+// many.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/runtime/config_file.h"
+#include "tests/sim/run_seed.h"
+#include "tests/sim/seed_fleet.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+struct Flags {
+  uint64_t seed = 0;
+  uint64_t seeds = 1;
+  uint64_t first_seed = 1;
+  std::string workload = "all";
+  std::string plant = "nothing";
+  bool trace = false;
+  uint32_t jobs = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+};
+
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+absl::StatusOr<std::vector<std::string>> Workloads(const std::string& name) {
+  const std::vector<std::string> all = {std::string(kCounting), std::string(kStaleness)};
+  if (name == "all") return all;
+  for (const std::string& one : all) {
+    if (name == one) return std::vector<std::string>{one};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--workload=", name, ": choose counting, staleness or all"));
+}
+
+absl::StatusOr<server::Sabotage> Plant(const std::string& name) {
+  if (name == "nothing") return server::Sabotage::kNone;
+  if (name == "no-dedup") return server::Sabotage::kNoDedup;
+  if (name == "no-gate") return server::Sabotage::kNoStalenessGate;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plant=", name, ": choose nothing, no-dedup or no-gate"));
+}
+
+bool RunOne(const SeedOptions& options, bool trace) {
+  SeedOptions traced = options;
+  if (trace) {
+    traced.trace = [](absl::Time now, const std::string& line) {
+      Print(absl::StrFormat("%12.6f  %s\n", absl::ToDoubleSeconds(now - absl::UnixEpoch()), line));
+    };
+  }
+  const SeedResult result = RunSeed(traced);
+  std::string text = absl::StrCat("seed ", options.seed, " ", options.workload, "\n");
+  for (const std::string& line : result.drawn) absl::StrAppend(&text, "  ", line, "\n");
+  absl::StrAppend(&text, "  ", result.report, "\n");
+  for (const auto& [name, count] : result.counts) absl::StrAppend(&text, "  ", name, "=", count);
+  absl::StrAppend(&text, "\n  ", result.events, " events, digest ",
+                  absl::StrFormat("%016x", result.digest), "\n");
+  for (const std::string& violation : result.violations) {
+    absl::StrAppend(&text, "VIOLATION ", violation, "\n");
+  }
+  absl::StrAppend(&text,
+                  result.violations.empty() ? "ok\n" : absl::StrCat(ReplayCommand(options), "\n"));
+  Print(text);
+  return result.violations.empty();
+}
+
+bool RunMany(const FleetOptions& options) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  const uint64_t all = options.seeds * options.workloads.size();
+  uint64_t printed = 0;
+  const FleetResult result = RunFleet(options, [&](uint64_t runs, uint64_t bad) {
+    if (runs < printed + (terminal ? 10 : all / 10 + 1)) return;
+    printed = runs;
+    Print(absl::StrCat(terminal ? "\r" : "", runs, " of ", all, " runs, ", bad, " with violations",
+                       terminal ? "" : "\n"));
+  });
+  std::string text = terminal ? "\n" : "";
+  for (const auto& [at, violations] : result.violations) {
+    for (const std::string& violation : violations) {
+      absl::StrAppend(&text, "VIOLATION seed ", at.first, " ", at.second, ": ", violation, "\n");
+    }
+    absl::StrAppend(
+        &text,
+        ReplayCommand({.seed = at.first, .workload = at.second, .sabotage = options.sabotage}),
+        "\n");
+  }
+  for (const auto& [name, count] : result.counts) {
+    absl::StrAppend(&text, absl::StrFormat("%12d  %s\n", count, name));
+  }
+  absl::StrAppend(&text, result.runs, " runs, ", result.repeated, " of them twice, ", result.events,
+                  " events: ", result.violations.size(), " with violations\n");
+  Print(text);
+  return result.violations.empty();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  ConfigFile options("sim",
+                     "Runs the real actors in a simulated cluster with faults, and checks them.");
+  options.Add("seed", &flags.seed, "run this one seed and print what was drawn; 0 = run many");
+  options.Add("seeds", &flags.seeds, "how many seeds to run");
+  options.Add("first-seed", &flags.first_seed, "the first of them");
+  options.Add("workload", &flags.workload, "counting, staleness or all");
+  options.Add("trace", &flags.trace, "print every event; with --seed");
+  options.Add("plant", &flags.plant, "plant a bug that must be found: no-dedup or no-gate");
+  options.Add("jobs", &flags.jobs, "processes that share the seeds");
+  if (const auto code = options.LoadForMain(argc, argv)) return *code;
+
+  const auto workloads = Workloads(flags.workload);
+  const auto sabotage = Plant(flags.plant);
+  for (const absl::Status& status : {workloads.status(), sabotage.status()}) {
+    if (status.ok()) continue;
+    Print(absl::StrCat(status.message(), "\n"));
+    return 2;
+  }
+  bool ok = true;
+  if (flags.seed != 0) {
+    for (const std::string& workload : *workloads) {
+      ok = RunOne({.seed = flags.seed, .workload = workload, .sabotage = *sabotage}, flags.trace) &&
+           ok;
+    }
+  } else {
+    ok = RunMany({.first_seed = flags.first_seed,
+                  .seeds = flags.seeds,
+                  .workloads = *workloads,
+                  .sabotage = *sabotage,
+                  .jobs = std::max(1u, flags.jobs)});
+  }
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace covey::sim
+
+int main(int argc, char** argv) { return covey::sim::Main(argc, argv); }

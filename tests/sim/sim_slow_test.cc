@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "tests/sim/run_seed.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+// 500 seeds of each workload, in tests small enough to be shared out; sim_test has the first ones.
+constexpr uint64_t kFirstSeed = 1000;
+constexpr int kTests = 10;
+constexpr int kSeedsPerTest = 50;
+
+class SimSlowTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SimSlowTest, testing::Range(0, kTests));
+
+TEST_P(SimSlowTest, KeepsItsInvariants) {
+  for (int i = 0; i < kSeedsPerTest; ++i) {
+    for (absl::string_view workload : {kCounting, kStaleness}) {
+      const SeedOptions options{
+          .seed = kFirstSeed + static_cast<uint64_t>(GetParam() * kSeedsPerTest + i),
+          .workload = std::string(workload)};
+      const SeedResult result = RunSeed(options);
+      EXPECT_TRUE(result.violations.empty()) << absl::StrJoin(result.violations, "\n") << "\n"
+                                             << ReplayCommand(options);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace covey::sim

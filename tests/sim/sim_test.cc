@@ -1,0 +1,99 @@
+// The quick share of the simulation; sim_slow_test has more seeds.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/sim/run_seed.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr uint64_t kQuickSeeds = 40;
+constexpr uint64_t kPlantedSeedsMax = 200;
+
+class SimTest : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
+                         testing::Values(std::string(kCounting), std::string(kStaleness)),
+                         [](const auto& info) { return info.param; });
+
+void ExpectClean(const SeedOptions& options) {
+  const SeedResult result = RunSeed(options);
+  EXPECT_TRUE(result.violations.empty()) << absl::StrJoin(result.violations, "\n") << "\n"
+                                         << ReplayCommand(options);
+}
+
+TEST_P(SimTest, KeepsItsInvariants) {
+  for (uint64_t seed = 1; seed <= kQuickSeeds; ++seed) {
+    ExpectClean({.seed = seed, .workload = GetParam()});
+  }
+}
+
+TEST_P(SimTest, OneSeedHasOneHistory) {
+  const SeedResult first = RunSeed({.seed = 3, .workload = GetParam()});
+  const SeedResult second = RunSeed({.seed = 3, .workload = GetParam()});
+  EXPECT_EQ(first.digest, second.digest);
+  EXPECT_EQ(first.events, second.events);
+  EXPECT_EQ(first.counts, second.counts);
+  EXPECT_EQ(first.report, second.report);
+}
+
+TEST_P(SimTest, LookingDoesNotChangeTheHistory) {
+  size_t lines = 0;
+  const SeedResult traced =
+      RunSeed({.seed = 4, .workload = GetParam(), .trace = [&](absl::Time, const std::string&) {
+                 ++lines;
+               }});
+  EXPECT_EQ(traced.digest, RunSeed({.seed = 4, .workload = GetParam()}).digest);
+  EXPECT_GT(lines, 100u);
+}
+
+TEST_P(SimTest, SeedsDiffer) {
+  EXPECT_NE(RunSeed({.seed = 5, .workload = GetParam()}).digest,
+            RunSeed({.seed = 6, .workload = GetParam()}).digest);
+}
+
+// First seed that shows a planted bug, 0 = none did.
+uint64_t FirstBadSeed(SeedOptions options) {
+  for (options.seed = 1; options.seed <= kPlantedSeedsMax; ++options.seed) {
+    if (!RunSeed(options).violations.empty()) return options.seed;
+  }
+  return 0;
+}
+
+TEST(PlantedBugTest, MissingDedupIsFound) {
+  EXPECT_GT(
+      FirstBadSeed({.workload = std::string(kCounting), .sabotage = server::Sabotage::kNoDedup}),
+      0u);
+}
+
+TEST(PlantedBugTest, MissingStalenessGateIsFound) {
+  EXPECT_GT(FirstBadSeed({.workload = std::string(kStaleness),
+                          .sabotage = server::Sabotage::kNoStalenessGate}),
+            0u);
+}
+
+// Seeds that once showed a bug stay for ever.
+TEST(RegressionTest, KeptSeedsAreClean) {
+  std::ifstream file("tests/sim/regressions.txt");
+  ASSERT_TRUE(file.is_open());
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    uint64_t seed = 0;
+    std::string workload;
+    words >> seed >> workload;
+    ASSERT_TRUE(words && (workload == kCounting || workload == kStaleness)) << line;
+    ExpectClean({.seed = seed, .workload = workload});
+  }
+}
+
+}  // namespace
+}  // namespace covey::sim

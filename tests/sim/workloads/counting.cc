@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/workloads/counting_ledger.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+// Clients push to random shards and whole tables, pull now and then, and crash. At the end an
+// auditor pushes as many fillers as it takes to empty the servers' buffers, and pulls everything.
+class CountingWorkload : public Workload {
+ public:
+  CountingWorkload(Random random, Violations& violations);
+
+  std::string name() const override { return std::string(kCounting); }
+  uint32_t groups() const override { return 1; }
+  void SetUp(SimCluster& cluster) override;
+  bool Finished() const override { return audited_; }
+  void Check() override {}
+  std::string Report() const override;
+
+ private:
+  class Pusher;
+  class Auditor;
+
+  proto::TableSpec Spec() const;
+  uint64_t TakeSlot() { return next_slot_++; }
+  // Of `slot`, for the shards [first, first + count).
+  std::vector<float> Gradient(uint64_t slot, uint32_t count) const;
+  void Ended(const client::OperationResult& result, uint64_t slot, TableId table, uint32_t first,
+             uint32_t count);
+
+  // Constant after construction.
+  Violations& violations_;
+  const uint32_t clients_;
+  const uint32_t shards_;
+  const uint64_t pushes_;
+  const uint64_t arrivals_;  // per update
+  const uint64_t slots_;     // elements per shard
+  const proto::Contract::Kind kind_;
+  const double haste_;
+  const absl::Duration deadline_max_;
+
+  CountingLedger ledger_;
+  uint64_t next_slot_ = 0;
+  uint64_t pushes_taken_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t failed_ = 0;
+  SimCluster* cluster_ = nullptr;
+  // Between two operations of a client; so that pushing goes on about as long as the faults.
+  absl::Duration think_max_;
+  bool audited_ = false;
+};
+
+// One client program. Dies with its process; the next one goes on with what is left to push.
+class CountingWorkload::Pusher : public Script {
+ public:
+  Pusher(CountingWorkload& workload, Random random)
+      : workload_(workload), random_(random), table_(workload.Spec()) {}
+
+  void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    const proto::Table* table = table_.Advance(now, client, outbox);
+    if (!table_.refusal().ok()) workload_.violations_.Add("counting", table_.refusal().ToString());
+    if (table == nullptr) return;
+    while (now >= next_ && under_way_ < kConcurrency && !exhausted()) {
+      next_ = now + workload_.think_max_ * random_.Uniform();
+      StartOne(now, TableId(table->id()), client, outbox);
+    }
+  }
+  absl::Time NextWake() const override {
+    return under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture();
+  }
+  bool done() const override { return exhausted() && under_way_ == 0; }
+
+ private:
+  static constexpr int kConcurrency = 4;
+  struct Memory {
+    std::vector<float> gradient;
+    std::vector<float> values;
+  };
+
+  bool exhausted() const { return workload_.pushes_taken_ >= workload_.pushes_; }
+
+  void StartOne(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox) {
+    const bool all = random_.Chance(0.3);
+    const uint32_t first = all ? 0 : static_cast<uint32_t>(random_.Below(workload_.shards_));
+    const uint32_t count =
+        all ? workload_.shards_
+            : 1 + static_cast<uint32_t>(random_.Below(std::min(2u, workload_.shards_ - first)));
+    const bool push = random_.Chance(0.75);
+    const bool pull = !push || random_.Chance(0.3);
+    auto memory = std::make_shared<Memory>();
+    const uint64_t slot = push ? workload_.TakeSlot() : 0;
+    if (push) {
+      ++workload_.pushes_taken_;
+      memory->gradient = workload_.Gradient(slot, count);
+    }
+    if (pull) memory->values.resize(count * workload_.slots_);
+    client::Operation operation{
+        .table = table,
+        .first_shard = ShardIndex(first),
+        .shard_count = count,
+        .gradient = memory->gradient,
+        .values = memory->values,
+        .deadline = now + absl::Milliseconds(100) + workload_.deadline_max_ * random_.Uniform(),
+        .done = [this, memory, push, slot, table, first, count](
+                    absl::Time, const client::OperationResult& result, Outbox&) {
+          --under_way_;
+          if (push || !IsExpected(result.status)) {
+            workload_.Ended(result, slot, table, first, count);
+          }
+        }};
+    ++under_way_;
+    const absl::Status status = client.client().Start(now, std::move(operation), outbox);
+    if (status.ok()) return;
+    --under_way_;
+    workload_.violations_.Add("counting", absl::StrCat("refused at once: ", status.ToString()));
+  }
+
+  CountingWorkload& workload_;
+  Random random_;
+  TableCreation table_;
+  absl::Time next_ = absl::InfinitePast();
+  int under_way_ = 0;
+};
+
+// Waits until everybody else is done and nothing goes wrong any more.
+class CountingWorkload::Auditor : public Script {
+ public:
+  explicit Auditor(CountingWorkload& workload) : workload_(workload), table_(workload.Spec()) {}
+
+  void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    const proto::Table* table = table_.Advance(now, client, outbox);
+    if (table == nullptr || now < next_ || under_way_ || workload_.audited_) return;
+    next_ = now + absl::Milliseconds(100);
+    if (!OthersAreGone(client)) return;
+    quiet_since_ = std::min(quiet_since_, now);
+    if (now - quiet_since_ < kLastMessage) return;
+    const bool push = fillers_ + 1 < workload_.arrivals_;
+    if (push && gradient_.empty()) {
+      slot_ = workload_.TakeSlot();
+      gradient_ = workload_.Gradient(slot_, workload_.shards_);
+    }
+    values_.assign(workload_.shards_ * workload_.slots_, -1);
+    under_way_ = true;
+    const absl::Status status = client.client().Start(
+        now,
+        {.table = TableId(table->id()),
+         .gradient = push ? std::span<const float>(gradient_) : std::span<const float>(),
+         .values = push ? std::span<float>() : std::span<float>(values_),
+         .deadline = now + absl::Seconds(60),
+         .done =
+             [this, &client, push](absl::Time, const client::OperationResult& result, Outbox&) {
+               under_way_ = false;
+               Ended(push, result, client);
+             }},
+        outbox);
+    if (!status.ok()) workload_.violations_.Add("counting", status.ToString());
+  }
+  absl::Time NextWake() const override { return under_way_ ? absl::InfiniteFuture() : next_; }
+  bool done() const override { return workload_.audited_; }
+
+ private:
+  bool OthersAreGone(client::ClientActor& client) const {
+    if (!workload_.cluster_->healed()) return false;
+    for (const auto& process : workload_.cluster_->processes()) {
+      if (process->name().rfind("client-", 0) == 0 && process->running()) return false;
+    }
+    // A server that is still coming back would take the values along.
+    uint32_t servers = 0;
+    for (const proto::Node& node : client.member().view()->proto().nodes()) {
+      if (node.role() == proto::SERVER && node.state() == proto::Node::ALIVE) ++servers;
+    }
+    return servers == workload_.cluster_->config().servers;
+  }
+
+  void Ended(bool push, const client::OperationResult& result, client::ClientActor& client) {
+    if (!result.status.ok()) {
+      // A server may have been given up just before the faults ended; then once more.
+      if (!IsExpected(result.status)) {
+        workload_.violations_.Add("counting", result.status.ToString());
+      }
+      gradient_.clear();
+      fillers_ = 0;
+      return;
+    }
+    if (push) {
+      ++fillers_;
+      gradient_.clear();
+      return;
+    }
+    const proto::Table& table = *client.member().view()->FindTable(workload_.Spec().name());
+    for (const proto::Shard& shard : table.shards()) {
+      workload_.ledger_.CheckFinal(
+          {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
+          std::span<const float>(values_).subspan(shard.first_element(), shard.element_count()));
+    }
+    workload_.audited_ = true;
+  }
+
+  // Beyond what the slowest message takes: what a client sent before it crashed has then arrived.
+  static constexpr absl::Duration kLastMessage = absl::Seconds(10);
+
+  CountingWorkload& workload_;
+  TableCreation table_;
+  absl::Time next_ = absl::InfinitePast();
+  absl::Time quiet_since_ = absl::InfiniteFuture();
+  bool under_way_ = false;
+  uint64_t fillers_ = 0;
+  uint64_t slot_ = 0;
+  std::vector<float> gradient_;
+  std::vector<float> values_;
+};
+
+CountingWorkload::CountingWorkload(Random random, Violations& violations)
+    : violations_(violations),
+      clients_(1 + static_cast<uint32_t>(random.Below(4))),
+      shards_(1 + static_cast<uint32_t>(random.Below(6))),
+      pushes_(20 + random.Below(150)),
+      arrivals_(random.Chance(0.5) ? 1 : 2 + random.Below(3)),
+      // Room for the auditor's fillers, which it may have to push again.
+      slots_((pushes_ + 64 + 15) / 16 * 16),
+      kind_(arrivals_ > 1 ? proto::Contract::BUFFERED
+                          : std::array{proto::Contract::ASYNC, proto::Contract::SSP,
+                                       proto::Contract::BUFFERED}[random.Below(3)]),
+      haste_(0.1 + random.Uniform()),
+      deadline_max_(DrawDuration(random, absl::Seconds(1), absl::Seconds(30))),
+      ledger_(violations, arrivals_) {}
+
+proto::TableSpec CountingWorkload::Spec() const {
+  proto::TableSpec spec;
+  spec.set_name("counts");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(shards_);
+  spec.add_shape(slots_);
+  spec.mutable_learning_rate()->set_base(-1);
+  spec.mutable_contract()->set_kind(kind_);
+  if (kind_ == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals_);
+  spec.set_shard_bytes(slots_ * sizeof(float));
+  return spec;
+}
+
+std::vector<float> CountingWorkload::Gradient(uint64_t slot, uint32_t count) const {
+  // An update is divided by its samples, one per arrival; so this much leaves exactly 1 behind.
+  std::vector<float> gradient(count * slots_);
+  for (uint32_t i = 0; i < count; ++i) gradient[i * slots_ + slot] = static_cast<float>(arrivals_);
+  return gradient;
+}
+
+void CountingWorkload::SetUp(SimCluster& cluster) {
+  cluster_ = &cluster;
+  think_max_ = cluster.config().safety * (2 * haste_ * clients_ / static_cast<double>(pushes_));
+  cluster.AddObserver(ledger_);
+  for (uint32_t i = 0; i < clients_; ++i) {
+    cluster.AddClient(absl::StrCat("client-", i), proto::CLIENT,
+                      [this](Random random) { return std::make_unique<Pusher>(*this, random); });
+  }
+  cluster.AddClient("auditor", proto::CLIENT,
+                    [this](Random) { return std::make_unique<Auditor>(*this); });
+}
+
+void CountingWorkload::Ended(const client::OperationResult& result, uint64_t slot, TableId table,
+                             uint32_t first, uint32_t count) {
+  if (!IsExpected(result.status)) violations_.Add("counting", result.status.ToString());
+  if (!result.status.ok()) {
+    ++failed_;
+    return;
+  }
+  ++acknowledged_;
+  for (uint32_t i = first; i < first + count; ++i) {
+    if (!ledger_.WasAcknowledged({table, ShardIndex(i)}, slot)) {
+      violations_.Add("counting", absl::StrCat("the client was told that slot ", slot,
+                                               " is in shard ", i, ", but no server had said so"));
+    }
+  }
+}
+
+std::string CountingWorkload::Report() const {
+  return absl::StrCat("clients=", clients_, " shards=", shards_, " arrivals=", arrivals_,
+                      " contract=", proto::Contract::Kind_Name(kind_), " pushed=", pushes_taken_,
+                      " acknowledged=", acknowledged_, " failed=", failed_);
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations) {
+  return std::make_unique<CountingWorkload>(random, violations);
+}
+
+bool IsExpected(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kDeadlineExceeded:  // The fault lasted longer than the caller's
+                                               // patience.
+    case absl::StatusCode::kAborted:           // Declared dead meanwhile.
+    case absl::StatusCode::kUnavailable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,85 @@
+#include "tests/sim/workloads/counting_ledger.h"
+
+#include <algorithm>
+
+namespace covey::sim {
+
+void CountingLedger::OnSend(absl::Time, const Message& message) {
+  if (message.envelope.has_push_request()) return NotePush(message);
+  const auto reply = ReadShardReply(message);
+  if (!reply) return;
+  if (reply->push != nullptr) {
+    const proto::PushId& id = reply->push->id();
+    const auto slot = slot_of_.find(
+        {reply->history.shard, id.producer(), id.producer_incarnation(), id.sequence()});
+    if (slot == slot_of_.end()) {
+      violations_.Add("counting",
+                      absl::StrCat("a server acknowledged push ", id.sequence(), " of producer ",
+                                   id.producer(), ", which nobody sent"));
+      return;
+    }
+    State& state = histories_[reply->history].slots[slot->second];
+    const State said = reply->push->applied_version() > 0 ? State::kApplied : State::kReceived;
+    state = std::max(state, said);
+  }
+  if (!reply->values.empty()) CheckValues(*reply);
+}
+
+void CountingLedger::NotePush(const Message& message) {
+  const proto::PushId& id = message.envelope.push_request().id();
+  const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
+  const auto gradient = message.frames[0].As<float>();
+  const auto one = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
+  const uint64_t slot = static_cast<uint64_t>(one - gradient.begin());
+  slot_of_[{shard, id.producer(), id.producer_incarnation(), id.sequence()}] = slot;
+  pushed_.insert({shard, slot});
+}
+
+void CountingLedger::Complain(const ShardHistory& history, uint64_t slot, float value,
+                              absl::string_view what) {
+  violations_.Add("counting", absl::StrCat("shard ", history.shard.index.value(), " generation ",
+                                           history.generation, " holds ", value, " in slot ", slot,
+                                           ": ", what));
+}
+
+void CountingLedger::CheckValues(const ShardReply& reply) {
+  const History& history = histories_[reply.history];
+  uint64_t included = 0;
+  for (uint64_t slot = 0; slot < reply.values.size(); ++slot) {
+    const float value = reply.values[slot];
+    if (value == 0) continue;
+    ++included;
+    if (value != 1) Complain(reply.history, slot, value, "not applied exactly once");
+    if (pushed_.count({reply.history.shard, slot}) == 0) {
+      Complain(reply.history, slot, value, "nobody pushed it");
+    }
+  }
+  for (const auto& [slot, state] : history.slots) {
+    if (state == State::kApplied && reply.values[slot] == 0) {
+      Complain(reply.history, slot, 0, "an applied push is lost");
+    }
+  }
+  if (reply.state->version() * arrivals_ != included) {
+    violations_.Add("counting",
+                    absl::StrCat("shard ", reply.history.shard.index.value(), " is at version ",
+                                 reply.state->version(), " of ", arrivals_,
+                                 " arrivals each, and holds ", included, " pushes"));
+  }
+}
+
+bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot) const {
+  // Histories of one shard lie next to each other.
+  for (auto at = histories_.lower_bound({shard, 0});
+       at != histories_.end() && at->first.shard == shard; ++at) {
+    if (at->second.slots.count(slot) > 0) return true;
+  }
+  return false;
+}
+
+void CountingLedger::CheckFinal(const ShardHistory& history, std::span<const float> values) {
+  for (const auto& [slot, state] : histories_[history].slots) {
+    if (values[slot] != 1) Complain(history, slot, values[slot], "an acknowledged push is lost");
+  }
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/workloads/staleness_truth.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr uint32_t kGroupsMax = 4;
+// Once nothing goes wrong any more every group that is left takes so many steps more, and must
+// succeed.
+constexpr uint64_t kLastSteps = 3;
+
+// Groups of one member train at different speeds: push a step, read back, go on. Each step is
+// recognisable in the values, so StalenessTruth knows who has read what.
+class StalenessWorkload : public Workload {
+ public:
+  StalenessWorkload(Random random, Violations& violations);
+
+  std::string name() const override { return std::string(kStaleness); }
+  uint32_t groups() const override { return groups_; }
+  void SetUp(SimCluster& cluster) override;
+  bool Finished() const override;
+  void Check() override {}
+  std::string Report() const override;
+
+ private:
+  class Trainer;
+
+  proto::TableSpec Spec() const;
+  uint64_t elements() const { return (kGroupsMax * steps() + 15) / 16 * 16; }
+  uint64_t steps() const { return steps_ + kLastSteps; }
+  // The cluster is whole, and every group that can has finished its ordinary steps.
+  bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
+
+  // Constant after construction.
+  Violations& violations_;
+  const uint32_t groups_;
+  const uint32_t shards_;
+  const uint64_t steps_;
+  const Contract contract_;
+  const double haste_;
+  const absl::Duration deadline_max_;
+
+  StalenessTruth truth_;
+  SimCluster* cluster_ = nullptr;
+  absl::Duration think_max_;
+  absl::Time healed_at_ = absl::InfiniteFuture();
+  std::set<GroupId> waiting_;  // for the last steps
+  bool last_steps_ = false;
+  std::set<GroupId> finished_;  // all steps
+  uint64_t succeeded_ = 0;
+  uint64_t failed_ = 0;
+};
+
+// The program of a group's only member.
+class StalenessWorkload::Trainer : public Script {
+ public:
+  Trainer(StalenessWorkload& workload, Random random)
+      : workload_(workload),
+        random_(random),
+        table_(workload.Spec()),
+        think_max_(workload.think_max_ * (0.3 + random_.Uniform())),
+        leaves_early_(random_.Chance(0.25)) {}
+
+  void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    const proto::Table* table = table_.Advance(now, client, outbox);
+    if (!table_.refusal().ok()) workload_.violations_.Add("staleness", table_.refusal().ToString());
+    const ClusterView& view = *client.member().view();
+    const proto::Group* group = view.GroupOf(client.member().node());
+    if (group == nullptr) {
+      // A worker that returns finds the groups made without it: nothing to do.
+      done_ = done_ || view.proto().groups_size() > 0;
+      return;
+    }
+    if (group->state() != proto::Group::ACTIVE) done_ = true;
+    if (done_ || table == nullptr || under_way_ || now < next_) return;
+    if (step_ == workload_.steps_ && leaves_early_) {
+      done_ = true;
+      return;
+    }
+    if (step_ >= workload_.steps_ && !workload_.last_steps_) {
+      workload_.waiting_.insert(GroupId(group->id()));
+      if (!workload_.LastStepsMayBegin(now, view)) {
+        next_ = now + absl::Milliseconds(100);
+        return;
+      }
+    }
+    if (step_ == workload_.steps()) {
+      workload_.finished_.insert(GroupId(group->id()));
+      next_ = absl::InfiniteFuture();
+      return;
+    }
+    ++step_;
+    Push(now, *table, *group, client, outbox);
+  }
+  absl::Time NextWake() const override {
+    return under_way_ || done_ ? absl::InfiniteFuture() : next_;
+  }
+  bool done() const override { return done_; }
+
+ private:
+  void Push(absl::Time now, const proto::Table& table, const proto::Group& group,
+            client::ClientActor& client, Outbox& outbox) {
+    const uint64_t element =
+        workload_.truth_.PositionOf(GroupId(group.id())) * workload_.steps() + step_ - 1;
+    gradient_.assign(workload_.shards_ * workload_.elements(), 0);
+    for (uint32_t i = 0; i < workload_.shards_; ++i) {
+      gradient_[i * workload_.elements() + element] = 1;
+    }
+    values_.assign(gradient_.size(), 0);
+    const bool pull_too = random_.Chance(0.6);
+    client::Operation push{
+        .table = TableId(table.id()),
+        .gradient = gradient_,
+        .group = client::GroupIdentity{GroupId(group.id()), group.generation(), covey::Step(step_)},
+        .deadline = Deadline(now)};
+    if (pull_too) {
+      push.values = values_;
+      push.read = Bound(group);
+    }
+    push.done = [this, &client, pull_too](absl::Time at, const client::OperationResult& result,
+                                          Outbox& out) {
+      Pushed(at, result, pull_too, client, out);
+    };
+    Start(now, std::move(push), client, outbox);
+  }
+
+  void Pushed(absl::Time now, const client::OperationResult& result, bool pulled,
+              client::ClientActor& client, Outbox& outbox) {
+    under_way_ = false;
+    const proto::Group* group = client.member().view()->GroupOf(client.member().node());
+    if (group == nullptr) return;
+    if (!result.status.ok()) {
+      workload_.truth_.GaveUp(GroupId(group->id()), covey::Step(step_));
+    } else if (!pulled) {
+      const proto::Table* table = client.member().view()->FindTable(workload_.Spec().name());
+      client::Operation pull{.table = TableId(table->id()),
+                             .values = values_,
+                             .read = Bound(*group),
+                             .deadline = Deadline(now)};
+      pull.done = [this](absl::Time at, const client::OperationResult& read, Outbox&) {
+        Ended(at, read.status);
+      };
+      return Start(now, std::move(pull), client, outbox);
+    }
+    Ended(now, result.status);
+  }
+
+  void Start(absl::Time now, client::Operation operation, client::ClientActor& client,
+             Outbox& outbox) {
+    under_way_ = true;
+    const absl::Status status = client.client().Start(now, std::move(operation), outbox);
+    if (status.ok()) return;
+    workload_.violations_.Add("staleness", absl::StrCat("refused at once: ", status.ToString()));
+    done_ = true;
+  }
+
+  void Ended(absl::Time now, const absl::Status& status) {
+    under_way_ = false;
+    next_ = now + think_max_ * random_.Uniform();
+    status.ok() ? ++workload_.succeeded_ : ++workload_.failed_;
+    if (!IsExpected(status) || (!status.ok() && step_ > workload_.steps_)) {
+      workload_.violations_.Add("staleness", absl::StrCat("step ", step_, ": ", status.ToString()));
+    }
+  }
+
+  absl::Time Deadline(absl::Time now) {
+    const bool last = step_ > workload_.steps_;
+    return now + (last ? absl::Seconds(60)
+                       : absl::Milliseconds(200) + workload_.deadline_max_ * random_.Uniform());
+  }
+
+  client::ReadBound Bound(const proto::Group& group) {
+    client::ReadBound bound{.step = covey::Step(step_), .group = GroupId(group.id())};
+    // A full buffer may lie behind such a bound, and the last steps must not wait for one.
+    if (step_ <= workload_.steps_ && random_.Chance(0.1)) bound.max_staleness = random_.Below(4);
+    return bound;
+  }
+
+  StalenessWorkload& workload_;
+  Random random_;
+  TableCreation table_;
+  const absl::Duration think_max_;
+  const bool leaves_early_;
+  uint64_t step_ = 0;
+  absl::Time next_ = absl::InfinitePast();
+  bool under_way_ = false;
+  bool done_ = false;
+  std::vector<float> gradient_;
+  std::vector<float> values_;
+};
+
+Contract DrawContract(Random& random, uint32_t groups) {
+  switch (random.Below(4)) {
+    case 0:
+      return {.kind = Contract::Kind::kBsp};
+    case 1:
+      return {.kind = Contract::Kind::kSsp, .staleness = random.Below(4)};
+    case 2:
+      return {.kind = Contract::Kind::kAsync};
+    default:
+      // More arrivals than groups would wait for ever once the groups are done.
+      return {.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
+  }
+}
+
+StalenessWorkload::StalenessWorkload(Random random, Violations& violations)
+    : violations_(violations),
+      groups_(2 + static_cast<uint32_t>(random.Below(kGroupsMax - 1))),
+      shards_(1 + static_cast<uint32_t>(random.Below(4))),
+      steps_(4 + random.Below(20)),
+      contract_(DrawContract(random, groups_)),
+      haste_(0.1 + random.Uniform()),
+      deadline_max_(DrawDuration(random, absl::Seconds(1), absl::Seconds(10))),
+      truth_(violations, contract_, steps()) {}
+
+proto::TableSpec StalenessWorkload::Spec() const {
+  proto::TableSpec spec;
+  spec.set_name("steps");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(shards_);
+  spec.add_shape(elements());
+  spec.mutable_learning_rate()->set_base(-1);
+  proto::Contract& contract = *spec.mutable_contract();
+  switch (contract_.kind) {
+    case Contract::Kind::kBsp:
+      contract.set_kind(proto::Contract::BSP);
+      break;
+    case Contract::Kind::kSsp:
+      contract.set_kind(proto::Contract::SSP);
+      contract.set_staleness(contract_.staleness);
+      break;
+    case Contract::Kind::kAsync:
+      contract.set_kind(proto::Contract::ASYNC);
+      break;
+    case Contract::Kind::kBuffered:
+      contract.set_kind(proto::Contract::BUFFERED);
+      contract.set_buffer(contract_.buffer);
+      break;
+  }
+  spec.set_shard_bytes(elements() * sizeof(float));
+  return spec;
+}
+
+void StalenessWorkload::SetUp(SimCluster& cluster) {
+  cluster_ = &cluster;
+  think_max_ = cluster.config().safety * (2 * haste_ / static_cast<double>(steps_));
+  cluster.AddObserver(truth_);
+  for (uint32_t i = 0; i < groups_; ++i) {
+    cluster.AddClient(absl::StrCat("worker-", i), proto::WORKER,
+                      [this](Random random) { return std::make_unique<Trainer>(*this, random); });
+  }
+}
+
+bool StalenessWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
+  if (!cluster_->healed()) return false;
+  healed_at_ = std::min(healed_at_, now);
+  // Long enough for every death to be noticed.
+  if (now < healed_at_ + absl::Seconds(60)) return false;
+  for (GroupId group : view.live_groups()) {
+    if (waiting_.count(group) == 0) return false;
+  }
+  last_steps_ = true;
+  return true;
+}
+
+bool StalenessWorkload::Finished() const {
+  // Whose group broke, or who left early, is gone.
+  size_t running = 0;
+  for (const auto& process : cluster_->processes()) {
+    if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
+  }
+  return running == finished_.size();
+}
+
+std::string StalenessWorkload::Report() const {
+  return absl::StrCat("groups=", groups_, " shards=", shards_, " steps=", steps_,
+                      " contract=", ContractName(contract_), " succeeded=", succeeded_,
+                      " failed=", failed_, " reads=", truth_.reads());
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeStalenessWorkload(Random random, Violations& violations) {
+  return std::make_unique<StalenessWorkload>(random, violations);
+}
+
+}  // namespace covey::sim

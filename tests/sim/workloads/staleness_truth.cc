@@ -1,0 +1,157 @@
+#include "tests/sim/workloads/staleness_truth.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/sim/checkers/published_view.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr absl::string_view kName = "staleness";
+
+std::string Where(const ShardReply& reply) {
+  return absl::StrCat("shard ", reply.history.shard.index.value(), " generation ",
+                      reply.history.generation, " version ", reply.state->version());
+}
+
+}  // namespace
+
+void StalenessTruth::OnSend(absl::Time, const Message& message) {
+  if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
+  if (message.envelope.has_push_request() || message.envelope.has_pull_request()) {
+    return NoteRead(message);
+  }
+  const auto reply = ReadShardReply(message);
+  if (!reply) return;
+  if (reply->push != nullptr) {
+    const proto::PushId& id = reply->push->id();
+    acknowledged_[{reply->history.shard,
+                   {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}}]
+        .insert(reply->history.generation);
+  }
+  if (reply->values.empty()) return;
+  ++reads_;
+  CheckElements(*reply);
+  CheckClocks(*reply);
+  const auto read =
+      requests_.find({message.to().node.value(), message.envelope.header().request_id()});
+  if (read != requests_.end()) CheckBound(*reply, read->second);
+}
+
+void StalenessTruth::NoteView(const proto::ClusterView& view) {
+  if (view.epoch() <= epoch_) return;
+  epoch_ = view.epoch();
+  groups_.clear();
+  live_.clear();
+  for (const proto::Group& group : view.groups()) {
+    groups_.push_back(GroupId(group.id()));
+    if (group.state() == proto::Group::ACTIVE) live_.insert(GroupId(group.id()));
+  }
+}
+
+void StalenessTruth::NoteRead(const Message& message) {
+  const proto::ReadBound& bound = message.envelope.has_push_request()
+                                      ? message.envelope.push_request().read()
+                                      : message.envelope.pull_request().read();
+  Read& read = requests_[{message.from().node.value(), message.envelope.header().request_id()}];
+  read.group = GroupId(bound.group());
+  read.step = Step(bound.step());
+  if (bound.has_max_staleness()) read.max_staleness = bound.max_staleness();
+}
+
+uint64_t StalenessTruth::PositionOf(GroupId group) const {
+  return static_cast<uint64_t>(std::find(groups_.begin(), groups_.end(), group) - groups_.begin());
+}
+
+bool StalenessTruth::Includes(const ShardReply& reply, GroupId group, uint64_t step) const {
+  return reply.values[PositionOf(group) * steps_ + step - 1] != 0;
+}
+
+bool StalenessTruth::IsOwed(const ShardHistory& history, GroupId group, Step step) const {
+  if (given_up_.count({group, step}) > 0) return false;
+  const auto found = acknowledged_.find({history.shard, {group, step}});
+  if (found == acknowledged_.end()) return true;
+  return *found->second.begin() >= history.generation;
+}
+
+void StalenessTruth::CheckBound(const ShardReply& reply, const Read& read) {
+  std::optional<Step> required = contract_.RequiredStep(read.step);
+  if (read.max_staleness) {
+    required = Step(read.step.value() - std::min(read.step.value(), *read.max_staleness));
+  }
+  const bool own = contract_.kind == Contract::Kind::kSsp ||
+                   (contract_.kind == Contract::Kind::kBsp && !read.max_staleness);
+  for (GroupId group : groups_) {
+    uint64_t bound = required && live_.count(group) > 0 ? required->value() : 0;
+    if (own && group == read.group && live_.count(group) > 0) bound = read.step.value();
+    for (uint64_t step = 1; step <= bound; ++step) {
+      if (Includes(reply, group, step) || !IsOwed(reply.history, group, Step(step))) continue;
+      violations_.Add(kName,
+                      absl::StrCat(Where(reply), ": group ", read.group.value(), " finished step ",
+                                   read.step.value(), " and was given values without step ", step,
+                                   " of group ", group.value()));
+      return;
+    }
+  }
+}
+
+void StalenessTruth::CheckElements(const ShardReply& reply) {
+  const bool exactly_one =
+      contract_.kind == Contract::Kind::kSsp || contract_.kind == Contract::Kind::kAsync;
+  for (uint64_t element = 0; element < reply.values.size(); ++element) {
+    const float value = reply.values[element];
+    if (value == 0) continue;
+    // An update of n pushes leaves 1/n of each behind.
+    const float pushes = 1 / value;
+    const bool share = value > 0 && value <= 1 && std::fabs(pushes - std::round(pushes)) < 1e-4f;
+    if (share && (!exactly_one || value == 1) && element < groups_.size() * steps_) continue;
+    violations_.Add(kName, absl::StrCat(Where(reply), " holds ", value, " in the element of step ",
+                                        element % steps_ + 1, " of the group at position ",
+                                        element / steps_, ": not applied exactly once"));
+    return;
+  }
+}
+
+void StalenessTruth::CheckClocks(const ShardReply& reply) {
+  std::map<GroupId, uint64_t> claimed;
+  for (const proto::GroupClock& clock : reply.state->clocks()) {
+    claimed[GroupId(clock.group())] = clock.step();
+  }
+  for (GroupId group : groups_) {
+    uint64_t highest = 0;
+    for (uint64_t step = 1; step <= steps_; ++step) {
+      if (Includes(reply, group, step)) highest = step;
+    }
+    if (claimed[group] == highest) continue;
+    violations_.Add(kName, absl::StrCat(Where(reply), ": the clock of group ", group.value(),
+                                        " says ", claimed[group], ", the values ", highest));
+    return;
+  }
+}
+
+void StalenessTruth::OnReceive(absl::Time, absl::string_view receiver, const Message& message) {
+  const auto reply = ReadShardReply(message);
+  if (!reply || reply->values.empty()) return;
+  // A later request's answer supersedes: what is still on its way for an earlier one is ignored by
+  // the client.
+  LastRead& last = last_read_[{message.to().node.value(), reply->history.shard}];
+  const uint64_t request = message.envelope.header().request_id();
+  if (request <= last.request) return;
+  last.request = request;
+  if (last.generation == reply->history.generation) {
+    bool back = reply->state->version() < last.version;
+    for (size_t i = 0; i < last.values.size(); ++i) {
+      back = back || (last.values[i] != 0 && reply->values[i] == 0);
+    }
+    if (back) {
+      violations_.Add(kName, absl::StrCat(Where(*reply), ": what ", receiver,
+                                          " reads went back from version ", last.version));
+    }
+  }
+  last.generation = reply->history.generation;
+  last.version = reply->state->version();
+  last.values.assign(reply->values.begin(), reply->values.end());
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/cluster/contract.h"
+#include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/observer.h"
+
+namespace covey::sim {
+
+// Which steps of which groups are in the values that readers get. Every step of every group owns
+// one element of each shard and adds to it, so the values themselves tell; what replies claim is
+// checked against them.
+//
+// Invariants, for every answer with values to a reader that has finished step t:
+//  - of every group that contracts wait for, all steps up to the contract's bound are in the values
+//  (bsp: t,
+//    ssp(s): t - s, or the reader's own max_staleness), unless the step was acknowledged in an
+//    earlier history of the shard, lost with its server, or given up by its group;
+//  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
+//  under bsp when
+//    the reader asked for older values);
+//  - no step is in twice; under bsp and buffered an element holds its share of one update;
+//  - the clock vector names exactly the highest step of each group that is in;
+//  - what a reader gets from one history never goes back.
+class StalenessTruth : public Observer {
+ public:
+  // Steps are numbered from 1; element of (group at position p, step t): p * steps + t - 1.
+  StalenessTruth(Violations& violations, const Contract& contract, uint64_t steps)
+      : violations_(violations), contract_(contract), steps_(steps) {}
+
+  void OnSend(absl::Time now, const Message& message) override;
+  void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
+
+  // The group's program stopped waiting for its push of `step`.
+  void GaveUp(GroupId group, Step step) { given_up_.insert({group, step}); }
+  // Position of a group among all; the order of their ids.
+  uint64_t PositionOf(GroupId group) const;
+  uint64_t reads() const { return reads_; }
+
+ private:
+  // A request for values, by the node and request id that its answer will carry.
+  struct Read {
+    GroupId group;
+    Step step;
+    std::optional<uint64_t> max_staleness;
+  };
+  using RequestKey = std::pair<uint64_t, uint64_t>;
+  struct LastRead {
+    uint64_t request = 0;
+    uint64_t generation = 0;
+    std::vector<float> values;
+    uint64_t version = 0;
+  };
+
+  void NoteView(const proto::ClusterView& view);
+  void NoteRead(const Message& message);
+  void CheckBound(const ShardReply& reply, const Read& read);
+  void CheckElements(const ShardReply& reply);
+  void CheckClocks(const ShardReply& reply);
+  // The step must not be missing from the values of this history.
+  bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
+  bool Includes(const ShardReply& reply, GroupId group, uint64_t step) const;
+
+  Violations& violations_;
+  const Contract contract_;
+  const uint64_t steps_;
+
+  uint64_t epoch_ = 0;
+  std::vector<GroupId> groups_;
+  std::set<GroupId> live_;
+  std::map<RequestKey, Read> requests_;
+  // Generations in which a server acknowledged the group's push of a step to a shard.
+  std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;
+  std::set<std::pair<GroupId, Step>> given_up_;
+  std::map<std::pair<uint64_t, ShardId>, LastRead> last_read_;  // by node
+  uint64_t reads_ = 0;
+};
+
+}  // namespace covey::sim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/base/random.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace covey::sim {
+
+// What a simulated cluster is used for, and what must be true of it. SetUp, then the cluster runs
+// with faults; then it is healed and must become Finished in time; then Check.
+//
+// Actor-confined. Outlives the cluster that it was set up in.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::string name() const = 0;
+  // Groups, of one worker each, that the cluster must have.
+  virtual uint32_t groups() const = 0;
+  // Adds the nodes that work, and the observers that know what they do.
+  virtual void SetUp(SimCluster& cluster) = 0;
+  virtual bool Finished() const = 0;
+  // What is true at the end, beyond what observers have watched all along.
+  virtual void Check() = 0;
+  // One line: what was done.
+  virtual std::string Report() const = 0;
+};
+
+// Draws a workload; `violations` outlives it.
+std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
+std::unique_ptr<Workload> MakeStalenessWorkload(Random random, Violations& violations);
+
+// Names of all workloads, in the order of their constructors above.
+inline constexpr absl::string_view kCounting = "counting";
+inline constexpr absl::string_view kStaleness = "staleness";
+
+// Errors that faults explain; another one is a violation.
+bool IsExpected(const absl::Status& status);
+
+}  // namespace covey::sim
