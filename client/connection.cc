@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
@@ -98,8 +98,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   connection->loop_ =
       std::make_unique<EventLoop>(loop_options, *connection->actor_, *connection->transport_);
   EventLoop& loop = *connection->loop_;
-  connection->scheduler_ = MakeGrpcChannel(
-      {.address = config.scheduler}, [&loop](Message reply) { loop.Deliver(std::move(reply)); });
+  connection->scheduler_ =
+      std::make_unique<GrpcChannel>(GrpcChannel::Options{.scheduler = config.scheduler},
+                                    [&loop](Message reply) { loop.Deliver(std::move(reply)); });
   loop.AddPort({kSchedulerNode, 0}, *connection->scheduler_);
 
   Connection& self = *connection;

@@ -1,5 +1,7 @@
 #include "client/parameter_client.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
