@@ -1,0 +1,38 @@
+#include "worker/config.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace covey::worker {
+
+absl::Status WorkerConfig::Validate() const {
+  COVEY_RETURN_IF_ERROR(cluster.Validate());
+  if (data_host.empty()) {
+    return absl::InvalidArgumentError(
+        "data_host is empty; give this machine's address (or set COVEY_DATA_HOST)");
+  }
+  if (transport != "tcp" && transport != "ipc") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transport is '", transport, "'; choose tcp or ipc"));
+  }
+  if (form_deadline < absl::Seconds(1) || form_deadline > absl::Hours(1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "form_deadline is ", absl::FormatDuration(form_deadline), "; choose 1s to 1h"));
+  }
+  return absl::OkStatus();
+}
+
+void WorkerConfig::AddTo(ConfigFile& options) {
+  options.Add("scheduler", &cluster.scheduler, "HOST:PORT of the scheduler");
+  options.Add("job", &cluster.job, "name of the job; must equal the scheduler's");
+  options.Add("rank", &cluster.rank, "wanted rank among all workers; -1 = any");
+  options.Add("labels", &cluster.labels, "where this worker is: zone/rack/host/device");
+  options.Add("join-deadline", &cluster.join_deadline, "longest wait for the scheduler");
+  options.Add("operation-deadline", &cluster.operation_deadline,
+              "longest wait for a push, pull or collective");
+  options.Add("data-host", &data_host, "address at which other members reach this one");
+  options.Add("transport", &transport, "how tensors travel in the group: tcp or ipc");
+  options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/config.h"
+#include "common/runtime/config_file.h"
+
+namespace covey::worker {
+
+// How a worker joins a cluster and talks to the other members of its group.
+struct WorkerConfig {
+  // Scheduler, job, wanted rank, labels; operation_deadline is also that of collectives and of each
+  // tensor's way through a hybrid step. Shorter reports a lost member or server sooner.
+  client::ClientConfig cluster;
+  // Address of this machine at which the other members reach this one. Loopback serves one machine;
+  // never a public network, for data ports trust whoever reaches them.
+  std::string data_host = "127.0.0.1";
+  // "tcp", or "ipc" when all members share a machine: less work per byte.
+  std::string transport = "tcp";
+  // Give up when the group has not formed so long after this worker joined; 1 s … 1 h. Longer
+  // survives slower starts of the others.
+  absl::Duration form_deadline = absl::Seconds(60);
+
+  // INVALID_ARGUMENT: names the field, its value and the range.
+  absl::Status Validate() const;
+  // Makes every field an option of a program: flag --scheduler, environment COVEY_SCHEDULER, key
+  // `scheduler`. The config outlives `options`.
+  void AddTo(ConfigFile& options);
+};
+
+}  // namespace covey::worker

@@ -1,0 +1,60 @@
+#include "worker/config.h"
+
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+WorkerConfig Valid() {
+  WorkerConfig config;
+  config.cluster.scheduler = "127.0.0.1:7000";
+  return config;
+}
+
+TEST(WorkerConfigTest, TakesItsDefaults) { EXPECT_TRUE(Valid().Validate().ok()); }
+
+TEST(WorkerConfigTest, NamesTheFieldThatIsWrong) {
+  WorkerConfig config;
+  EXPECT_THAT(config.Validate().message(), HasSubstr("scheduler"));
+  config = Valid();
+  config.transport = "pigeon";
+  EXPECT_THAT(config.Validate().message(), HasSubstr("transport is 'pigeon'"));
+  config = Valid();
+  config.form_deadline = absl::ZeroDuration();
+  EXPECT_THAT(config.Validate().message(), HasSubstr("form_deadline"));
+  config = Valid();
+  config.data_host = "";
+  EXPECT_THAT(config.Validate().message(), HasSubstr("data_host"));
+}
+
+TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
+  const std::map<std::string, std::string> environment = {{"COVEY_SCHEDULER", "10.0.0.1:7000"},
+                                                          {"COVEY_JOB", "run"},
+                                                          {"COVEY_RANK", "3"},
+                                                          {"COVEY_LABELS", "/rack-1/a/"},
+                                                          {"COVEY_DATA_HOST", "10.0.0.2"},
+                                                          {"COVEY_TRANSPORT", "ipc"}};
+  WorkerConfig config;
+  ConfigFile options("program", "Trains.");
+  config.AddTo(options);
+  const auto outcome = options.Load({}, [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(config.cluster.scheduler, "10.0.0.1:7000");
+  EXPECT_EQ(config.cluster.job, "run");
+  EXPECT_EQ(config.cluster.rank, 3);
+  EXPECT_EQ(config.cluster.labels, "/rack-1/a/");
+  EXPECT_EQ(config.data_host, "10.0.0.2");
+  EXPECT_EQ(config.transport, "ipc");
+}
+
+}  // namespace
+}  // namespace covey::worker

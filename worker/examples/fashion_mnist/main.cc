@@ -1,0 +1,77 @@
+// Trains a perceptron on Fashion-MNIST as one worker of a cluster; `covey run` starts as many as
+// wanted:
+//   covey run --servers 2 --groups 2 --workers 2 -- fashion_mnist --contract buffered
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
+#include "worker/config.h"
+#include "worker/examples/fashion_mnist/options.h"
+#include "worker/examples/fashion_mnist/train.h"
+
+namespace covey::fashion_mnist {
+namespace {
+
+// Ctrl-C and SIGTERM end a run between two steps.
+absl::Status MayGoOn() {
+  const std::optional<int> signal = WaitForTermination(absl::ZeroDuration());
+  if (!signal) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("stopped by signal ", *signal));
+}
+
+void Print(absl::string_view line) { std::cout << line << std::endl; }
+
+void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
+  const double seconds = absl::ToDoubleSeconds(outcome.duration);
+  const nlohmann::ordered_json json = {
+      {"test_accuracy", outcome.test_accuracy},
+      {"train_seconds", seconds},
+      {"samples", outcome.samples},
+      {"samples_per_second", static_cast<double>(outcome.samples) / seconds},
+      {"contract", ContractName(options.contract)},
+      {"groups", worker.groups()},
+      {"workers", worker.size()}};
+  Print(absl::StrCat("result ", json.dump()));
+}
+
+absl::Status Run(const worker::WorkerConfig& config, const Options& options) {
+  COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
+  COVEY_ASSIGN_OR_RETURN(
+      const Outcome outcome,
+      Train(*worker, options, {.now = MonotonicNow, .may_go_on = MayGoOn, .print = Print}));
+  if (worker->rank() == 0) PrintResult(*worker, options, outcome);
+  return absl::OkStatus();
+}
+
+int Main(std::span<const char* const> arguments) {
+  const absl::StatusOr<Options> options = ParseOptions(arguments.subspan(1));
+  if (!options.ok()) {
+    std::cerr << "fashion_mnist: " << options.status().message() << "\n";
+    return 2;
+  }
+  if (!options->help.empty()) {
+    std::cout << options->help;
+    return 0;
+  }
+  worker::WorkerConfig config;
+  ConfigFile environment("fashion_mnist", "Which cluster to join.");
+  config.AddTo(environment);
+  if (const auto code = environment.LoadForMain(1, arguments.data())) return *code;
+  const absl::Status status = Run(config, *options);
+  if (status.ok()) return 0;
+  std::cerr << "fashion_mnist: " << status.message() << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace covey::fashion_mnist
+
+int main(int argc, char** argv) {
+  covey::InitProcess("");
+  return covey::fashion_mnist::Main({argv, static_cast<size_t>(argc)});
+}

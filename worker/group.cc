@@ -1,0 +1,154 @@
+#include "worker/group.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/connection.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "worker/worker_actor.h"
+
+namespace covey::worker {
+namespace {
+
+std::string ListenAddress(const WorkerConfig& config) {
+  // An abstract socket: it needs no folder and leaves no file behind.
+  if (config.transport == "ipc") {
+    return absl::StrFormat("ipc://@covey-worker-%016x", RandomFromSystem());
+  }
+  return absl::StrCat("tcp://", config.data_host, ":0");
+}
+
+absl::Status CheckParts(std::span<const PartRange> parts, size_t elements, uint32_t size) {
+  if (parts.size() != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", parts.size(), " parts for ", size, " members; give one per member"));
+  }
+  for (const PartRange& part : parts) {
+    if (part.first > elements || part.count > elements - part.first) {
+      return absl::InvalidArgumentError(absl::StrCat("part of ", part.count, " elements from ",
+                                                     part.first, " is outside the tensor of ",
+                                                     elements, " elements"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Handle Group::ReduceScatter(std::span<float> data, std::vector<PartRange> parts) {
+  if (parts.empty()) parts = EvenParts(data.size(), size_);
+  return Start(CollectiveKind::kReduceScatter, data, std::move(parts), 0);
+}
+
+Handle Group::AllGather(std::span<float> data, std::vector<PartRange> parts) {
+  if (parts.empty()) parts = EvenParts(data.size(), size_);
+  return Start(CollectiveKind::kAllGather, data, std::move(parts), 0);
+}
+
+Handle Group::AllReduce(std::span<float> data) {
+  return Start(CollectiveKind::kAllReduce, data, EvenParts(data.size(), size_), 0);
+}
+
+Handle Group::Broadcast(std::span<float> data, uint32_t root) {
+  return Start(CollectiveKind::kBroadcast, data, EvenParts(data.size(), size_), root);
+}
+
+Handle Group::Barrier() { return Start(CollectiveKind::kBarrier, {}, EvenParts(0, size_), 0); }
+
+Handle Group::Start(CollectiveKind kind, std::span<float> data, std::vector<PartRange> parts,
+                    uint32_t root) {
+  const absl::Status fits = CheckParts(parts, data.size(), size_);
+  if (!fits.ok()) return Handle({.status = fits});
+  if (root >= size_) {
+    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
+                       "broadcast from rank ", root, " of a group of ", size_, " members"))});
+  }
+  const Handle handle;
+  Collective collective{.kind = kind, .data = data, .parts = std::move(parts), .root = root};
+  collective.done = [handle](absl::Time, const CollectiveResult& result, Outbox&) {
+    handle.Complete({.status = result.status});
+  };
+  const bool posted = worker_.connection_->Post(
+      [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline,
+       collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
+        collective.deadline = now + patience;
+        actor.group().Start(now, std::move(collective), outbox);
+      });
+  if (!posted) {
+    handle.Complete({.status = absl::ResourceExhaustedError(
+                         "too many collectives wait in this worker; wait for some of them first")});
+  }
+  return handle;
+}
+
+Worker::Worker(const WorkerConfig& config) : config_(config), group_(*this) {}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config) {
+  COVEY_RETURN_IF_ERROR(config.Validate());
+  auto worker = std::unique_ptr<Worker>(new Worker(config));
+  const Handle formed;
+  Worker& self = *worker;
+  client::Connection::Options options;
+  options.role = proto::WORKER;
+  options.listen = ListenAddress(config);
+  options.make_actor = [&self, formed](const client::ClientActor::Options& actor_options) {
+    auto actor = std::make_unique<WorkerActor>(actor_options);
+    actor->OnFormed([formed](const absl::Status& status) { formed.Complete({.status = status}); });
+    self.actor_ = actor.get();
+    client::ClientActor* client = &actor->client();
+    return client::Connection::LoopActor{.actor = std::move(actor), .client = client};
+  };
+  COVEY_ASSIGN_OR_RETURN(worker->connection_, client::Connection::Open(config.cluster, options));
+  COVEY_RETURN_IF_ERROR(worker->AwaitGroup(formed));
+  return worker;
+}
+
+absl::Status Worker::AwaitGroup(const Handle& formed) {
+  const absl::Status status = formed.WaitFor(config_.form_deadline);
+  if (status.code() != absl::StatusCode::kDeadlineExceeded && !status.ok()) return status;
+  std::string waiting_for;
+  COVEY_RETURN_IF_ERROR(connection_->Run([&](absl::Time, Outbox&) {
+    const ClusterView& view = *actor_->client().member().view();
+    waiting_for = view.proto().waiting_for();
+    const GroupMachine& group = actor_->group();
+    if (!group.formed()) return;
+    group_.id_ = group.id();
+    group_.rank_ = group.rank();
+    group_.size_ = group.size();
+    groups_ = static_cast<uint32_t>(view.proto().groups_size());
+    for (const proto::Group& other : view.proto().groups()) {
+      size_ += static_cast<uint32_t>(other.members_size());
+    }
+  }));
+  if (size_ > 0) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("worker-", rank(), " joined, but no group formed within ",
+                   absl::FormatDuration(config_.form_deadline), ": the cluster still waits for ",
+                   waiting_for.empty() ? "the scheduler's plan" : waiting_for,
+                   "; start it, or allow more time"));
+}
+
+Worker::~Worker() {
+  if (connection_ == nullptr) return;
+  // Collectives end, and give their memory back, before the loop goes.
+  for (bool idle = false; !idle;) {
+    const absl::Status ran = connection_->Run([this, &idle](absl::Time now, Outbox& outbox) {
+      GroupMachine& group = actor_->group();
+      if (group.collectives() > 0) {
+        group.Abort(now, absl::CancelledError("the worker was closed meanwhile"), outbox);
+      }
+      idle = group.collectives() == 0;
+    });
+    if (!ran.ok()) break;
+  }
+}
+
+uint32_t Worker::rank() const { return connection_->rank(); }
+
+absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
+  return connection_->Barrier(name, size_, timeout);
+}
+
+}  // namespace covey::worker

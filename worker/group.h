@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/handle.h"
+#include "common/cluster/ids.h"
+#include "worker/collective/schedule.h"
+#include "worker/config.h"
+
+namespace covey::client {
+class Connection;
+}
+
+namespace covey::worker {
+
+class Worker;
+class WorkerActor;
+
+using client::Handle;
+
+// Collectives among the workers that synchronise every step. All members call the same ones, with
+// the same sizes, in the same order; several may be under way at once.
+//
+// Memory: `data` is used in place and not copied: it belongs to the collective until its handle is
+// done. Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED
+// names the member waited for; INVALID_ARGUMENT: members called different collectives, or the
+// arguments make no sense. After an error the group can do nothing more: the run has to be started
+// again. Sums are taken in a fixed order (collective/reference_reduce.h): the same bits on every
+// member and every run.
+//
+// Thread-safety: called by one thread, like all of a worker; handles are thread-safe.
+class Group {
+ public:
+  GroupId id() const { return id_; }
+  // Of this worker within the group.
+  uint32_t rank() const { return rank_; }
+  // Members.
+  uint32_t size() const { return size_; }
+
+  // Part i is summed over all members into member i's `data`; the other parts of `data` are lost.
+  // `parts` has one range per member, disjoint; empty = EvenParts.
+  Handle ReduceScatter(std::span<float> data, std::vector<PartRange> parts = {});
+  // Every member gets each member i's part i.
+  Handle AllGather(std::span<float> data, std::vector<PartRange> parts = {});
+  // Every member gets the sum over all members.
+  Handle AllReduce(std::span<float> data);
+  // Every member gets what the member of rank `root` has.
+  Handle Broadcast(std::span<float> data, uint32_t root);
+  // Done when every member has called it.
+  Handle Barrier();
+
+ private:
+  friend class Worker;
+  explicit Group(Worker& worker) : worker_(worker) {}
+  Handle Start(CollectiveKind kind, std::span<float> data, std::vector<PartRange> parts,
+               uint32_t root);
+
+  Worker& worker_;
+  GroupId id_;
+  uint32_t rank_ = 0;
+  uint32_t size_ = 0;
+};
+
+// A process that trains, as one of many. The entry point of training programs:
+//
+//   WorkerConfig config;                                // or config.AddTo(options): flags and
+//   environment config.cluster.scheduler = "127.0.0.1:7000"; COVEY_ASSIGN_OR_RETURN(auto worker,
+//   Worker::Join(config)); Handle sum = worker->group().AllReduce(gradient);    // among the
+//   members of its group COVEY_RETURN_IF_ERROR(sum.Wait());
+//
+// and for the hybrid step, which puts the servers behind it: hybrid_step.h.
+//
+// Destruction ends what is under way and leaves the cluster, up to two seconds. One thread uses a
+// worker; a second one (the loop) belongs to it.
+class Worker {
+ public:
+  // Registers, and blocks until the scheduler has formed the groups.
+  //   UNAVAILABLE: no scheduler there. ALREADY_EXISTS: the rank is taken. DEADLINE_EXCEEDED: says
+  //   who is missing. INVALID_ARGUMENT: bad config, or another job's scheduler.
+  static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Among all workers of all groups.
+  uint32_t rank() const;
+  uint32_t size() const { return size_; }
+  uint32_t groups() const { return groups_; }
+  Group& group() { return group_; }
+  const Group& group() const { return group_; }
+
+  // Returns when all workers of all groups have called it with this name as often as this one.
+  // DEADLINE_EXCEEDED: names who is missing.
+  absl::Status Barrier(absl::string_view name, absl::Duration timeout);
+
+ private:
+  friend class Group;
+  friend class HybridStep;
+  explicit Worker(const WorkerConfig& config);
+  absl::Status AwaitGroup(const Handle& formed);
+
+  const WorkerConfig config_;
+  std::unique_ptr<client::Connection> connection_;
+  WorkerActor* actor_ = nullptr;  // the connection's; on the loop only
+  Group group_;
+  uint32_t size_ = 0;
+  uint32_t groups_ = 0;
+};
+
+}  // namespace covey::worker

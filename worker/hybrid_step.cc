@@ -1,0 +1,153 @@
+#include "worker/hybrid_step.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/connection.h"
+#include "common/base/status_macros.h"
+#include "worker/worker_actor.h"
+
+namespace covey::worker {
+
+absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
+                                                               std::vector<Tensor> tensors) {
+  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker));
+  for (Tensor& tensor : tensors) hybrid->states_.push_back({.tensor = std::move(tensor)});
+  COVEY_RETURN_IF_ERROR(hybrid->CreateTables());
+  COVEY_RETURN_IF_ERROR(hybrid->Refresh());
+  return hybrid;
+}
+
+absl::Status HybridStep::CreateTables() {
+  std::vector<TableId> tables;
+  for (const State& state : states_) {
+    proto::Envelope request;
+    *request.mutable_create_table_request()->mutable_spec() = state.tensor.table;
+    COVEY_ASSIGN_OR_RETURN(
+        const proto::Envelope reply,
+        worker_.connection_->Request(request, worker_.config_.cluster.operation_deadline));
+    tables.push_back(TableId(reply.create_table_reply().table()));
+  }
+  // The reply's view has the table, and the loop has taken it in.
+  absl::Status fits;
+  COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
+    HybridMachine& machine = worker_.actor_->hybrid();
+    fits = machine.SetTables(*worker_.actor_->client().member().view(), tables);
+    for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
+      const Tensor& tensor = states_[i].tensor;
+      if (tensor.values.size() == machine.element_count(i) &&
+          tensor.gradient.size() == machine.element_count(i)) {
+        continue;
+      }
+      fits = absl::InvalidArgumentError(absl::StrCat(
+          "table '", tensor.table.name(), "' has ", machine.element_count(i), " elements; got ",
+          tensor.values.size(), " values and ", tensor.gradient.size(),
+          " gradient elements; pass spans of the table's size"));
+    }
+  }));
+  return fits;
+}
+
+HybridStep::~HybridStep() {
+  for (size_t i = 0; i < states_.size(); ++i) Wait(i).IgnoreError();
+}
+
+absl::Status HybridStep::Begin(uint64_t samples) {
+  for (State& state : states_) {
+    if (!state.submitted) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a new step begins before tensor '", state.tensor.table.name(),
+                       "' was submitted; submit every tensor in every step"));
+    }
+  }
+  for (State& state : states_) state.submitted = false;
+  samples_ = samples;
+  if (worker_.connection_->Post(
+          [&actor = *worker_.actor_](absl::Time, Outbox&) { actor.hybrid().BeginStep(); })) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError("the worker's loop takes no more work: it is stopping, or flooded");
+}
+
+absl::Status HybridStep::Submit(size_t tensor) {
+  if (tensor >= states_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("submit of tensor ", tensor, "; the model has ", states_.size()));
+  }
+  State& state = states_[tensor];
+  if (state.submitted || state.under_way) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("submit of tensor '", state.tensor.table.name(), "': it was ",
+                     state.submitted ? "submitted in this step before; begin the next step"
+                                     : "not waited for since the last step; wait for it"));
+  }
+  state.submitted = true;
+  Start(tensor, Way::kSubmit);
+  return absl::OkStatus();
+}
+
+void HybridStep::Start(size_t tensor, Way way) {
+  State& state = states_[tensor];
+  state.handle = Handle();
+  state.under_way = true;
+  HybridMachine::Work work{.tensor = tensor,
+                           .gradient = state.tensor.gradient,
+                           .values = state.tensor.values,
+                           .samples = samples_};
+  work.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
+    handle.Complete({.status = status});
+  };
+  const bool posted = worker_.connection_->Post(
+      [&actor = *worker_.actor_, work, way, patience = worker_.config_.cluster.operation_deadline](
+          absl::Time now, Outbox& outbox) {
+        HybridMachine::Work started = work;
+        started.deadline = now + patience;
+        if (way == Way::kSubmit) {
+          actor.hybrid().Submit(now, std::move(started), outbox);
+        } else {
+          actor.hybrid().Pull(now, std::move(started), outbox);
+        }
+      });
+  if (!posted) {
+    state.handle.Complete(
+        {.status = absl::UnavailableError(
+             "the worker's loop takes no more work: it is stopping, or flooded")});
+  }
+}
+
+absl::Status HybridStep::Wait(size_t tensor) {
+  if (tensor >= states_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wait for tensor ", tensor, "; the model has ", states_.size()));
+  }
+  const absl::Status status = states_[tensor].handle.Wait();
+  states_[tensor].under_way = false;
+  return status;
+}
+
+absl::Status HybridStep::Finish() {
+  absl::Status first;
+  for (size_t i = 0; i < states_.size(); ++i) first.Update(Wait(i));
+  return first;
+}
+
+absl::Status HybridStep::Refresh() {
+  COVEY_RETURN_IF_ERROR(Finish());
+  for (size_t i = 0; i < states_.size(); ++i) Start(i, Way::kPull);
+  return Finish();
+}
+
+void HybridStep::Report(double loss) {
+  // A flooded loop loses a report, which the next one makes good.
+  worker_.connection_->Post([&actor = *worker_.actor_, samples = samples_, loss](
+                                absl::Time now, Outbox&) { actor.ReportStep(now, samples, loss); });
+}
+
+absl::StatusOr<Progress> HybridStep::progress() const {
+  Progress progress;
+  COVEY_RETURN_IF_ERROR(worker_.connection_->Run(
+      [&](absl::Time, Outbox&) { progress = worker_.actor_->meter().progress(); }));
+  return progress;
+}
+
+}  // namespace covey::worker

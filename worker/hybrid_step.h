@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/handle.h"
+#include "proto/table.pb.h"
+#include "worker/group.h"
+#include "worker/progress_meter.h"
+
+namespace covey::worker {
+
+// Trains a model in hybrid mode: synchronous inside the group, under each table's contract between
+// groups. One table per tensor; the optimizer runs on the servers. The communication of one tensor
+// overlaps the computation of the next:
+//
+//   COVEY_ASSIGN_OR_RETURN(auto hybrid, HybridStep::Create(*worker, tensors));  // `values` are the
+//   first values while (training) {
+//     for each layer, first to last:  COVEY_RETURN_IF_ERROR(hybrid->Wait(layer)), then compute with
+//     its values COVEY_RETURN_IF_ERROR(hybrid->Begin(batch_size)); for each layer, last to first:
+//     compute its mean gradient, then COVEY_RETURN_IF_ERROR(hybrid->Submit(layer))
+//     hybrid->Report(loss);
+//   }
+//   COVEY_RETURN_IF_ERROR(hybrid->Finish());
+//
+// Memory: from Submit until Wait returns, the tensor's gradient and values belong to the step.
+// Errors are those of the group (group.h) and of pushes (client/parameter_client.h): a member's
+// death, a lost server, NaN in a gradient. After one the group can do nothing more.
+//
+// Thread-safety: one thread. The worker outlives it; one per worker. Destruction waits for what is
+// under way.
+class HybridStep {
+ public:
+  struct Tensor {
+    // Created by whichever member comes first; equal on all members.
+    proto::TableSpec table;
+    // Both as large as the table, and valid as long as the HybridStep.
+    std::span<float> values;
+    std::span<float> gradient;
+  };
+
+  // Creates the tables and gets the first values. All members call it with the same tensors in the
+  // same order. ALREADY_EXISTS: a table of that name is there with another spec. INVALID_ARGUMENT:
+  // a span does not fit.
+  static absl::StatusOr<std::unique_ptr<HybridStep>> Create(Worker& worker,
+                                                            std::vector<Tensor> tensors);
+  ~HybridStep();
+  HybridStep(const HybridStep&) = delete;
+  HybridStep& operator=(const HybridStep&) = delete;
+
+  // The next step begins; this member's gradients will be means over `samples` examples, possibly
+  // 0. INVALID_ARGUMENT: a tensor of the step before was not submitted.
+  absl::Status Begin(uint64_t samples);
+  // The tensor's gradient is final: once per tensor and step, in the same order on all members.
+  // Does not block. INVALID_ARGUMENT: submitted before, or not waited for since.
+  absl::Status Submit(size_t tensor);
+  // Blocks until the tensor's new values are there; at once when nothing is under way.
+  absl::Status Wait(size_t tensor);
+  // Wait for all tensors; the first error.
+  absl::Status Finish();
+  // The servers' newest values, for all tensors. All members call it, between steps. Blocks.
+  absl::Status Refresh();
+
+  // Says how the last step went; heartbeats carry it to the scheduler.
+  void Report(double loss);
+  absl::StatusOr<Progress> progress() const;
+
+ private:
+  struct State {
+    Tensor tensor;
+    Handle handle{client::OperationResult{}};
+    bool submitted = true;  // in this step
+    bool under_way = false;
+  };
+
+  explicit HybridStep(Worker& worker) : worker_(worker) {}
+  absl::Status CreateTables();
+  enum class Way { kSubmit, kPull };
+  void Start(size_t tensor, Way way);
+
+  Worker& worker_;
+  std::vector<State> states_;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace covey::worker

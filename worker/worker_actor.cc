@@ -1,0 +1,46 @@
+#include "worker/worker_actor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace covey::worker {
+
+WorkerActor::WorkerActor(const client::ClientActor::Options& options)
+    : client_(options), hybrid_(client_.client(), group_) {
+  client_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
+}
+
+void WorkerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
+  const Member& member = client_.member();
+  group_.SetView(now, member.node(), member.view(), outbox);
+  if (member.state() == Member::State::kFailed) group_.Abort(now, member.failure(), outbox);
+  const bool lost = member.state() == Member::State::kFailed;
+  if (on_formed_ && (group_.formed() || lost)) {
+    const auto on_formed = std::exchange(on_formed_, nullptr);
+    on_formed(lost ? member.failure() : absl::OkStatus());
+  }
+}
+
+void WorkerActor::ReportStep(absl::Time now, uint64_t samples, double loss) {
+  if (meter_.AddStep(now, samples, loss)) meter_.SetStaleness(hybrid_.TakeStaleness());
+  const Progress& progress = meter_.progress();
+  proto::Progress& report = client_.member().progress();
+  report.set_step(progress.step);
+  report.set_samples(progress.samples);
+  report.set_loss(progress.loss);
+  report.set_samples_per_second(progress.samples_per_second);
+  report.set_staleness(progress.staleness);
+}
+
+void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!group_.Receive(now, message, outbox)) client_.Receive(now, message, outbox);
+}
+
+void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
+  client_.Wake(now, outbox);
+  group_.Wake(now, outbox);
+}
+
+absl::Time WorkerActor::NextWake() const { return std::min(client_.NextWake(), group_.NextWake()); }
+
+}  // namespace covey::worker

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "client/client_actor.h"
+#include "common/runtime/actor.h"
+#include "worker/group_machine.h"
+#include "worker/hybrid_machine.h"
+#include "worker/progress_meter.h"
+
+namespace covey::worker {
+
+// The loop of a worker: what a client has, and a group's collectives and hybrid steps. Dispatches
+// only.
+//
+// Actor-confined. Deterministic in its options.
+class WorkerActor : public Actor {
+ public:
+  explicit WorkerActor(const client::ClientActor::Options& options);
+
+  void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
+  void Wake(absl::Time now, Outbox& outbox) override;
+  absl::Time NextWake() const override;
+
+  client::ClientActor& client() { return client_; }
+  GroupMachine& group() { return group_; }
+  HybridMachine& hybrid() { return hybrid_; }
+  ProgressMeter& meter() { return meter_; }
+
+  // Takes a finished step into account: the next heartbeat tells the scheduler.
+  void ReportStep(absl::Time now, uint64_t samples, double loss);
+
+  // Called once: the group has formed, or this worker is no member of the job any more. Before the
+  // loop starts.
+  void OnFormed(std::function<void(const absl::Status&)> callback) {
+    on_formed_ = std::move(callback);
+  }
+
+ private:
+  void MembershipChanged(absl::Time now, Outbox& outbox);
+
+  client::ClientActor client_;
+  GroupMachine group_;
+  HybridMachine hybrid_;
+  ProgressMeter meter_;
+  std::function<void(const absl::Status&)> on_formed_;
+};
+
+}  // namespace covey::worker
