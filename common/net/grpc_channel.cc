@@ -1,0 +1,333 @@
+#include "common/net/grpc_channel.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/mutex.h"
+#include "common/cluster/limits.h"
+#include "proto/scheduler_service.grpc.pb.h"
+
+namespace covey {
+namespace {
+
+using AsyncStub = proto::Scheduler::StubInterface::async_interface;
+
+// Beyond a barrier's own deadline, so that the scheduler's answer, which names who is missing,
+// wins.
+constexpr absl::Duration kBarrierSlack = absl::Seconds(2);
+constexpr int kReconnectFirstMilliseconds = 50;
+constexpr int kReconnectLongestMilliseconds = 1000;
+
+std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& scheduler) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
+  arguments.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectFirstMilliseconds);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectLongestMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectLongestMilliseconds);
+  // A scheduler is never behind a web proxy, and a new channel starts without old grudges.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return proto::Scheduler::NewStub(
+      grpc::CreateCustomChannel(scheduler, grpc::InsecureChannelCredentials(), arguments));
+}
+
+// The reply's frame: as if the scheduler had sent it through a transport.
+Message ReplyTo(const Message& request) {
+  Message reply = MakeReply(request);
+  reply.envelope.mutable_header()->set_job(request.envelope.header().job());
+  reply.envelope.mutable_header()->set_node(request.envelope.to_node());
+  return reply;
+}
+
+}  // namespace
+
+// gRPC's channel must not die on one of gRPC's threads: it would wait for that thread. A call's
+// context holds the channel too. So each callback destroys its context before it says Leave, and
+// Close returns after the last Leave, before anything else goes. Thread-safe.
+class GrpcChannel::Implementation {
+ public:
+  Implementation(const Options& options, Sink sink)
+      : options_(options), sink_(std::move(sink)), stub_(MakeStub(options.scheduler)) {}
+
+  void Send(Message message);
+  void Close();
+
+ private:
+  class WatchStream;
+
+  template <typename Request, typename Reply>
+  void Call(void (AsyncStub::*method)(grpc::ClientContext*, const Request*, Reply*,
+                                      std::function<void(grpc::Status)>),
+            Request* (proto::Envelope::*request_of)(), Reply* (proto::Envelope::*reply_of)(),
+            Message request);
+  void Watch(Message request);
+  // The answer to the waiting request, when there is a newer view for it.
+  std::optional<Message> AnswerWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Outcome(const grpc::Status& status, const grpc::ClientContext& context) const;
+  absl::Duration DeadlineOf(const proto::Envelope& envelope) const;
+
+  // A call is under way from Enter, which refuses after Close, until Leave; Close cancels it unless
+  // it was forgotten.
+  bool Enter(grpc::ClientContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(grpc::ClientContext* context);
+  void Leave();
+  void Deliver(Message message);
+
+  const Options options_;
+  const Sink sink_;
+  const std::unique_ptr<proto::Scheduler::Stub> stub_;
+
+  Mutex mutex_;
+  CondVar left_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+  // Null when no stream is open. The request that waits for its answer, if any.
+  WatchStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::optional<Message> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Newest view of the stream that no request has been answered with.
+  std::optional<proto::WatchViewReply> unread_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One open stream; owns itself until gRPC is done with it.
+class GrpcChannel::Implementation::WatchStream
+    : public grpc::ClientReadReactor<proto::WatchViewReply> {
+ public:
+  WatchStream(Implementation& channel, const Message& request)
+      : channel_(channel), request_(request.envelope.watch_view_request()) {
+    *request_.mutable_header() = request.envelope.header();
+  }
+
+  grpc::ClientContext* context() { return &context_; }
+  const proto::Header& header() const { return request_.header(); }
+
+  void Start() {
+    channel_.stub_->async()->WatchView(&context_, &request_, this);
+    StartRead(&reply_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    std::optional<Message> answer;
+    {
+      MutexLock lock(channel_.mutex_);
+      if (channel_.stream_ == this) {
+        channel_.unread_ = std::move(reply_);
+        answer = channel_.AnswerWatch();
+      }
+    }
+    if (answer.has_value()) channel_.Deliver(*std::move(answer));
+    reply_.Clear();
+    StartRead(&reply_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    std::optional<Message> answer;
+    {
+      MutexLock lock(channel_.mutex_);
+      if (channel_.stream_ == this) {
+        channel_.stream_ = nullptr;
+        channel_.unread_.reset();
+        if (channel_.waiting_.has_value()) {
+          answer = ReplyTo(*channel_.waiting_);
+          channel_.waiting_.reset();
+        }
+      }
+    }
+    if (answer.has_value()) {
+      answer->envelope.mutable_watch_view_reply();
+      const absl::Status outcome = channel_.Outcome(status, context_);
+      SetStatus(outcome.ok() ? absl::UnavailableError("the scheduler ended the watch") : outcome,
+                *answer);
+      channel_.Deliver(*std::move(answer));
+    }
+    Implementation& channel = channel_;
+    channel.Forget(&context_);
+    delete this;
+    channel.Leave();
+  }
+
+ private:
+  Implementation& channel_;
+  grpc::ClientContext context_;
+  proto::WatchViewRequest request_;
+  proto::WatchViewReply reply_;
+};
+
+bool GrpcChannel::Implementation::Enter(grpc::ClientContext* context) {
+  if (closed_) return false;
+  ++under_way_;
+  contexts_.insert(context);
+  return true;
+}
+
+void GrpcChannel::Implementation::Forget(grpc::ClientContext* context) {
+  MutexLock lock(mutex_);
+  contexts_.erase(context);
+}
+
+void GrpcChannel::Implementation::Leave() {
+  MutexLock lock(mutex_);
+  --under_way_;
+  left_.NotifyAll();
+}
+
+void GrpcChannel::Implementation::Close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+  for (grpc::ClientContext* context : contexts_) context->TryCancel();
+  while (under_way_ > 0) left_.WaitFor(mutex_, absl::InfiniteDuration());
+}
+
+void GrpcChannel::Implementation::Deliver(Message message) {
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+  }
+  sink_(std::move(message));
+}
+
+absl::Status GrpcChannel::Implementation::Outcome(const grpc::Status& status,
+                                                  const grpc::ClientContext& context) const {
+  if (status.ok()) return absl::OkStatus();
+  const absl::StatusCode code = static_cast<absl::StatusCode>(status.error_code());
+  // gRPC's own answer at the deadline may come from either end.
+  const bool by_peer =
+      absl::StrContains(context.debug_error_string(), "Error received from peer") &&
+      status.error_message() != "Deadline Exceeded";
+  if (by_peer) {
+    return absl::Status(code, status.error_message());
+  }
+  return absl::Status(code, absl::StrCat("scheduler at ", options_.scheduler,
+                                         " does not answer: ", status.error_message(),
+                                         "; check that it runs and that the address is right"));
+}
+
+absl::Duration GrpcChannel::Implementation::DeadlineOf(const proto::Envelope& envelope) const {
+  if (!envelope.has_barrier_request()) return options_.deadline;
+  return absl::Milliseconds(envelope.barrier_request().deadline_ms()) + kBarrierSlack;
+}
+
+template <typename Request, typename Reply>
+void GrpcChannel::Implementation::Call(void (AsyncStub::*method)(grpc::ClientContext*,
+                                                                 const Request*, Reply*,
+                                                                 std::function<void(grpc::Status)>),
+                                       Request* (proto::Envelope::*request_of)(),
+                                       Reply* (proto::Envelope::*reply_of)(), Message request) {
+  struct UnaryCall {
+    grpc::ClientContext context;
+    Message request;
+    Message reply;
+  };
+  auto call = std::make_unique<UnaryCall>();
+  {
+    MutexLock lock(mutex_);
+    if (!Enter(&call->context)) return;
+  }
+  call->request = std::move(request);
+  call->reply = ReplyTo(call->request);
+  call->context.set_deadline(std::chrono::system_clock::now() +
+                             absl::ToChronoMicroseconds(DeadlineOf(call->request.envelope)));
+  Request* const body = (call->request.envelope.*request_of)();
+  *body->mutable_header() = call->request.envelope.header();
+  Reply* const answer = (call->reply.envelope.*reply_of)();
+  // The callback owns the call; std::function holds only what can be copied.
+  UnaryCall* const held = call.release();
+  (stub_->async()->*method)(&held->context, body, answer, [this, held](const grpc::Status& status) {
+    std::unique_ptr<UnaryCall> call(held);
+    SetStatus(Outcome(status, call->context), call->reply);
+    Deliver(std::move(call->reply));
+    Forget(&call->context);
+    call.reset();
+    Leave();
+  });
+}
+
+std::optional<Message> GrpcChannel::Implementation::AnswerWatch() {
+  if (!waiting_.has_value() || !unread_.has_value()) return std::nullopt;
+  if (unread_->view().epoch() <= waiting_->envelope.watch_view_request().known_epoch()) {
+    return std::nullopt;
+  }
+  Message answer = ReplyTo(*waiting_);
+  *answer.envelope.mutable_watch_view_reply() = *std::exchange(unread_, std::nullopt);
+  waiting_.reset();
+  return answer;
+}
+
+void GrpcChannel::Implementation::Watch(Message request) {
+  std::optional<Message> answer;
+  WatchStream* opened = nullptr;
+  {
+    MutexLock lock(mutex_);
+    // A repetition means that the stream may be dead without knowing it; another identity, that
+    // the node has registered anew.
+    const bool usable = stream_ != nullptr && !waiting_.has_value() &&
+                        stream_->header().node() == request.envelope.header().node();
+    waiting_ = std::move(request);
+    if (usable) {
+      answer = AnswerWatch();
+    } else {
+      if (stream_ != nullptr) stream_->context()->TryCancel();
+      unread_.reset();
+      auto stream = std::make_unique<WatchStream>(*this, *waiting_);
+      if (!Enter(stream->context())) return;
+      stream_ = opened = stream.release();
+    }
+  }
+  // Alive until gRPC is done with it, which it cannot be before it has started.
+  if (opened != nullptr) opened->Start();
+  if (answer.has_value()) Deliver(*std::move(answer));
+}
+
+void GrpcChannel::Implementation::Send(Message message) {
+  using proto::Envelope;
+  switch (message.envelope.body_case()) {
+    case Envelope::kRegisterRequest:
+      return Call(&AsyncStub::Register, &Envelope::mutable_register_request,
+                  &Envelope::mutable_register_reply, std::move(message));
+    case Envelope::kHeartbeatRequest:
+      return Call(&AsyncStub::Heartbeat, &Envelope::mutable_heartbeat_request,
+                  &Envelope::mutable_heartbeat_reply, std::move(message));
+    case Envelope::kWatchViewRequest:
+      return Watch(std::move(message));
+    case Envelope::kCreateTableRequest:
+      return Call(&AsyncStub::CreateTable, &Envelope::mutable_create_table_request,
+                  &Envelope::mutable_create_table_reply, std::move(message));
+    case Envelope::kDropTableRequest:
+      return Call(&AsyncStub::DropTable, &Envelope::mutable_drop_table_request,
+                  &Envelope::mutable_drop_table_reply, std::move(message));
+    case Envelope::kListTablesRequest:
+      return Call(&AsyncStub::ListTables, &Envelope::mutable_list_tables_request,
+                  &Envelope::mutable_list_tables_reply, std::move(message));
+    case Envelope::kBarrierRequest:
+      return Call(&AsyncStub::Barrier, &Envelope::mutable_barrier_request,
+                  &Envelope::mutable_barrier_reply, std::move(message));
+    case Envelope::kLeaveRequest:
+      return Call(&AsyncStub::Leave, &Envelope::mutable_leave_request,
+                  &Envelope::mutable_leave_reply, std::move(message));
+    case Envelope::kStatusRequest:
+      return Call(&AsyncStub::GetStatus, &Envelope::mutable_status_request,
+                  &Envelope::mutable_status_reply, std::move(message));
+    default:
+      LogError("not_a_control_request", {{"body", BodyName(message.envelope)}});
+  }
+}
+
+GrpcChannel::GrpcChannel(const Options& options, Sink sink)
+    : implementation_(std::make_unique<Implementation>(options, std::move(sink))) {}
+
+GrpcChannel::~GrpcChannel() { implementation_->Close(); }
+
+void GrpcChannel::Send(Message message) { implementation_->Send(std::move(message)); }
+
+}  // namespace covey
