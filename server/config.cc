@@ -1,0 +1,53 @@
+#include "server/config.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/limits.h"
+
+namespace covey::server {
+namespace {
+
+absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", setting, " is '", value.Piece(), "'; choose ", allowed));
+}
+
+}  // namespace
+
+absl::Status Config::Validate() const {
+  const size_t colon = scheduler.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == scheduler.size()) {
+    return Bad("scheduler", scheduler, "HOST:PORT, or set COVEY_SCHEDULER");
+  }
+  if (job.empty() || job.size() > kNameBytesMax) {
+    return Bad("job", job, absl::StrCat("a name of 1 to ", kNameBytesMax, " bytes"));
+  }
+  if (rank < -1 || rank >= static_cast<int32_t>(kNodesMax)) {
+    return Bad("rank", rank, absl::StrCat("-1 (any) to ", kNodesMax - 1));
+  }
+  if (labels.size() > kLabelBytesMax) {
+    return Bad("labels", labels, absl::StrCat("at most ", kLabelBytesMax, " bytes"));
+  }
+  if (transport != "tcp" && transport != "ipc") return Bad("transport", transport, "tcp or ipc");
+  if (data_host.empty()) return Bad("data-host", data_host, "an address of this machine");
+  if (loops >= kEndpointsPerNodeMax) {
+    return Bad("loops", loops, absl::StrCat("0 (one per core) to ", kEndpointsPerNodeMax - 1));
+  }
+  if (data_port > 65535 || (data_port != 0 && data_port + loops > 65536)) {
+    return Bad("data-port", data_port,
+               "0 (any), or so that the ports of all loops are below 65536");
+  }
+  if (spin < absl::ZeroDuration() || spin > absl::Milliseconds(1)) {
+    return Bad("spin", absl::FormatDuration(spin), "0 to 1ms");
+  }
+  if (spare_bytes_max < (1 << 20) || spare_bytes_max > (1 << 30)) {
+    return Bad("spare-bytes-max", spare_bytes_max, "1MiB to 1GiB");
+  }
+  if (join_deadline < absl::Milliseconds(100) || join_deadline > absl::Hours(1)) {
+    return Bad("join-deadline", absl::FormatDuration(join_deadline), "100ms to 1h");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace covey::server

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace covey::server {
+
+// What a person says to a server.
+struct Config {
+  // "host:port" of the scheduler's control port. Required.
+  std::string scheduler;
+  // Must equal the scheduler's. 1..256 bytes.
+  std::string job = "covey";
+  // Wanted rank among the servers; -1 = whatever is free. A fixed rank lets a restarted server take
+  // its predecessor's place.
+  int32_t rank = -1;
+  // Topology, most general first: zone/rack/host/device; missing parts empty.
+  std::string labels;
+  // How tensors travel: "tcp", or "ipc" when all workers are on this host.
+  std::string transport = "tcp";
+  // Address that workers reach the data loops at; tcp only. The default serves this host alone.
+  std::string data_host = "127.0.0.1";
+  // Port of the first data loop, the next ones follow; tcp only. 0 = any free ones.
+  uint32_t data_port = 0;
+  // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
+  uint32_t loops = 0;
+  // A data loop spins so long before it sleeps: shorter round trips for a busy core. Keep 0 when
+  // processes share cores; 0 … 1 ms.
+  absl::Duration spin = absl::ZeroDuration();
+  // Memory that each data loop keeps for updates while old values are still being sent. More
+  // allocates less often; 1 MiB … 1 GiB.
+  uint64_t spare_bytes_max = 16 << 20;
+  // Give up when the scheduler has not taken this server in; 100 ms … 1 h.
+  absl::Duration join_deadline = absl::Seconds(30);
+
+  // INVALID_ARGUMENT: names the setting, its value and what is allowed.
+  absl::Status Validate() const;
+};
+
+}  // namespace covey::server

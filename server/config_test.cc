@@ -1,0 +1,52 @@
+#include "server/config.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+Config Good() {
+  Config config;
+  config.scheduler = "127.0.0.1:4000";
+  return config;
+}
+
+TEST(Config, DefaultsAreValidOnceTheSchedulerIsKnown) {
+  EXPECT_TRUE(Good().Validate().ok()) << Good().Validate();
+  EXPECT_FALSE(Config().Validate().ok());
+}
+
+TEST(Config, NamesTheSettingThatIsWrong) {
+  struct Case {
+    std::string setting;
+    std::function<void(Config&)> spoil;
+  };
+  const std::vector<Case> cases = {
+      {"--scheduler", [](Config& config) { config.scheduler = "nowhere"; }},
+      {"--job", [](Config& config) { config.job = ""; }},
+      {"--rank", [](Config& config) { config.rank = -2; }},
+      {"--labels", [](Config& config) { config.labels = std::string(1000, 'x'); }},
+      {"--transport", [](Config& config) { config.transport = "pigeon"; }},
+      {"--data-host", [](Config& config) { config.data_host = ""; }},
+      {"--data-port", [](Config& config) { config.data_port = 65536; }},
+      {"--loops", [](Config& config) { config.loops = 256; }},
+      {"--spin", [](Config& config) { config.spin = absl::Seconds(1); }},
+      {"--spare-bytes-max", [](Config& config) { config.spare_bytes_max = 1; }},
+      {"--join-deadline", [](Config& config) { config.join_deadline = absl::ZeroDuration(); }},
+  };
+  for (const Case& wrong : cases) {
+    Config config = Good();
+    wrong.spoil(config);
+    const absl::Status status = config.Validate();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.setting;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(wrong.setting));
+  }
+}
+
+}  // namespace
+}  // namespace covey::server

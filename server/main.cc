@@ -1,0 +1,244 @@
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/view.h"
+#include "common/net/grpc_channel.h"
+#include "common/net/zmq_transport.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
+#include "server/config.h"
+#include "server/server_actor.h"
+#include "server/shard_actor.h"
+#include "server/socket_folder.h"
+
+namespace covey::server {
+namespace {
+
+constexpr uint32_t kDefaultLoopsMax = 64;
+constexpr std::chrono::seconds kLeaveMax(3);
+
+// One thread that serves shards. Order of members: what runs goes first when destroyed.
+struct DataLoop {
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<ShardActor> actor;
+  std::unique_ptr<EventLoop> loop;
+};
+
+// In-process way from the control loop to the data loops, by loop number.
+class DataLoopsPort : public MessagePort {
+ public:
+  explicit DataLoopsPort(const std::vector<std::unique_ptr<DataLoop>>& loops) : loops_(loops) {}
+  void Send(Message message) override {
+    const uint32_t number = message.to().loop;
+    if (number >= 1 && number <= loops_.size()) {
+      loops_[number - 1]->loop->Deliver(std::move(message));
+    }
+  }
+
+ private:
+  const std::vector<std::unique_ptr<DataLoop>>& loops_;
+};
+
+uint32_t Cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::clamp<uint32_t>(static_cast<uint32_t>(CPU_COUNT(&cores)), 1, kDefaultLoopsMax);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+// Everything that the process owns, in order of dependency; destroyed in reverse.
+class ServerProcess {
+ public:
+  explicit ServerProcess(const Config& config)
+      : config_(config), incarnation_(RandomFromSystem()), job_(JobFingerprint(config.job)) {}
+
+  // Binds the data loops. UNAVAILABLE: a port is in use.
+  absl::Status Open() {
+    if (config_.transport == "ipc") {
+      COVEY_ASSIGN_OR_RETURN(SocketFolder folder, SocketFolder::Create());
+      folder_.emplace(std::move(folder));
+    }
+    const uint32_t loops = config_.loops == 0 ? Cores() : config_.loops;
+    std::vector<std::string> endpoints = {""};
+    for (uint32_t number = 1; number <= loops; ++number) {
+      COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
+      endpoints.push_back(data_loops_.back()->transport->endpoint());
+    }
+    COVEY_ASSIGN_OR_RETURN(control_transport_, MakeZmqTransport({}));
+    actor_ = std::make_unique<ServerActor>(
+        ServerActor::Options{.member = {.job_name = config_.job,
+                                        .rank = config_.rank,
+                                        .labels = config_.labels,
+                                        .endpoints = std::move(endpoints),
+                                        .process_id = static_cast<uint64_t>(getpid()),
+                                        .host = HostName(),
+                                        .register_deadline = config_.join_deadline,
+                                        .seed = RandomFromSystem()}});
+    actor_->OnChange([this](absl::Time, Outbox&) { MembershipChanged(); });
+    control_ = std::make_unique<EventLoop>(
+        EventLoop::Options{
+            .job = job_, .self = {}, .incarnation = incarnation_, .thread_name = "control"},
+        *actor_, *control_transport_);
+    control_port_ = std::make_unique<LoopPort>(*control_);
+    scheduler_ = std::make_unique<GrpcChannel>(
+        GrpcChannel::Options{.scheduler = config_.scheduler},
+        [this](Message reply) { control_->Deliver(std::move(reply)); });
+    control_->AddPort({kSchedulerNode, 0}, *scheduler_);
+    control_->SetDefaultPort(data_loops_port_);
+    return absl::OkStatus();
+  }
+
+  // Serves until a signal or the scheduler ends it. OK: left in order.
+  absl::Status Run() {
+    control_->Start();
+    const std::optional<int> signal = WaitForTermination();
+    const std::string reason = absl::StrCat("signal ", signal.value_or(0));
+    control_->Post([this, reason](absl::Time now, Outbox& outbox) {
+      actor_->Leave(now, reason, outbox);
+      MembershipChanged();
+    });
+    over_.get_future().wait_for(kLeaveMax);
+    control_->Stop();
+    for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
+    return actor_->member().failure();
+  }
+
+ private:
+  absl::Status OpenDataLoop(uint32_t number) {
+    auto data_loop = std::make_unique<DataLoop>();
+    const std::string listen =
+        folder_ ? absl::StrCat("ipc://", folder_->path(), "/", number)
+                : absl::StrCat("tcp://", config_.data_host, ":",
+                               config_.data_port == 0 ? 0 : config_.data_port + number - 1);
+    COVEY_ASSIGN_OR_RETURN(data_loop->transport, MakeZmqTransport({.listen = listen}));
+    data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
+        .spare_bytes_max = config_.spare_bytes_max, .malformed_at_transport = [&self = *data_loop] {
+          return self.loop->counters().malformed;
+        }});
+    data_loop->loop =
+        std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
+                                                       .self = {NodeId(), number},
+                                                       .incarnation = incarnation_,
+                                                       .thread_name = absl::StrCat("data-", number),
+                                                       .spin = config_.spin},
+                                    *data_loop->actor, *data_loop->transport);
+    data_loops_.push_back(std::move(data_loop));
+    return absl::OkStatus();
+  }
+
+  // On the control loop's thread.
+  void MembershipChanged() {
+    const Member& member = actor_->member();
+    const Epoch epoch = member.view()->epoch();
+    if (member.state() == Member::State::kMember) {
+      control_->SetIdentity(job_, member.node());
+      control_->SetEpoch(epoch);
+      if (!serving_) StartDataLoops(member);
+      for (const auto& data_loop : data_loops_) {
+        EventLoop& loop = *data_loop->loop;
+        loop.Post([&loop, epoch](absl::Time, Outbox&) { loop.SetEpoch(epoch); });
+      }
+    } else if (member.state() != Member::State::kRegistering && !over_is_set_) {
+      over_is_set_ = true;
+      over_.set_value();
+      if (member.state() == Member::State::kFailed) RequestTermination();
+    }
+  }
+
+  // They wait for the node id, which their own way to the control loop needs.
+  void StartDataLoops(const Member& member) {
+    serving_ = true;
+    for (const auto& data_loop : data_loops_) {
+      data_loop->loop->SetIdentity(job_, member.node());
+      data_loop->loop->AddPort({member.node(), 0}, *control_port_);
+      data_loop->loop->Start();
+    }
+    LogInfo("server_joined", {{"rank", member.rank()},
+                              {"node", member.node().value()},
+                              {"loops", data_loops_.size()},
+                              {"endpoint", data_loops_.front()->transport->endpoint()}});
+  }
+
+  const Config config_;
+  const Incarnation incarnation_;
+  const uint64_t job_;
+  std::optional<SocketFolder> folder_;
+  std::vector<std::unique_ptr<DataLoop>> data_loops_;
+  DataLoopsPort data_loops_port_{data_loops_};
+  std::unique_ptr<Transport> control_transport_;
+  std::unique_ptr<ServerActor> actor_;
+  std::unique_ptr<EventLoop> control_;
+  std::unique_ptr<LoopPort> control_port_;
+  std::unique_ptr<GrpcChannel> scheduler_;
+  std::promise<void> over_;
+
+  // Owned by the control loop's thread.
+  bool serving_ = false;
+  bool over_is_set_ = false;
+};
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return 0;
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ? 3 : 1;
+}
+
+int Main(int argc, const char* const* argv) {
+  Config config;
+  ConfigFile options("covey_server", "Holds shards of tables and applies what workers push.");
+  options.Add("scheduler", &config.scheduler, "HOST:PORT of the scheduler");
+  options.Add("job", &config.job, "name of the job; must equal the scheduler's");
+  options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
+  options.Add("labels", &config.labels, "topology: zone/rack/host/device");
+  options.Add("transport", &config.transport, "how tensors travel: tcp, or ipc on one host");
+  options.Add("data-host", &config.data_host, "address that workers reach this server at");
+  options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any");
+  options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
+  options.Add("spin", &config.spin, "a data loop spins so long before it sleeps");
+  options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
+              "memory kept per data loop for values that are still being sent");
+  options.Add("join-deadline", &config.join_deadline, "give up joining after so long");
+  if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
+  InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
+  if (const absl::Status status = config.Validate(); !status.ok()) {
+    LogError("server_config", {{"reason", status.message()}});
+    return 2;
+  }
+  ServerProcess process(config);
+  if (const absl::Status status = process.Open(); !status.ok()) {
+    LogError("server_not_started", {{"reason", status.message()}});
+    return 1;
+  }
+  const absl::Status status = process.Run();
+  if (status.ok()) {
+    LogInfo("server_left");
+  } else {
+    LogError("server_ended", {{"reason", status.message()}});
+  }
+  return ExitCode(status);
+}
+
+}  // namespace
+}  // namespace covey::server
+
+int main(int argc, char** argv) { return covey::server::Main(argc, argv); }
