@@ -1,0 +1,366 @@
+#include "scheduler/grpc_service.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sched.h>
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/cluster/limits.h"
+#include "proto/scheduler_service.grpc.pb.h"
+
+namespace covey::scheduler {
+namespace {
+
+// How long calls under way may take after Shutdown before they are cancelled.
+constexpr absl::Duration kDrain = absl::Milliseconds(100);
+constexpr int kPingIntervalMinMilliseconds = 1000;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+// One call under way. Its gRPC half may be called on any thread and only posts; the rest belongs to
+// the loop.
+class Call {
+ public:
+  virtual ~Call() = default;
+  // The actor's reply. True when the call is over.
+  virtual bool Answer(const Message& reply) = 0;
+  // The caller went away. True when the call is over.
+  virtual bool Cancel() = 0;
+
+  uint64_t number = 0;  // 0 until the loop knows it
+};
+
+// What calls need of the service.
+class CallTable {
+ public:
+  CallTable(Actor& actor, EventLoop& loop) : actor_(actor), loop_(loop) {}
+
+  // On gRPC's thread. False: the loop's queue is full, nothing will happen.
+  bool Begin(std::shared_ptr<Call> call, Message request) {
+    return loop_.Post([this, call = std::move(call), request = std::move(request)](
+                          absl::Time now, Outbox& outbox) mutable {
+      call->number = ++last_number_;
+      calls_[call->number] = call;
+      Ask(now, *call, std::move(request), outbox);
+    });
+  }
+  // On any thread, after Begin: `work` says whether the call is over.
+  void Continue(std::shared_ptr<Call> call, const std::function<bool(absl::Time, Outbox&)>& work) {
+    Post([this, call = std::move(call), work](absl::Time now, Outbox& outbox) {
+      if (calls_.contains(call->number) && work(now, outbox)) calls_.erase(call->number);
+    });
+  }
+  // On the loop's thread, but not from Answer.
+  void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox) {
+    request.connection = call.number;
+    actor_.Receive(now, request, outbox);
+  }
+  void Answer(const Message& reply) {
+    const auto at = calls_.find(reply.connection);
+    if (at != calls_.end() && at->second->Answer(reply)) calls_.erase(at);
+  }
+
+  void CountMalformed() {
+    Post([this](absl::Time, Outbox&) {
+      ++malformed_;
+      if ((malformed_ & (malformed_ - 1)) == 0) {
+        LogWarning("malformed_request", {{"plane", "control"}, {"count", malformed_}});
+      }
+    });
+  }
+  uint64_t malformed() const { return malformed_; }
+
+ private:
+  // What must not be lost waits until the loop, which never blocks, has made room.
+  void Post(const std::function<void(absl::Time, Outbox&)>& work) {
+    while (!loop_.Post(work)) sched_yield();
+  }
+
+  Actor& actor_;
+  EventLoop& loop_;
+  std::map<uint64_t, std::shared_ptr<Call>> calls_;
+  uint64_t last_number_ = 0;
+  uint64_t malformed_ = 0;
+};
+
+// What gRPC says about sockets, our own errors say in one line. Its last words, before it aborts,
+// are kept.
+void LogForGrpc(gpr_log_func_args* line) {
+  if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
+  const bool last_words = absl::StrContains(line->message, "assertion failed");
+  LogLine(last_words ? LogLevel::kError : LogLevel::kDebug, "grpc",
+          {{"file", line->file}, {"line", line->line}, {"text", line->message}});
+}
+
+grpc::Status Overloaded() {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the scheduler's queue is full; try again later"};
+}
+
+template <typename Reply>
+class UnaryCall : public grpc::ServerUnaryReactor, public Call {
+ public:
+  using Body = const Reply& (proto::Envelope::*)() const;
+
+  UnaryCall(CallTable& calls, Body body, Reply& reply)
+      : calls_(calls), body_(body), reply_(reply) {}
+
+  void Begin(std::shared_ptr<UnaryCall> self, Message request) {
+    self_ = self;
+    if (!calls_.Begin(std::move(self), std::move(request))) Finish(Overloaded());
+  }
+  void OnCancel() override {
+    calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
+  }
+  void OnDone() override { const auto last = std::move(self_); }
+
+  bool Answer(const Message& message) override {
+    const absl::Status status = StatusOf(message);
+    if (status.ok()) reply_ = (message.envelope.*body_)();
+    Finish(ToGrpc(status));
+    return true;
+  }
+  bool Cancel() override {
+    Finish(grpc::Status::CANCELLED);
+    return true;
+  }
+
+ private:
+  CallTable& calls_;
+  const Body body_;
+  Reply& reply_;
+  std::shared_ptr<Call> self_;  // until gRPC is done with it
+};
+
+class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public Call {
+ public:
+  explicit WatchCall(CallTable& calls) : calls_(calls) {}
+
+  void Begin(std::shared_ptr<WatchCall> self, Message request) {
+    self_ = self;
+    request_ = request;
+    if (!calls_.Begin(std::move(self), std::move(request))) Finish(Overloaded());
+  }
+  void OnCancel() override {
+    calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
+  }
+  void OnWriteDone(bool ok) override {
+    calls_.Continue(self_, [this, ok](absl::Time now, Outbox& outbox) {
+      writing_ = false;
+      if (cancelled_ || !ok) return Cancel();
+      calls_.Ask(now, *this, request_, outbox);
+      return false;
+    });
+  }
+  void OnDone() override { const auto last = std::move(self_); }
+
+  bool Answer(const Message& message) override {
+    const absl::Status status = StatusOf(message);
+    if (!status.ok() && !writing_) {
+      Finish(ToGrpc(status));
+      return true;
+    }
+    const proto::ClusterView& view = message.envelope.watch_view_reply().view();
+    proto::WatchViewRequest& request = *request_.envelope.mutable_watch_view_request();
+    if (view.epoch() > request.known_epoch() && !writing_) {
+      request.set_known_epoch(view.epoch());
+      *reply_.mutable_view() = view;
+      writing_ = true;
+      StartWrite(&reply_);
+    } else if (!writing_) {
+      // No news for so long that the poll has ended; not asked from here, where the actor is being
+      // sent from.
+      calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
+        calls_.Ask(now, *this, request_, outbox);
+        return false;
+      });
+    }
+    return false;
+  }
+  bool Cancel() override {
+    cancelled_ = true;
+    if (writing_) return false;  // OnWriteDone comes
+    Finish(grpc::Status::CANCELLED);
+    return true;
+  }
+
+ private:
+  CallTable& calls_;
+  Message request_;
+  proto::WatchViewReply reply_;
+  bool writing_ = false;
+  bool cancelled_ = false;
+  std::shared_ptr<Call> self_;  // until gRPC is done with it
+};
+
+template <typename Request>
+Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
+  Message message;
+  message.set_to({kSchedulerNode, 0});
+  *message.envelope.mutable_header() = request.header();
+  Request& copy = *(message.envelope.*body)();
+  copy = request;
+  copy.clear_header();
+  return message;
+}
+
+// gRPC answers a request that it cannot parse by itself, with UNIMPLEMENTED; this only counts
+// those.
+class MalformedCounter : public grpc::experimental::Interceptor {
+ public:
+  explicit MalformedCounter(CallTable& calls) : calls_(calls) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        methods->GetSendStatus().error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      calls_.CountMalformed();
+    }
+    methods->Proceed();
+  }
+
+ private:
+  CallTable& calls_;
+};
+
+class MalformedCounterFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit MalformedCounterFactory(CallTable& calls) : calls_(calls) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo*) override {
+    return std::make_unique<MalformedCounter>(calls_).release();  // gRPC owns it
+  }
+
+ private:
+  CallTable& calls_;
+};
+
+class Service : public GrpcService, private proto::Scheduler::CallbackService {
+ public:
+  Service(Actor& actor, EventLoop& loop) : calls_(actor, loop) {}
+  ~Service() override { Shutdown(); }
+
+  absl::Status Listen(const Options& options) {
+    gpr_set_log_function(LogForGrpc);
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int chosen = 0;
+    builder.AddListeningPort(absl::StrCat(options.host, ":", options.port),
+                             grpc::InsecureServerCredentials(), &chosen);
+    // Two schedulers on one port would each get some of the calls.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kPingIntervalMinMilliseconds);
+    builder.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
+    builder.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
+    builder.RegisterService(this);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+        interceptors;
+    interceptors.push_back(std::make_unique<MalformedCounterFactory>(calls_));
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || chosen == 0) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.host, ":",
+                                                 options.port,
+                                                 ": the port is in use, or the host is not of this "
+                                                 "machine; name another port, or 0 for any"));
+    }
+    port_ = static_cast<uint32_t>(chosen);
+    return absl::OkStatus();
+  }
+
+  uint32_t port() const override { return port_; }
+  uint64_t malformed() const override { return calls_.malformed(); }
+  void Send(Message reply) override { calls_.Answer(reply); }
+  void Shutdown() override {
+    if (server_ == nullptr) return;
+    const gpr_timespec drain =
+        gpr_time_from_millis(absl::ToInt64Milliseconds(kDrain), GPR_TIMESPAN);
+    server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), drain));
+    server_->Wait();
+    server_.reset();
+  }
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+  using Envelope = proto::Envelope;
+
+  template <typename Request, typename Reply>
+  Reactor* Unary(const Request& request, Request* (Envelope::*request_body)(), Reply& reply,
+                 const Reply& (Envelope::*reply_body)() const) {
+    auto call = std::make_shared<UnaryCall<Reply>>(calls_, reply_body, reply);
+    UnaryCall<Reply>& reactor = *call;
+    reactor.Begin(std::move(call), ToMessage(request, request_body));
+    return &reactor;
+  }
+
+  Reactor* Register(Context*, const proto::RegisterRequest* request,
+                    proto::RegisterReply* reply) override {
+    return Unary(*request, &Envelope::mutable_register_request, *reply, &Envelope::register_reply);
+  }
+  Reactor* Heartbeat(Context*, const proto::HeartbeatRequest* request,
+                     proto::HeartbeatReply* reply) override {
+    return Unary(*request, &Envelope::mutable_heartbeat_request, *reply,
+                 &Envelope::heartbeat_reply);
+  }
+  grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
+      Context*, const proto::WatchViewRequest* request) override {
+    auto call = std::make_shared<WatchCall>(calls_);
+    WatchCall& reactor = *call;
+    reactor.Begin(std::move(call), ToMessage(*request, &Envelope::mutable_watch_view_request));
+    return &reactor;
+  }
+  Reactor* CreateTable(Context*, const proto::CreateTableRequest* request,
+                       proto::CreateTableReply* reply) override {
+    return Unary(*request, &Envelope::mutable_create_table_request, *reply,
+                 &Envelope::create_table_reply);
+  }
+  Reactor* DropTable(Context*, const proto::DropTableRequest* request,
+                     proto::DropTableReply* reply) override {
+    return Unary(*request, &Envelope::mutable_drop_table_request, *reply,
+                 &Envelope::drop_table_reply);
+  }
+  Reactor* ListTables(Context*, const proto::ListTablesRequest* request,
+                      proto::ListTablesReply* reply) override {
+    return Unary(*request, &Envelope::mutable_list_tables_request, *reply,
+                 &Envelope::list_tables_reply);
+  }
+  Reactor* Barrier(Context*, const proto::BarrierRequest* request,
+                   proto::BarrierReply* reply) override {
+    return Unary(*request, &Envelope::mutable_barrier_request, *reply, &Envelope::barrier_reply);
+  }
+  Reactor* Leave(Context*, const proto::LeaveRequest* request, proto::LeaveReply* reply) override {
+    return Unary(*request, &Envelope::mutable_leave_request, *reply, &Envelope::leave_reply);
+  }
+  Reactor* GetStatus(Context*, const proto::StatusRequest* request,
+                     proto::StatusReply* reply) override {
+    return Unary(*request, &Envelope::mutable_status_request, *reply, &Envelope::status_reply);
+  }
+
+  CallTable calls_;
+  uint32_t port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcService>> GrpcService::Start(const Options& options,
+                                                                Actor& actor, EventLoop& loop) {
+  auto service = std::make_unique<Service>(actor, loop);
+  if (absl::Status status = service->Listen(options); !status.ok()) return status;
+  return std::unique_ptr<GrpcService>(std::move(service));
+}
+
+}  // namespace covey::scheduler
