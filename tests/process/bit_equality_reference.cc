@@ -1,0 +1,75 @@
+// Trains the problem of bit_equality_model.h for a group of ARGV[1] members in one process, without
+// any cluster.
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/cluster/placement.h"
+#include "server/table/dense_shard.h"
+#include "server/table_spec.h"
+#include "tests/process/bit_equality_model.h"
+#include "worker/collective/reduce_kernels.h"
+#include "worker/collective/reference_reduce.h"
+#include "worker/part_map.h"
+
+namespace covey {
+namespace {
+
+proto::Table TableOf(const proto::TableSpec& spec) {
+  proto::Table table;
+  *table.mutable_spec() = spec;
+  for (const PlacedShard& placed : PlaceShards(spec.shape(0), spec.shard_bytes(), {ShardHome{}})) {
+    proto::Shard& shard = *table.add_shards();
+    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
+    shard.set_first_element(placed.first_element);
+    shard.set_element_count(placed.element_count);
+  }
+  return table;
+}
+
+// The whole table as one shard: optimizers work by element, so cutting changes nothing.
+std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::SpareBuffers& spares) {
+  proto::Shard all;
+  all.set_element_count(table.spec().shape(0));
+  const auto rules = server::RulesOf(table, all);
+  COVEY_CHECK(rules.ok());
+  auto shard = server::DenseShard::Create(rules->shard, spares);
+  COVEY_CHECK(shard.ok());
+  return *std::move(shard);
+}
+
+void Train(uint32_t members) {
+  server::SpareBuffers spares(0);
+  std::vector<proto::Table> tables;
+  std::vector<const proto::Table*> pointers;
+  for (const proto::TableSpec& spec : BitEqualityTables()) tables.push_back(TableOf(spec));
+  for (const proto::Table& table : tables) pointers.push_back(&table);
+  const worker::PartMap map(pointers, members);
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const auto shard = Whole(tables[t], spares);
+    for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
+      uint64_t samples = 0;
+      std::vector<std::vector<float>> gradients;
+      for (uint32_t member = 0; member < members; ++member) {
+        samples += BitEqualitySamples(member, step);
+        std::vector<float>& gradient = gradients.emplace_back(shard->element_count());
+        BitEqualityGradient(member, step, shard->Values().As<float>(), gradient);
+        worker::Scale(gradient, static_cast<float>(BitEqualitySamples(member, step)));
+      }
+      const std::vector<float> sum = worker::ReferenceReduce(gradients, map.ranges_of(t));
+      COVEY_CHECK(shard->Apply(sum, std::max<uint64_t>(samples, 1)).ok());
+    }
+    std::cout << BitEqualityLine(tables[t].spec().name(), shard->Values().As<float>()) << "\n";
+  }
+}
+
+}  // namespace
+}  // namespace covey
+
+int main(int, char** argv) {
+  covey::Train(static_cast<uint32_t>(std::atoi(argv[1])));
+  return 0;
+}

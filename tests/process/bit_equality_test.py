@@ -1,0 +1,45 @@
+"""A group under `bsp` trains the same bits as one process, over any number of servers."""
+
+import re
+import subprocess
+import sys
+import unittest
+
+_LAUNCHER, _SCHEDULER, _SERVER, _WORKER, _REFERENCE = sys.argv[1:6]
+_WEIGHTS = re.compile(r"weights \w+ [0-9a-f]{8}")
+
+
+def _weights(command):
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if run.returncode != 0:
+        raise AssertionError(f"{command} exited with {run.returncode}\n{run.stdout}{run.stderr}")
+    return sorted(_WEIGHTS.findall(run.stdout))
+
+
+def _of_cluster(members, servers):
+    return _weights(
+        [
+            _LAUNCHER, "run", f"--servers={servers}", "--groups=1", f"--workers={members}",
+            f"--scheduler-binary={_SCHEDULER}", f"--server-binary={_SERVER}", "--", _WORKER,
+        ]
+    )  # fmt: skip
+
+
+class BitEqualityTest(unittest.TestCase):
+    def test_weights_equal_those_of_one_process(self):
+        for members in (1, 2, 4):
+            expected = _weights([_REFERENCE, str(members)])
+            self.assertEqual(3, len(expected))
+            for servers in (1, 2, 3):
+                with self.subTest(members=members, servers=servers):
+                    # Every member prints its own copy.
+                    everybody = sorted(expected * members)
+                    self.assertEqual(everybody, _of_cluster(members, servers))
+
+    def test_the_order_of_summation_can_be_seen(self):
+        """Or the test above would prove nothing about it."""
+        self.assertNotEqual(_weights([_REFERENCE, "2"]), _weights([_REFERENCE, "4"]))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
