@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <deque>
 #include <future>
 #include <memory>
 #include <string>
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/bounded_queue.h"
 #include "common/base/random.h"
 #include "common/cluster/view.h"
 #include "common/net/grpc_channel.h"
@@ -32,7 +30,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr int kPatienceSeconds = 20;
 
 class GrpcServiceTest : public ::testing::Test {
  protected:
@@ -61,7 +59,7 @@ class GrpcServiceTest : public ::testing::Test {
   }
   std::unique_ptr<grpc::ClientContext> Context() {
     auto context = std::make_unique<grpc::ClientContext>();
-    context->set_deadline(std::chrono::system_clock::now() + kPatience);
+    context->set_deadline(gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN));
     return context;
   }
   proto::RegisterRequest Client(uint64_t incarnation) {
@@ -124,17 +122,18 @@ TEST_F(GrpcServiceTest, WatchStreamsEachNewView) {
 }
 
 TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
-  BoundedQueue<Message> arrived(100);
-  std::promise<void> first;
-  std::promise<void> second;
-  const auto await = [](std::promise<void>& promise) {
-    ASSERT_EQ(promise.get_future().wait_for(kPatience), std::future_status::ready);
+  std::promise<Message> registered;
+  std::promise<Message> viewed;
+  const auto await = [](std::promise<Message>& promise) {
+    std::future<Message> arrived = promise.get_future();
+    const bool in_time =
+        arrived.wait_for(std::chrono::seconds(kPatienceSeconds)) == std::future_status::ready;
+    EXPECT_TRUE(in_time);
+    return in_time ? arrived.get() : Message();
   };
   GrpcChannel channel({.scheduler = Target()}, [&](Message message) {
     const bool is_view = message.envelope.has_watch_view_reply();
-    bool was_empty = false;
-    arrived.Push(std::move(message), was_empty);
-    (is_view ? second : first).set_value();
+    (is_view ? viewed : registered).set_value(std::move(message));
   });
   Message request;
   request.set_to({kSchedulerNode, 0});
@@ -142,7 +141,9 @@ TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
   request.envelope.mutable_header()->set_request_id(41);
   *request.envelope.mutable_register_request() = Client(9);
   channel.Send(request);
-  await(first);
+  const Message registration = await(registered);
+  EXPECT_EQ(registration.envelope.header().request_id(), 41);
+  EXPECT_EQ(registration.envelope.register_reply().node(), 2);
   Message watch;
   watch.set_to({kSchedulerNode, 0});
   watch.envelope.mutable_header()->set_node(2);
@@ -151,14 +152,9 @@ TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
   watch.envelope.mutable_watch_view_request()->set_known_epoch(1);
   channel.Send(watch);
   MustRegister(10);
-  await(second);
-
-  const std::deque<Message> messages = arrived.TakeAll();
-  ASSERT_EQ(messages.size(), 2);
-  EXPECT_EQ(messages[0].envelope.header().request_id(), 41);
-  EXPECT_EQ(messages[0].envelope.register_reply().node(), 2);
-  EXPECT_EQ(messages[1].envelope.header().request_id(), 42);
-  EXPECT_EQ(messages[1].envelope.watch_view_reply().view().epoch(), 2);
+  const Message view = await(viewed);
+  EXPECT_EQ(view.envelope.header().request_id(), 42);
+  EXPECT_EQ(view.envelope.watch_view_reply().view().epoch(), 2);
 }
 
 TEST_F(GrpcServiceTest, HealthServiceSaysServing) {
@@ -169,7 +165,8 @@ TEST_F(GrpcServiceTest, HealthServiceSaysServing) {
   grpc::ByteBuffer reply;
   std::promise<grpc::Status> done;
   const auto context = Context();
-  generic.UnaryCall(context.get(), "/grpc.health.v1.Health/Check", {}, &empty, &reply,
+  generic.UnaryCall(context.get(), absl::StrCat("/", "grpc.health.v1.Health", "/", "Check"), {},
+                    &empty, &reply,
                     [&](grpc::Status status) { done.set_value(std::move(status)); });
   const grpc::Status status = done.get_future().get();
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -190,8 +187,9 @@ TEST_F(GrpcServiceTest, GarbageRequestsAreCountedAndRefused) {
     grpc::ByteBuffer reply;
     std::promise<grpc::Status> done;
     const auto context = Context();
-    generic.UnaryCall(context.get(), "/covey.proto.Scheduler/Register", {}, &request, &reply,
-                      [&](grpc::Status status) { done.set_value(std::move(status)); });
+    generic.UnaryCall(
+        context.get(), absl::StrCat("/", proto::Scheduler::service_full_name(), "/", "Register"),
+        {}, &request, &reply, [&](grpc::Status status) { done.set_value(std::move(status)); });
     EXPECT_FALSE(done.get_future().get().ok());
     EXPECT_EQ(Malformed(), round);
   }

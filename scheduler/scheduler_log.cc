@@ -71,6 +71,10 @@ absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes) {
         ": the file was changed from outside; restore it from a copy, or move it away to start "
         "the job anew"));
   }
+  if (newest.empty() && bytes.size() > kPreludeBytes && bytes[kPreludeBytes] != kFirstByte) {
+    return absl::DataLossError(
+        "it is no scheduler log, not even a torn one, and would be overwritten: name another file");
+  }
   if (newest.empty()) return log;
   proto::LogRecord record;
   if (!record.ParseFromArray(newest.data(), static_cast<int>(newest.size()))) {

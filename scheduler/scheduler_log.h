@@ -31,7 +31,7 @@ struct RecoveredLog {
 };
 
 // DATA_LOSS: a damaged record lies before intact ones, so the file was not torn by a crash but
-// changed; the message says where and what to do.
+// changed; or it never was a log. The message says where and what to do.
 absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes);
 
 }  // namespace covey::scheduler
