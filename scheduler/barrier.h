@@ -15,16 +15,13 @@ namespace covey::scheduler {
 // Named meeting points. A round of a name is released when `participants` nodes have arrived: all
 // or none.
 //
-//   round r:  open ── arrivals < participants ──▶ open ── last arrival ──▶ finished (durable; r + 1
-//   may begin)
-//                └── deadline, or death, of one: its arrival is withdrawn ──▶ open
+//   round: open ── the last arrival ──▶ finished, all are answered; the next round may begin
+//          open ── deadline or departure of one ──▶ open, its arrival withdrawn
 //
 // Invariants:
 //  1. Rounds of one name finish in order, each once; the finished one is in `state`.
-//  2. An arrival for a finished round is answered with OK at once, so a repeated request is
-//  harmless.
-//  3. A node counts once per round however often it asks; its newest request is the one that is
-//  answered.
+//  2. An arrival for a finished round is answered with OK at once: repeating does no harm.
+//  3. A node counts once per round however often it asks; its newest request is answered.
 //
 // Edits barrier_rounds of `state`, which outlives it. Actor-confined, deterministic. At most
 // kBarrierNamesMax names.

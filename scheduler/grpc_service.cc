@@ -4,10 +4,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <sched.h>
 
-#include <functional>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/cluster/limits.h"
 #include "proto/scheduler_service.grpc.pb.h"
+#include "scheduler/call_table.h"
 
 namespace covey::scheduler {
 namespace {
@@ -27,72 +25,6 @@ constexpr int kPingIntervalMinMilliseconds = 1000;
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
-
-// One call under way. Its gRPC half may be called on any thread and only posts; the rest belongs to
-// the loop.
-class Call {
- public:
-  virtual ~Call() = default;
-  // The actor's reply. True when the call is over.
-  virtual bool Answer(const Message& reply) = 0;
-  // The caller went away. True when the call is over.
-  virtual bool Cancel() = 0;
-
-  uint64_t number = 0;  // 0 until the loop knows it
-};
-
-// What calls need of the service.
-class CallTable {
- public:
-  CallTable(Actor& actor, EventLoop& loop) : actor_(actor), loop_(loop) {}
-
-  // On gRPC's thread. False: the loop's queue is full, nothing will happen.
-  bool Begin(std::shared_ptr<Call> call, Message request) {
-    return loop_.Post([this, call = std::move(call), request = std::move(request)](
-                          absl::Time now, Outbox& outbox) mutable {
-      call->number = ++last_number_;
-      calls_[call->number] = call;
-      Ask(now, *call, std::move(request), outbox);
-    });
-  }
-  // On any thread, after Begin: `work` says whether the call is over.
-  void Continue(std::shared_ptr<Call> call, const std::function<bool(absl::Time, Outbox&)>& work) {
-    Post([this, call = std::move(call), work](absl::Time now, Outbox& outbox) {
-      if (calls_.contains(call->number) && work(now, outbox)) calls_.erase(call->number);
-    });
-  }
-  // On the loop's thread, but not from Answer.
-  void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox) {
-    request.connection = call.number;
-    actor_.Receive(now, request, outbox);
-  }
-  void Answer(const Message& reply) {
-    const auto at = calls_.find(reply.connection);
-    if (at != calls_.end() && at->second->Answer(reply)) calls_.erase(at);
-  }
-
-  void CountMalformed() {
-    Post([this](absl::Time, Outbox&) {
-      ++malformed_;
-      if ((malformed_ & (malformed_ - 1)) == 0) {
-        LogWarning("malformed_request", {{"plane", "control"}, {"count", malformed_}});
-      }
-    });
-  }
-  uint64_t malformed() const { return malformed_; }
-
- private:
-  // What must not be lost waits until the loop, which never blocks, has made room.
-  void Post(const std::function<void(absl::Time, Outbox&)>& work) {
-    while (!loop_.Post(work)) sched_yield();
-  }
-
-  Actor& actor_;
-  EventLoop& loop_;
-  std::map<uint64_t, std::shared_ptr<Call>> calls_;
-  uint64_t last_number_ = 0;
-  uint64_t malformed_ = 0;
-};
 
 // What gRPC says about sockets, our own errors say in one line. Its last words, before it aborts,
 // are kept.
@@ -178,8 +110,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
       writing_ = true;
       StartWrite(&reply_);
     } else if (!writing_) {
-      // No news for so long that the poll has ended; not asked from here, where the actor is being
-      // sent from.
+      // No news for so long that the poll has ended.
       calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
         calls_.Ask(now, *this, request_, outbox);
         return false;

@@ -14,8 +14,8 @@ namespace covey::scheduler {
 // The control plane's front door: turns typed gRPC calls into messages for the scheduler's actor
 // and its replies into the calls' answers; nothing else. The health service and reflection are on.
 //
-//   gRPC thread: call ─▶ message, posted to the loop           loop: actor's reply ─▶ Send ─▶ call
-//   ends
+//   on gRPC's threads   call ─▶ message ─▶ posted to the loop
+//   on the loop         actor's reply ─▶ Send ─▶ answer of the call
 //
 // Each call under way has a number, which is the message's `connection`. A WatchView stream is a
 // series of WatchViewRequest messages, each sent when the answer to the one before has been

@@ -18,17 +18,17 @@ namespace covey::scheduler {
 // Who is a node of the job: registration, heartbeats, death, leaving; and the groups, which follow
 // from it.
 //
-//                    ┌── Leave ───────▶ LEFT
-//   Register ─▶ ALIVE┤                            A departed node stays listed and never returns:
-//   its
-//                    └── FindDead ────▶ DEAD      process registers anew, as another node.
+//                     ┌── Leave ──────▶ LEFT
+//   Register ─▶ ALIVE ┤
+//                     └── FindDead ───▶ DEAD
+//
+// A departed node stays listed and never returns: its process registers anew, as another node.
 //
 // Invariants:
 //  1. One (role, rank) has at most one ALIVE node; node ids are never reused.
 //  2. Each change raises the epoch by one.
-//  3. Groups form once, when every expected server and worker is ALIVE. A member's death makes its
-//  ACTIVE
-//     group BROKEN; when every member has left it is DONE.
+//  3. Groups form once, when every expected server and worker is ALIVE. The death of a member makes
+//     an ACTIVE group BROKEN; when every member has left it is DONE.
 //
 // Edits the view in `state`, which outlives it. Actor-confined, deterministic.
 class Membership {

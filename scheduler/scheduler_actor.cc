@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
+#include "scheduler/control_reply.h"
 #include "scheduler/scheduler_log.h"
 
 namespace covey::scheduler {
@@ -18,44 +19,6 @@ constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
 // A watch is answered after so long even without news, so that those of vanished watchers go away.
 constexpr absl::Duration kWatchMax = absl::Seconds(30);
 constexpr size_t kWatchesMax = 2 * kNodesMax;
-
-// A reply to `request`, with the empty body that belongs to it.
-Message ReplyTo(const Message& request) {
-  Message reply = MakeReply(request);
-  proto::Envelope& envelope = reply.envelope;
-  switch (request.envelope.body_case()) {
-    case proto::Envelope::kRegisterRequest:
-      envelope.mutable_register_reply();
-      break;
-    case proto::Envelope::kHeartbeatRequest:
-      envelope.mutable_heartbeat_reply();
-      break;
-    case proto::Envelope::kWatchViewRequest:
-      envelope.mutable_watch_view_reply();
-      break;
-    case proto::Envelope::kCreateTableRequest:
-      envelope.mutable_create_table_reply();
-      break;
-    case proto::Envelope::kDropTableRequest:
-      envelope.mutable_drop_table_reply();
-      break;
-    case proto::Envelope::kListTablesRequest:
-      envelope.mutable_list_tables_reply();
-      break;
-    case proto::Envelope::kBarrierRequest:
-      envelope.mutable_barrier_reply();
-      break;
-    case proto::Envelope::kLeaveRequest:
-      envelope.mutable_leave_reply();
-      break;
-    case proto::Envelope::kStatusRequest:
-      envelope.mutable_status_reply();
-      break;
-    default:
-      break;
-  }
-  return reply;
-}
 
 // What somebody who has not registered may ask.
 bool IsOpenToStrangers(const proto::Envelope& envelope) {
@@ -154,8 +117,7 @@ absl::Time SchedulerActor::NextWake() const {
 
 void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
   if (message.envelope.has_disk_durable()) return TakeDiskAnswer(message, outbox);
-  // Only requests have a reply; anything else is none of ours.
-  if (ReplyTo(message).envelope.body_case() == proto::Envelope::BODY_NOT_SET) return;
+  if (!IsControlRequest(message.envelope)) return;
   if (const absl::Status status = Check(message); !status.ok()) {
     return Refuse(message, status, outbox);
   }
@@ -221,7 +183,7 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
   if (registration->replaces != NodeId()) {
     Decide(now, tables_.Rehome(registration->replaces, registration->node));
   }
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
   body.set_node(registration->node.value());
   body.set_rank(registration->rank);
@@ -232,7 +194,7 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
 
 void SchedulerActor::Heartbeat(absl::Time now, const Message& message, Outbox& outbox) {
   membership_.Heartbeat(now, message.from().node, message.envelope.heartbeat_request());
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   reply.envelope.mutable_heartbeat_reply()->set_epoch(published_.epoch());
   outbox.Send(std::move(reply));
 }
@@ -269,7 +231,7 @@ void SchedulerActor::CreateTable(absl::Time now, const Message& message, Outbox&
   const auto creation = tables_.Create(spec);
   if (!creation.ok()) return Refuse(message, creation.status(), outbox);
   Decide(now, creation->decision);
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   proto::CreateTableReply& body = *reply.envelope.mutable_create_table_reply();
   body.set_table(creation->table.value());
   *body.mutable_view() = state_.view();
@@ -280,13 +242,13 @@ void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& o
   const auto decision = tables_.Drop(message.envelope.drop_table_request().name());
   if (!decision.ok()) return Refuse(message, decision.status(), outbox);
   Decide(now, *decision);
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   reply.envelope.mutable_drop_table_reply()->set_epoch(state_.view().epoch());
   Answer(std::move(reply), outbox);
 }
 
 void SchedulerActor::ListTables(const Message& message, Outbox& outbox) {
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   *reply.envelope.mutable_list_tables_reply()->mutable_tables() = state_.view().tables();
   Answer(std::move(reply), outbox);
 }
@@ -305,11 +267,11 @@ void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbo
     barriers_.Forget(node, withdrawn);
     AnswerBarriers(std::move(withdrawn), outbox);
   }
-  Answer(ReplyTo(message), outbox);
+  Answer(MakeControlReply(message), outbox);
 }
 
 void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& outbox) {
-  Message reply = ReplyTo(message);
+  Message reply = MakeControlReply(message);
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   *body.mutable_view() = state_.view();
   membership_.FillStatus(now, body);
@@ -366,14 +328,14 @@ void SchedulerActor::Answer(Message reply, Outbox& outbox) {
 }
 
 void SchedulerActor::Refuse(const Message& request, const absl::Status& status, Outbox& outbox) {
-  Message reply = ReplyTo(request);
+  Message reply = MakeControlReply(request);
   SetStatus(status, reply);
   Answer(std::move(reply), outbox);
 }
 
 void SchedulerActor::AnswerBarriers(std::vector<Barriers::Answer> answers, Outbox& outbox) {
   for (const Barriers::Answer& answer : answers) {
-    Message reply = ReplyTo(answer.request);
+    Message reply = MakeControlReply(answer.request);
     reply.envelope.mutable_barrier_reply()->set_round(
         answer.request.envelope.barrier_request().round());
     SetStatus(answer.status, reply);
@@ -382,7 +344,7 @@ void SchedulerActor::AnswerBarriers(std::vector<Barriers::Answer> answers, Outbo
 }
 
 void SchedulerActor::AnswerWatch(const Message& request, Outbox& outbox) const {
-  Message reply = ReplyTo(request);
+  Message reply = MakeControlReply(request);
   *reply.envelope.mutable_watch_view_reply()->mutable_view() = published_;
   outbox.Send(std::move(reply));
 }

@@ -14,8 +14,8 @@ namespace covey {
 // seen, so silence is geometric:
 //     phi(t) = t / beat * log10(1 / p).
 // Clean networks have p near 0, and the floor decides: dead after 2.5 s. At 30 % loss it takes 7.6
-// s, and no detector could be both much faster and right, since five lost beats in a row happen
-// every four minutes there.
+// s, and no detector could be both much faster and right, since five lost beats in a row
+// happen every five minutes there.
 //
 // A value; deterministic.
 class FailureDetector {
