@@ -8,6 +8,7 @@
 #include "common/base/bounded_queue.h"
 #include "common/base/buffer.h"
 #include "common/base/crc32c.h"
+#include "common/base/edit_distance.h"
 #include "common/base/random.h"
 #include "common/base/strong_id.h"
 
@@ -105,6 +106,14 @@ TEST(StrongIdTest, ComparesAndDefaultsToNone) {
   EXPECT_EQ(Id().value(), 0u);
   EXPECT_LT(Id(1), Id(2));
   EXPECT_EQ(Id(1).Next(), Id(2));
+}
+
+TEST(EditDistanceTest, CountsInsertionsDeletionsAndReplacements) {
+  EXPECT_EQ(EditDistance("", ""), 0u);
+  EXPECT_EQ(EditDistance("status", "status"), 0u);
+  EXPECT_EQ(EditDistance("", "run"), 3u);
+  EXPECT_EQ(EditDistance("stats", "status"), 1u);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
 }
 
 }  // namespace
