@@ -1,8 +1,9 @@
 #include "common/net/grpc_channel.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -153,7 +154,7 @@ class GrpcChannel::Implementation::WatchStream
     }
     Implementation& channel = channel_;
     channel.Forget(&context_);
-    delete this;
+    std::unique_ptr<WatchStream>(this).reset();
     channel.Leave();
   }
 
@@ -236,8 +237,8 @@ void GrpcChannel::Implementation::Call(void (AsyncStub::*method)(grpc::ClientCon
   }
   call->request = std::move(request);
   call->reply = ReplyTo(call->request);
-  call->context.set_deadline(std::chrono::system_clock::now() +
-                             absl::ToChronoMicroseconds(DeadlineOf(call->request.envelope)));
+  call->context.set_deadline(gpr_time_from_micros(
+      absl::ToInt64Microseconds(DeadlineOf(call->request.envelope)), GPR_TIMESPAN));
   Request* const body = (call->request.envelope.*request_of)();
   *body->mutable_header() = call->request.envelope.header();
   Reply* const answer = (call->reply.envelope.*reply_of)();

@@ -4,60 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/runtime/config_value.h"
 
 namespace covey {
 namespace {
 
 constexpr int kExitUsage = 2;
-
-struct Unit {
-  absl::string_view name;
-  uint64_t bytes;
-};
-// Largest first among those that FormatBytes may choose.
-constexpr Unit kUnits[] = {
-    {"TiB", uint64_t{1} << 40},
-    {"GiB", uint64_t{1} << 30},
-    {"MiB", uint64_t{1} << 20},
-    {"KiB", uint64_t{1} << 10},
-    {"TB", 1000000000000},
-    {"GB", 1000000000},
-    {"MB", 1000000},
-    {"KB", 1000},
-    {"kB", 1000},
-    {"B", 1},
-    {"", 1},
-};
-constexpr size_t kBinaryUnits = 4;
-
-// Insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
-size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
 
 std::string VariableOf(absl::string_view name) {
   return absl::StrCat("COVEY_", absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}}));
@@ -71,48 +33,7 @@ std::string Quoted(const std::string& text) {
   return emitter.c_str();
 }
 
-template <typename Integer>
-absl::Status ReadInteger(absl::string_view text, Integer* field) {
-  if (absl::SimpleAtoi(text, field)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("not a whole number from ",
-                                                 std::numeric_limits<Integer>::min(), " to ",
-                                                 std::numeric_limits<Integer>::max()));
-}
-
-absl::Status ReadDuration(absl::string_view text, absl::Duration* field) {
-  absl::Duration value;
-  if (!absl::ParseDuration(text, &value) || value < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("not a duration; write it like 500ms, 2s or 1h30m");
-  }
-  *field = value;
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
-  for (const Unit& unit : kUnits) {
-    absl::string_view number = text;
-    if (!absl::ConsumeSuffix(&number, unit.name)) continue;
-    uint64_t count = 0;
-    if (!absl::ascii_isdigit(number.empty() ? '\0' : number.back()) ||
-        !absl::SimpleAtoi(number, &count) ||
-        count > std::numeric_limits<uint64_t>::max() / unit.bytes) {
-      break;
-    }
-    return count * unit.bytes;
-  }
-  return absl::InvalidArgumentError("not a size; write it like 4096, 64KiB or 256MiB");
-}
-
-std::string FormatBytes(uint64_t bytes) {
-  for (size_t i = 0; i < kBinaryUnits; ++i) {
-    if (bytes != 0 && bytes % kUnits[i].bytes == 0) {
-      return absl::StrCat(bytes / kUnits[i].bytes, kUnits[i].name);
-    }
-  }
-  return absl::StrCat(bytes);
-}
 
 // What the command line says, before it is believed.
 struct ConfigFile::Flags {
@@ -133,60 +54,34 @@ void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::st
       {.name = std::string(name), .help = std::string(help), .parse = parse, .print = print});
 }
 
-void ConfigFile::Add(absl::string_view name, std::string* field, absl::string_view help) {
+template <typename T>
+void ConfigFile::AddField(absl::string_view name, T* field, absl::string_view help) {
   Add(
-      name,
-      [field](absl::string_view text) {
-        *field = std::string(text);
-        return absl::OkStatus();
-      },
-      [field] { return *field; }, help);
+      name, [field](absl::string_view text) { return ReadValue(text, field); },
+      [field] { return WriteValue(*field); }, help);
 }
 
+void ConfigFile::Add(absl::string_view name, std::string* field, absl::string_view help) {
+  AddField(name, field, help);
+}
 void ConfigFile::Add(absl::string_view name, bool* field, absl::string_view help) {
-  Add(
-      name,
-      [field](absl::string_view text) {
-        return absl::SimpleAtob(text, field) ? absl::OkStatus()
-                                             : absl::InvalidArgumentError("neither true nor false");
-      },
-      [field] { return *field ? "true" : "false"; }, help);
+  AddField(name, field, help);
   options_.back().is_switch = true;
 }
-
 void ConfigFile::Add(absl::string_view name, int32_t* field, absl::string_view help) {
-  Add(
-      name, [field](absl::string_view text) { return ReadInteger(text, field); },
-      [field] { return absl::StrCat(*field); }, help);
+  AddField(name, field, help);
 }
-
 void ConfigFile::Add(absl::string_view name, uint32_t* field, absl::string_view help) {
-  Add(
-      name, [field](absl::string_view text) { return ReadInteger(text, field); },
-      [field] { return absl::StrCat(*field); }, help);
+  AddField(name, field, help);
 }
-
 void ConfigFile::Add(absl::string_view name, uint64_t* field, absl::string_view help) {
-  Add(
-      name, [field](absl::string_view text) { return ReadInteger(text, field); },
-      [field] { return absl::StrCat(*field); }, help);
+  AddField(name, field, help);
 }
-
 void ConfigFile::Add(absl::string_view name, double* field, absl::string_view help) {
-  Add(
-      name,
-      [field](absl::string_view text) {
-        return absl::SimpleAtod(text, field) && std::isfinite(*field)
-                   ? absl::OkStatus()
-                   : absl::InvalidArgumentError("not a number");
-      },
-      [field] { return absl::StrCat(*field); }, help);
+  AddField(name, field, help);
 }
-
 void ConfigFile::Add(absl::string_view name, absl::Duration* field, absl::string_view help) {
-  Add(
-      name, [field](absl::string_view text) { return ReadDuration(text, field); },
-      [field] { return absl::FormatDuration(*field); }, help);
+  AddField(name, field, help);
 }
 
 void ConfigFile::Add(absl::string_view name, Bytes field, absl::string_view help) {
@@ -214,10 +109,7 @@ ConfigFile::Option* ConfigFile::Find(absl::string_view name) {
 std::string ConfigFile::Nearest(absl::string_view name) const {
   std::vector<std::string> known = {"config", "help", "print-config"};
   for (const Option& option : options_) known.push_back(option.name);
-  return *std::min_element(known.begin(), known.end(),
-                           [&](const std::string& a, const std::string& b) {
-                             return EditDistance(a, name) < EditDistance(b, name);
-                           });
+  return NearestName(name, known);
 }
 
 absl::Status ConfigFile::Assign(Option& option, absl::string_view text, const std::string& origin) {

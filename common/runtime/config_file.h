@@ -84,6 +84,8 @@ class ConfigFile {
   };
   struct Flags;
 
+  template <typename T>
+  void AddField(absl::string_view name, T* field, absl::string_view help);
   absl::StatusOr<Flags> ReadFlags(const std::vector<std::string>& arguments) const;
   absl::Status ReadFile(const std::string& path);
   absl::Status Assign(Option& option, absl::string_view text, const std::string& origin);
@@ -96,10 +98,5 @@ class ConfigFile {
   std::vector<std::string>* rest_ = nullptr;
   std::string placeholder_;
 };
-
-// "256MiB", "1KB", "64" (bytes) -> bytes. INVALID_ARGUMENT: not a size, or 2^64 and more.
-absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
-// The shortest exact form: "256MiB", "1000".
-std::string FormatBytes(uint64_t bytes);
 
 }  // namespace covey

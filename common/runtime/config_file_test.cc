@@ -180,20 +180,5 @@ TEST_F(ConfigFileTest, HandsOverTheRest) {
   EXPECT_EQ(rate_, 2);
 }
 
-TEST(BytesTest, ParsesAndPrints) {
-  EXPECT_EQ(ParseBytes("0").value(), 0u);
-  EXPECT_EQ(ParseBytes("64B").value(), 64u);
-  EXPECT_EQ(ParseBytes("2KB").value(), 2000u);
-  EXPECT_EQ(ParseBytes("1TiB").value(), uint64_t{1} << 40);
-  for (const char* bad : {"", "B", "KiB", "1.5MiB", "-1", "1 MiB", "1QB", "16777216TiB"}) {
-    EXPECT_FALSE(ParseBytes(bad).ok()) << bad;
-  }
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{1000}, uint64_t{3} << 10,
-                               uint64_t{5} << 30, uint64_t{1} << 63}) {
-    EXPECT_EQ(ParseBytes(FormatBytes(bytes)).value(), bytes);
-  }
-  EXPECT_EQ(FormatBytes(256 << 20), "256MiB");
-}
-
 }  // namespace
 }  // namespace covey

@@ -19,8 +19,8 @@ namespace {
 // The most that glibc takes. Frames are smaller; only whole tables of one shard are not.
 constexpr int kMapBytes = 32 << 20;
 constexpr int kTrimBytes = 1 << 30;
-// Free memory of one arena does not help another.
-constexpr int kArenas = 2;
+// Free memory of one arena does not help another, and threads of one arena wait for each other.
+constexpr int kArenas = 8;
 
 void InitMemory() {
   mallopt(M_MMAP_THRESHOLD, kMapBytes);

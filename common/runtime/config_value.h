@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace covey {
+
+// The text forms of configuration values. Pure.
+
+// Stores the value. INVALID_ARGUMENT: what it is not; the field is then unchanged or any value.
+absl::Status ReadValue(absl::string_view text, std::string* field);
+absl::Status ReadValue(absl::string_view text, bool* field);
+absl::Status ReadValue(absl::string_view text, int32_t* field);
+absl::Status ReadValue(absl::string_view text, uint32_t* field);
+absl::Status ReadValue(absl::string_view text, uint64_t* field);
+absl::Status ReadValue(absl::string_view text, double* field);
+absl::Status ReadValue(absl::string_view text, absl::Duration* field);
+
+// As ReadValue takes it.
+std::string WriteValue(const std::string& value);
+std::string WriteValue(bool value);
+std::string WriteValue(int32_t value);
+std::string WriteValue(uint32_t value);
+std::string WriteValue(uint64_t value);
+std::string WriteValue(double value);
+std::string WriteValue(absl::Duration value);
+
+// "256MiB", "1KB", "64" (bytes) -> bytes. INVALID_ARGUMENT: not a size, or 2^64 and more.
+absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
+// The shortest exact form: "256MiB", "1000".
+std::string FormatBytes(uint64_t bytes);
+
+// The one of `known` that takes the fewest insertions, deletions and replacements to become `name`;
+// the first of several. Precondition: `known` is not empty.
+std::string NearestName(absl::string_view name, const std::vector<std::string>& known);
+
+}  // namespace covey
