@@ -1,0 +1,44 @@
+#include "client/cli/binaries.h"
+
+#include <unistd.h>
+
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/child_process.h"
+#include "common/base/status_macros.h"
+
+namespace covey::cli {
+namespace {
+
+absl::StatusOr<std::string> FindBinary(const std::string& given, const char* role,
+                                       const std::string& name) {
+  if (!given.empty()) return FindProgram(given);
+  const std::string path = OwnPath();
+  const std::string folder = path.substr(0, path.rfind('/'));
+  for (const std::string& candidate :
+       {absl::StrCat(folder, "/", name), absl::StrCat(folder, "/../../", role, "/", name)}) {
+    if (FindProgram(candidate).ok()) return candidate;
+  }
+  return absl::NotFoundError(absl::StrCat("no ", name, " beside ", path, "; build //", role, ":",
+                                          name, ", or say where it is with --", role, "-binary"));
+}
+
+}  // namespace
+
+std::string OwnPath() {
+  char self[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
+  return std::string(self, size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+absl::StatusOr<LocalPaths> FindBinaries(const RunOptions& options) {
+  LocalPaths paths;
+  COVEY_ASSIGN_OR_RETURN(paths.scheduler_binary,
+                         FindBinary(options.scheduler_binary, "scheduler", "covey_scheduler"));
+  COVEY_ASSIGN_OR_RETURN(paths.server_binary,
+                         FindBinary(options.server_binary, "server", "covey_server"));
+  return paths;
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cli/launch_plan.h"
+#include "client/cli/run_options.h"
+
+namespace covey::cli {
+
+// The file that this process runs.
+std::string OwnPath();
+
+// Where scheduler and server are: as `options` says, else beside this program (installed, all lie
+// in one folder; built, each in that of its role). NOT_FOUND: says what to build. The other paths
+// stay empty.
+absl::StatusOr<LocalPaths> FindBinaries(const RunOptions& options);
+
+}  // namespace covey::cli

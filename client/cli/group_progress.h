@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// How far one group is, put together from what its members say. A value.
+struct GroupProgress {
+  uint32_t group = 0;
+  proto::Group::State state = proto::Group::STATE_UNSPECIFIED;
+  std::string reason;
+  size_t members = 0;
+  // Some member has finished a step; else the rest is 0.
+  bool started = false;
+  // Of the member that is furthest.
+  uint64_t step = 0;
+  // Sums over members.
+  uint64_t samples = 0;
+  double samples_per_second = 0;
+  // Means over members that have finished a step.
+  double loss = 0;
+  double staleness = 0;
+};
+
+// In the order of the view. Pure.
+std::vector<GroupProgress> ProgressOfGroups(const proto::StatusReply& status);
+
+// "active", "broken", "done".
+std::string ShowState(proto::Group::State state);
+
+}  // namespace covey::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/cli/launch_plan.h"
+#include "client/cli/run_history.h"
+#include "client/cli/run_options.h"
+#include "client/cli/terminal.h"
+
+namespace covey::cli {
+
+// What came of a run.
+struct RunOutcome {
+  // OK: every worker ended well by itself. ABORTED: the first failure, in one line.
+  absl::Status status;
+  // The JSON object behind the last `result` that a worker printed; empty = none did.
+  std::string result;
+  RunHistory history;
+  absl::Duration wall;
+};
+
+// Runs a scheduler, servers and workers on this machine until the workers have ended, and shows
+// what they print and how far they are. RunSupervisor says who is stopped when. SIGINT and SIGTERM
+// drain; a second one kills. Blocks; never longer than the programs take plus their grace. Nothing
+// of it is left afterwards: no process, no file.
+//
+// `binaries`: the paths of scheduler and server. To be called once per process, from its only
+// thread, after InitProcess.
+RunOutcome RunLocalCluster(const RunOptions& options, const LocalPaths& binaries,
+                           Terminal& terminal);
+
+}  // namespace covey::cli

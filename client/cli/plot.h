@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace covey::cli {
+
+struct PlotPoint {
+  double x = 0;
+  double y = 0;
+};
+
+// One line of a plot. Points that are not finite leave a gap.
+struct PlotSeries {
+  std::string name;
+  std::vector<PlotPoint> points;
+};
+
+struct Plot {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<PlotSeries> series;
+};
+
+// How many colours there are; series beyond them begin again with the first.
+inline constexpr size_t kPlotColors = 8;
+
+// A figure in SVG with axes, grid and legend; both axes include 0. Colours come from the style
+// sheet around it: classes plot-line-0 … for strokes, plot-dot-0 … for fills, and plot-grid,
+// plot-axis, plot-text. Pure.
+std::string RenderPlot(const Plot& plot);
+
+// Round numbers from `low` to at least `high`, about `count` of them; `low` < `high`, finite.
+std::vector<double> AxisTicks(double low, double high, int count);
+
+}  // namespace covey::cli

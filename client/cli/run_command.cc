@@ -1,0 +1,97 @@
+#include "client/cli/run_command.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/binaries.h"
+#include "client/cli/child_process.h"
+#include "client/cli/command.h"
+#include "client/cli/local_cluster.h"
+#include "client/cli/report.h"
+#include "client/cli/run_options.h"
+#include "client/cli/run_result.h"
+#include "client/cli/scheduler_options.h"
+#include "client/cli/terminal.h"
+#include "client/cli/text_file.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+
+namespace covey::cli {
+namespace {
+
+void AddTo(ConfigFile& file, RunOptions& options) {
+  file.Add("servers", &options.servers, "servers to start");
+  file.Add("groups", &options.groups, "groups of workers");
+  file.Add("workers", &options.workers_per_group, "workers in each group");
+  file.Add("transport", &options.transport, "how tensors travel: tcp or ipc");
+  file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its own choice");
+  file.Add("job", &options.job, "the job's name");
+  file.Add("timeout", &options.timeout, "stop, and fail, after so long");
+  file.Add("grace", &options.grace, "kill what has not stopped so long after SIGTERM");
+  file.Add("report", &options.report_file, "write one HTML page with curves to this file");
+  file.Add("json", &options.json_file, "write result and course to this file");
+  file.Add("log-dir", &options.log_folder, "write what each process prints to a file in here");
+  file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
+  file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
+  file.TakeRest(&options.program, "-- PROGRAM [ARGUMENT...]   what each worker runs");
+}
+
+absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
+  COVEY_RETURN_IF_ERROR(options.Validate());
+  COVEY_RETURN_IF_ERROR(FindProgram(options.program[0]).status());
+  for (const std::string& file : {options.report_file, options.json_file}) {
+    if (!file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return FindBinaries(options);
+}
+
+absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {
+  if (!options.report_file.empty()) {
+    const std::string date =
+        absl::FormatTime("%Y-%m-%d %H:%M:%S %z", absl::Now(), absl::LocalTimeZone());
+    COVEY_RETURN_IF_ERROR(
+        WriteTextFile(options.report_file, RenderReport(MakeReport(options, outcome, date))));
+  }
+  if (!options.json_file.empty()) {
+    COVEY_RETURN_IF_ERROR(WriteTextFile(options.json_file, ResultFile(options, outcome)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunCommand(int count, const char* const* arguments) {
+  RunOptions options;
+  ConfigFile file("covey run",
+                  "Starts a scheduler, servers and groups of workers on this machine, shows their "
+                  "progress, and stops them when the workers have ended. The last line of standard "
+                  "output is one JSON object: what a worker printed after 'result', and the size "
+                  "of the cluster.");
+  AddTo(file, options);
+  if (const auto code = file.LoadForMain(count, arguments)) return *code;
+  const absl::StatusOr<LocalPaths> paths = Check(options);
+  if (!paths.ok()) {
+    PrintFailure(arguments[0], paths.status());
+    return kExitUsage;
+  }
+
+  Terminal terminal;
+  RunOutcome outcome = RunLocalCluster(options, *paths, terminal);
+  const absl::Status written = WriteFiles(options, outcome);
+  if (written.ok() && !options.report_file.empty()) {
+    terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
+  }
+  outcome.status.Update(written);
+  if (!outcome.status.ok()) {
+    PrintFailure(arguments[0], outcome.status);
+    return kExitFailed;
+  }
+  terminal.Print(Terminal::Stream::kOutput, ResultLine(options, outcome));
+  return kExitOk;
+}
+
+}  // namespace covey::cli

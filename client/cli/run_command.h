@@ -1,0 +1,8 @@
+#pragma once
+
+namespace covey::cli {
+
+// `covey run`: a whole cluster on this machine, for as long as the workers' program runs.
+int RunCommand(int count, const char* const* arguments);
+
+}  // namespace covey::cli

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// What one group reported at one moment.
+struct HistoryPoint {
+  // Since the run began.
+  double seconds = 0;
+  uint64_t step = 0;
+  uint64_t samples = 0;
+  double samples_per_second = 0;
+  double loss = 0;
+  double staleness = 0;
+};
+
+struct GroupHistory {
+  uint32_t group = 0;
+  // Seconds, step and samples never fall.
+  std::vector<HistoryPoint> points;
+};
+
+struct HistoryEvent {
+  // Since the run began.
+  double seconds = 0;
+  std::string text;
+};
+
+// The course of a run, from one status of the scheduler after the other. Deterministic; keeps at
+// most kPointsMax points per group, by keeping every other one when there are more, and at most
+// kEventsMax events, the first ones.
+class RunHistory {
+ public:
+  static constexpr size_t kPointsMax = 2048;
+  static constexpr size_t kEventsMax = 1000;
+
+  // `status` holds only events that earlier ones did not. A group that has made no progress since
+  // the last call gets no point.
+  void Add(absl::Duration elapsed, const proto::StatusReply& status);
+
+  // In growing order of group.
+  const std::vector<GroupHistory>& groups() const { return groups_; }
+  // Oldest first.
+  const std::vector<HistoryEvent>& events() const { return events_; }
+
+ private:
+  GroupHistory& HistoryOf(uint32_t group);
+
+  std::vector<GroupHistory> groups_;
+  std::vector<HistoryEvent> events_;
+};
+
+}  // namespace covey::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace covey::cli {
+
+// What a person says to `covey run`. A value.
+struct RunOptions {
+  uint32_t servers = 1;
+  uint32_t groups = 1;
+  uint32_t workers_per_group = 1;
+  // How tensors travel: "tcp" or "ipc".
+  std::string transport = "tcp";
+  std::string job = "run";
+  // Data loops of each server, one thread each. 0 = as the server likes.
+  uint32_t server_loops = 0;
+  // The whole run is stopped, and has failed, after so long.
+  absl::Duration timeout = absl::InfiniteDuration();
+  // How long a process may take to stop after SIGTERM before it is killed.
+  absl::Duration grace = absl::Seconds(5);
+  // Written at the end; empty = not.
+  std::string report_file;
+  std::string json_file;
+  // One file per process with everything that it writes; empty = none.
+  std::string log_folder;
+  // Each copy of it is a worker. The path, then its arguments.
+  std::vector<std::string> program;
+  // Empty = found beside this program.
+  std::string scheduler_binary;
+  std::string server_binary;
+
+  uint32_t workers() const { return groups * workers_per_group; }
+
+  // INVALID_ARGUMENT: names the flag, its value and what is allowed.
+  absl::Status Validate() const;
+};
+
+}  // namespace covey::cli

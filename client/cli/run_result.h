@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cli/local_cluster.h"
+#include "client/cli/report.h"
+#include "client/cli/run_options.h"
+
+namespace covey::cli {
+
+// What `covey run` says at the end, made from what came of the run. Pure.
+
+// One JSON object in one line: what a worker printed after `result`, then "servers", "groups",
+// "workers" (all of them) and "wall_seconds".
+std::string ResultLine(const RunOptions& options, const RunOutcome& outcome);
+
+// The same object for a file, with "error" (absent = none), "history" (per group, its points) and
+// "events" besides.
+std::string ResultFile(const RunOptions& options, const RunOutcome& outcome);
+
+// `date`: when the run ended, for people.
+Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date);
+
+}  // namespace covey::cli

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/child_process.h"
+
+namespace covey::cli {
+
+// Decides who of a local cluster is stopped when, and what a run ends with.
+//
+//                 all started              all workers gone            all servers gone
+//   starting ────────────────▶ running ─────────────────▶ SIGTERM to ─────────────────▶ SIGTERM to
+//                                 │                       servers                       scheduler
+//                                 ├─ a worker fails: its group may end by itself, for as long as
+//                                 │  kSurvivorsMax; then SIGTERM to all workers
+//                                 └─ server or scheduler ends, interruption, Fail: SIGTERM to all
+//                                    workers
+//
+// Invariants:
+//   1. Whoever has not ended within `grace` after SIGTERM gets SIGKILL. So a run that was told to
+//      end does end.
+//   2. Only the first failure counts: what comes after is its consequence.
+//   3. Nobody is blamed for how it ends after it was told to.
+//
+// Pure: it says which signals to send, and time is an argument.
+class RunSupervisor {
+ public:
+  enum class Role { kScheduler, kServer, kWorker };
+  // Survivors of a broken group have so long to notice and to say who died.
+  static constexpr absl::Duration kSurvivorsMax = absl::Seconds(10);
+
+  struct SignalTo {
+    size_t child;
+    int signal;
+  };
+
+  explicit RunSupervisor(absl::Duration grace) : grace_(grace) {}
+
+  // Who was started. Returns its number: 0, 1, ….
+  size_t Add(Role role, uint32_t group, absl::string_view name, int64_t process_id);
+  // Everybody was.
+  void AllStarted() { all_started_ = true; }
+
+  void Exited(size_t child, const ChildExit& exit, absl::Time now);
+  // The first call drains, the second kills.
+  void Interrupt(int signal, absl::Time now);
+  // The run has failed for another reason; stop in order.
+  void Fail(absl::string_view reason, absl::Time now);
+
+  // What to send by now; each signal is handed out once.
+  std::vector<SignalTo> TakeSignals(absl::Time now);
+  // When to ask again though nothing has happened.
+  absl::Time NextWake() const;
+
+  // Everybody is gone, and nobody will be started any more.
+  bool finished() const;
+  // Whether the run is ending: failed, interrupted, or its workers are done.
+  bool stopping() const;
+  // OK: all workers have ended well by themselves. ABORTED: the first failure, one line.
+  const absl::Status& outcome() const { return outcome_; }
+  // Whether it was told to end.
+  bool WasStopped(size_t child) const { return children_[child].terminated; }
+
+ private:
+  struct Child {
+    Role role;
+    uint32_t group;
+    std::string label;  // "worker-1 (pid 123)"
+    bool running = true;
+    bool terminated = false;
+    bool killed = false;
+    absl::Time terminate_at = absl::InfiniteFuture();
+    absl::Time kill_at = absl::InfiniteFuture();
+  };
+
+  bool AnyRunning(Role role) const;
+  void Terminate(Role role, absl::Time at);
+  // Applies the diagram above.
+  void Advance(absl::Time now);
+
+  const absl::Duration grace_;
+  std::vector<Child> children_;
+  bool all_started_ = false;
+  int interruptions_ = 0;
+  absl::Status outcome_;
+  // All workers must end, though the group with this number may do so by itself first.
+  bool drain_ = false;
+  int64_t broken_group_ = -1;
+};
+
+}  // namespace covey::cli

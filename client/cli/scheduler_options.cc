@@ -1,0 +1,66 @@
+#include "client/cli/scheduler_options.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/text_file.h"
+
+namespace covey::cli {
+namespace {
+
+absl::Status CheckAddress(const std::string& address) {
+  if (address.empty()) {
+    return absl::InvalidArgumentError(
+        "which scheduler? give --scheduler HOST:PORT or set COVEY_SCHEDULER");
+  }
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scheduler is '", address, "'; write HOST:PORT, as in 127.0.0.1:7070"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void SchedulerOptions::AddTo(ConfigFile& options) {
+  options.Add("scheduler", &scheduler, "host:port of the scheduler; required");
+  options.Add(
+      "output",
+      [this](absl::string_view text) {
+        json = text == "json";
+        return json || text == "table" ? absl::OkStatus()
+                                       : absl::InvalidArgumentError("neither table nor json");
+      },
+      [this] { return json ? "json" : "table"; }, "table, or json for programs; also -o");
+}
+
+std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
+                                          const char* const* arguments) {
+  std::vector<const char*> expanded(arguments, arguments + count);
+  for (const char*& argument : expanded) {
+    if (absl::string_view(argument) == "-o") argument = "--output";
+  }
+  if (const std::optional<int> code = options.LoadForMain(count, expanded.data())) return code;
+  if (const absl::Status status = CheckAddress(scheduler); !status.ok()) {
+    PrintFailure(arguments[0], status);
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+void PrintFailure(absl::string_view command, const absl::Status& status) {
+  WriteAll(STDERR_FILENO, absl::StrCat("covey ", command, ": ", status.message(), "\n"));
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? kExitUnreachable : kExitFailed;
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/runtime/config_file.h"
+
+namespace covey::cli {
+
+// What every command that asks a scheduler takes.
+struct SchedulerOptions {
+  // "host:port".
+  std::string scheduler;
+  // For a program instead of a person.
+  bool json = false;
+
+  // --scheduler HOST:PORT and --output table|json; this outlives `options`.
+  void AddTo(ConfigFile& options);
+  // Reads the command line, `-o` too. Exit code when the command is to end.
+  std::optional<int> Load(ConfigFile& options, int count, const char* const* arguments);
+};
+
+// What is wrong with how a command was called, or with how it went, on standard error:
+// "covey status: …".
+void PrintFailure(absl::string_view command, const absl::Status& status);
+// 3 for UNAVAILABLE, else 1.
+int ExitCodeOf(const absl::Status& status);
+
+}  // namespace covey::cli

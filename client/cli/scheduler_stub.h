@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// What the command line asks of a scheduler. Neither class joins the cluster.
+
+// Blocks. UNAVAILABLE: nobody answered within the deadline; the message says so to a person.
+class SchedulerStub {
+ public:
+  static constexpr absl::Duration kDeadline = absl::Seconds(2);
+
+  // "host:port".
+  explicit SchedulerStub(const std::string& address);
+  ~SchedulerStub();
+
+  absl::StatusOr<proto::StatusReply> GetStatus();
+  absl::StatusOr<proto::ListTablesReply> ListTables();
+
+ private:
+  struct Connection;
+  std::unique_ptr<Connection> connection_;
+};
+
+// Asks for the status again and again without blocking; for a loop that polls descriptors.
+// Confined to one thread; gRPC's own threads only raise the descriptor.
+class StatusPoller {
+ public:
+  explicit StatusPoller(const std::string& address);
+  // Waits for a call under way, which it cancels.
+  ~StatusPoller();
+
+  // Readable once an answer is there.
+  int descriptor() const { return descriptor_; }
+  // Without effect while a question is open. Only events newer than those taken before come.
+  void Ask();
+  // The answer, once; nothing while there is none.
+  std::optional<absl::StatusOr<proto::StatusReply>> Take();
+
+ private:
+  struct Connection;
+  struct Call;
+
+  const int descriptor_;
+  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Call> call_;
+  uint64_t last_event_ = 0;
+};
+
+}  // namespace covey::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// What `covey status` and `covey tables` print. Pure.
+
+// What is wrong, one line each: dead nodes, broken groups. Empty = healthy.
+std::vector<std::string> Problems(const proto::StatusReply& status);
+
+// Keeps the newest `count` events.
+void KeepLastEvents(proto::StatusReply& status, size_t count);
+
+// For people: nodes by role, groups, tables, events.
+std::string StatusText(const proto::StatusReply& status);
+// The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
+// "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for".
+std::string StatusJson(const proto::StatusReply& status);
+
+std::string TablesText(const proto::ListTablesReply& tables);
+std::string TablesJson(const proto::ListTablesReply& tables);
+
+}  // namespace covey::cli

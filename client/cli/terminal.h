@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace covey::cli {
+
+// Where a command writes. On a terminal, a block of lines may stay at the bottom while others
+// scroll above it. Confined to one thread. A reader that has gone is no error.
+class Terminal {
+ public:
+  enum class Stream { kOutput, kError };
+
+  Terminal();
+  // Takes the block away.
+  ~Terminal();
+
+  void Print(Stream stream, absl::string_view line);
+  // The same behind "label | ", in a colour of the label's own where there are colours. Labels are
+  // padded to the widest so far.
+  void Print(Stream stream, absl::string_view label, absl::string_view line);
+
+  // Whether there is a place for a block.
+  bool interactive() const { return interactive_; }
+  // How many lines a block may have.
+  size_t block_lines_max() const;
+  // In place of the block that is there; lines are cut to the terminal's width. Only when
+  // interactive.
+  void SetBlock(std::vector<std::string> lines);
+  // Draws the block again when lines were printed since. Call before waiting.
+  void Redraw();
+
+ private:
+  void EraseBlock();
+
+  const bool interactive_;
+  bool output_has_colors_;
+  bool error_has_colors_;
+  size_t label_width_ = 0;
+  std::vector<std::string> block_;
+  size_t lines_drawn_ = 0;
+};
+
+}  // namespace covey::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace covey::cli {
+
+// The few things that commands do with files. All block; errors name the path.
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+// Replaces the file as a whole: a reader sees the old text or the new one.
+absl::Status WriteTextFile(const std::string& path, absl::string_view text);
+// Whether WriteTextFile could write there; for finding out before long work.
+absl::Status CheckWritable(const std::string& path);
+// Also its parents. OK when it is there already.
+absl::Status MakeFolder(const std::string& path);
+
+// A private folder that disappears with this object, and all that is in it.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+};
+
+// Grows by lines; for logs.
+class LogFile {
+ public:
+  // Empties what is there.
+  static absl::StatusOr<std::unique_ptr<LogFile>> Open(const std::string& path);
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  // A full disk loses the line, and nothing else.
+  void Append(absl::string_view line);
+
+ private:
+  explicit LogFile(int descriptor) : descriptor_(descriptor) {}
+
+  const int descriptor_;
+};
+
+// All of `bytes`, whatever signals come; false when the descriptor takes no more.
+bool WriteAll(int descriptor, absl::string_view bytes);
+
+}  // namespace covey::cli
