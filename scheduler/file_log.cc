@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -65,6 +66,12 @@ absl::StatusOr<std::unique_ptr<FileLog>> FileLog::Open(const Options& options) {
   const int file = open(options.path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return SystemError("open", options.path);
   auto log = std::unique_ptr<FileLog>(new FileLog(options, file));
+  struct stat status;
+  if (fstat(file, &status) != 0) return SystemError("look at", options.path);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("the scheduler log ", options.path,
+                                                   " is a device or pipe: name an ordinary file"));
+  }
   COVEY_RETURN_IF_ERROR(Lock(file, options.path));
   COVEY_RETURN_IF_ERROR(log->Recover());
   return log;

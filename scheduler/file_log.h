@@ -31,8 +31,8 @@ class FileLog : public MessagePort {
   };
 
   // Makes the file if there is none, reads it, cuts a torn record off. FAILED_PRECONDITION: another
-  // process has it open; DATA_LOSS: see RecoverLog; UNAVAILABLE: the operating system refuses, the
-  // message says why.
+  // process has it open; INVALID_ARGUMENT: no ordinary file; DATA_LOSS: see RecoverLog;
+  // UNAVAILABLE: the operating system refuses, the message says why.
   static absl::StatusOr<std::unique_ptr<FileLog>> Open(const Options& options);
   ~FileLog() override;
 

@@ -1,6 +1,7 @@
 #include "scheduler/file_log.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -18,7 +19,11 @@ class FileLogTest : public ::testing::Test {
  protected:
   FileLogTest()
       : path_(::testing::TempDir() +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".log") {}
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".log") {
+    // Of an earlier run.
+    unlink(path_.c_str());
+    rmdir((path_ + ".new").c_str());
+  }
 
   std::unique_ptr<FileLog> Open(uint64_t file_bytes_max = 1 << 20) {
     auto log = FileLog::Open({.path = path_, .file_bytes_max = file_bytes_max});
@@ -111,6 +116,7 @@ TEST_F(FileLogTest, OnlyOneSchedulerMayUseIt) {
 TEST_F(FileLogTest, FailuresAreReportedAndStay) {
   const absl::Status status = FileLog::Open({.path = path_ + "/no/such"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::IsInvalidArgument(FileLog::Open({.path = "/dev/zero"}).status()));
   // A folder in the way of the replacement.
   auto log = Open(1);
   ASSERT_EQ(mkdir((path_ + ".new").c_str(), 0755), 0);
