@@ -19,14 +19,14 @@ struct KindDraw {
 
 // In the order of Fault::Kind. The longest silences are beyond every detector's patience.
 constexpr KindDraw kKinds[] = {
-    {Fault::Kind::kCrash, "crash", 0.6, 4, 20, 8000},
-    {Fault::Kind::kPause, "pause", 0.5, 4, 10, 10000},
+    {Fault::Kind::kCrash, "crash", 0.7, 6, 20, 8000},
+    {Fault::Kind::kPause, "pause", 0.5, 6, 10, 10000},
     {Fault::Kind::kSlow, "slow", 0.3, 3, 100, 8000},
-    {Fault::Kind::kPartition, "partition", 0.4, 4, 50, 8000},
-    {Fault::Kind::kOneWayPartition, "one_way_partition", 0.4, 4, 50, 8000},
-    {Fault::Kind::kClog, "clog", 0.4, 8, 50, 6000},
+    {Fault::Kind::kPartition, "partition", 0.4, 6, 50, 8000},
+    {Fault::Kind::kOneWayPartition, "one_way_partition", 0.4, 6, 50, 8000},
+    {Fault::Kind::kClog, "clog", 0.4, 12, 50, 6000},
     {Fault::Kind::kIsolation, "isolation", 0.3, 2, 50, 10000},
-    {Fault::Kind::kDisconnect, "disconnect", 0.5, 12, 0, 0},
+    {Fault::Kind::kDisconnect, "disconnect", 0.5, 16, 0, 0},
 };
 
 }  // namespace

@@ -151,9 +151,9 @@ void Process::Flush(size_t index, Outbox& outbox) {
       continue;
     }
     for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
-    if (message.connection == 0 && message.to().node == self && message.to().loop < loops_.size()) {
-      Enqueue(message.to().loop,
-              std::move(message));  // Between loops of one process nothing is lost.
+    const Address to = message.to();
+    if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {
+      Enqueue(to.loop, std::move(message));  // Between loops of one process nothing is lost.
     } else {
       network_.Send(loops_[index].port, std::move(message));
     }

@@ -8,6 +8,7 @@
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/one_owner.h"
+#include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/violations.h"
@@ -55,10 +56,11 @@ SeedResult RunSeed(const SeedOptions& options) {
   ShardClocks shard_clocks(violations);
   AppliedOnce applied_once(violations);
   FencedProducers fenced_producers(violations);
+  RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config, options.sabotage);
   for (Observer* checker :
        std::initializer_list<Observer*>{&view_history, &departed_nodes, &one_owner, &shard_clocks,
-                                        &applied_once, &fenced_producers}) {
+                                        &applied_once, &fenced_producers, &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

@@ -37,7 +37,9 @@ absl::Time ScriptedClient::NextWake() const {
 Program::Outcome ScriptedClient::outcome() const {
   switch (client_->member().state()) {
     case Member::State::kFailed:
-      return Outcome::kFailed;
+      // A worker whose group runs without it has nothing to come back for.
+      return absl::IsFailedPrecondition(client_->member().failure()) ? Outcome::kDone
+                                                                     : Outcome::kFailed;
     case Member::State::kLeft:
       return Outcome::kDone;
     default:

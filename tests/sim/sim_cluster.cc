@@ -18,12 +18,13 @@ constexpr absl::Duration kRestartDelay = absl::Milliseconds(500);
 
 class SchedulerProgram : public Program {
  public:
-  SchedulerProgram(const scheduler::Config& config, SimDisk& disk) {
+  SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimDisk& disk) {
     const std::string& log = disk.content();
     auto recovered =
         scheduler::RecoverLog({reinterpret_cast<const uint8_t*>(log.data()), log.size()});
     COVEY_CHECK(recovered.ok());
     disk.Truncate(recovered->intact_bytes);
+    if (recovered->newest) simulator.Count("scheduler_recovered");
     actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
   }
   std::vector<Actor*> loops() override { return {actor_.get()}; }
@@ -102,7 +103,7 @@ void SimCluster::AddScheduler() {
   Process::Options options = OptionsFor(std::string(kSchedulerName), {true});
   options.reuse_endpoints = true;
   Add(std::move(options), [this](const Process::Birth& birth) {
-    return std::make_unique<SchedulerProgram>(config_.scheduler, birth.disk);
+    return std::make_unique<SchedulerProgram>(simulator_, config_.scheduler, birth.disk);
   });
 }
 

@@ -56,9 +56,9 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
 
   config.reuse_endpoints = random.Chance(0.5);
   config.call_cost_max = duration(absl::Microseconds(1), absl::Milliseconds(1));
-  config.disk_delay_max = duration(absl::Microseconds(100), absl::Milliseconds(100));
+  config.disk_delay_max = duration(absl::Microseconds(100), absl::Seconds(2));
   config.inbox_max = size_t{64} << random.Below(7);
-  config.safety = duration(absl::Seconds(5), absl::Seconds(30));
+  config.safety = duration(absl::Seconds(8), absl::Seconds(60));
   return config;
 }
 

@@ -30,7 +30,7 @@ struct SimConfig {
 
   // How long faults go on; and how long the cluster then has to finish its work.
   absl::Duration safety;
-  absl::Duration liveness = absl::Seconds(600);
+  absl::Duration liveness = absl::Seconds(1200);
 };
 
 // `groups` of one worker each.

@@ -10,12 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/runtime/config_file.h"
+#include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/seed_fleet.h"
 #include "tests/sim/workloads/workload.h"
 
 namespace covey::sim {
 namespace {
+
+constexpr uint64_t kSeedsThatShowEverything = 1000;
 
 struct Flags {
   uint64_t seed = 0;
@@ -96,10 +99,19 @@ bool RunMany(const FleetOptions& options) {
   for (const auto& [name, count] : result.counts) {
     absl::StrAppend(&text, absl::StrFormat("%12d  %s\n", count, name));
   }
+  bool all_happened = true;
+  if (options.seeds >= kSeedsThatShowEverything && options.sabotage == server::Sabotage::kNone &&
+      options.workloads.size() > 1) {
+    for (absl::string_view name : kExpectedEvents) {
+      if (result.counts.count(std::string(name)) > 0) continue;
+      all_happened = false;
+      absl::StrAppend(&text, "NEVER HAPPENED ", name, "\n");
+    }
+  }
   absl::StrAppend(&text, result.runs, " runs, ", result.repeated, " of them twice, ", result.events,
                   " events: ", result.violations.size(), " with violations\n");
   Print(text);
-  return result.violations.empty();
+  return result.violations.empty() && all_happened;
 }
 
 int Main(int argc, char** argv) {

@@ -9,6 +9,9 @@
 namespace covey::sim {
 namespace {
 
+// Between two looks at what a script waits for.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+
 // Clients push to random shards and whole tables, pull now and then, and crash. At the end an
 // auditor pushes as many fillers as it takes to empty the servers' buffers, and pulls everything.
 class CountingWorkload : public Workload {
@@ -46,6 +49,7 @@ class CountingWorkload : public Workload {
 
   CountingLedger ledger_;
   uint64_t next_slot_ = 0;
+  uint64_t first_filler_ = ~uint64_t{0};  // its slot; those of clients are below
   uint64_t pushes_taken_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t failed_ = 0;
@@ -64,7 +68,10 @@ class CountingWorkload::Pusher : public Script {
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
     const proto::Table* table = table_.Advance(now, client, outbox);
     if (!table_.refusal().ok()) workload_.violations_.Add("counting", table_.refusal().ToString());
-    if (table == nullptr) return;
+    if (table == nullptr) {
+      next_ = now + kLookAgain;
+      return;
+    }
     while (now >= next_ && under_way_ < kConcurrency && !exhausted()) {
       next_ = now + workload_.think_max_ * random_.Uniform();
       StartOne(now, TableId(table->id()), client, outbox);
@@ -134,15 +141,16 @@ class CountingWorkload::Auditor : public Script {
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
     const proto::Table* table = table_.Advance(now, client, outbox);
-    if (table == nullptr || now < next_ || under_way_ || workload_.audited_) return;
-    next_ = now + absl::Milliseconds(100);
-    if (!OthersAreGone(client)) return;
+    if (now < next_ || under_way_ || workload_.audited_) return;
+    next_ = now + kLookAgain;
+    if (table == nullptr || !OthersAreGone(client)) return;
     quiet_since_ = std::min(quiet_since_, now);
     if (now - quiet_since_ < kLastMessage) return;
     const bool push = fillers_ + 1 < workload_.arrivals_;
     if (push && gradient_.empty()) {
-      slot_ = workload_.TakeSlot();
-      gradient_ = workload_.Gradient(slot_, workload_.shards_);
+      const uint64_t slot = workload_.TakeSlot();
+      workload_.first_filler_ = std::min(workload_.first_filler_, slot);
+      gradient_ = workload_.Gradient(slot, workload_.shards_);
     }
     values_.assign(workload_.shards_ * workload_.slots_, -1);
     under_way_ = true;
@@ -196,7 +204,8 @@ class CountingWorkload::Auditor : public Script {
     for (const proto::Shard& shard : table.shards()) {
       workload_.ledger_.CheckFinal(
           {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-          std::span<const float>(values_).subspan(shard.first_element(), shard.element_count()));
+          std::span<const float>(values_).subspan(shard.first_element(), shard.element_count()),
+          workload_.first_filler_);
     }
     workload_.audited_ = true;
   }
@@ -210,16 +219,15 @@ class CountingWorkload::Auditor : public Script {
   absl::Time quiet_since_ = absl::InfiniteFuture();
   bool under_way_ = false;
   uint64_t fillers_ = 0;
-  uint64_t slot_ = 0;
   std::vector<float> gradient_;
   std::vector<float> values_;
 };
 
 CountingWorkload::CountingWorkload(Random random, Violations& violations)
     : violations_(violations),
-      clients_(1 + static_cast<uint32_t>(random.Below(4))),
+      clients_(1 + static_cast<uint32_t>(random.Below(5))),
       shards_(1 + static_cast<uint32_t>(random.Below(6))),
-      pushes_(20 + random.Below(150)),
+      pushes_(40 + random.Below(300)),
       arrivals_(random.Chance(0.5) ? 1 : 2 + random.Below(3)),
       // Room for the auditor's fillers, which it may have to push again.
       slots_((pushes_ + 64 + 15) / 16 * 16),
@@ -236,7 +244,7 @@ proto::TableSpec CountingWorkload::Spec() const {
   spec.set_data_type(proto::FLOAT32);
   spec.add_shape(shards_);
   spec.add_shape(slots_);
-  spec.mutable_learning_rate()->set_base(-1);
+  spec.mutable_learning_rate()->set_base(1);
   spec.mutable_contract()->set_kind(kind_);
   if (kind_ == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals_);
   spec.set_shard_bytes(slots_ * sizeof(float));
@@ -244,9 +252,9 @@ proto::TableSpec CountingWorkload::Spec() const {
 }
 
 std::vector<float> CountingWorkload::Gradient(uint64_t slot, uint32_t count) const {
-  // An update is divided by its samples, one per arrival; so this much leaves exactly 1 behind.
+  // An update is divided by its samples, one per arrival; so this much adds exactly 1.
   std::vector<float> gradient(count * slots_);
-  for (uint32_t i = 0; i < count; ++i) gradient[i * slots_ + slot] = static_cast<float>(arrivals_);
+  for (uint32_t i = 0; i < count; ++i) gradient[i * slots_ + slot] = -static_cast<float>(arrivals_);
   return gradient;
 }
 

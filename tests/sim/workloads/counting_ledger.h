@@ -29,9 +29,9 @@ class CountingLedger : public Observer {
 
   // Some server has said that it received the push of `slot`, in whatever history.
   bool WasAcknowledged(ShardId shard, uint64_t slot) const;
-  // `values` of the shard as a user got them at the very end, when no push is under way or held
-  // back.
-  void CheckFinal(const ShardHistory& history, std::span<const float> values);
+  // `values` of the shard as a user got them at the very end, when no push below `slots_end` is
+  // under way or held back.
+  void CheckFinal(const ShardHistory& history, std::span<const float> values, uint64_t slots_end);
 
  private:
   enum class State : uint8_t { kUnknown, kReceived, kApplied };

@@ -10,10 +10,14 @@
 namespace covey::sim {
 namespace {
 
+// Between two looks at what a script waits for.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+
 constexpr uint32_t kGroupsMax = 4;
 // Once nothing goes wrong any more every group that is left takes so many steps more, and must
 // succeed.
 constexpr uint64_t kLastSteps = 3;
+constexpr absl::Duration kEveryDeathIsNoticed = absl::Seconds(60);
 
 // Groups of one member train at different speeds: push a step, read back, go on. Each step is
 // recognisable in the values, so StalenessTruth knows who has read what.
@@ -34,6 +38,13 @@ class StalenessWorkload : public Workload {
   proto::TableSpec Spec() const;
   uint64_t elements() const { return (kGroupsMax * steps() + 15) / 16 * 16; }
   uint64_t steps() const { return steps_ + kLastSteps; }
+  absl::Duration HealedFor(absl::Time now);
+  // Under bsp, a shard that was lost with its server waits for the steps that some groups had
+  // pushed before and will not push again: the job has to be started anew.
+  bool IsBeyondRepair(absl::Time now) {
+    return contract_.kind == Contract::Kind::kBsp && truth_.HistoryWasLost() &&
+           HealedFor(now) > kEveryDeathIsNoticed;
+  }
   // The cluster is whole, and every group that can has finished its ordinary steps.
   bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
 
@@ -75,27 +86,31 @@ class StalenessWorkload::Trainer : public Script {
     if (group == nullptr) {
       // A worker that returns finds the groups made without it: nothing to do.
       done_ = done_ || view.proto().groups_size() > 0;
+      next_ = now + kLookAgain;
       return;
     }
     if (group->state() != proto::Group::ACTIVE) done_ = true;
-    if (done_ || table == nullptr || under_way_ || now < next_) return;
-    if (step_ == workload_.steps_ && leaves_early_) {
+    if (done_ || under_way_ || now < next_) return;
+    next_ = now + kLookAgain;
+    if (table == nullptr) return;
+    if (step_ == workload_.steps_ && !again_ && leaves_early_) {
       done_ = true;
       return;
     }
-    if (step_ >= workload_.steps_ && !workload_.last_steps_) {
-      workload_.waiting_.insert(GroupId(group->id()));
-      if (!workload_.LastStepsMayBegin(now, view)) {
-        next_ = now + absl::Milliseconds(100);
-        return;
-      }
+    if (workload_.IsBeyondRepair(now)) {
+      done_ = true;
+      return;
     }
-    if (step_ == workload_.steps()) {
+    if (step_ >= workload_.steps_ && !again_ && !workload_.last_steps_) {
+      workload_.waiting_.insert(GroupId(group->id()));
+      if (!workload_.LastStepsMayBegin(now, view)) return;
+    }
+    if (step_ == workload_.steps() && !again_) {
       workload_.finished_.insert(GroupId(group->id()));
       next_ = absl::InfiniteFuture();
       return;
     }
-    ++step_;
+    if (!again_) ++step_;
     Push(now, *table, *group, client, outbox);
   }
   absl::Time NextWake() const override {
@@ -110,7 +125,7 @@ class StalenessWorkload::Trainer : public Script {
         workload_.truth_.PositionOf(GroupId(group.id())) * workload_.steps() + step_ - 1;
     gradient_.assign(workload_.shards_ * workload_.elements(), 0);
     for (uint32_t i = 0; i < workload_.shards_; ++i) {
-      gradient_[i * workload_.elements() + element] = 1;
+      gradient_[i * workload_.elements() + element] = -1;
     }
     values_.assign(gradient_.size(), 0);
     const bool pull_too = random_.Chance(0.6);
@@ -135,9 +150,13 @@ class StalenessWorkload::Trainer : public Script {
     under_way_ = false;
     const proto::Group* group = client.member().view()->GroupOf(client.member().node());
     if (group == nullptr) return;
-    if (!result.status.ok()) {
+    // Under bsp nobody may leave a step out: the others would wait for it. The same push is sent
+    // again.
+    again_ = !result.status.ok() &&
+             (workload_.contract_.kind == Contract::Kind::kBsp || random_.Chance(0.5));
+    if (!result.status.ok() && !again_) {
       workload_.truth_.GaveUp(GroupId(group->id()), covey::Step(step_));
-    } else if (!pulled) {
+    } else if (result.status.ok() && !pulled) {
       const proto::Table* table = client.member().view()->FindTable(workload_.Spec().name());
       client::Operation pull{.table = TableId(table->id()),
                              .values = values_,
@@ -188,6 +207,7 @@ class StalenessWorkload::Trainer : public Script {
   const absl::Duration think_max_;
   const bool leaves_early_;
   uint64_t step_ = 0;
+  bool again_ = false;  // the push of step_ has failed
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;
   bool done_ = false;
@@ -213,7 +233,7 @@ StalenessWorkload::StalenessWorkload(Random random, Violations& violations)
     : violations_(violations),
       groups_(2 + static_cast<uint32_t>(random.Below(kGroupsMax - 1))),
       shards_(1 + static_cast<uint32_t>(random.Below(4))),
-      steps_(4 + random.Below(20)),
+      steps_(6 + random.Below(40)),
       contract_(DrawContract(random, groups_)),
       haste_(0.1 + random.Uniform()),
       deadline_max_(DrawDuration(random, absl::Seconds(1), absl::Seconds(10))),
@@ -225,7 +245,7 @@ proto::TableSpec StalenessWorkload::Spec() const {
   spec.set_data_type(proto::FLOAT32);
   spec.add_shape(shards_);
   spec.add_shape(elements());
-  spec.mutable_learning_rate()->set_base(-1);
+  spec.mutable_learning_rate()->set_base(1);
   proto::Contract& contract = *spec.mutable_contract();
   switch (contract_.kind) {
     case Contract::Kind::kBsp:
@@ -257,11 +277,14 @@ void StalenessWorkload::SetUp(SimCluster& cluster) {
   }
 }
 
-bool StalenessWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
-  if (!cluster_->healed()) return false;
+absl::Duration StalenessWorkload::HealedFor(absl::Time now) {
+  if (!cluster_->healed()) return absl::ZeroDuration();
   healed_at_ = std::min(healed_at_, now);
-  // Long enough for every death to be noticed.
-  if (now < healed_at_ + absl::Seconds(60)) return false;
+  return now - healed_at_;
+}
+
+bool StalenessWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
+  if (HealedFor(now) <= kEveryDeathIsNoticed) return false;
   for (GroupId group : view.live_groups()) {
     if (waiting_.count(group) == 0) return false;
   }

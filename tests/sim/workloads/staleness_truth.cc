@@ -29,6 +29,7 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
     acknowledged_[{reply->history.shard,
                    {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}}]
         .insert(reply->history.generation);
+    first_generation_.try_emplace(reply->history.shard, reply->history.generation);
   }
   if (reply->values.empty()) return;
   ++reads_;
@@ -47,6 +48,13 @@ void StalenessTruth::NoteView(const proto::ClusterView& view) {
   for (const proto::Group& group : view.groups()) {
     groups_.push_back(GroupId(group.id()));
     if (group.state() == proto::Group::ACTIVE) live_.insert(GroupId(group.id()));
+  }
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      const auto first = first_generation_.find({TableId(table.id()), ShardIndex(shard.index())});
+      history_was_lost_ = history_was_lost_ ||
+                          (first != first_generation_.end() && first->second < shard.generation());
+    }
   }
 }
 

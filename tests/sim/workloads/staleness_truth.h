@@ -43,6 +43,8 @@ class StalenessTruth : public Observer {
   void GaveUp(GroupId group, Step step) { given_up_.insert({group, step}); }
   // Position of a group among all; the order of their ids.
   uint64_t PositionOf(GroupId group) const;
+  // Some shard has begun a new history after pushes to it had been acknowledged.
+  bool HistoryWasLost() const { return history_was_lost_; }
   uint64_t reads() const { return reads_; }
 
  private:
@@ -81,6 +83,8 @@ class StalenessTruth : public Observer {
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;
   std::set<std::pair<GroupId, Step>> given_up_;
   std::map<std::pair<uint64_t, ShardId>, LastRead> last_read_;  // by node
+  std::map<ShardId, uint64_t> first_generation_;                // of those with acknowledged pushes
+  bool history_was_lost_ = false;
   uint64_t reads_ = 0;
 };
 

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "absl/strings/string_view.h"
+#include "tests/sim/observer.h"
+#include "tests/sim/simulator.h"
+
+namespace covey::sim {
+
+// Counts by name what faults are meant to bring about: tells whether they still reach the code.
+// Finds no fault.
+class RareEvents : public Observer {
+ public:
+  explicit RareEvents(Simulator& simulator) : simulator_(simulator) {}
+  void OnSend(absl::Time now, const Message& message) override;
+
+ private:
+  void NoteView(const proto::ClusterView& view);
+
+  Simulator& simulator_;
+  uint64_t epoch_ = 0;
+  std::map<uint64_t, int> node_states_;
+  std::map<uint32_t, int> group_states_;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> generations_;
+};
+
+// Every one of these happens in some seed of a thousand, or the faults have lost their grip.
+inline constexpr absl::string_view kExpectedEvents[] = {
+    "disk_lost_unsynced",
+    "disk_torn_tail",
+    "fault_clog",
+    "fault_crash",
+    "fault_disconnect",
+    "fault_isolation",
+    "fault_one_way_partition",
+    "fault_partition",
+    "fault_pause",
+    "fault_slow",
+    "group_broke",
+    "group_done",
+    "inbox_full",
+    "network_clogged",
+    "network_corrupted",
+    "network_disconnected",
+    "network_late_after_reconnect",
+    "network_long_delay",
+    "network_lost",
+    "network_nowhere_to_go",
+    "network_partitioned",
+    "network_queue_full",
+    "network_receiver_gone",
+    "network_retried",
+    "node_declared_dead",
+    "node_left",
+    "process_gave_up",
+    "push_held",
+    "push_repeated",
+    "scheduler_recovered",
+    "shard_lost",
+    "shard_refused_aborted",
+    "shard_refused_deadline_exceeded",
+    "shard_refused_failed_precondition",
+    "shard_refused_unavailable",
+};
+
+}  // namespace covey::sim
