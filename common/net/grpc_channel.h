@@ -17,6 +17,9 @@ namespace covey {
 // WatchViewRequest is a long poll to the loop and one stream on the network: the stream stays open
 // from answer to answer, and of several views that arrived in between only the newest is given.
 //
+// Lifetime: whatever the sink hands over to outlives the channel. With an event loop: stop the
+// loop, destroy the channel, destroy the loop.
+//
 // UNAVAILABLE: the scheduler cannot be reached; DEADLINE_EXCEEDED: it did not answer in time. Both
 // say at which address. Other statuses are the scheduler's own.
 class GrpcChannel : public MessagePort {
