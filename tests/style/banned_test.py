@@ -67,6 +67,7 @@ _BANS = [
         "write an actor and let an event loop run it",
         allowed={
             "common/runtime/event_loop.*": "one thread per loop",
+            "*_bench.cc": "plays the other side",
             "*_test.cc": "plays the other side",
         },
     ),
