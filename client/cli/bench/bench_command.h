@@ -1,0 +1,9 @@
+#pragma once
+
+namespace covey::cli {
+
+// `covey bench`: what push, pull and a round trip cost on this machine, one client and one server,
+// beside a raw ZeroMQ pair measured in the same run.
+int BenchCommand(int count, const char* const* arguments);
+
+}  // namespace covey::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/bench/figure.h"
+#include "client/parameter_client.h"
+
+namespace covey::cli {
+
+// How hard `covey bench` measures.
+struct LoadOptions {
+  std::vector<uint64_t> sizes = {4096, 1 << 20, 16 << 20, 64 << 20};
+  int repetitions = 5;
+  // Each repetition runs for at least so long.
+  absl::Duration duration = absl::Milliseconds(400);
+  // Round trips of 64 bytes per repetition.
+  int round_trips = 2000;
+};
+
+// Operations under way at once: 8, and 4 from 64 MiB on.
+int OutstandingFor(uint64_t bytes);
+
+// Measures push with apply (SGD), pull and push_pull for each size, and the 64-byte round trip of
+// push and pull, on tables that it makes in `client`'s cluster and drops again. `transport` only
+// labels the figures.
+absl::StatusOr<std::vector<Figure>> MeasureClient(client::ParameterClient& client,
+                                                  const std::string& transport,
+                                                  const LoadOptions& options);
+
+}  // namespace covey::cli
