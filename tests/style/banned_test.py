@@ -99,7 +99,11 @@ _BANS = [
         "printing",
         r"\b(f|s|sn|v|vf)?printf\s*\(|\bf?puts\s*\(|\bstd::(cout|cerr|clog)\b",
         "use common/base/log.h for events, absl::StrFormat for text",
-        allowed={"common/runtime/config_file.cc": "answers --print-config, and mistakes in flags"},
+        allowed={
+            "common/runtime/config_file.cc": "answers --print-config, and mistakes in flags",
+            "tests/process/bit_equality_*.cc": "what the test compares",
+            "worker/examples/*/main.cc": "a program that people watch",
+        },
     ),
     Ban(
         "files",
