@@ -74,6 +74,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   if (!options.listen.empty()) member.endpoints = {connection->transport_->endpoint()};
   member.process_id = static_cast<uint64_t>(getpid());
   member.host = HostName();
+  member.scheduler = config.scheduler;
   member.register_deadline = config.join_deadline;
   member.seed = RandomFromSystem();
   actor_options.client.incarnation = incarnation;

@@ -93,6 +93,7 @@ class ServerProcess {
                                         .endpoints = std::move(endpoints),
                                         .process_id = static_cast<uint64_t>(getpid()),
                                         .host = HostName(),
+                                        .scheduler = config_.scheduler,
                                         .register_deadline = config_.join_deadline,
                                         .seed = RandomFromSystem()}});
     actor_->OnChange([this](absl::Time, Outbox&) { MembershipChanged(); });

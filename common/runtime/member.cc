@@ -40,9 +40,12 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
     if (register_until_ == absl::InfiniteFuture())
       register_until_ = now + options_.register_deadline;
     if (now >= register_until_) {
-      const absl::Status why = last_refusal_.ok()
-                                   ? absl::UnavailableError("the scheduler did not answer")
-                                   : last_refusal_;
+      const absl::Status why =
+          last_refusal_.ok()
+              ? absl::UnavailableError(absl::StrCat("scheduler at ", options_.scheduler,
+                                                    " does not answer; check that it runs and "
+                                                    "that the address is right"))
+              : last_refusal_;
       Fail(now,
            absl::Status(why.code(), absl::StrCat("not registered within ",
                                                  absl::FormatDuration(options_.register_deadline),

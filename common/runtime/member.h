@@ -43,6 +43,8 @@ class Member {
     std::vector<std::string> endpoints;
     uint64_t process_id = 0;
     std::string host;
+    // "host:port" of the scheduler, for errors.
+    std::string scheduler;
     // Registration fails with what the scheduler last said when it takes longer.
     absl::Duration register_deadline = absl::Seconds(30);
     // A request without an answer is sent again after so long.
