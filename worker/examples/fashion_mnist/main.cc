@@ -17,6 +17,10 @@
 namespace covey::fashion_mnist {
 namespace {
 
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnreachable = 3;
+
 // Ctrl-C and SIGTERM end a run between two steps.
 absl::Status MayGoOn() {
   const std::optional<int> signal = WaitForTermination(absl::ZeroDuration());
@@ -39,21 +43,22 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
   Print(absl::StrCat("result ", json.dump()));
 }
 
-absl::Status Run(const worker::WorkerConfig& config, const Options& options) {
-  COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
+absl::Status Run(worker::Worker& worker, const Options& options) {
   COVEY_ASSIGN_OR_RETURN(
       const Outcome outcome,
-      Train(*worker, options, {.now = MonotonicNow, .may_go_on = MayGoOn, .print = Print}));
-  if (worker->rank() == 0) PrintResult(*worker, options, outcome);
+      Train(worker, options, {.now = MonotonicNow, .may_go_on = MayGoOn, .print = Print}));
+  if (worker.rank() == 0) PrintResult(worker, options, outcome);
   return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status, int exit_code) {
+  std::cerr << "fashion_mnist: " << status.message() << "\n";
+  return exit_code;
 }
 
 int Main(std::span<const char* const> arguments) {
   const absl::StatusOr<Options> options = ParseOptions(arguments.subspan(1));
-  if (!options.ok()) {
-    std::cerr << "fashion_mnist: " << options.status().message() << "\n";
-    return 2;
-  }
+  if (!options.ok()) return Fail(options.status(), kExitUsage);
   if (!options->help.empty()) {
     std::cout << options->help;
     return 0;
@@ -62,10 +67,14 @@ int Main(std::span<const char* const> arguments) {
   ConfigFile environment("fashion_mnist", "Which cluster to join.");
   config.AddTo(environment);
   if (const auto code = environment.LoadForMain(1, arguments.data())) return *code;
-  const absl::Status status = Run(config, *options);
-  if (status.ok()) return 0;
-  std::cerr << "fashion_mnist: " << status.message() << "\n";
-  return 1;
+  if (const absl::Status status = config.Validate(); !status.ok()) return Fail(status, kExitUsage);
+  const auto worker = worker::Worker::Join(config);
+  if (!worker.ok()) {
+    return Fail(worker.status(),
+                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
+  }
+  const absl::Status status = Run(**worker, *options);
+  return status.ok() ? 0 : Fail(status, kExitFailed);
 }
 
 }  // namespace
