@@ -37,7 +37,7 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
   const std::map<std::string, std::string> environment = {{"COVEY_SCHEDULER", "10.0.0.1:7000"},
                                                           {"COVEY_JOB", "run"},
                                                           {"COVEY_RANK", "3"},
-                                                          {"COVEY_LABELS", "/rack-1/a/"},
+                                                          {"COVEY_LABELS", "zone/rack/a/0"},
                                                           {"COVEY_DATA_HOST", "10.0.0.2"},
                                                           {"COVEY_TRANSPORT", "ipc"}};
   WorkerConfig config;
@@ -51,7 +51,7 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
   EXPECT_EQ(config.cluster.scheduler, "10.0.0.1:7000");
   EXPECT_EQ(config.cluster.job, "run");
   EXPECT_EQ(config.cluster.rank, 3);
-  EXPECT_EQ(config.cluster.labels, "/rack-1/a/");
+  EXPECT_EQ(config.cluster.labels, "zone/rack/a/0");
   EXPECT_EQ(config.data_host, "10.0.0.2");
   EXPECT_EQ(config.transport, "ipc");
 }

@@ -12,6 +12,8 @@
 namespace covey::worker {
 namespace {
 
+constexpr absl::Duration kBarrierGrace = absl::Seconds(1);
+
 std::string ListenAddress(const WorkerConfig& config) {
   // An abstract socket: it needs no folder and leaves no file behind.
   if (config.transport == "ipc") {
@@ -148,7 +150,22 @@ Worker::~Worker() {
 uint32_t Worker::rank() const { return connection_->rank(); }
 
 absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
-  return connection_->Barrier(name, size_, timeout);
+  proto::Envelope request;
+  proto::BarrierRequest& body = *request.mutable_barrier_request();
+  body.set_name(std::string(name));
+  body.set_participants(size_);
+  body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
+  body.set_round(++barrier_rounds_[body.name()]);
+  const Handle handle;
+  const bool posted = connection_->Post([&actor = *actor_, request = std::move(request), timeout,
+                                         handle](absl::Time now, Outbox& outbox) {
+    // The scheduler's own deadline comes first: its error names who is missing.
+    actor.Meet(
+        now, request, now + timeout + kBarrierGrace,
+        [handle](const absl::Status& status) { handle.Complete({.status = status}); }, outbox);
+  });
+  return posted ? handle.Wait()
+                : absl::UnavailableError("the worker's loop is stopping, or flooded");
 }
 
 }  // namespace covey::worker

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,7 +99,7 @@ class Worker {
   const Group& group() const { return group_; }
 
   // Returns when all workers of all groups have called it with this name as often as this one.
-  // DEADLINE_EXCEEDED: names who is missing.
+  // DEADLINE_EXCEEDED: names who is missing. UNAVAILABLE: names a worker that is dead.
   absl::Status Barrier(absl::string_view name, absl::Duration timeout);
 
  private:
@@ -113,6 +114,7 @@ class Worker {
   Group group_;
   uint32_t size_ = 0;
   uint32_t groups_ = 0;
+  std::map<std::string, uint64_t> barrier_rounds_;
 };
 
 }  // namespace covey::worker

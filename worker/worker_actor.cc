@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
 namespace covey::worker {
 
 WorkerActor::WorkerActor(const client::ClientActor::Options& options)
@@ -18,6 +21,39 @@ void WorkerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
   if (on_formed_ && (group_.formed() || lost)) {
     const auto on_formed = std::exchange(on_formed_, nullptr);
     on_formed(lost ? member.failure() : absl::OkStatus());
+  }
+  CheckMeeting();
+}
+
+void WorkerActor::Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met,
+                       Outbox& outbox) {
+  COVEY_CHECK(!met_);
+  met_ = std::move(met);
+  client_.control().Start(
+      now, std::move(barrier), deadline,
+      [this](absl::Time, const absl::Status& status, const proto::Envelope*, Outbox&) {
+        EndMeeting(status);
+      },
+      outbox);
+  CheckMeeting();
+}
+
+void WorkerActor::EndMeeting(const absl::Status& status) {
+  if (met_) std::exchange(met_, nullptr)(status);
+}
+
+void WorkerActor::CheckMeeting() {
+  if (!met_) return;
+  const ClusterView& view = *client_.member().view();
+  for (const proto::Group& group : view.proto().groups()) {
+    for (const uint64_t member : group.members()) {
+      const proto::Node* node = view.FindNode(NodeId(member));
+      if (node == nullptr || node->state() != proto::Node::DEAD) continue;
+      EndMeeting(absl::UnavailableError(
+          absl::StrCat("barrier of all workers: ", node->name(), " (pid ", node->process_id(),
+                       " on host ", node->host(), ") is dead; start the run again")));
+      return;
+    }
   }
 }
 

@@ -32,6 +32,12 @@ class WorkerActor : public Actor {
   // Takes a finished step into account: the next heartbeat tells the scheduler.
   void ReportStep(absl::Time now, uint64_t samples, double loss);
 
+  // Starts a barrier of all workers. `met` is called once, with DEADLINE_EXCEEDED naming who is
+  // missing, or UNAVAILABLE as soon as one of them is dead, because then they cannot all come. One
+  // at a time.
+  using Met = std::function<void(const absl::Status&)>;
+  void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
+
   // Called once: the group has formed, or this worker is no member of the job any more. Before the
   // loop starts.
   void OnFormed(std::function<void(const absl::Status&)> callback) {
@@ -40,12 +46,16 @@ class WorkerActor : public Actor {
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
+  void EndMeeting(const absl::Status& status);
+  // Fails the meeting under way when a worker is dead.
+  void CheckMeeting();
 
   client::ClientActor client_;
   GroupMachine group_;
   HybridMachine hybrid_;
   ProgressMeter meter_;
   std::function<void(const absl::Status&)> on_formed_;
+  Met met_;  // of the barrier under way; empty = none
 };
 
 }  // namespace covey::worker
