@@ -22,7 +22,7 @@ class CountingWorkload : public Workload {
   uint32_t groups() const override { return 1; }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override { return audited_; }
-  void Check() override {}
+  void Check() override;
   std::string Report() const override;
 
  private:
@@ -57,6 +57,8 @@ class CountingWorkload : public Workload {
   // Between two operations of a client; so that pushing goes on about as long as the faults.
   absl::Duration think_max_;
   bool audited_ = false;
+  std::shared_ptr<const ClusterView> final_view_;
+  std::vector<float> final_values_;
 };
 
 // One client program. Dies with its process; the next one goes on with what is left to push.
@@ -200,13 +202,8 @@ class CountingWorkload::Auditor : public Script {
       gradient_.clear();
       return;
     }
-    const proto::Table& table = *client.member().view()->FindTable(workload_.Spec().name());
-    for (const proto::Shard& shard : table.shards()) {
-      workload_.ledger_.CheckFinal(
-          {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
-          std::span<const float>(values_).subspan(shard.first_element(), shard.element_count()),
-          workload_.first_filler_);
-    }
+    workload_.final_view_ = client.member().view();
+    workload_.final_values_ = values_;
     workload_.audited_ = true;
   }
 
@@ -283,6 +280,16 @@ void CountingWorkload::Ended(const client::OperationResult& result, uint64_t slo
       violations_.Add("counting", absl::StrCat("the client was told that slot ", slot,
                                                " is in shard ", i, ", but no server had said so"));
     }
+  }
+}
+
+void CountingWorkload::Check() {
+  const proto::Table& table = *final_view_->FindTable(Spec().name());
+  for (const proto::Shard& shard : table.shards()) {
+    ledger_.CheckFinal(
+        {{TableId(table.id()), ShardIndex(shard.index())}, shard.generation()},
+        std::span<const float>(final_values_).subspan(shard.first_element(), shard.element_count()),
+        first_filler_);
   }
 }
 

@@ -29,7 +29,7 @@ class StalenessWorkload : public Workload {
   uint32_t groups() const override { return groups_; }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override;
-  void Check() override {}
+  void Check() override;
   std::string Report() const override;
 
  private:
@@ -299,6 +299,13 @@ bool StalenessWorkload::Finished() const {
     if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
   }
   return running == finished_.size();
+}
+
+void StalenessWorkload::Check() {
+  // The last steps read, so a run that ended well has been checked.
+  if (!finished_.empty() && truth_.reads() == 0) {
+    violations_.Add("staleness", "groups finished all steps, and nobody has read anything");
+  }
 }
 
 std::string StalenessWorkload::Report() const {

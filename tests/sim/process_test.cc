@@ -1,0 +1,159 @@
+#include "tests/sim/process.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace covey::sim {
+namespace {
+
+// Sends a numbered pull request every second, and counts what comes back. Answers what it is asked.
+class Chatter : public Actor, public Program {
+ public:
+  Chatter(NodeId self, const Address& peer) : self_(self), peer_(peer) {}
+
+  void Receive(absl::Time, const Message& message, Outbox& outbox) override {
+    if (message.envelope.has_pull_reply()) ++answers_;
+    if (!message.envelope.has_pull_request()) return;
+    ++requests_;
+    Message reply = MakeReply(message);
+    reply.envelope.mutable_pull_reply();
+    outbox.Send(std::move(reply));
+  }
+  void Wake(absl::Time now, Outbox& outbox) override {
+    next_ = now + absl::Seconds(1);
+    if (peer_.node == NodeId()) return;
+    outbox.Route(peer_, "sim://peer/0");
+    Message message;
+    message.set_to(peer_);
+    message.envelope.mutable_pull_request();
+    outbox.Send(std::move(message));
+  }
+  absl::Time NextWake() const override { return next_; }
+
+  std::vector<Actor*> loops() override { return {this}; }
+  NodeId node() const override { return self_; }
+  Epoch epoch() const override { return Epoch(3); }
+
+  int answers() const { return answers_; }
+  int requests() const { return requests_; }
+
+ private:
+  const NodeId self_;
+  const Address peer_;
+  absl::Time next_ = absl::InfinitePast();
+  int answers_ = 0;
+  int requests_ = 0;
+};
+
+class ProcessTest : public testing::Test, public Observer {
+ protected:
+  ProcessTest() {
+    observers_.push_back(this);
+    peer_ = MakeProcess("peer", HostId(1), NodeId(2), {});
+    caller_ = MakeProcess("caller", HostId(2), NodeId(3), {NodeId(2), 0});
+    peer_->Start();
+    caller_->Start();
+  }
+
+  std::unique_ptr<Process> MakeProcess(std::string name, HostId host, NodeId node,
+                                       const Address& peer) {
+    return std::make_unique<Process>(simulator_, network_, observers_,
+                                     Process::Options{.name = name,
+                                                      .host = host,
+                                                      .listening = {name == "peer"},
+                                                      .reuse_endpoints = true,
+                                                      .scheduler_endpoint = "sim://scheduler/0"},
+                                     [this, name, node, peer](const Process::Birth& birth) {
+                                       incarnations_.push_back(birth.incarnation);
+                                       auto chatter = std::make_unique<Chatter>(node, peer);
+                                       (name == "peer" ? peer_actor_ : caller_actor_) =
+                                           chatter.get();
+                                       return chatter;
+                                     });
+  }
+
+  void Run(absl::Duration duration) {
+    const absl::Time until = simulator_.now() + duration;
+    while (simulator_.RunOne(until)) {
+    }
+  }
+
+  void OnSend(absl::Time, const Message& message) override { last_sent_ = message; }
+
+  Simulator simulator_{1};
+  SimNetwork network_{simulator_, {}};
+  std::vector<Observer*> observers_;
+  std::vector<Incarnation> incarnations_;
+  Message last_sent_;
+  Chatter* peer_actor_ = nullptr;
+  Chatter* caller_actor_ = nullptr;
+  std::unique_ptr<Process> peer_;
+  std::unique_ptr<Process> caller_;
+};
+
+TEST_F(ProcessTest, CarriesMessagesBothWaysUnderTheSendersIdentity) {
+  Run(absl::Milliseconds(3500));
+  EXPECT_EQ(peer_actor_->requests(), 4);
+  EXPECT_EQ(caller_actor_->answers(), 4);
+  EXPECT_EQ(last_sent_.from().node, NodeId(2));
+  EXPECT_EQ(last_sent_.incarnation(), incarnations_[0]);
+  EXPECT_EQ(last_sent_.envelope.header().epoch(), 3u);
+}
+
+TEST_F(ProcessTest, ARestartIsAnotherIncarnationWithoutMemory) {
+  Run(absl::Milliseconds(1500));
+  peer_->Crash();
+  EXPECT_FALSE(peer_->running());
+  Run(absl::Seconds(2));
+  peer_->Start();
+  EXPECT_EQ(peer_actor_->requests(), 0);
+  Run(absl::Seconds(2));
+  EXPECT_EQ(peer_actor_->requests(), 2);
+  ASSERT_EQ(incarnations_.size(), 3u);
+  EXPECT_NE(incarnations_[0], incarnations_[2]);
+}
+
+TEST_F(ProcessTest, APausedProcessAnswersLater) {
+  Run(absl::Milliseconds(500));
+  peer_->Pause();
+  Run(absl::Seconds(3));
+  EXPECT_EQ(caller_actor_->answers(), 1);
+  peer_->Resume();
+  Run(absl::Milliseconds(100));
+  EXPECT_EQ(caller_actor_->answers(), 4);
+  EXPECT_EQ(incarnations_.size(), 2u);
+}
+
+TEST_F(ProcessTest, APartitionLosesMessages) {
+  network_.Block(HostId(2), HostId(1));
+  Run(absl::Milliseconds(2500));
+  EXPECT_EQ(peer_actor_->requests(), 0);
+  network_.Unblock(HostId(2), HostId(1));
+  Run(absl::Seconds(1));
+  EXPECT_EQ(peer_actor_->requests(), 1);
+}
+
+TEST_F(ProcessTest, AClogHoldsMessagesBack) {
+  network_.Clog(HostId(2), HostId(1));
+  Run(absl::Milliseconds(2500));
+  EXPECT_EQ(peer_actor_->requests(), 0);
+  network_.Unclog(HostId(2), HostId(1));
+  Run(absl::Milliseconds(100));
+  EXPECT_EQ(peer_actor_->requests(), 3);
+}
+
+TEST_F(ProcessTest, AReplyDoesNotCrossAReconnect) {
+  network_.Clog(HostId(1), HostId(2));
+  Run(absl::Milliseconds(500));
+  EXPECT_EQ(peer_actor_->requests(), 1);
+  network_.Disconnect(HostId(1), HostId(2));
+  network_.Unclog(HostId(1), HostId(2));
+  Run(absl::Milliseconds(400));
+  EXPECT_EQ(caller_actor_->answers(), 0);
+  Run(absl::Seconds(1));
+  EXPECT_EQ(caller_actor_->answers(), 1);
+}
+
+}  // namespace
+}  // namespace covey::sim
