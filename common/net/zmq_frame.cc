@@ -8,8 +8,9 @@
 namespace covey {
 namespace {
 
-// Below it a copy is cheaper than handing a reference to another thread and back.
-constexpr size_t kCopiedOutBytesMax = 1024;
+// Up to here a copy, about 1 us, is cheaper than handing a reference to another thread and waiting
+// to get it back.
+constexpr size_t kCopiedOutBytesMax = 32 << 10;
 // libzmq reads the network in pieces of 8 KiB; what is longer has memory of its own.
 constexpr size_t kCopiedInBytesMax = 8192;
 constexpr size_t kAlignment = 8;

@@ -1,5 +1,6 @@
 #include "common/net/zmq_transport.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,8 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <span>
 #include <utility>
@@ -255,15 +256,15 @@ class ZmqTransport : public Transport {
       ready_.front()->ready = false;
       ready_.pop_front();
     }
-    int milliseconds = -1;
-    if (!ready_.empty() || timeout <= absl::ZeroDuration()) {
-      milliseconds = 0;
-    } else if (timeout != absl::InfiniteDuration()) {
-      const absl::Duration whole = absl::Ceil(timeout, absl::Milliseconds(1));
-      milliseconds = static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(whole), INT_MAX));
+    // ppoll does the waiting: epoll_wait counts in milliseconds, and a retry or a released frame is
+    // due in less.
+    if (ready_.empty() && timeout > absl::ZeroDuration()) {
+      pollfd any = {.fd = epoll_, .events = POLLIN, .revents = 0};
+      const timespec limit = absl::ToTimespec(timeout);
+      ppoll(&any, 1, timeout == absl::InfiniteDuration() ? nullptr : &limit, nullptr);
     }
     std::array<epoll_event, 64> events;
-    const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds);
+    const int count = epoll_wait(epoll_, events.data(), events.size(), 0);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr != nullptr) {
         MarkReady(*static_cast<Socket*>(events[i].data.ptr));
