@@ -1,0 +1,128 @@
+"""A scheduler, servers and whatever joins them, each a real process on loopback."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from tests.process import program
+
+SCHEDULER = program.built("scheduler/covey_scheduler")
+SERVER = program.built("server/covey_server")
+COVEY = program.built("client/cli/covey")
+COUNTER = program.built("client/examples/counter")
+FASHION_MNIST = program.built("worker/examples/fashion_mnist/fashion_mnist")
+RING_WORKER = program.built("tests/process/ring_worker")
+
+JOB = "process-test"
+
+
+class ProcessTest(unittest.TestCase):
+    """Has a folder of its own, and kills every program that it started when the test is over."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def start(self, name, arguments, environment=None):
+        child = program.Program(name, [str(argument) for argument in arguments], environment)
+        self.addCleanup(child.kill)
+        return child
+
+    def run_to_end(self, name, arguments, environment=None, seconds=program.PATIENCE_SECONDS):
+        """The ended program, with its exit code as `code`."""
+        child = self.start(name, arguments, environment)
+        child.code = child.exit_code(seconds)
+        return child
+
+
+class Observer:
+    """Somebody who asks the scheduler at an address."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def status(self):
+        """The answer of `covey status`; None when there is none."""
+        run = subprocess.run(
+            [COVEY, "status", "--scheduler", self.address, "-o", "json"],
+            capture_output=True, text=True, timeout=program.PATIENCE_SECONDS)
+        return json.loads(run.stdout) if run.stdout else None
+
+    def await_status(self, condition, what, seconds=program.PATIENCE_SECONDS):
+        """Asks until `condition` of the status is true; that status."""
+        newest = []
+
+        def satisfied():
+            newest[:] = [self.status()]
+            return newest[0] is not None and condition(newest[0])
+
+        program.await_true(satisfied, what, seconds)
+        return newest[0]
+
+
+class Cluster(Observer):
+    """Starts at once; `test` is the ProcessTest that ends it."""
+
+    def __init__(self, test, servers=1, groups=1, workers=1, loops=1):
+        self._test = test
+        port_file = os.path.join(test.folder, "port")
+        self.scheduler = test.start(
+            "scheduler",
+            [SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
+             "--workers", workers, "--port-file", port_file],
+        )
+        program.await_true(
+            lambda: os.path.exists(port_file) or not self.scheduler.running(),
+            f"a port file of {self.scheduler}",
+        )
+        with open(port_file, encoding="ascii") as file:
+            self.port = int(file.read())
+        super().__init__(f"127.0.0.1:{self.port}")
+        self.servers = [
+            test.start(f"server-{rank}", self.server_arguments(rank) + ["--loops", loops])
+            for rank in range(servers)
+        ]
+        self.await_status(lambda status: len(nodes(status, "SERVER")) == servers, "all servers")
+
+    def server_arguments(self, rank):
+        return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank]
+
+    def environment(self, rank=-1):
+        """What makes a worker join."""
+        return {"COVEY_SCHEDULER": self.address, "COVEY_JOB": JOB, "COVEY_RANK": str(rank)}
+
+    def count(self):
+        """Runs the example that adds one to a shared counter; how often it was counted."""
+        run = self._test.run_to_end("counter", [COUNTER, self.address, JOB])
+        self._test.assertEqual(0, run.code, run)
+        return int(run.await_line(r"counted (\d+) times").group(1))
+
+    def stop(self):
+        """In order; whoever complains fails the test."""
+        for child in [*self.servers, self.scheduler]:
+            child.signal(signal.SIGTERM)
+            self._test.assertEqual(0, child.exit_code(), child)
+
+
+def nodes(status, role, state="ALIVE"):
+    """Those of the view, in order of rank."""
+    found = [node for node in status["view"]["nodes"]
+             if node["role"] == role and node["state"] == state]
+    return sorted(found, key=lambda node: node["rank"])
+
+
+def ports(node):
+    """The ports that a node's loops listen on."""
+    return [int(re.fullmatch(r"tcp://127\.0\.0\.1:(\d+)", endpoint).group(1))
+            for endpoint in node["endpoints"] if endpoint]
+
+
+def malformed(status):
+    """Bytes that servers have refused, by server rank."""
+    loads = {entry["node"]: entry.get("load") for entry in status["nodes"]}
+    return [int((loads[node["id"]] or {}).get("malformed", 0)) for node in nodes(status, "SERVER")]

@@ -1,0 +1,139 @@
+"""What hostile or broken peers send, drawn from a seed."""
+
+import struct
+
+from tests.process import http2, wire, zmtp
+
+
+def failed_handshakes(random, count):
+    """Bytes with which a connection to a data port begins, none of which completes a handshake."""
+    greeting, ready = zmtp.greeting(), zmtp.ready()
+    makers = [
+        lambda: bytes([random.randrange(255)]) + random.randbytes(random.randrange(4096)),
+        lambda: greeting[: random.randrange(1, len(greeting))],
+        lambda: greeting[:10] + random.randbytes(54),
+        lambda: zmtp.greeting(mechanism=random.choice([b"PLAIN", b"CURVE", b"nonsense", b""])),
+        lambda: greeting + ready[: random.randrange(len(ready))],
+        lambda: greeting + zmtp.lying_part(random.choice([1 << 63, 1 << 40, (1 << 64) - 1])),
+        lambda: greeting + zmtp.part(b"\x05READY" + b"\xff" * 40, command=True),
+        lambda: greeting + zmtp.part(b"\xffREADY", command=True),
+        lambda: greeting + zmtp.ready(socket_type=b"PUB"),
+        lambda: greeting + zmtp.message([b"", b"too early"]),
+        lambda: http2.opening(),
+        lambda: b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ]
+    return [makers[i % len(makers)]() for i in range(count)]
+
+
+def refused_messages(random, count, job):
+    """Messages, each a list of parts, that an honest peer never sends to a data port.
+
+    They come over a proper connection. `job`: the fingerprint of the job.
+    """
+    makers = [
+        lambda: [random.randbytes(random.randrange(300)) for _ in range(random.randrange(1, 7))],
+        lambda: [b""],
+        lambda: [b""] * 100,
+        lambda: [_head(job)[: random.randrange(16)]],
+        lambda: [_flipped(random, _head(job))],
+        lambda: [wire.head(_envelope(job), checksum=random.randrange(1 << 32))],
+        lambda: [wire.head(_envelope(job), claimed=random.choice([0, 1, 1 << 20, (1 << 32) - 1]))],
+        lambda: [wire.head(_envelope(job)[:-1], checksum=wire.crc32c(_envelope(job)))],
+        lambda: [wire.head(_envelope(job), version=random.randrange(2, 256))],
+        lambda: [wire.head(_envelope(job), flags=1 << random.randrange(8))],
+        lambda: [wire.head(_envelope(job), magic=b"YEVC")],
+        lambda: [wire.head(_truncated(random, _envelope(job)))],
+        lambda: [wire.head(bytes(wire.ENVELOPE_BYTES_MAX + 1))],
+        # Lying about the frames beside the envelope.
+        lambda: [wire.head(_envelope(job, sizes=[random.choice([1, 1 << 20, 1 << 63])]))],
+        lambda: [wire.head(_envelope(job, sizes=[16])), random.randbytes(random.randrange(16))],
+        lambda: [wire.head(_envelope(job, sizes=[4, 4])), bytes(4)],
+        lambda: [wire.head(_envelope(job, sizes=[])), bytes(1 << 20)],
+        lambda: _with_frames(job, random.randrange(wire.FRAMES_MAX + 1, 40)),
+        # Honest in form, but not for this loop.
+        lambda: [_head(job ^ 2)],
+        lambda: [wire.head(wire.envelope(wire.REGISTER_REQUEST, b"", job=job))],
+        lambda: [wire.head(wire.envelope(wire.WATCH_VIEW_REPLY, _view(), job=job))],
+        lambda: [wire.head(wire.envelope(wire.GROUP_SLICE, b"", job=job))],
+        lambda: [wire.head(wire.header(job=job))],
+    ]
+    return [makers[i % len(makers)]() for i in range(count)]
+
+
+def _envelope(job, sizes=None):
+    return wire.envelope(wire.PUSH_REQUEST, wire.push(table=1), sizes=sizes, job=job)
+
+
+def _head(job):
+    return wire.head(_envelope(job))
+
+
+def _with_frames(job, count):
+    frames = [bytes(8)] * count
+    return [wire.head(wire.envelope(wire.PUSH_REQUEST, wire.push(1), frames, job=job)), *frames]
+
+
+def _view():
+    """A view that says it is the newest of all."""
+    return wire.nested(1, wire.number(3, 1 << 62))
+
+
+def _flipped(random, data):
+    at = random.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :]
+
+
+def _truncated(random, data):
+    """Cut inside the last field, which then claims more bytes than there are."""
+    return data[: len(data) - random.randrange(1, 10)]
+
+
+def control_garbage(random, count, job):
+    """Bytes with which a connection to the scheduler's port begins. `job`: its name."""
+    methods = [b"Register", b"Heartbeat", b"WatchView", b"CreateTable", b"DropTable", b"ListTables",
+               b"Barrier", b"Leave", b"GetStatus", b"NoSuchMethod"]
+    opening = http2.opening()
+    makers = [
+        lambda: random.randbytes(random.randrange(1, 4096)),
+        lambda: http2.PREFACE[: random.randrange(len(http2.PREFACE))],
+        lambda: opening + random.randbytes(random.randrange(1, 4096)),
+        lambda: opening + http2.frame(random.randrange(12), random.randrange(256),
+                                      random.randrange(4), random.randbytes(random.randrange(200))),
+        lambda: opening + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, claimed=(1 << 24) - 1),
+        lambda: opening + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, random.randbytes(100)),
+        lambda: opening + http2.frame(http2.HEADERS, 0, 1, http2.headers(b"/x"))
+        + http2.frame(http2.CONTINUATION, 0, 1, bytes(16)) * 100,
+        lambda: opening + http2.frame(http2.PING, 0, 0, bytes(8)) * 200,
+        lambda: opening + http2.frame(http2.WINDOW_UPDATE, 0, 0, b"\x7f\xff\xff\xff") * 2,
+        lambda: opening + http2.call(random.choice(methods),
+                                     http2.grpc_message(random.randbytes(random.randrange(300)))),
+        lambda: opening + http2.call(random.choice(methods), http2.grpc_message(
+            b"", claimed=random.choice([1, 1 << 24, (1 << 32) - 1]))),
+        lambda: opening + http2.call(random.choice(methods),
+                                     http2.grpc_message(bytes(8), compressed=1)),
+        lambda: opening + http2.call(b"Register", http2.grpc_message(_registration(random, job))),
+        lambda: opening + http2.call(b"CreateTable", http2.grpc_message(_table(random))),
+        lambda: opening + http2.call(b"Barrier", http2.grpc_message(
+            wire.nested(2, b"x") + wire.number(3, (1 << 32) - 1) + wire.number(5, (1 << 32) - 1))),
+    ]
+    return [makers[i % len(makers)]() for i in range(count)]
+
+
+def _registration(random, job):
+    """Well-formed, and nonsense: roles, ranks and endpoints that nobody has, or another job."""
+    return (wire.nested(2, random.choice([b"", b"another job", b"\xff\xfe", job, job, job]))
+            + wire.number(3, random.choice([0, 1, 2, 3, 4, 99])) + wire.number(4, 1 << 31)
+            + wire.nested(5, b"l" * random.choice([0, 1000]))
+            + wire.nested(6, b"tcp://nowhere") * random.randrange(1, 1000)
+            + wire.number(7, (1 << 64) - 1) + wire.nested(8, b"h" * random.choice([0, 5000])))
+
+
+def _table(random):
+    """A spec whose sizes no machine has."""
+    extents = b"".join(wire.varint(random.choice([0, 1, 1 << 40, (1 << 64) - 1]))
+                       for _ in range(random.randrange(20)))
+    learning_rate = wire.nested(6, b"\x09" + struct.pack("<d", random.choice([-1, 1e300])))
+    return wire.nested(2, wire.nested(1, b"t" * random.randrange(600)) + wire.number(2, 1)
+                       + wire.nested(3, extents) + learning_rate
+                       + wire.nested(7, wire.number(1, random.randrange(9)))
+                       + wire.number(10, (1 << 64) - 1))
