@@ -196,8 +196,10 @@ void Member::SendLeave(absl::Time now, Outbox& outbox) {
 }
 
 void Member::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
-  state_ = State::kFailed;
-  failure_ = std::move(status);
+  // Who is leaving may hear from a view that it has left before the answer to its goodbye comes.
+  const bool leaving = leave_until_ != absl::InfiniteFuture();
+  state_ = leaving ? State::kLeft : State::kFailed;
+  if (!leaving) failure_ = std::move(status);
   Changed(now, outbox);
 }
 

@@ -138,6 +138,20 @@ TEST_F(MemberTest, NeverTakesAnOlderOrABrokenView) {
   EXPECT_EQ(member_.view()->epoch(), Epoch(3));
 }
 
+TEST_F(MemberTest, HearingFirstThatItHasLeftIsNoFailure) {
+  Register();
+  now_ += absl::Milliseconds(500);
+  member_.Wake(now_, outbox_);
+  const std::vector<Message> beat = Sent(proto::Envelope::kHeartbeatRequest);
+  member_.Leave(now_, "done", outbox_);
+  Message reply = MakeReply(beat[0]);
+  reply.envelope.mutable_heartbeat_reply();
+  SetStatus(absl::AbortedError("left at epoch 9"), reply);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kLeft);
+  EXPECT_TRUE(member_.failure().ok());
+}
+
 TEST_F(MemberTest, LeavesWithOrWithoutAnAnswer) {
   Register();
   member_.Leave(now_, "done", outbox_);
