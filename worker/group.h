@@ -31,11 +31,14 @@ using client::Handle;
 // the same sizes, in the same order; several may be under way at once.
 //
 // Memory: `data` is used in place and not copied: it belongs to the collective until its handle is
-// done. Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED
-// names the member waited for; INVALID_ARGUMENT: members called different collectives, or the
-// arguments make no sense. After an error the group can do nothing more: the run has to be started
-// again. Sums are taken in a fixed order (collective/reference_reduce.h): the same bits on every
-// member and every run.
+// done.
+//
+// Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
+// the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments
+// make no sense. After an error the group can do nothing more: the run has to be started again.
+//
+// Sums are taken in a fixed order (collective/reference_reduce.h): the same bits on every member
+// and every run.
 //
 // Thread-safety: called by one thread, like all of a worker; handles are thread-safe.
 class Group {
@@ -72,10 +75,11 @@ class Group {
 
 // A process that trains, as one of many. The entry point of training programs:
 //
-//   WorkerConfig config;                                // or config.AddTo(options): flags and
-//   environment config.cluster.scheduler = "127.0.0.1:7000"; COVEY_ASSIGN_OR_RETURN(auto worker,
-//   Worker::Join(config)); Handle sum = worker->group().AllReduce(gradient);    // among the
-//   members of its group COVEY_RETURN_IF_ERROR(sum.Wait());
+//   WorkerConfig config;  // or config.AddTo(options): flags and environment
+//   config.cluster.scheduler = "127.0.0.1:7000";
+//   COVEY_ASSIGN_OR_RETURN(auto worker, Worker::Join(config));
+//   Handle sum = worker->group().AllReduce(gradient);  // among the members of its group
+//   COVEY_RETURN_IF_ERROR(sum.Wait());
 //
 // and for the hybrid step, which puts the servers behind it: hybrid_step.h.
 //

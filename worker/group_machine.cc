@@ -208,7 +208,7 @@ void GroupMachine::QueueSlice(Active& active, const SlicePlace& place,
     message.frames.push_back(Buffer::Wrap(elements.data(), elements.size_bytes(), {}));
   }
   ++active.frames_out;
-  queued_.push_back({.number = active.number, .message = std::move(message)});
+  sender_.Queue(active.number, std::move(message));
 }
 
 bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
@@ -353,11 +353,9 @@ void GroupMachine::Abort(absl::Time now, const absl::Status& status, Outbox& out
 void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
-  for (const Outgoing& outgoing : std::exchange(queued_, {})) {
-    --active_.at(outgoing.number)->frames_out;
-  }
+  sender_.CancelQueued([this](uint64_t number) { Released(number); });
   // With the connection go the frames that wait in it for a peer that may never take them.
-  if (!on_wire_.empty()) outbox.Route(AddressOf(rank_ + 1), "");
+  if (sender_.in_flight()) outbox.Route(AddressOf(rank_ + 1), "");
   early_.clear();
   early_bytes_ = 0;
   early_messages_ = 0;
@@ -366,37 +364,15 @@ void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
 }
 
 void GroupMachine::Advance(absl::Time now, Outbox& outbox) {
-  TakeBackFrames();
-  SendQueued(outbox);
-  TakeBackFrames();  // Tokens carry nothing to wait for.
-  look_again_ = on_wire_.empty() ? absl::InfiniteFuture() : now + kReleasePoll;
+  sender_.Advance(outbox, [this](uint64_t number) { Released(number); });
+  look_again_ = sender_.in_flight() ? now + kReleasePoll : absl::InfiniteFuture();
   RunCallbacks(now, outbox);
 }
 
-void GroupMachine::TakeBackFrames() {
-  while (!on_wire_.empty()) {
-    const Outgoing& oldest = on_wire_.front();
-    if (!oldest.message.frames.empty() && !oldest.message.frames[0].IsUnique()) return;
-    bytes_on_wire_ -= BytesOf(oldest.message);
-    // Its collective is still there: it waits for this frame.
-    --active_.at(oldest.number)->frames_out;
-    changed_.push_back(oldest.number);
-    on_wire_.pop_front();
-  }
-}
-
-void GroupMachine::SendQueued(Outbox& outbox) {
-  while (!queued_.empty() && on_wire_.size() < kGroupSlicesInFlightMax) {
-    Outgoing& next = queued_.front();
-    const size_t bytes = BytesOf(next.message);
-    if (bytes_on_wire_ > 0 && bytes_on_wire_ + bytes > kGroupBytesInFlightMax) return;
-    bytes_on_wire_ += bytes;
-    Outgoing sent{.number = next.number, .message = {}};
-    sent.message.frames = next.message.frames;
-    outbox.Send(std::move(next.message));
-    on_wire_.push_back(std::move(sent));
-    queued_.pop_front();
-  }
+void GroupMachine::Released(uint64_t number) {
+  // The collective is still there: it waits for this frame.
+  --active_.at(number)->frames_out;
+  changed_.push_back(number);
 }
 
 void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {

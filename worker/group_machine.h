@@ -17,6 +17,7 @@
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
 #include "worker/collective/schedule.h"
+#include "worker/slice_sender.h"
 
 namespace covey::worker {
 
@@ -55,29 +56,24 @@ struct Collective {
 
 // Runs the collectives of one group, several at once, over messages between ring neighbours.
 //
-//                     SetView: group is ACTIVE
-//   waiting for a group ───────────▶ formed ──┬─ deadline, lost slice, members disagree: tells all
-//   members
-//                                             ├─ GroupAbort, view says BROKEN or a member DEAD
-//                                             ▼
-//                                          failed: every collective, present and future, ends with
-//                                          the reason
+//                    SetView: group is ACTIVE
+//   waiting for a group ──────────▶ formed ──┬─ deadline, lost slice, members disagree: tells all
+//                                            ├─ GroupAbort; view says BROKEN
+//                                            ▼
+//                                         failed: every collective, present and future, ends so
 //
 // Invariants:
 //   1. Collectives are numbered in the order in which members start them; so all members must start
-//   the same ones
-//      in the same order.
+//      the same ones in the same order.
 //   2. The sum of part i is taken in the order of members i + 1, i + 2, ..., i (wrapping): the same
-//   bits on every
-//      run, whatever the timing (collective/reference_reduce.h).
+//      bits on every run, whatever the timing (collective/reference_reduce.h).
 //   3. Data is sent in slices of at most kSliceBytesMax, each passed on as soon as it has arrived.
 //   4. A slice is sent once. One that a reconnect loses is noticed by the gap it leaves, or by the
-//   deadline.
+//      deadline.
 //   5. A collective is done only when the transport holds none of its frames.
 //   6. Slices of another generation, of strangers, or of finished collectives have no effect.
 //   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead; beyond them
-//   the group fails with
-//      RESOURCE_EXHAUSTED.
+//      the group fails with RESOURCE_EXHAUSTED.
 //
 // A member that leaves while a collective is under way fails it after a moment, in which its last
 // slices may still arrive.
@@ -125,11 +121,6 @@ class GroupMachine {
     size_t offset = 0;
     uint64_t samples = 0;
   };
-  // What the transport has, or will get; front first.
-  struct Outgoing {
-    uint64_t number = 0;
-    Message message;  // on the wire: only its frames
-  };
 
   void Form(absl::Time now, const proto::Group& group, Outbox& outbox);
   bool IsMember(const Message& message, uint32_t rank) const;
@@ -143,8 +134,7 @@ class GroupMachine {
   void Fail(absl::Time now, absl::Status status, Outbox& outbox);
   // After every change: sends what may be sent, notices released frames, runs callbacks.
   void Advance(absl::Time now, Outbox& outbox);
-  void SendQueued(Outbox& outbox);
-  void TakeBackFrames();
+  void Released(uint64_t number);
   void RunCallbacks(absl::Time now, Outbox& outbox);
   absl::Status DeadlineStatus(const Active& active) const;
   std::string Describe(const Active& active) const;
@@ -170,9 +160,7 @@ class GroupMachine {
   std::map<uint64_t, std::deque<Message>> early_;  // by number, above last_started_
   size_t early_bytes_ = 0;                         // of both
   size_t early_messages_ = 0;
-  std::deque<Outgoing> queued_;
-  std::deque<Outgoing> on_wire_;
-  size_t bytes_on_wire_ = 0;
+  SliceSender sender_;
   absl::Time look_again_ = absl::InfiniteFuture();
 };
 

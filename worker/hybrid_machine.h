@@ -20,9 +20,10 @@ namespace covey::worker {
 // between groups. Each tensor of the model is one table and goes its own way, so that one's
 // communication overlaps another's and the program's computation:
 //
-//   Submit ─▶ scale by samples ─▶ reduce-scatter ─▶ push own part, get values ─▶ all-gather ─▶ done
-//   Pull   ───────────────────────────────────────▶ pull own part              ─▶ all-gather ─▶
-//   done
+//   Submit ─▶ scale by samples ─▶ reduce-scatter ─▶ push own part ─┐
+//                                                                  ├▶ its values ─▶ all-gather ─▶
+//                                                                  done
+//   Pull   ───────────────────────────────────────▶ pull own part ─┘
 //
 // Every member's links work: member i talks to the servers about its own part only (PartMap). A
 // push's producer is the group and its sequence the step, so each shard takes one update per group

@@ -19,11 +19,15 @@ namespace covey::worker {
 // groups. One table per tensor; the optimizer runs on the servers. The communication of one tensor
 // overlaps the computation of the next:
 //
-//   COVEY_ASSIGN_OR_RETURN(auto hybrid, HybridStep::Create(*worker, tensors));  // `values` are the
-//   first values while (training) {
-//     for each layer, first to last:  COVEY_RETURN_IF_ERROR(hybrid->Wait(layer)), then compute with
-//     its values COVEY_RETURN_IF_ERROR(hybrid->Begin(batch_size)); for each layer, last to first:
-//     compute its mean gradient, then COVEY_RETURN_IF_ERROR(hybrid->Submit(layer))
+//   COVEY_ASSIGN_OR_RETURN(auto hybrid, HybridStep::Create(*worker, tensors));  // first values
+//   while (training) {
+//     for (layer, first to last) {
+//       COVEY_RETURN_IF_ERROR(hybrid->Wait(layer));  // then compute with its values
+//     }
+//     COVEY_RETURN_IF_ERROR(hybrid->Begin(batch_size));
+//     for (layer, last to first) {  // compute its mean gradient, then
+//       COVEY_RETURN_IF_ERROR(hybrid->Submit(layer));
+//     }
 //     hybrid->Report(loss);
 //   }
 //   COVEY_RETURN_IF_ERROR(hybrid->Finish());
