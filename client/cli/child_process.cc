@@ -93,7 +93,8 @@ std::vector<char*> NullTerminated(std::vector<std::string>& strings) {
 absl::Status CheckExecutable(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
-    return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno)));
+    return absl::NotFoundError(
+        absl::StrCat("cannot run ", path, ": ", strerror(errno), "; check the path"));
   }
   if (!S_ISREG(status.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a file; name a program"));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/child_process.h"
@@ -254,9 +255,11 @@ void LocalCluster::ReadOutput(size_t number, Stream stream) {
 void LocalCluster::TakeLine(size_t number, Stream stream, absl::string_view line) {
   Member& member = members_[number];
   line = absl::StripSuffix(line, "\r");
+  if (member.log != nullptr) member.log->Append(line);
+  // The scheduler says the same, of all groups at once.
+  if (member.role == Role::kWorker && absl::StartsWith(line, "progress {")) return;
   terminal_.Print(stream == Stream::kOutput ? Terminal::Stream::kOutput : Terminal::Stream::kError,
                   member.process->name(), line);
-  if (member.log != nullptr) member.log->Append(line);
   member.last_lines.emplace_back(line);
   if (member.last_lines.size() > kLastLinesMax) member.last_lines.pop_front();
   if (member.role == Role::kWorker && stream == Stream::kOutput &&

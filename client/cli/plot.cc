@@ -15,7 +15,7 @@ namespace {
 constexpr double kWidth = 560;
 constexpr double kHeight = 300;
 constexpr double kLeft = 64;
-constexpr double kRight = 544;
+constexpr double kRight = 532;
 constexpr double kTop = 44;
 constexpr double kBottom = 252;
 constexpr double kLegendEntryWidth = 80;
@@ -23,8 +23,8 @@ constexpr double kLegendEntryWidth = 80;
 // One axis: from values to the drawing.
 class Axis {
  public:
-  Axis(double low, double high, double from, double to)
-      : ticks_(AxisTicks(low, high, 5)), from_(from), to_(to) {}
+  Axis(const std::vector<double>& ticks, double from, double to)
+      : ticks_(ticks), from_(from), to_(to) {}
 
   const std::vector<double>& ticks() const { return ticks_; }
   double Place(double value) const {
@@ -146,8 +146,8 @@ std::string RenderPlot(const Plot& plot) {
   std::string svg = absl::StrFormat(
       R"(<figure><figcaption>%s</figcaption><svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">)",
       EscapeMarkup(plot.title), kWidth, kHeight, EscapeMarkup(plot.title));
-  const Axis x(x_range.low, x_range.high, kLeft, kRight);
-  const Axis y(y_range.low, y_range.high, kBottom, kTop);
+  const Axis x(AxisTicks(x_range.low, x_range.high, 6), kLeft, kRight);
+  const Axis y(AxisTicks(y_range.low, y_range.high, 5), kBottom, kTop);
   absl::StrAppend(&svg, Grid(plot, x, y), Legend(plot));
   for (size_t i = 0; i < plot.series.size(); ++i) {
     absl::StrAppend(&svg, Curve(plot.series[i], i % kPlotColors, x, y));

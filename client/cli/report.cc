@@ -1,5 +1,7 @@
 #include "client/cli/report.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "client/cli/figures.h"
 #include "client/cli/markup.h"
@@ -87,14 +89,21 @@ std::string GroupPlot(const RunHistory& history, const std::string& title, const
   return RenderPlot(plot);
 }
 
+// Rates come with the first full interval; until then they are 0.
+bool IsMeasured(const HistoryPoint& point) { return point.samples_per_second > 0; }
+
 std::string Plots(const RunHistory& history) {
   const Measure seconds = [](const HistoryPoint& point) { return point.seconds; };
   const Measure samples = [](const HistoryPoint& point) {
     return static_cast<double>(point.samples);
   };
   const Measure loss = [](const HistoryPoint& point) { return point.loss; };
-  const Measure speed = [](const HistoryPoint& point) { return point.samples_per_second; };
-  const Measure staleness = [](const HistoryPoint& point) { return point.staleness; };
+  const Measure speed = [](const HistoryPoint& point) {
+    return IsMeasured(point) ? point.samples_per_second : NAN;
+  };
+  const Measure staleness = [](const HistoryPoint& point) {
+    return IsMeasured(point) ? point.staleness : NAN;
+  };
   const char* const kTime = "seconds since the start";
   return absl::StrCat(
       "<div class=\"plots\">\n",

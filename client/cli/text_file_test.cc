@@ -47,7 +47,7 @@ TEST(TextFileTest, ATemporaryFolderDisappearsWithWhatIsInIt) {
     ASSERT_TRUE(folder.ok()) << folder.status();
     path = (*folder)->path();
     ASSERT_EQ(MakeFolder(path + "/inner"), absl::OkStatus());
-    ASSERT_EQ(WriteTextFile(path + "/inner/file", "x"), absl::OkStatus());
+    ASSERT_EQ(WriteTextFile(path + "/inner" + "/file", "x"), absl::OkStatus());
   }
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
