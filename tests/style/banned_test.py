@@ -40,6 +40,8 @@ _BANS = [
         r"|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(",
         "take `now` as an argument",
         allowed={
+            "client/cli/local_cluster.cc": "is a loop of its own, around processes",
+            "client/cli/run_command.cc": "dates the report",
             "client/handle.cc": "a user's thread waits on it, with a deadline",
             "common/net/*_conformance.h": "gives up on a real transport after a real while",
             "common/net/*_test.cc": "gives up on a real transport after a real while",
