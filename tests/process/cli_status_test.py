@@ -1,0 +1,67 @@
+"""`covey status` and `covey tables` of a real cluster, and of none."""
+
+import json
+import signal
+import unittest
+
+from tests.process import cluster
+
+
+class CliStatusTest(cluster.ProcessTest):
+
+    def covey(self, *arguments, environment=None):
+        return self.run_to_end("covey", [cluster.COVEY, *arguments], environment)
+
+    def refused(self, code, message, *arguments):
+        run = self.covey(*arguments)
+        self.assertEqual(code, run.code, run)
+        self.assertEqual(1, len(run.lines()), run)
+        self.assertIn(message, run.lines("stderr")[0])
+
+    def test_wrong_usage(self):
+        self.refused(2, "did you mean status?", "stats")
+        self.refused(2, "did you mean --scheduler?", "status", "--schedule", "x")
+        self.refused(2, "which scheduler?", "tables")
+        self.refused(2, "write HOST:PORT", "status", "--scheduler", "localhost")
+        self.refused(2, "neither table nor json", "status", "-o", "yaml")
+        self.assertEqual(2, self.covey().code)
+
+    def test_help(self):
+        for arguments in [["--help"], ["status", "--help"], ["run", "--help"]]:
+            run = self.covey(*arguments)
+            self.assertEqual(0, run.code, run)
+            self.assertIn("Exit code" if arguments[0] != "run" else "PROGRAM", str(run))
+
+    def test_nobody_answers(self):
+        # Port 1 is reserved; nothing listens there.
+        self.refused(3, "no scheduler answers at 127.0.0.1:1", "status", "--scheduler", "127.0.0.1:1")
+        self.refused(3, "no scheduler answers at", "tables", "--scheduler", "127.0.0.1:1")
+
+    def test_a_cluster_from_healthy_to_unhealthy(self):
+        running = cluster.Cluster(self, servers=1)
+        asked = {"COVEY_SCHEDULER": running.address}
+
+        status = self.covey("status", environment=asked)
+        self.assertEqual(0, status.code, status)
+        status.await_line(r"^job process-test, epoch \d+, up .*: healthy$")
+        status.await_line(r"waiting for .*worker")
+        status.await_line(r"^server-0 +alive")
+        self.assertEqual(["no tables yet"], self.covey("tables", environment=asked).lines())
+
+        self.assertEqual(1, running.count())
+        tables = self.covey("tables", "-o", "json", environment=asked)
+        self.assertEqual(0, tables.code, tables)
+        names = [table["spec"]["name"] for table in json.loads("".join(tables.lines()))["tables"]]
+        self.assertEqual(1, len(names))
+        self.covey("tables", environment=asked).await_line(f"^{names[0]} ")
+        self.covey("status", "--events", environment=asked).await_line(f"'{names[0]}' created")
+
+        running.servers[0].signal(signal.SIGKILL)
+        running.await_status(lambda now: not now["summary"]["healthy"], "a dead server")
+        status = self.covey("status", environment=asked)
+        self.assertEqual(1, status.code, status)
+        status.await_line(r"^  server-0 is dead: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
