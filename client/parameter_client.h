@@ -53,10 +53,12 @@ struct PullOptions {
 // Memory: spans stay valid, gradients unchanged and values untouched, until the handle is done.
 // Retries: an operation is repeated under the same identity until its deadline; a push is applied
 // at most once however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE its effect is
-// unknown: at most once. Errors of operations: NOT_FOUND no such table; INVALID_ARGUMENT spans do
-// not fit, NaN or infinity in a gradient; DEADLINE_EXCEEDED names server, shard and last refusal;
-// ABORTED this process was declared dead or replaced. Not promised: order between operations on
-// different shards; a pull sees each shard at one version, not all shards at the same one.
+// unknown: at most once.
+// Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
+// infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. ABORTED: this
+// process was declared dead or replaced. CANCELLED: the client was destroyed first.
+// Not promised: order between operations on different shards; a pull sees each shard at one
+// version, not all shards at the same one.
 class ParameterClient {
  public:
   // Joins the cluster. UNAVAILABLE: no scheduler there; ALREADY_EXISTS: the rank is taken;
