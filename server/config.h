@@ -13,7 +13,7 @@ struct Config {
   // "host:port" of the scheduler's control port. Required.
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
-  std::string job = "covey";
+  std::string job = "default";
   // Wanted rank among the servers; -1 = whatever is free. A fixed rank lets a restarted server take
   // its predecessor's place.
   int32_t rank = -1;
