@@ -68,26 +68,39 @@ class Observer:
 class Cluster(Observer):
     """Starts at once; `test` is the ProcessTest that ends it."""
 
-    def __init__(self, test, servers=1, groups=1, workers=1, loops=1):
+    def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=()):
         self._test = test
-        port_file = os.path.join(test.folder, "port")
-        self.scheduler = test.start(
-            "scheduler",
-            [SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
-             "--workers", workers, "--port-file", port_file],
-        )
-        program.await_true(
-            lambda: os.path.exists(port_file) or not self.scheduler.running(),
-            f"a port file of {self.scheduler}",
-        )
-        with open(port_file, encoding="ascii") as file:
-            self.port = int(file.read())
-        super().__init__(f"127.0.0.1:{self.port}")
-        self.servers = [
-            test.start(f"server-{rank}", self.server_arguments(rank) + ["--loops", loops])
-            for rank in range(servers)
+        self._loops = loops
+        self._port_file = os.path.join(test.folder, "port")
+        self._scheduler_arguments = [
+            SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
+            "--workers", workers, "--port-file", self._port_file, *scheduler_options,
         ]
+        self.scheduler, self.port = self._start_scheduler()
+        super().__init__(f"127.0.0.1:{self.port}")
+        self.servers = [None] * servers
+        for rank in range(servers):
+            self.start_server(rank)
         self.await_status(lambda status: len(nodes(status, "SERVER")) == servers, "all servers")
+
+    def _start_scheduler(self, *more):
+        scheduler = self._test.start("scheduler", [*self._scheduler_arguments, *more])
+        program.await_true(
+            lambda: os.path.exists(self._port_file) or not scheduler.running(),
+            f"a port file of {scheduler}",
+        )
+        with open(self._port_file, encoding="ascii") as file:
+            return scheduler, int(file.read())
+
+    def restart_scheduler(self):
+        """On the port that it had."""
+        os.unlink(self._port_file)
+        self.scheduler, _ = self._start_scheduler("--port", self.port)
+
+    def start_server(self, rank):
+        """The first, or instead of one that is dead."""
+        self.servers[rank] = self._test.start(
+            f"server-{rank}", [*self.server_arguments(rank), "--loops", self._loops])
 
     def server_arguments(self, rank):
         return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank]

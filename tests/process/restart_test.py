@@ -1,0 +1,74 @@
+"""Who dies and comes back, and what a client sees of it."""
+
+import os
+import signal
+import unittest
+
+from tests.process import cluster
+
+
+class RestartTest(cluster.ProcessTest):
+    def test_scheduler_remembers(self):
+        log = os.path.join(self.folder, "decisions")
+        running = cluster.Cluster(self, servers=2, scheduler_options=["--log-file", log])
+        self.assertEqual(1, running.count())
+        before = running.status()
+        running.scheduler.kill()
+        self.assertIsNone(running.status())
+        running.restart_scheduler()
+        after = running.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == 2,
+                                     "the servers")
+        self.assertEqual(before["view"]["tables"], after["view"]["tables"])
+        self.assertGreaterEqual(int(after["view"]["epoch"]), int(before["view"]["epoch"]))
+        self.assertEqual(2, running.count())
+        running.stop()
+
+    def test_server_begins_again(self):
+        running = cluster.Cluster(self)
+        self.assertEqual(1, running.count())
+        self.assertEqual(2, running.count())
+        running.servers[0].kill()
+        running.await_status(lambda status: not cluster.nodes(status, "SERVER"), "its death")
+        running.start_server(0)
+        # Its memory is lost, and the events say so.
+        self.assertEqual(1, running.count())
+        texts = [event["text"] for event in running.status()["events"]]
+        self.assertTrue([text for text in texts if "server-0" in text and "lost" in text], texts)
+        running.stop()
+
+    def test_training_outlives_the_scheduler(self):
+        log = os.path.join(self.folder, "decisions")
+        running = cluster.Cluster(self, groups=2, scheduler_options=["--log-file", log])
+        workers = [
+            self.start(f"worker-{rank}",
+                       [cluster.FASHION_MNIST, "--epochs", 1000, "--hidden", 16, "--batch", 16],
+                       running.environment(rank))
+            for rank in range(2)
+        ]
+        for worker in workers:
+            worker.await_line("^progress ")
+        running.scheduler.kill()
+        for worker in workers:
+            worker.await_line("^progress ", count=len(worker.lines("stdout")) + 2)
+        running.restart_scheduler()
+        running.await_status(lambda status: len(cluster.nodes(status, "WORKER")) == 2, "workers")
+        for worker in workers:
+            worker.signal(signal.SIGTERM)
+        for worker in workers:
+            self.assertEqual(1, worker.exit_code(), worker)
+            self.assertIn("stopped by signal 15", str(worker))
+        running.stop()
+
+    def test_lost_server_is_named(self):
+        running = cluster.Cluster(self, servers=2)
+        environment = {**running.environment(), "COVEY_OPERATION_DEADLINE": "6s"}
+        worker = self.start("worker", [cluster.FASHION_MNIST, "--epochs", 1000, "--hidden", 16],
+                            environment)
+        worker.await_line("^progress ")
+        running.servers[1].kill()
+        self.assertEqual(1, worker.exit_code(), worker)
+        self.assertRegex(worker.lines("stderr")[-1], "server-1.*(dead|silent)")
+
+
+if __name__ == "__main__":
+    unittest.main()
