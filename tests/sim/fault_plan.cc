@@ -1,6 +1,7 @@
 #include "tests/sim/fault_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/sim_config.h"
@@ -29,9 +30,14 @@ constexpr KindDraw kKinds[] = {
     {Fault::Kind::kDisconnect, "disconnect", 0.5, 16, 0, 0},
 };
 
+bool IsBetweenTwo(Fault::Kind kind) {
+  return kind == Fault::Kind::kPartition || kind == Fault::Kind::kOneWayPartition ||
+         kind == Fault::Kind::kClog || kind == Fault::Kind::kDisconnect;
+}
+
 }  // namespace
 
-FaultPlan DrawFaults(Random random, size_t processes, absl::Duration safety) {
+FaultPlan DrawFaults(Random random, size_t processes, size_t hubs, absl::Duration safety) {
   FaultPlan plan;
   for (const KindDraw& draw : kKinds) {
     if (!random.Chance(draw.chance)) continue;
@@ -44,7 +50,9 @@ FaultPlan DrawFaults(Random random, size_t processes, absl::Duration safety) {
                                       absl::Milliseconds(draw.longest_ms));
       }
       fault.target = random.Below(processes);
-      fault.other = (fault.target + 1 + random.Below(processes - 1)) % processes;
+      fault.other = random.Below(hubs);
+      if (fault.other == fault.target) fault.other = (fault.target + 1) % processes;
+      if (IsBetweenTwo(draw.kind) && random.Chance(0.5)) std::swap(fault.target, fault.other);
       plan.push_back(fault);
     }
   }
@@ -56,12 +64,10 @@ FaultPlan DrawFaults(Random random, size_t processes, absl::Duration safety) {
 const char* KindName(Fault::Kind kind) { return kKinds[static_cast<size_t>(kind)].name; }
 
 std::string Describe(const Fault& fault, const std::vector<std::string>& names) {
-  const bool pair = fault.kind == Fault::Kind::kPartition ||
-                    fault.kind == Fault::Kind::kOneWayPartition ||
-                    fault.kind == Fault::Kind::kClog || fault.kind == Fault::Kind::kDisconnect;
   return absl::StrCat(KindName(fault.kind), " ", names[fault.target],
-                      pair ? absl::StrCat(" and ", names[fault.other]) : "", " at ",
-                      absl::FormatDuration(absl::Trunc(fault.at, absl::Milliseconds(1))), " for ",
+                      IsBetweenTwo(fault.kind) ? absl::StrCat(" and ", names[fault.other]) : "",
+                      " at ", absl::FormatDuration(absl::Trunc(fault.at, absl::Milliseconds(1))),
+                      " for ",
                       absl::FormatDuration(absl::Trunc(fault.duration, absl::Milliseconds(1))));
 }
 

@@ -32,9 +32,10 @@ struct Fault {
 // All faults of a run, drawn before it starts: a value that can be printed. In order of time.
 using FaultPlan = std::vector<Fault>;
 
-// `processes`: how many there are. Each kind is tried in a share of the runs only, so that one
-// fault can be met without the noise of the others.
-FaultPlan DrawFaults(Random random, size_t processes, absl::Duration safety);
+// `processes`: how many there are; the first `hubs` of them are those that the others talk to, so a
+// fault between two has one of them on a side. Each kind is tried in a share of the runs only, so
+// that one fault can be met without the noise of the others.
+FaultPlan DrawFaults(Random random, size_t processes, size_t hubs, absl::Duration safety);
 
 // "crash"
 const char* KindName(Fault::Kind kind);

@@ -67,7 +67,7 @@ SeedResult RunSeed(const SeedOptions& options) {
 
   SeedResult result;
   const FaultPlan plan = DrawFaults(simulator.Draws(Simulator::Stream::kFaults),
-                                    cluster.processes().size(), config.safety);
+                                    cluster.processes().size(), 1 + config.servers, config.safety);
   result.drawn.push_back(Describe(config));
   for (const Fault& fault : plan) result.drawn.push_back(Describe(fault, cluster.names()));
 

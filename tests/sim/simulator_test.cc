@@ -76,7 +76,7 @@ TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   size_t faults = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     absl::Duration last;
-    for (const Fault& fault : DrawFaults(Random(seed), kProcesses, absl::Seconds(10))) {
+    for (const Fault& fault : DrawFaults(Random(seed), kProcesses, 2, absl::Seconds(10))) {
       ++faults;
       EXPECT_GE(fault.at, last);
       last = fault.at;

@@ -93,11 +93,8 @@ class StalenessWorkload::Trainer : public Script {
     if (done_ || under_way_ || now < next_) return;
     next_ = now + kLookAgain;
     if (table == nullptr) return;
-    if (step_ == workload_.steps_ && !again_ && leaves_early_) {
-      done_ = true;
-      return;
-    }
-    if (workload_.IsBeyondRepair(now)) {
+    const bool has_left = step_ == workload_.steps_ && !again_ && leaves_early_;
+    if (has_left || workload_.IsBeyondRepair(now)) {
       done_ = true;
       return;
     }
