@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,8 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cli/child_output.h"
 #include "client/cli/child_process.h"
-#include "client/cli/line_splitter.h"
 #include "client/cli/progress_view.h"
 #include "client/cli/run_supervisor.h"
 #include "client/cli/scheduler_stub.h"
@@ -39,23 +38,16 @@ constexpr absl::Duration kStartMax = absl::Seconds(20);
 constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 constexpr absl::Duration kStatusPoll = absl::Milliseconds(500);
 constexpr absl::Duration kProgressLine = absl::Seconds(2);
-// Of a failed process, shown again at the end.
-constexpr size_t kLastLinesMax = 5;
-// Covers the largest pipe; not more, because a process that escaped may write for ever.
-constexpr int kLastReadsMax = 16;
 constexpr char kOwnLabel[] = "covey";
 
 absl::Time Now() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-// A child with what is known of its output.
 struct Member {
   Role role;
   std::unique_ptr<ChildProcess> process;
-  std::unique_ptr<LogFile> log;
-  LineSplitter splitters[2];
-  std::deque<std::string> last_lines;
+  std::unique_ptr<ChildOutput> output;
 };
 
 class LocalCluster {
@@ -80,9 +72,8 @@ class LocalCluster {
   void Wait(absl::Time until);
   absl::Time NextWake(absl::Time now) const;
   void ReadSignals(absl::Time now);
-  void ReadOutput(size_t number, Stream stream);
   void TakeLine(size_t number, Stream stream, absl::string_view line);
-  void TakeResult(const Member& member, absl::string_view text);
+  void TakeResult(const std::string& worker, absl::string_view text);
   void ReapChildren(absl::Time now);
   void Report(size_t number, const ChildExit& exit);
   void SendSignals(absl::Time now);
@@ -128,11 +119,10 @@ RunOutcome LocalCluster::Run() {
   terminal_.SetBlock({});
   if (failed_.has_value()) {
     const Member& member = members_[*failed_];
-    if (!member.last_lines.empty()) {
-      Say(absl::StrCat("last lines of ", member.process->name(), ":"));
-    }
-    for (const std::string& line : member.last_lines) {
-      terminal_.Print(Terminal::Stream::kError, member.process->name(), line);
+    const std::string& name = member.process->name();
+    if (!member.output->last_lines().empty()) Say(absl::StrCat("last lines of ", name, ":"));
+    for (const std::string& line : member.output->last_lines()) {
+      terminal_.Print(Terminal::Stream::kError, name, line);
     }
   }
   if (signals_ >= 0) close(signals_);
@@ -163,8 +153,11 @@ absl::Status LocalCluster::Start(Role role, uint32_t group, const Program& progr
     COVEY_ASSIGN_OR_RETURN(log, LogFile::Open(path));
   }
   COVEY_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, ChildProcess::Start(program));
-  supervisor_.Add(role, group, process->name(), process->pid());
-  members_.push_back({.role = role, .process = std::move(process), .log = std::move(log)});
+  const size_t number = supervisor_.Add(role, group, process->name(), process->pid());
+  auto output = std::make_unique<ChildOutput>(
+      *process, std::move(log),
+      [this, number](Stream stream, absl::string_view line) { TakeLine(number, stream, line); });
+  members_.push_back({.role = role, .process = std::move(process), .output = std::move(output)});
   return absl::OkStatus();
 }
 
@@ -226,8 +219,8 @@ void LocalCluster::Wait(absl::Time until) {
 
   for (size_t i = first_stream; i < polled.size(); ++i) {
     if (polled[i].revents == 0) continue;
-    const size_t number = (i - first_stream) / 2;
-    ReadOutput(number, (i - first_stream) % 2 == 0 ? Stream::kOutput : Stream::kError);
+    const Member& member = members_[(i - first_stream) / 2];
+    member.output->Read((i - first_stream) % 2 == 0 ? Stream::kOutput : Stream::kError);
   }
   if (polled[0].revents != 0) ReadSignals(Now());
 }
@@ -245,56 +238,36 @@ void LocalCluster::ReadSignals(absl::Time now) {
   ReapChildren(now);
 }
 
-void LocalCluster::ReadOutput(size_t number, Stream stream) {
-  Member& member = members_[number];
-  member.splitters[static_cast<size_t>(stream)].Add(
-      member.process->Read(stream),
-      [&](absl::string_view line) { TakeLine(number, stream, line); });
-}
-
 void LocalCluster::TakeLine(size_t number, Stream stream, absl::string_view line) {
-  Member& member = members_[number];
-  line = absl::StripSuffix(line, "\r");
-  if (member.log != nullptr) member.log->Append(line);
+  const Member& member = members_[number];
   // The scheduler says the same, of all groups at once.
   if (member.role == Role::kWorker && absl::StartsWith(line, "progress {")) return;
   terminal_.Print(stream == Stream::kOutput ? Terminal::Stream::kOutput : Terminal::Stream::kError,
                   member.process->name(), line);
-  member.last_lines.emplace_back(line);
-  if (member.last_lines.size() > kLastLinesMax) member.last_lines.pop_front();
   if (member.role == Role::kWorker && stream == Stream::kOutput &&
       absl::ConsumePrefix(&line, "result ")) {
-    TakeResult(member, line);
+    TakeResult(member.process->name(), line);
   }
 }
 
-void LocalCluster::TakeResult(const Member& member, absl::string_view text) {
+void LocalCluster::TakeResult(const std::string& worker, absl::string_view text) {
   const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr,
                                           /*allow_exceptions=*/false);
   if (json.is_object()) {
     outcome_.result = std::string(text);
   } else {
-    Say(absl::StrCat("what ", member.process->name(),
+    Say(absl::StrCat("what ", worker,
                      " printed after 'result' is no JSON object, so it is not used"));
   }
 }
 
 void LocalCluster::ReapChildren(absl::Time now) {
   for (size_t number = 0; number < members_.size(); ++number) {
-    Member& member = members_[number];
+    const Member& member = members_[number];
     if (!member.process->running()) continue;
     const std::optional<ChildExit> exit = member.process->Reap();
     if (!exit.has_value()) continue;
-    // What it said last is in the pipes.
-    for (const Stream stream : {Stream::kOutput, Stream::kError}) {
-      const auto take = [&](absl::string_view line) { TakeLine(number, stream, line); };
-      LineSplitter& splitter = member.splitters[static_cast<size_t>(stream)];
-      for (int reads = 0; reads < kLastReadsMax; ++reads) {
-        splitter.Add(member.process->Read(stream), take);
-      }
-      splitter.Finish(take);
-    }
-    member.process->CloseStreams();
+    member.output->Finish();
     const bool had_failed = !supervisor_.outcome().ok();
     Report(number, *exit);
     supervisor_.Exited(number, *exit, now);
