@@ -3,13 +3,24 @@
 import json
 import os
 import signal
+import sys
 import unittest
 
 from tests.process import cluster, program
 
 
+# Answers SIGTERM, and goes on.
+_STUBBORN = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+print("ready", flush=True)
+while signal.sigwait([signal.SIGTERM]):
+    print("not yet", flush=True)
+"""
+
+
 class CliRunTest(cluster.ProcessTest):
-    """Workers are shell scripts here; they know nothing of a cluster."""
+    """Workers are small scripts here; they know nothing of a cluster."""
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -117,8 +128,7 @@ class CliRunTest(cluster.ProcessTest):
         self.assertRegex(self.ended(run, 1)[-1], r"scheduler \(pid \d+\) exited with code 7$")
 
     def start_stubborn(self, *arguments):
-        script = self.script("trap 'echo not yet' TERM\necho ready\nwhile :; do read line; done < /dev/zero\n")
-        run = self.covey_run(*arguments, "--", script)
+        run = self.covey_run(*arguments, "--", sys.executable, "-c", _STUBBORN)
         run.await_line(r"worker-0\s+\| ready")
         return run
 
@@ -132,7 +142,7 @@ class CliRunTest(cluster.ProcessTest):
     def test_a_second_interruption_kills_at_once(self):
         run = self.start_stubborn("--grace", "1h")
         run.signal(signal.SIGINT)
-        run.await_line("worker-0 +| not yet")
+        run.await_line(r"worker-0\s+\| not yet")
         run.signal(signal.SIGINT)
         self.assertIn("stopped by SIGINT", self.ended(run, 1)[-1])
 
