@@ -18,13 +18,17 @@ def tally(events, bazel_status, read):
     bazel_status: exit code of Bazel, which also fails when no test does.
     read: a function from the address of a test.xml to its text.
     """
-    targets, reports, statuses = set(), {}, {}
+    targets, incompatible, reports, statuses = set(), set(), {}, {}
     for event in events:
         identity = event.get("id", {})
         if "targetConfigured" in identity and "testSize" in event.get("configured", {}):
             targets.add(identity["targetConfigured"]["label"])
-        elif "targetCompleted" in identity and not event.get("completed", {}).get("success"):
-            targets.add(identity["targetCompleted"]["label"])
+        elif "targetCompleted" in identity:
+            label = identity["targetCompleted"]["label"]
+            if event.get("aborted", {}).get("reason") == "SKIPPED":
+                incompatible.add(label)
+            elif not event.get("completed", {}).get("success"):
+                targets.add(label)
         elif "testResult" in identity:
             for output in event.get("testResult", {}).get("testActionOutput", []):
                 if output["name"] == "test.xml":
@@ -34,7 +38,7 @@ def tally(events, bazel_status, read):
             statuses[label] = event.get("testSummary", {}).get("overallStatus", "UNKNOWN")
 
     passed, failed = 0, []
-    for label in sorted(targets | set(statuses)):
+    for label in sorted((targets - incompatible) | set(statuses)):
         status = statuses.get(label, "NOT BUILT")
         good, bad = _cases(map(read, reports.get(label, [])))
         if status in ("PASSED", "FLAKY"):

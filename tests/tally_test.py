@@ -51,6 +51,12 @@ class TallyTest(unittest.TestCase):
         events = [broken, *_tested("//a:t", "PASSED")]
         self.assertEqual((1, ["//a:lib NOT BUILT"]), self.tally(events, 1))
 
+    def test_a_test_that_is_not_for_this_configuration_is_neither(self):
+        identity = {"targetCompleted": {"label": "//a:gpu"}}
+        skipped = {"id": identity, "aborted": {"reason": "SKIPPED"}}
+        events = [_configured("//a:gpu"), skipped, *_tested("//a:t", "PASSED")]
+        self.assertEqual((1, []), self.tally(events))
+
     def test_a_broken_build_is_a_failure(self):
         self.assertEqual(1, len(self.tally(_tested("//a:t", "PASSED"), 1)[1]))
 
