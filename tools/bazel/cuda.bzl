@@ -7,11 +7,21 @@ _FLAGS = " ".join([
     "-std=c++20",
     "-O3",
     "-fmad=false",
+    "--extended-lambda",
     "-gencode=arch=compute_80,code=sm_80",
     "-gencode=arch=compute_90,code=[sm_90,compute_90]",
     "-Werror=all-warnings",
     "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror",
 ])
+
+_ENABLED = "//tools/bazel:cuda_enabled"
+
+def needs_cuda():
+    """The `target_compatible_with` of programs and tests that are nothing without the GPU."""
+    return select({
+        _ENABLED: [],
+        "//conditions:default": ["//tools/bazel:incompatible"],
+    })
 
 def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
     """A C++ library of the kernels in `srcs`; empty without --config=cuda.
@@ -47,20 +57,19 @@ def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
         )
         objects.append(object)
 
-    enabled = "//tools/bazel:cuda_enabled"
     native.cc_library(
         name = name,
         srcs = select({
-            enabled: objects,
+            _ENABLED: objects,
             "//conditions:default": [],
         }),
         hdrs = hdrs,
         defines = select({
-            enabled: ["COVEY_CUDA"],
+            _ENABLED: ["COVEY_CUDA"],
             "//conditions:default": [],
         }),
         linkopts = select({
-            enabled: ["-L%s/lib64" % _CUDA, "-lcudart_static", "-ldl", "-lrt", "-lpthread"],
+            _ENABLED: ["-L%s/lib64" % _CUDA, "-lcudart_static", "-ldl", "-lrt", "-lpthread"],
             "//conditions:default": [],
         }),
         visibility = visibility,

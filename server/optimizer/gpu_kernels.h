@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+
+#include "server/optimizer/kernels.h"
+
+namespace covey::server::gpu {
+
+// The kernels of kernels.h, run by the GPU: same formulas, same rules of aliasing, same bits. The
+// exception is a NaN, which is a NaN here too but may have other bits.
+//
+// Every span is of GPU memory (gpu_memory.h). A call returns at once; the GPU does the work in the
+// order in which the calling thread asked for it. A failure shows in the next gpu::Wait(). Built
+// only with --config=cuda, which defines COVEY_CUDA.
+//
+// Cost: the bytes of kernels.h at the speed of the GPU's memory, plus some microseconds to start.
+// An H200 moves 4.8 TB/s by its data sheet, so SGD of 64 MiB in place should take 42 us and Adam
+// 98; gpu_kernels_bench.cc measured 61 us (3.3 TB/s) and 117 us (4.0 TB/s).
+
+void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
+               std::span<const float> values_in, std::span<float> values_out);
+
+void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
+                    std::span<const float> values_in, std::span<float> values_out,
+                    std::span<float> velocity);
+
+void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
+                    std::span<const float> values_in, std::span<float> values_out,
+                    std::span<float> velocity);
+
+void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
+                   std::span<const float> values_in, std::span<float> values_out,
+                   std::span<float> squares);
+
+void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
+                std::span<const float> values_in, std::span<float> values_out,
+                std::span<float> mean, std::span<float> square);
+
+void AddInto(std::span<float> sum, std::span<const float> x);
+
+void Scale(std::span<float> x, float factor);
+
+// answer[0] becomes 1 when all elements of `x` are finite, 0 when any is NaN or infinite. `answer`
+// is one float outside of `x`. It stays on the GPU so that nobody waits for it alone.
+void AllFinite(std::span<const float> x, std::span<float, 1> answer);
+
+}  // namespace covey::server::gpu

@@ -1,0 +1,57 @@
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "server/optimizer/gpu_memory.h"
+
+namespace covey::server::gpu {
+
+bool IsPresent() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+absl::Status Wait() {
+  const cudaError_t waited = cudaStreamSynchronize(cudaStreamPerThread);
+  const cudaError_t asked = cudaGetLastError();  // of a kernel that could not even start
+  const cudaError_t error = waited != cudaSuccess ? waited : asked;
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the GPU failed: ", cudaGetErrorString(error),
+                                          "; look for Xid in the kernel's log and restart"));
+}
+
+absl::StatusOr<Floats> Floats::CopyOf(std::span<const float> values) {
+  float* memory = nullptr;
+  if (values.empty()) return Floats(memory, 0);
+  const cudaError_t error = cudaMalloc(&memory, values.size_bytes());
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // said here, so that Wait() does not say it again
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the GPU has no ", values.size_bytes(),
+                     " bytes free; end other programs on it (nvidia-smi lists them)"));
+  }
+  Floats result(memory, values.size());
+  if (error == cudaSuccess) {
+    cudaMemcpyAsync(memory, values.data(), values.size_bytes(), cudaMemcpyHostToDevice,
+                    cudaStreamPerThread);
+  }
+  if (absl::Status status = Wait(); !status.ok()) return status;
+  return result;
+}
+
+absl::StatusOr<std::vector<float>> Floats::CopyBack() const {
+  std::vector<float> result(size_);
+  cudaMemcpyAsync(result.data(), memory_.get(), size_ * sizeof(float), cudaMemcpyDeviceToHost,
+                  cudaStreamPerThread);
+  if (absl::Status status = Wait(); !status.ok()) return status;
+  return result;
+}
+
+void Floats::Release::operator()(float* memory) const { cudaFree(memory); }
+
+}  // namespace covey::server::gpu
