@@ -21,6 +21,8 @@ namespace {
 // How long calls under way may take after Shutdown before they are cancelled.
 constexpr absl::Duration kDrain = absl::Milliseconds(100);
 constexpr int kPingIntervalMinMilliseconds = 1000;
+// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB.
+constexpr int kCallsPerConnectionMax = 256;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
@@ -193,6 +195,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kPingIntervalMinMilliseconds);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
     builder.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
     builder.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
     builder.RegisterService(this);

@@ -50,7 +50,8 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       membership_(config_, state_),
       tables_(state_),
       barriers_(state_),
-      published_(state_.view()) {}
+      published_(state_.view()),
+      watches_(kWatchesMax) {}
 
 void SchedulerActor::Begin(absl::Time now) {
   if (started_ == absl::InfiniteFuture()) {
@@ -99,10 +100,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   barriers_.Expire(now, withdrawn);
   AnswerBarriers(std::move(withdrawn), outbox);
 
-  const auto expired = std::stable_partition(watches_.begin(), watches_.end(),
-                                             [&](const Watch& watch) { return now < watch.until; });
-  for (auto at = expired; at != watches_.end(); ++at) AnswerWatch(at->request, outbox);
-  watches_.erase(expired, watches_.end());
+  for (const Message& request : watches_.TakeExpired(now)) AnswerWatch(request, outbox);
   Finish(outbox);
 }
 
@@ -111,8 +109,7 @@ absl::Time SchedulerActor::NextWake() const {
   if (!disk_failure_.ok()) return absl::InfiniteFuture();
   absl::Time next = std::min(membership_.NextDeath(), barriers_.NextDeadline());
   if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
-  for (const Watch& watch : watches_) next = std::min(next, watch.until);
-  return next;
+  return std::min(next, watches_.next_deadline());
 }
 
 void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
@@ -203,20 +200,11 @@ void SchedulerActor::WatchView(absl::Time now, const Message& message, Outbox& o
   if (published_.epoch() > message.envelope.watch_view_request().known_epoch()) {
     return AnswerWatch(message, outbox);
   }
-  // A watcher asks anew when it thinks that its request was lost; the newest one counts.
-  const auto same = std::find_if(watches_.begin(), watches_.end(), [&](const Watch& watch) {
-    return watch.request.from() == message.from() &&
-           watch.request.incarnation() == message.incarnation() &&
-           watch.request.connection == message.connection;
-  });
-  if (same != watches_.end()) watches_.erase(same);
-  if (watches_.size() >= kWatchesMax) {
-    return Refuse(message,
-                  absl::ResourceExhaustedError(
-                      absl::StrCat("watch: ", kWatchesMax, " watchers wait already; try later")),
-                  outbox);
-  }
-  watches_.push_back({.request = message, .until = now + kWatchMax});
+  if (watches_.Add(message, now + kWatchMax)) return;
+  Refuse(message,
+         absl::ResourceExhaustedError(
+             absl::StrCat("watch: ", kWatchesMax, " watchers wait already; try later")),
+         outbox);
 }
 
 void SchedulerActor::CreateTable(absl::Time now, const Message& message, Outbox& outbox) {
@@ -302,12 +290,9 @@ void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
     }
     return;
   }
-  const auto news =
-      std::stable_partition(watches_.begin(), watches_.end(), [&](const Watch& watch) {
-        return watch.request.envelope.watch_view_request().known_epoch() >= published_.epoch();
-      });
-  for (auto at = news; at != watches_.end(); ++at) AnswerWatch(at->request, outbox);
-  watches_.erase(news, watches_.end());
+  for (const Message& request : watches_.TakeOlderThan(Epoch(published_.epoch()))) {
+    AnswerWatch(request, outbox);
+  }
 }
 
 void SchedulerActor::Decide(absl::Time now, const std::string& decision) {

@@ -16,6 +16,7 @@
 #include "scheduler/event_trail.h"
 #include "scheduler/membership.h"
 #include "scheduler/tables.h"
+#include "scheduler/watches.h"
 
 namespace covey::scheduler {
 
@@ -56,11 +57,6 @@ class SchedulerActor : public Actor {
   }
 
  private:
-  struct Watch {
-    Message request;
-    absl::Time until;
-  };
-
   // First and last thing of each call.
   void Begin(absl::Time now);
   void Finish(Outbox& outbox);
@@ -107,7 +103,7 @@ class SchedulerActor : public Actor {
   proto::ClusterView published_;
   absl::Status disk_failure_;
 
-  std::vector<Watch> watches_;
+  Watches watches_;
   absl::Time started_ = absl::InfiniteFuture();
   absl::Time last_call_;
   std::function<void(const std::string&)> on_decision_;

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+
+namespace covey::scheduler {
+
+// Requests for a view that does not exist yet. A watcher that asks anew, because it thinks that its
+// request was lost, takes the place of its earlier one.
+//
+// Limits: `max` watchers. Actor-confined, deterministic.
+class Watches {
+ public:
+  explicit Watches(size_t max) : max_(max) {}
+
+  // `request` holds a WatchViewRequest; `until` does not go back. False: too many watch already.
+  bool Add(const Message& request, absl::Time until);
+  // Hands out those that know only older views, in the order in which they asked.
+  std::vector<Message> TakeOlderThan(Epoch epoch);
+  // Those that have waited until `now`.
+  std::vector<Message> TakeExpired(absl::Time now);
+  // InfiniteFuture() when nobody watches.
+  absl::Time next_deadline() const;
+
+ private:
+  using Watcher = std::tuple<Address, Incarnation, uint64_t>;  // the last: its connection
+  struct Watch {
+    Message request;
+    absl::Time until;
+  };
+
+  static Watcher WatcherOf(const Message& request) {
+    return {request.from(), request.incarnation(), request.connection};
+  }
+
+  const size_t max_;
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Watch> watches_;  // numbered in the order of asking, which is that of `until`
+  std::map<Watcher, uint64_t> numbers_;
+};
+
+}  // namespace covey::scheduler
