@@ -5,13 +5,14 @@ import socket
 import struct
 import unittest
 
-from tests.process import cluster, garbage, program, wire, zmtp
+from tests.process import cluster, garbage, http2, program, wire, zmtp
 
 _SEED = 20240229
 _HANDSHAKES = 96
 _MESSAGES = 184
 _CONTROL_CASES = 150
 _HALF_OPEN = 60
+_CALLS = 5000
 # What a flood may leave behind: buffers of a few sockets and one largest message.
 _GROWTH_KIB_MAX = 64 << 10
 
@@ -117,6 +118,16 @@ class GarbageTest(cluster.ProcessTest):
         status = self.cluster.status()
         self.assertEqual(self.before["view"]["tables"], status["view"]["tables"])
         self.assertEqual(2, len(cluster.nodes(status, "SERVER")))
+        self.assert_unharmed()
+
+    def test_calls_that_never_end(self):
+        # Each waits for a view that never comes.
+        watches = b"".join(
+            http2.call(b"WatchView", http2.grpc_message(wire.number(2, 1 << 60)), stream)
+            for stream in range(1, 2 * _CALLS, 2))
+        for _ in range(4):
+            opening = http2.opening() + http2.frame(http2.SETTINGS, http2.ACK)
+            self.half_open.append(_throw(self.cluster.port, opening + watches))
         self.assert_unharmed()
 
     def ask(self, body_field, body, frames=()):

@@ -5,7 +5,7 @@ import struct
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     0, 1, 3, 4, 6, 7, 8, 9)
-END_STREAM, END_HEADERS = 1, 4
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
 
 
 def frame(kind, flags=0, stream=0, payload=b"", claimed=None):

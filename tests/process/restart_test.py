@@ -69,6 +69,13 @@ class RestartTest(cluster.ProcessTest):
         self.assertEqual(1, worker.exit_code(), worker)
         self.assertRegex(worker.lines("stderr")[-1], "server-1.*(dead|silent)")
 
+    def test_client_gives_up(self):
+        running = cluster.Cluster(self)
+        running.scheduler.kill()
+        counter = self.run_to_end("counter", [cluster.COUNTER, running.address, cluster.JOB])
+        self.assertEqual(1, counter.code, counter)
+        self.assertRegex(counter.lines("stderr")[-1], f"30s.*{running.address}.*check")
+
 
 if __name__ == "__main__":
     unittest.main()
