@@ -103,6 +103,7 @@ _BANS = [
         "use common/base/log.h for events, absl::StrFormat for text",
         allowed={
             "common/runtime/config_file.cc": "answers --print-config, and mistakes in flags",
+            "client/examples/*.cc": "a program that people watch",
             "tests/process/bit_equality_*.cc": "what the test compares",
             "worker/examples/*/main.cc": "a program that people watch",
         },
