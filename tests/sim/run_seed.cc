@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "tests/sim/checkers/applied_once.h"
+#include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/one_owner.h"
@@ -55,12 +56,13 @@ SeedResult RunSeed(const SeedOptions& options) {
   OneOwner one_owner(violations);
   ShardClocks shard_clocks(violations);
   AppliedOnce applied_once(violations);
+  AskedHistory asked_history(violations);
   FencedProducers fenced_producers(violations);
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config, options.sabotage);
-  for (Observer* checker :
-       std::initializer_list<Observer*>{&view_history, &departed_nodes, &one_owner, &shard_clocks,
-                                        &applied_once, &fenced_producers, &rare_events}) {
+  for (Observer* checker : std::initializer_list<Observer*>{
+           &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
+           &fenced_producers, &asked_history, &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

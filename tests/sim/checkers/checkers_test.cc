@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/sim/checkers/applied_once.h"
+#include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/one_owner.h"
@@ -145,6 +146,14 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               ElementsAre(HasSubstr("version 7, then at 8")));
   EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 0}), Reply({.applied = 0})}),
               ElementsAre(HasSubstr("push 1")));
+}
+
+TEST(AskedHistoryTest, NobodyIsServedFromAnotherHistory) {
+  Message request = From(9, 2);
+  request.envelope.mutable_push_request()->set_shard_generation(3);
+  EXPECT_THAT(Watch<AskedHistory>({request, Reply({.generation = 3})}), IsEmpty());
+  EXPECT_THAT(Watch<AskedHistory>({request, Reply({.generation = 4})}),
+              ElementsAre(HasSubstr("generation 4")));
 }
 
 TEST(FencedProducersTest, AnOldGenerationIsRefused) {
