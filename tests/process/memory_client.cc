@@ -32,8 +32,7 @@ absl::Status Fill(const std::string& scheduler, const std::string& job, uint64_t
   // Gradients of -1 move a value by 1, then 1.5, then 1.75.
   std::vector<float> gradient(table.elements, -1);
   for (int i = 0; i < kPushes; ++i) {
-    COVEY_RETURN_IF_ERROR(
-        client->Push(table, gradient, {.deadline = absl::Minutes(5)}).Wait());
+    COVEY_RETURN_IF_ERROR(client->Push(table, gradient, {.deadline = absl::Minutes(5)}).Wait());
   }
   std::vector<float>& values = gradient;
   COVEY_RETURN_IF_ERROR(client->Pull(table, values, {.deadline = absl::Minutes(5)}).Wait());

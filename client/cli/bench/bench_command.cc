@@ -1,5 +1,6 @@
 #include "client/cli/bench/bench_command.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/bench/client_load.h"
 #include "client/cli/bench/figure.h"
 #include "client/cli/bench/raw_pair.h"
@@ -32,7 +33,7 @@ namespace {
 
 constexpr uint64_t kSizeMax = uint64_t{1} << 30;
 constexpr int kRepetitionsMax = 1000;
-constexpr absl::Duration kRawPeerStartMax = absl::Seconds(10);
+constexpr int kRawPeerStartMilliseconds = 10000;
 
 struct BenchOptions {
   LoadOptions load;
@@ -44,7 +45,6 @@ struct BenchOptions {
   std::string job = "default";
   // Set: be the receiving half of the raw pair.
   std::string raw_listen;
-  std::string raw_address_file;
 };
 
 absl::Status ParseSizes(absl::string_view text, std::vector<uint64_t>& sizes) {
@@ -93,8 +93,7 @@ void AddTo(ConfigFile& file, BenchOptions& options) {
            "measure this cluster instead of one of its own, and print a result line");
   file.Add("job", &options.job, "the job of --scheduler");
   file.Add("raw-listen", &options.raw_listen,
-           "only be the receiving half of the raw ZeroMQ pair, here");
-  file.Add("raw-address-file", &options.raw_address_file, "where --raw-listen says its address");
+           "only be the receiving half of the raw ZeroMQ pair, here; prints its address");
 }
 
 absl::Status Validate(const BenchOptions& options) {
@@ -109,26 +108,31 @@ absl::Status Validate(const BenchOptions& options) {
   return absl::OkStatus();
 }
 
-// The other half in a process of its own, for as long as this object lives.
+// The first line that `peer` prints.
+absl::StatusOr<std::string> FirstLine(ChildProcess& peer) {
+  std::string line;
+  while (!absl::StrContains(line, '\n')) {
+    pollfd output = {.fd = peer.descriptor(ChildProcess::Stream::kOutput), .events = POLLIN};
+    if (output.fd < 0 || poll(&output, 1, kRawPeerStartMilliseconds) != 1) {
+      return absl::UnavailableError("the other half of the raw ZeroMQ pair does not start");
+    }
+    line += peer.Read(ChildProcess::Stream::kOutput);
+  }
+  return line.substr(0, line.find('\n'));
+}
+
+// The other half in a process of its own, for as long as this call takes.
 absl::StatusOr<std::vector<Figure>> MeasureBesideRawPeer(const std::string& transport,
                                                          const LoadOptions& load) {
   COVEY_ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make());
-  const std::string address_file = absl::StrCat(folder->path(), "/address");
   const std::string listen =
       transport == "tcp" ? "tcp://127.0.0.1:0" : absl::StrCat("ipc://", folder->path(), "/raw");
   COVEY_ASSIGN_OR_RETURN(
       const auto peer,
-      ChildProcess::Start({.name = "raw",
-                           .arguments = {OwnPath(), "bench", "--raw-listen", listen,
-                                         "--raw-address-file", address_file}}));
-  const absl::Time until = absl::Now() + kRawPeerStartMax;
-  absl::StatusOr<std::string> address = ReadTextFile(address_file);
-  while (!address.ok() && absl::Now() < until && !peer->Reap()) {
-    absl::SleepFor(absl::Milliseconds(10));
-    address = ReadTextFile(address_file);
-  }
-  COVEY_RETURN_IF_ERROR(address.status());
-  return MeasureRawPair(*address, transport, load);
+      ChildProcess::Start(
+          {.name = "raw", .arguments = {OwnPath(), "bench", "--raw-listen", listen}}));
+  COVEY_ASSIGN_OR_RETURN(const std::string address, FirstLine(*peer));
+  return MeasureRawPair(address, transport, load);
 }
 
 // Inside the cluster: one client of one server.
@@ -173,8 +177,7 @@ absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& option
 
 absl::Status Bench(const BenchOptions& options) {
   COVEY_RETURN_IF_ERROR(Validate(options));
-  if (!options.raw_listen.empty())
-    return ServeRawPair(options.raw_listen, options.raw_address_file);
+  if (!options.raw_listen.empty()) return ServeRawPair(options.raw_listen);
   Terminal terminal;
   if (!options.scheduler.empty()) {
     COVEY_ASSIGN_OR_RETURN(const auto figures, MeasureCluster(options));

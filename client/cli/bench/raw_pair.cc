@@ -1,13 +1,12 @@
 #include "client/cli/bench/raw_pair.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <unistd.h>
+
 #include <vector>
 #include <zmq.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/text_file.h"
 #include "common/runtime/event_loop.h"
 
 namespace covey::cli {
@@ -29,14 +28,12 @@ bool AwaitAnswer(zmq::socket_t& socket) {
 
 }  // namespace
 
-absl::Status ServeRawPair(const std::string& endpoint, const std::string& address_file) {
+absl::Status ServeRawPair(const std::string& endpoint) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::pair);
   socket.bind(endpoint);
-  std::ofstream(address_file + ".new") << socket.get(zmq::sockopt::last_endpoint);
-  if (std::rename((address_file + ".new").c_str(), address_file.c_str()) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", address_file, ": ", std::strerror(errno)));
+  if (!WriteAll(STDOUT_FILENO, socket.get(zmq::sockopt::last_endpoint) + "\n")) {
+    return absl::UnavailableError("nobody reads the address of the raw ZeroMQ pair");
   }
   for (;;) {
     zmq::message_t message;

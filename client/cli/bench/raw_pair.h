@@ -15,8 +15,8 @@ namespace covey::cli {
 // and answers with an empty message each.
 
 // The receiving half, in a process of its own: listens on `endpoint` ("tcp://127.0.0.1:0",
-// "ipc://…"), writes the address into `address_file`, answers until it is killed.
-absl::Status ServeRawPair(const std::string& endpoint, const std::string& address_file);
+// "ipc://…"), prints its address, answers until it is killed.
+absl::Status ServeRawPair(const std::string& endpoint);
 
 // The sending half: one figure per size, and the 64-byte round trip.
 absl::StatusOr<std::vector<Figure>> MeasureRawPair(const std::string& address,
