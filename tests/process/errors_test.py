@@ -88,12 +88,11 @@ class ErrorsTest(cluster.ProcessTest):
             ("worker", [FASHION_MNIST, "--epohcs", 2], "--epochs"),
             ("run", [COVEY, "run", "--sevrers", 2, "--", "true"], "--servers"),
             ("status", [COVEY, "status", "--shceduler", self.nowhere], "--scheduler"),
-            ("command", [COVEY, "rum"], "run"),
         ]
         for name, arguments, nearest in cases:
-            program = self.start(name, arguments)
-            self.assert_complaint(program, _USAGE, str(arguments[-2 if name != "command" else -1])
-                                  if name != "run" else "--sevrers", nearest)
+            wrong = next(word for word in arguments if str(word).startswith("--"))
+            self.assert_complaint(self.start(name, arguments), _USAGE, wrong, nearest)
+        self.assert_complaint(self.start("command", [COVEY, "rum"]), _USAGE, "rum", "run")
 
     def test_unknown_key_in_a_file(self):
         cases = [
