@@ -123,6 +123,7 @@ class SchedulerActorTest : public ::testing::Test {
     spec.set_name("t");
     spec.set_data_type(proto::FLOAT32);
     spec.add_shape(10);
+    spec.mutable_learning_rate()->set_base(0.1);
     spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
     return message;
   }

@@ -13,6 +13,8 @@
 namespace covey::scheduler {
 namespace {
 
+// The ranges are those that a server accepts too; tests/agreement holds both to it.
+
 absl::Status Bad(const proto::TableSpec& spec, absl::string_view field, const absl::AlphaNum& value,
                  absl::string_view allowed) {
   return absl::InvalidArgumentError(
@@ -64,8 +66,8 @@ absl::Status CheckInitializer(const proto::TableSpec& spec) {
     return Bad(spec, "initializer", absl::StrCat(initializer.a(), ", ", initializer.b()),
                "a and b are finite");
   }
-  if (initializer.kind() == proto::Initializer::UNIFORM && initializer.a() > initializer.b()) {
-    return Bad(spec, "initializer.a", initializer.a(), "UNIFORM needs a <= b");
+  if (initializer.kind() == proto::Initializer::UNIFORM && initializer.a() >= initializer.b()) {
+    return Bad(spec, "initializer.a", initializer.a(), "UNIFORM needs a < b");
   }
   if (initializer.kind() == proto::Initializer::NORMAL && initializer.b() < 0) {
     return Bad(spec, "initializer.b", initializer.b(), "a standard deviation is not negative");
@@ -87,20 +89,19 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec) {
   for (const auto& [name, value] : fractions) {
     if (!(value >= 0 && value < 1)) return Bad(spec, name, value, "it lies in [0, 1)");
   }
-  if (!(optimizer.epsilon() >= 0 && std::isfinite(optimizer.epsilon()))) {
-    return Bad(spec, "optimizer.epsilon", optimizer.epsilon(), "it is finite and not negative");
+  if (optimizer.epsilon() != 0 && !(optimizer.epsilon() >= 1e-12 && optimizer.epsilon() <= 1)) {
+    return Bad(spec, "optimizer.epsilon", optimizer.epsilon(), "it lies in [1e-12, 1], or is 0");
   }
-  if (!(optimizer.weight_decay() >= 0 && std::isfinite(optimizer.weight_decay()))) {
-    return Bad(spec, "optimizer.weight_decay", optimizer.weight_decay(),
-               "it is finite and not negative");
+  if (!(optimizer.weight_decay() >= 0 && optimizer.weight_decay() <= 1)) {
+    return Bad(spec, "optimizer.weight_decay", optimizer.weight_decay(), "it lies in [0, 1]");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckLearningRate(const proto::TableSpec& spec) {
   const proto::LearningRate& rate = spec.learning_rate();
-  if (!std::isfinite(rate.base())) {
-    return Bad(spec, "learning_rate.base", rate.base(), "it is finite");
+  if (!(rate.base() > 0 && rate.base() <= 1000)) {
+    return Bad(spec, "learning_rate.base", rate.base(), "it is above 0 and at most 1000");
   }
   if (!proto::LearningRate::Decay_IsValid(rate.decay())) {
     return Bad(spec, "learning_rate.decay", static_cast<int>(rate.decay()), "it is unknown");
@@ -111,6 +112,12 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec) {
   if (rate.decay() != proto::LearningRate::CONSTANT && rate.decay_samples() == 0) {
     return Bad(spec, "learning_rate.decay_samples", 0,
                absl::StrCat(proto::LearningRate::Decay_Name(rate.decay()), " needs at least 1"));
+  }
+  const bool ends =
+      rate.decay() == proto::LearningRate::LINEAR || rate.decay() == proto::LearningRate::COSINE;
+  if (ends && rate.decay_samples() <= rate.warmup_samples()) {
+    return Bad(spec, "learning_rate.decay_samples", rate.decay_samples(),
+               absl::StrCat("it comes after warmup_samples, which is ", rate.warmup_samples()));
   }
   return absl::OkStatus();
 }
@@ -123,6 +130,10 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
   }
   if (kind == proto::Contract::KIND_UNSPECIFIED || !proto::Contract::Kind_IsValid(kind)) {
     return Bad(spec, "contract.kind", kind, "one of BSP, SSP, ASYNC, BUFFERED is needed");
+  }
+  if (spec.contract().buffer() > kBufferedArrivalsMax) {
+    return Bad(spec, "contract.buffer", spec.contract().buffer(),
+               absl::StrCat("at most ", kBufferedArrivalsMax, " arrivals make one update"));
   }
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
     return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");

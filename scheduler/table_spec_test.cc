@@ -49,10 +49,13 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
        }},
       {"shape[1] = 0", [](Spec& s) { s.set_shape(1, 0); }},
       {"shape[1] = 18446744073709551615", [](Spec& s) { s.set_shape(1, ~uint64_t{0}); }},
+      {"learning_rate.base = -1", [](Spec& s) { s.mutable_learning_rate()->set_base(-1); }},
+      {"learning_rate.base = 0", [](Spec& s) { s.clear_learning_rate(); }},
+      {"contract.buffer = 4097", [](Spec& s) { s.mutable_contract()->set_buffer(4097); }},
       {"shard_bytes = 100", [](Spec& s) { s.set_shard_bytes(100); }},
       {"shard_bytes = 1073741824", [](Spec& s) { s.set_shard_bytes(1 << 30); }},
       {"initializer = inf", [](Spec& s) { s.mutable_initializer()->set_a(INFINITY); }},
-      {"UNIFORM needs a <= b",
+      {"UNIFORM needs a < b",
        [](Spec& s) {
          s.mutable_initializer()->set_kind(proto::Initializer::UNIFORM);
          s.mutable_initializer()->set_a(1);

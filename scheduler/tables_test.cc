@@ -30,6 +30,7 @@ class TablesTest : public ::testing::Test {
     spec.set_data_type(proto::FLOAT32);
     spec.add_shape(elements);
     spec.set_shard_bytes(64);
+    spec.mutable_learning_rate()->set_base(0.1);
     spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
     return spec;
   }
