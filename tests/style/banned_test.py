@@ -132,7 +132,6 @@ _BANS = [
             "common/base/buffer.cc": "out of memory, as operator new says it",
             "common/net/zmq_frame.cc": "out of memory, as operator new says it",
             "common/runtime/config_file.cc": "where yaml-cpp and CLI11 throw mistakes",
-            "worker/examples/fashion_mnist/options.cc": "where CLI11 throws mistakes in flags",
         },
     ),
     Ban("assert", r"(?<!_)\bassert\s*\(", "use COVEY_CHECK, which stays on in production"),

@@ -4,7 +4,6 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
@@ -56,24 +55,23 @@ int Fail(const absl::Status& status, int exit_code) {
   return exit_code;
 }
 
-int Main(std::span<const char* const> arguments) {
-  const absl::StatusOr<Options> options = ParseOptions(arguments.subspan(1));
-  if (!options.ok()) return Fail(options.status(), kExitUsage);
-  if (!options->help.empty()) {
-    std::cout << options->help;
-    return 0;
-  }
+int Main(int argc, const char* const* argv) {
+  Options options;
   worker::WorkerConfig config;
-  ConfigFile environment("fashion_mnist", "Which cluster to join.");
-  config.AddTo(environment);
-  if (const auto code = environment.LoadForMain(1, arguments.data())) return *code;
-  if (const absl::Status status = config.Validate(); !status.ok()) return Fail(status, kExitUsage);
+  ConfigFile file("fashion_mnist",
+                  "Trains a perceptron on Fashion-MNIST as one worker of a cluster.");
+  options.AddTo(file);
+  config.AddTo(file);
+  if (const auto code = file.LoadForMain(argc, argv)) return *code;
+  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
+    if (!status.ok()) return Fail(status, kExitUsage);
+  }
   const auto worker = worker::Worker::Join(config);
   if (!worker.ok()) {
     return Fail(worker.status(),
                 absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
   }
-  const absl::Status status = Run(**worker, *options);
+  const absl::Status status = Run(**worker, options);
   return status.ok() ? 0 : Fail(status, kExitFailed);
 }
 
@@ -82,5 +80,5 @@ int Main(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   covey::InitProcess("");
-  return covey::fashion_mnist::Main({argv, static_cast<size_t>(argc)});
+  return covey::fashion_mnist::Main(argc, argv);
 }

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "common/cluster/contract.h"
+#include "common/runtime/config_file.h"
 
 namespace covey::fashion_mnist {
 
@@ -21,7 +20,7 @@ struct Options {
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;
   // Samples per worker and step, 1 to 4096. Larger means fewer steps, hence fewer messages.
-  size_t batch = 64;
+  uint64_t batch = 64;
   // Peak of the schedule, 1e-6 to 100: rises from 0, then falls to 0 along half a cosine. Too large
   // diverges, too small learns slowly.
   double learning_rate = 0.05;
@@ -29,18 +28,16 @@ struct Options {
   // when many groups have their pushes applied on arrival (ssp, async).
   double momentum = 0.9;
   // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
-  size_t hidden = 256;
+  uint64_t hidden = 256;
   // Of initial values and of the order of samples.
   uint64_t seed = 1;
   // The folder with the four files of the dataset.
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
-  // The text that --help asked for; if not empty, print it and do nothing else.
-  std::string help;
-};
 
-// Reads the command line; `arguments` are without the name of the program. Pure.
-//   INVALID_ARGUMENT: an argument is unknown (the message names the nearest known one), or a value
-//     is malformed or out of range. The message is one line.
-absl::StatusOr<Options> ParseOptions(std::span<const char* const> arguments);
+  // INVALID_ARGUMENT: names the flag, its value and the range.
+  absl::Status Validate() const;
+  // Makes every field an option of a program; this outlives `options`.
+  void AddTo(ConfigFile& options);
+};
 
 }  // namespace covey::fashion_mnist
