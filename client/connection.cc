@@ -197,10 +197,6 @@ absl::Status Connection::Barrier(absl::string_view name, uint32_t participants,
   body.set_name(std::string(name));
   body.set_participants(participants);
   body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
-  {
-    MutexLock lock(mutex_);
-    body.set_round(++barrier_rounds_[body.name()]);
-  }
   // The scheduler's own deadline comes first: its error names who is missing.
   return Request(std::move(request), timeout + kGrace).status();
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -79,7 +78,6 @@ class Connection {
   CondVar membership_changed_;
   Member::State membership_ ABSL_GUARDED_BY(mutex_) = Member::State::kRegistering;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, uint64_t> barrier_rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace covey::client

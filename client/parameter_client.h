@@ -81,8 +81,7 @@ class ParameterClient {
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
-  // Returns when `participants` nodes have called it with this name for the same round; rounds of a
-  // name count up with each call of a client. DEADLINE_EXCEEDED: names who is missing.
+  // Returns when `participants` nodes wait under this name; one call of a name at a time. DEADLINE_EXCEEDED: names who is missing.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
   // What `covey status` shows.
   absl::StatusOr<proto::StatusReply> GetStatus(uint64_t events_after = 0);

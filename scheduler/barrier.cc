@@ -25,89 +25,91 @@ absl::Status Barriers::Check(const Message& message) const {
     return absl::InvalidArgumentError(
         absl::StrCat("barrier: a name has 1 to ", kNameBytesMax, " bytes"));
   }
-  if (request.participants() < 1 || request.participants() > kNodesMax || request.round() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "barrier '", request.name(), "': ", request.participants(), " participants, round ",
-        request.round(), ": both count from 1, up to ", kNodesMax, " participants"));
+  if (request.participants() < 1 || request.participants() > kNodesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("barrier '", request.name(),
+                                                   "': ", request.participants(),
+                                                   " participants; choose 1 to ", kNodesMax));
   }
-  const auto finished = state_.barrier_rounds().find(request.name());
-  const uint64_t next = (finished == state_.barrier_rounds().end() ? 0 : finished->second) + 1;
-  if (request.round() > next) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("barrier '", request.name(), "': round ", request.round(),
-                     " cannot begin before round ", next, " has finished"));
+  const auto gathering = gatherings_.find(request.name());
+  if (gathering != gatherings_.end()) {
+    const auto& [participants, arrivals] = gathering->second;
+    if (participants == request.participants()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("barrier '", request.name(), "': this node says ", request.participants(),
+                     " participants, node ", arrivals.begin()->first.value(), " said ",
+                     participants, ": all have to agree"));
   }
-  const auto round = rounds_.find(request.name());
-  if (request.round() == next && round != rounds_.end() && !round->second.arrivals.empty() &&
-      round->second.participants != request.participants()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "barrier '", request.name(), "' round ", next, ": this node says ", request.participants(),
-        " participants, node ", round->second.arrivals.begin()->first.value(), " said ",
-        round->second.participants, ": all have to agree"));
-  }
-  if (next == 1 && round == rounds_.end() &&
-      rounds_.size() + state_.barrier_rounds().size() >= kBarrierNamesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("barrier '", request.name(), "': ", kBarrierNamesMax,
-                     " names are in use; use one name for many rounds"));
+  const bool known = state_.barriers().contains(request.name());
+  if (!known && gatherings_.size() + state_.barriers().size() >= kBarrierNamesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat("barrier '", request.name(),
+                                                     "': ", kBarrierNamesMax,
+                                                     " names are in use; use one name many times"));
   }
   return absl::OkStatus();
 }
 
+bool Barriers::WasReleased(const Message& request) const {
+  const auto released = state_.barriers().find(request.envelope.barrier_request().name());
+  if (released == state_.barriers().end()) return false;
+  const auto& ids = released->second.request_ids();
+  const auto newest = ids.find(request.from().node.value());
+  // Request ids of a node grow; an older one was released before, or given up.
+  return newest != ids.end() && request.envelope.header().request_id() <= newest->second;
+}
+
 std::string Barriers::Arrive(absl::Time now, const Message& message, std::vector<Answer>& answers) {
+  if (WasReleased(message)) {
+    answers.push_back({message, absl::OkStatus()});
+    return "";
+  }
   if (const absl::Status status = Check(message); !status.ok()) {
     answers.push_back({message, status});
     return "";
   }
   const proto::BarrierRequest& request = message.envelope.barrier_request();
-  const auto finished = state_.barrier_rounds().find(request.name());
-  if (finished != state_.barrier_rounds().end() && request.round() <= finished->second) {
-    answers.push_back({message, absl::OkStatus()});
-    return "";
-  }
+  Gathering& gathering = gatherings_[request.name()];
+  gathering.participants = request.participants();
+  gathering.arrivals[message.from().node] = {message, now + DeadlineOf(request)};
+  if (gathering.arrivals.size() < gathering.participants) return "";
 
-  Round& round = rounds_[request.name()];
-  round.participants = request.participants();
-  round.arrivals[message.from().node] = {message, now + DeadlineOf(request)};
-  if (round.arrivals.size() < round.participants) return "";
-
-  for (auto& [node, arrival] : round.arrivals) {
+  proto::ReleasedNodes& released = (*state_.mutable_barriers())[request.name()];
+  for (auto& [node, arrival] : gathering.arrivals) {
+    (*released.mutable_request_ids())[node.value()] =
+        arrival.request.envelope.header().request_id();
     answers.push_back({std::move(arrival.request), absl::OkStatus()});
   }
-  rounds_.erase(request.name());
-  (*state_.mutable_barrier_rounds())[request.name()] = request.round();
-  return absl::StrCat("barrier '", request.name(), "' round ", request.round(), ": all ",
-                      request.participants(), " arrived");
+  gatherings_.erase(request.name());
+  return absl::StrCat("barrier '", request.name(), "': all ", request.participants(), " arrived");
 }
 
 void Barriers::Expire(absl::Time now, std::vector<Answer>& answers) {
-  for (auto at = rounds_.begin(); at != rounds_.end();) {
-    Round& round = at->second;
+  for (auto at = gatherings_.begin(); at != gatherings_.end();) {
+    Gathering& gathering = at->second;
     std::vector<NodeId> late;
-    for (const auto& [node, arrival] : round.arrivals) {
+    for (const auto& [node, arrival] : gathering.arrivals) {
       if (now >= arrival.deadline) late.push_back(node);
     }
     // Whoever has arrived by now is not missing, even if it gives up in the same moment.
     std::vector<absl::Status> reasons;
-    for (NodeId node : late) reasons.push_back(MissingStatus(at->first, round, node));
+    for (NodeId node : late) reasons.push_back(MissingStatus(at->first, gathering, node));
     for (size_t i = 0; i < late.size(); ++i) {
-      answers.push_back({std::move(round.arrivals[late[i]].request), reasons[i]});
-      round.arrivals.erase(late[i]);
+      answers.push_back({std::move(gathering.arrivals[late[i]].request), reasons[i]});
+      gathering.arrivals.erase(late[i]);
     }
-    at = round.arrivals.empty() ? rounds_.erase(at) : std::next(at);
+    at = gathering.arrivals.empty() ? gatherings_.erase(at) : std::next(at);
   }
 }
 
-absl::Status Barriers::MissingStatus(const std::string& name, const Round& round,
+absl::Status Barriers::MissingStatus(const std::string& name, const Gathering& gathering,
                                      NodeId caller) const {
   std::set<proto::Role> roles;
   for (const proto::Node& node : state_.view().nodes()) {
-    if (round.arrivals.contains(NodeId(node.id()))) roles.insert(node.role());
+    if (gathering.arrivals.contains(NodeId(node.id()))) roles.insert(node.role());
   }
   // Any node of a role that takes part may be meant; dead ones only while nobody has their place.
   std::vector<std::string> missing;
   for (const proto::Node& node : state_.view().nodes()) {
-    if (!roles.contains(node.role()) || round.arrivals.contains(NodeId(node.id()))) continue;
+    if (!roles.contains(node.role()) || gathering.arrivals.contains(NodeId(node.id()))) continue;
     const bool replaced = std::any_of(
         state_.view().nodes().begin(), state_.view().nodes().end(), [&](const proto::Node& other) {
           return other.id() > node.id() && other.name() == node.name();
@@ -120,17 +122,22 @@ absl::Status Barriers::MissingStatus(const std::string& name, const Round& round
   const size_t more = missing.size() > kMissingNamed ? missing.size() - kMissingNamed : 0;
   missing.resize(missing.size() - more);
   const proto::BarrierRequest& request =
-      round.arrivals.at(caller).request.envelope.barrier_request();
+      gathering.arrivals.at(caller).request.envelope.barrier_request();
   return absl::DeadlineExceededError(absl::StrCat(
-      "barrier '", name, "' round ", request.round(), ": ", round.arrivals.size(), " of ",
-      round.participants, " arrived within ", absl::FormatDuration(DeadlineOf(request)),
-      "; not arrived: ",
+      "barrier '", name, "': ", gathering.arrivals.size(), " of ", gathering.participants,
+      " arrived within ", absl::FormatDuration(DeadlineOf(request)), "; not arrived: ",
       missing.empty() ? "nodes that have not registered yet" : absl::StrJoin(missing, ", "),
       more > 0 ? absl::StrCat(" and ", more, " more") : ""));
 }
 
 void Barriers::Forget(NodeId node, std::vector<Answer>& answers) {
-  for (auto at = rounds_.begin(); at != rounds_.end();) {
+  for (auto& [name, released] : *state_.mutable_barriers()) {
+    released.mutable_request_ids()->erase(node.value());
+  }
+  for (auto at = state_.mutable_barriers()->begin(); at != state_.mutable_barriers()->end();) {
+    at = at->second.request_ids().empty() ? state_.mutable_barriers()->erase(at) : std::next(at);
+  }
+  for (auto at = gatherings_.begin(); at != gatherings_.end();) {
     auto& arrivals = at->second.arrivals;
     if (const auto arrival = arrivals.find(node); arrival != arrivals.end()) {
       answers.push_back(
@@ -139,14 +146,14 @@ void Barriers::Forget(NodeId node, std::vector<Answer>& answers) {
                                            " has departed, its arrival is withdrawn"))});
       arrivals.erase(arrival);
     }
-    at = arrivals.empty() ? rounds_.erase(at) : std::next(at);
+    at = arrivals.empty() ? gatherings_.erase(at) : std::next(at);
   }
 }
 
 absl::Time Barriers::NextDeadline() const {
   absl::Time next = absl::InfiniteFuture();
-  for (const auto& [name, round] : rounds_) {
-    for (const auto& [node, arrival] : round.arrivals) next = std::min(next, arrival.deadline);
+  for (const auto& [name, gathering] : gatherings_) {
+    for (const auto& [node, arrival] : gathering.arrivals) next = std::min(next, arrival.deadline);
   }
   return next;
 }

@@ -12,19 +12,19 @@
 
 namespace covey::scheduler {
 
-// Named meeting points. A round of a name is released when `participants` nodes have arrived: all
+// Named meeting points. Those who wait under a name are released when they are `participants`: all
 // or none.
 //
-//   round: open ── the last arrival ──▶ finished, all are answered; the next round may begin
-//          open ── deadline or departure of one ──▶ open, its arrival withdrawn
+//   open ── the last arrival ──▶ all are answered and remembered; the next to arrive opens it anew
+//   open ── deadline or departure of one ──▶ open, its arrival withdrawn
 //
 // Invariants:
-//  1. Rounds of one name finish in order, each once; the finished one is in `state`.
-//  2. An arrival for a finished round is answered with OK at once: repeating does no harm.
-//  3. A node counts once per round however often it asks; its newest request is answered.
+//  1. A request that was released stays so: repeated, it is answered with OK at once.
+//  2. A node counts once however often it asks; its newest request is answered.
+//  3. Only members are remembered, so memory is bounded by names and members.
 //
-// Edits barrier_rounds of `state`, which outlives it. Actor-confined, deterministic. At most
-// kBarrierNamesMax names.
+// Edits `barriers` of `state`, which outlives it. Actor-confined, deterministic. At most
+// kBarrierNamesMax names at a time.
 class Barriers {
  public:
   explicit Barriers(proto::LogRecord& state) : state_(state) {}
@@ -36,14 +36,13 @@ class Barriers {
   };
 
   // `request` holds a BarrierRequest of an ALIVE node. Appends to `answers` what is due now;
-  // returns the decision when a round has finished, else "". Errors: INVALID_ARGUMENT: malformed,
-  // or the callers disagree on the number of participants; FAILED_PRECONDITION: a round in between
-  // has not finished; RESOURCE_EXHAUSTED: too many names.
+  // returns the decision when all have arrived, else "". Errors: INVALID_ARGUMENT: malformed, or
+  // the callers disagree on the number of participants; RESOURCE_EXHAUSTED: too many names.
   std::string Arrive(absl::Time now, const Message& request, std::vector<Answer>& answers);
 
   // Withdraws those whose deadline has passed: DEADLINE_EXCEEDED naming who is missing.
   void Expire(absl::Time now, std::vector<Answer>& answers);
-  // Withdraws a node that has departed: ABORTED.
+  // Withdraws a node that has departed: ABORTED. Forgets what it went through.
   void Forget(NodeId node, std::vector<Answer>& answers);
   // The earliest deadline.
   absl::Time NextDeadline() const;
@@ -53,16 +52,18 @@ class Barriers {
     Message request;
     absl::Time deadline;
   };
-  struct Round {
+  struct Gathering {
     uint32_t participants = 0;
     std::map<NodeId, Arrival> arrivals;
   };
 
   absl::Status Check(const Message& request) const;
-  absl::Status MissingStatus(const std::string& name, const Round& round, NodeId caller) const;
+  bool WasReleased(const Message& request) const;
+  absl::Status MissingStatus(const std::string& name, const Gathering& gathering,
+                             NodeId caller) const;
 
   proto::LogRecord& state_;
-  std::map<std::string, Round> rounds_;  // of each name the one after the finished
+  std::map<std::string, Gathering> gatherings_;  // by name; never empty
 };
 
 }  // namespace covey::scheduler

@@ -245,7 +245,6 @@ TEST_F(GrpcServiceTest, ShutdownEndsWhatIsUnderWay) {
   barrier.mutable_header()->set_incarnation(5);
   barrier.set_name("b");
   barrier.set_participants(2);
-  barrier.set_round(1);
   barrier.set_deadline_ms(60000);
   proto::BarrierReply reply;
   const auto barrier_context = Context();

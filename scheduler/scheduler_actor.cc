@@ -321,8 +321,6 @@ void SchedulerActor::Refuse(const Message& request, const absl::Status& status, 
 void SchedulerActor::AnswerBarriers(std::vector<Barriers::Answer> answers, Outbox& outbox) {
   for (const Barriers::Answer& answer : answers) {
     Message reply = MakeControlReply(answer.request);
-    reply.envelope.mutable_barrier_reply()->set_round(
-        answer.request.envelope.barrier_request().round());
     SetStatus(answer.status, reply);
     Answer(std::move(reply), outbox);
   }

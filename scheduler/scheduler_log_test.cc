@@ -11,7 +11,9 @@ proto::LogRecord Record(uint64_t index) {
   record.set_index(index);
   record.set_decision("decision");
   record.mutable_view()->set_epoch(index * 10);
-  for (const char* name : {"a", "b", "c", "d"}) (*record.mutable_barrier_rounds())[name] = index;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    (*(*record.mutable_barriers())[name].mutable_request_ids())[7] = index;
+  }
   return record;
 }
 
@@ -26,7 +28,7 @@ TEST(SchedulerLogTest, NewestRecordWins) {
   EXPECT_EQ(log->intact_bytes, bytes.size());
   EXPECT_EQ(log->newest->index(), 2);
   EXPECT_EQ(log->newest->view().epoch(), 20);
-  EXPECT_EQ(log->newest->barrier_rounds().at("c"), 2);
+  EXPECT_EQ(log->newest->barriers().at("c").request_ids().at(7), 2);
 }
 
 TEST(SchedulerLogTest, EmptyLogHasNoState) {
@@ -83,7 +85,9 @@ TEST(SchedulerLogTest, OtherFilesAreNotOverwritten) {
 
 TEST(SchedulerLogTest, SameRecordSameBytes) {
   proto::LogRecord backwards;
-  for (const char* name : {"d", "c", "b", "a"}) (*backwards.mutable_barrier_rounds())[name] = 4;
+  for (const char* name : {"d", "c", "b", "a"}) {
+    (*(*backwards.mutable_barriers())[name].mutable_request_ids())[7] = 4;
+  }
   const proto::LogRecord forwards = Record(4);
   backwards.set_index(4);
   backwards.set_decision("decision");

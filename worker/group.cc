@@ -155,7 +155,6 @@ absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
   body.set_name(std::string(name));
   body.set_participants(size_);
   body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
-  body.set_round(++barrier_rounds_[body.name()]);
   const Handle handle;
   const bool posted = connection_->Post([&actor = *actor_, request = std::move(request), timeout,
                                          handle](absl::Time now, Outbox& outbox) {

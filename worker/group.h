@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -118,7 +117,6 @@ class Worker {
   Group group_;
   uint32_t size_ = 0;
   uint32_t groups_ = 0;
-  std::map<std::string, uint64_t> barrier_rounds_;
 };
 
 }  // namespace covey::worker
