@@ -25,8 +25,8 @@ struct ClientConfig {
   // Bytes of requests on the wire at once. More hides latency, less bounds what a server must
   // buffer for this client; 1 MiB … 1 GiB.
   size_t bytes_in_flight_max = 32 << 20;
-  // The loop and a waiting caller spin so long before they sleep: shorter round trips for a busy
-  // core. Keep 0 when processes share cores; 0 … 1 ms.
+  // The loop spins so long before it sleeps: shorter round trips for a busy core. Keep 0 when
+  // processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
 
   // INVALID_ARGUMENT: names the field, its value and the range.

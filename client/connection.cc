@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
 #include "common/net/zmq_transport.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::client {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 constexpr absl::Duration kLeaveMax = absl::Seconds(2);
 // A request's own deadline passes on the loop; the caller waits a little longer for its message.
 constexpr absl::Duration kGrace = absl::Seconds(1);
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 // A value that the loop sets once and a user's thread waits for.
 template <typename T>

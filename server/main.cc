@@ -1,8 +1,6 @@
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -55,18 +53,6 @@ class DataLoopsPort : public MessagePort {
   const std::vector<std::unique_ptr<DataLoop>>& loops_;
 };
 
-uint32_t Cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return std::clamp<uint32_t>(static_cast<uint32_t>(CPU_COUNT(&cores)), 1, kDefaultLoopsMax);
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 // Everything that the process owns, in order of dependency; destroyed in reverse.
 class ServerProcess {
  public:
@@ -79,7 +65,8 @@ class ServerProcess {
       COVEY_ASSIGN_OR_RETURN(SocketFolder folder, SocketFolder::Create());
       folder_.emplace(std::move(folder));
     }
-    const uint32_t loops = config_.loops == 0 ? Cores() : config_.loops;
+    const uint32_t loops =
+        config_.loops == 0 ? std::min(UsableCores(), kDefaultLoopsMax) : config_.loops;
     std::vector<std::string> endpoints = {""};
     for (uint32_t number = 1; number <= loops; ++number) {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));

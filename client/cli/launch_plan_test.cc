@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -37,6 +38,20 @@ TEST(LaunchPlanTest, AServerGetsLoopsOnlyWhenTheyAreChosen) {
   options.server_loops = 3;
   EXPECT_THAT(absl::StrJoin(ServerProgram(options, paths, "h:1", 1).arguments, " "),
               HasSubstr("--loops 3"));
+}
+
+TEST(LaunchPlanTest, AServerWaitsAwakeOnlyWhereEveryProcessHasACore) {
+  RunOptions options{.server_loops = 1};
+  const LocalPaths paths = {.server_binary = "s"};
+  const auto spins = [&] {
+    const std::vector<std::string> arguments = ServerProgram(options, paths, "h:1", 0).arguments;
+    return std::find(arguments.begin(), arguments.end(), "--spin") != arguments.end();
+  };
+  EXPECT_FALSE(spins()) << "the number of cores is not known";
+  options.cores = 2;
+  EXPECT_TRUE(spins());
+  options.workers_per_group = 2;
+  EXPECT_FALSE(spins());
 }
 
 TEST(LaunchPlanTest, AWorkerIsTheProgramWithItsPlaceInTheEnvironment) {

@@ -19,6 +19,7 @@
 #include "client/cli/text_file.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
@@ -65,7 +66,7 @@ absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {
 }  // namespace
 
 int RunCommand(int count, const char* const* arguments) {
-  RunOptions options;
+  RunOptions options{.cores = UsableCores()};
   ConfigFile file("covey run",
                   "Starts a scheduler, servers and groups of workers on this machine, shows their "
                   "progress, and stops them when the workers have ended. The last line of standard "

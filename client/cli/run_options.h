@@ -19,6 +19,8 @@ struct RunOptions {
   std::string job = "run";
   // Data loops of each server, one thread each. 0 = as the server likes.
   uint32_t server_loops = 0;
+  // Cores for all of it; 0 = not known. Where every process has one of its own, servers wait awake.
+  uint32_t cores = 0;
   // The whole run is stopped, and has failed, after so long.
   absl::Duration timeout = absl::InfiniteDuration();
   // How long a process may take to stop after SIGTERM before it is killed.

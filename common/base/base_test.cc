@@ -89,15 +89,14 @@ TEST(RandomTest, IsReproducibleAndSplitsIntoDifferentStreams) {
   EXPECT_TRUE(a.Chance(1));
 }
 
-TEST(BoundedQueueTest, RefusesWhenFullAndTellsWhenTheConsumerMayBeAsleep) {
+TEST(BoundedQueueTest, KeepsOrderAndRefusesWhenFull) {
   BoundedQueue<int> queue(2);
-  bool was_empty = false;
-  EXPECT_TRUE(queue.Push(1, was_empty));
-  EXPECT_TRUE(was_empty);
-  EXPECT_TRUE(queue.Push(2, was_empty));
-  EXPECT_FALSE(was_empty);
-  EXPECT_FALSE(queue.Push(3, was_empty));
-  EXPECT_EQ(queue.TakeAll(), (std::deque<int>{1, 2}));
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.Push(1));
+  EXPECT_FALSE(queue.empty());
+  EXPECT_TRUE(queue.Push(2));
+  EXPECT_FALSE(queue.Push(3));
+  EXPECT_EQ(queue.TakeAll(), (std::vector<int>{1, 2}));
   EXPECT_TRUE(queue.TakeAll().empty());
 }
 

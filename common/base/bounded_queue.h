@@ -1,7 +1,8 @@
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "common/base/mutex.h"
@@ -16,25 +17,28 @@ class BoundedQueue {
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
   // False when full: the value is untouched and the caller sheds load or backs off.
-  // `was_empty` tells whether the consumer may be asleep and needs a wake-up.
-  bool Push(T&& value, bool& was_empty) {
+  bool Push(T&& value) {
     MutexLock lock(mutex_);
     if (items_.size() >= capacity_) return false;
-    was_empty = items_.empty();
     items_.push_back(std::move(value));
     return true;
   }
 
   // Takes everything, in order of arrival.
-  std::deque<T> TakeAll() {
+  std::vector<T> TakeAll() {
     MutexLock lock(mutex_);
     return std::exchange(items_, {});
+  }
+
+  bool empty() {
+    MutexLock lock(mutex_);
+    return items_.empty();
   }
 
  private:
   const size_t capacity_;
   Mutex mutex_;
-  std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
+  std::vector<T> items_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace covey

@@ -29,6 +29,9 @@ namespace {
 constexpr int kHandshakeMilliseconds = 5000;
 constexpr int kReconnectMillisecondsMax = 1000;
 constexpr int kBacklog = 1024;
+// Waits up to here end to the microsecond, longer ones to the millisecond with a system call less.
+constexpr absl::Duration kFineWait = absl::Milliseconds(10);
+constexpr absl::Duration kLongestWait = absl::Hours(1);
 constexpr int kSocketsMax = 16384;
 constexpr char kMonitorEndpoint[] = "inproc://connections";
 
@@ -256,15 +259,17 @@ class ZmqTransport : public Transport {
       ready_.front()->ready = false;
       ready_.pop_front();
     }
-    // ppoll does the waiting: epoll_wait counts in milliseconds, and a retry or a released frame is
-    // due in less.
-    if (ready_.empty() && timeout > absl::ZeroDuration()) {
+    int milliseconds = 0;
+    if (ready_.empty() && timeout > kFineWait) {
+      milliseconds = static_cast<int>(absl::ToInt64Milliseconds(std::min(timeout, kLongestWait)));
+    } else if (ready_.empty() && timeout > absl::ZeroDuration()) {
+      // epoll_wait counts in milliseconds; a retry or a released frame is due in less.
       pollfd any = {.fd = epoll_, .events = POLLIN, .revents = 0};
       const timespec limit = absl::ToTimespec(timeout);
-      ppoll(&any, 1, timeout == absl::InfiniteDuration() ? nullptr : &limit, nullptr);
+      ppoll(&any, 1, &limit, nullptr);
     }
     std::array<epoll_event, 64> events;
-    const int count = epoll_wait(epoll_, events.data(), events.size(), 0);
+    const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr != nullptr) {
         MarkReady(*static_cast<Socket*>(events[i].data.ptr));

@@ -68,9 +68,9 @@ bool EventLoop::Post(std::function<void(absl::Time now, Outbox& outbox)> work) {
 
 bool EventLoop::Enqueue(Item item) {
   if (stopping_.load()) return false;
-  bool was_empty = false;
-  if (!queue_.Push(std::move(item), was_empty)) return false;
-  if (was_empty) transport_.WakeUp();
+  if (!queue_.Push(std::move(item))) return false;
+  // A loop that is awake looks into the queue before it sleeps.
+  if (asleep_.exchange(false)) transport_.WakeUp();
   return true;
 }
 
@@ -117,7 +117,13 @@ void EventLoop::Run() {
         sched_yield();
       }
     }
+    if (timeout > absl::ZeroDuration()) {
+      // Who enqueues from here on sees the flag and wakes the loop; who did before is seen here.
+      asleep_.store(true);
+      if (!queue_.empty()) timeout = absl::ZeroDuration();
+    }
     transport_.Wait(timeout);
+    asleep_.store(false);
   }
 }
 

@@ -95,6 +95,7 @@ class EventLoop {
   // Shared.
   BoundedQueue<Item> queue_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> asleep_{false};
   std::thread thread_;
 };
 

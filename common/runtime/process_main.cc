@@ -3,10 +3,12 @@
 #include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -63,6 +65,18 @@ void InitProcess(absl::string_view name) {
   signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+uint32_t UsableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&cores)));
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 std::optional<int> WaitForTermination(absl::Duration timeout) {

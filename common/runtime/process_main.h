@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -16,6 +18,11 @@ namespace covey {
 //    fill our disk with its complaints;
 //  - signals: SIGTERM and SIGINT wait for WaitForTermination; SIGPIPE is an error code.
 void InitProcess(absl::string_view name);
+
+// Cores that this process may run on, at least 1.
+uint32_t UsableCores();
+// This machine's, for people; "unknown" when it has none.
+std::string HostName();
 
 // Blocks until SIGTERM or SIGINT arrives and returns its number; nothing when `timeout` passes
 // first. Further ones are again ordinary after the first was returned, so a second Ctrl-C kills.

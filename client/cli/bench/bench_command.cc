@@ -1,7 +1,6 @@
 #include "client/cli/bench/bench_command.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,6 +26,7 @@
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/config_value.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<Figure>> MeasureCluster(const BenchOptions& options) 
 absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& options,
                                                       const std::string& transport,
                                                       Terminal& terminal) {
-  RunOptions run{.transport = transport, .job = "bench", .server_loops = 1};
+  RunOptions run{.transport = transport, .job = "bench", .server_loops = 1, .cores = UsableCores()};
   run.program = {OwnPath(),       "bench",
                  "--transport",   transport,
                  "--sizes",       SizesAsText(options.load.sizes),
@@ -193,7 +193,7 @@ absl::Status Bench(const BenchOptions& options) {
                    std::make_move_iterator(more.end()));
   }
   const std::string json =
-      nlohmann::ordered_json({{"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+      nlohmann::ordered_json({{"cores", UsableCores()},
                               {"clients", 1},
                               {"servers", 1},
                               {"figures", nlohmann::ordered_json::parse(FiguresAsJson(figures))}})
