@@ -1,7 +1,8 @@
 #include "worker/collective/reduce_kernels.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -18,7 +19,9 @@ std::vector<float> RandomValues(size_t count, Random& random) {
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  });
 }
 
 // Sizes around vector widths, and starts that are not aligned to them.
