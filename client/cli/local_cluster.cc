@@ -78,6 +78,7 @@ class LocalCluster {
   void Report(size_t number, const ChildExit& exit);
   void SendSignals(absl::Time now);
   void FollowProgress(absl::Time now);
+  bool ShowsEverything() const { return options_.show == RunOptions::Show::kEverything; }
   void Say(absl::string_view line) { terminal_.Print(Terminal::Stream::kError, kOwnLabel, line); }
 
   const RunOptions& options_;
@@ -163,8 +164,10 @@ absl::Status LocalCluster::Start(Role role, uint32_t group, const Program& progr
 
 absl::Status LocalCluster::StartOthers(absl::string_view port) {
   const std::string address = absl::StrCat("127.0.0.1:", port);
-  Say(absl::StrCat("scheduler at ", address, "; look at it with: covey status --scheduler ",
-                   address));
+  if (ShowsEverything()) {
+    Say(absl::StrCat("scheduler at ", address, "; look at it with: covey status --scheduler ",
+                     address));
+  }
   for (uint32_t rank = 0; rank < options_.servers; ++rank) {
     COVEY_RETURN_IF_ERROR(Start(Role::kServer, 0, ServerProgram(options_, paths_, address, rank)));
   }
@@ -240,12 +243,15 @@ void LocalCluster::ReadSignals(absl::Time now) {
 
 void LocalCluster::TakeLine(size_t number, Stream stream, absl::string_view line) {
   const Member& member = members_[number];
+  const bool is_program = member.role == Role::kWorker;
   // The scheduler says the same, of all groups at once.
-  if (member.role == Role::kWorker && absl::StartsWith(line, "progress {")) return;
-  terminal_.Print(stream == Stream::kOutput ? Terminal::Stream::kOutput : Terminal::Stream::kError,
-                  member.process->name(), line);
-  if (member.role == Role::kWorker && stream == Stream::kOutput &&
-      absl::ConsumePrefix(&line, "result ")) {
+  if (is_program && absl::StartsWith(line, "progress {")) return;
+  if (ShowsEverything() || (is_program && stream == Stream::kError)) {
+    terminal_.Print(
+        stream == Stream::kOutput ? Terminal::Stream::kOutput : Terminal::Stream::kError,
+        member.process->name(), line);
+  }
+  if (is_program && stream == Stream::kOutput && absl::ConsumePrefix(&line, "result ")) {
     TakeResult(member.process->name(), line);
   }
 }
@@ -300,7 +306,9 @@ void LocalCluster::FollowProgress(absl::Time now) {
   if (status.has_value() && status->ok()) {
     const absl::Duration elapsed = now - start_;
     outcome_.history.Add(elapsed, **status);
-    if (terminal_.interactive()) {
+    if (!ShowsEverything()) {
+      // Whoever runs the cluster shows progress of its own.
+    } else if (terminal_.interactive()) {
       terminal_.SetBlock(ProgressBlock(**status, elapsed, terminal_.block_lines_max()));
     } else if (now >= next_progress_line_) {
       next_progress_line_ = now + kProgressLine;

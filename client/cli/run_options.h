@@ -25,6 +25,9 @@ struct RunOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   // How long a process may take to stop after SIGTERM before it is killed.
   absl::Duration grace = absl::Seconds(5);
+  // What people see while it runs, besides what goes wrong.
+  enum class Show { kEverything, kProgramErrors };
+  Show show = Show::kEverything;
   // Written at the end; empty = not.
   std::string report_file;
   std::string json_file;

@@ -136,8 +136,11 @@ absl::StatusOr<std::vector<Figure>> MeasureBesideRawPeer(const std::string& tran
 }
 
 // Inside the cluster: one client of one server.
-absl::StatusOr<std::vector<Figure>> MeasureCluster(const BenchOptions& options) {
+absl::StatusOr<std::vector<Figure>> MeasureCluster(BenchOptions options, Terminal& terminal) {
   const std::string& transport = options.transports[0];
+  options.load.measured = [&terminal](const Figure& figure) {
+    terminal.Print(Terminal::Stream::kError, FigureAsLine(figure));
+  };
   std::vector<Figure> figures;
   {
     COVEY_ASSIGN_OR_RETURN(
@@ -155,7 +158,11 @@ absl::StatusOr<std::vector<Figure>> MeasureCluster(const BenchOptions& options) 
 absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& options,
                                                       const std::string& transport,
                                                       Terminal& terminal) {
-  RunOptions run{.transport = transport, .job = "bench", .server_loops = 1, .cores = UsableCores()};
+  RunOptions run{.transport = transport,
+                 .job = "bench",
+                 .server_loops = 1,
+                 .cores = UsableCores(),
+                 .show = RunOptions::Show::kProgramErrors};
   run.program = {OwnPath(),       "bench",
                  "--transport",   transport,
                  "--sizes",       SizesAsText(options.load.sizes),
@@ -180,7 +187,7 @@ absl::Status Bench(const BenchOptions& options) {
   if (!options.raw_listen.empty()) return ServeRawPair(options.raw_listen);
   Terminal terminal;
   if (!options.scheduler.empty()) {
-    COVEY_ASSIGN_OR_RETURN(const auto figures, MeasureCluster(options));
+    COVEY_ASSIGN_OR_RETURN(const auto figures, MeasureCluster(options, terminal));
     terminal.Print(Terminal::Stream::kOutput,
                    absl::StrCat("result {\"figures\":", FiguresAsJson(figures), "}"));
     return absl::OkStatus();

@@ -107,11 +107,10 @@ absl::StatusOr<std::vector<Figure>> MeasureClient(client::ParameterClient& clien
           rate.repetitions.push_back(per_second * static_cast<double>(bytes) / 1e9);
         }
       }
-      if (bytes == kRoundTripBytes) {
-        figures.push_back(std::move(middle));
-        figures.push_back(std::move(tail));
-      } else {
-        figures.push_back(std::move(rate));
+      for (Figure* figure : {&rate, &middle, &tail}) {
+        if (figure->repetitions.empty()) continue;
+        if (options.measured) options.measured(*figure);
+        figures.push_back(std::move(*figure));
       }
     }
     COVEY_RETURN_IF_ERROR(client.DropTable(table.name));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct LoadOptions {
   absl::Duration duration = absl::Milliseconds(400);
   // Round trips of 64 bytes per repetition.
   int round_trips = 2000;
+  // Called with each figure as soon as it is there; may be empty.
+  std::function<void(const Figure&)> measured;
 };
 
 // Operations under way at once: 8, and 4 from 64 MiB on.

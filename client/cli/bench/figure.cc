@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 
@@ -59,15 +60,17 @@ absl::StatusOr<std::vector<Figure>> FiguresFromJson(const std::string& text) {
   return figures;
 }
 
+std::string FigureAsLine(const Figure& figure) {
+  return absl::StrFormat("%-24s %-9s %10d %10.3f %22s  %s", figure.what, figure.transport,
+                         figure.bytes, figure.Median(),
+                         absl::StrFormat("(%.3f..%.3f)", figure.Smallest(), figure.Largest()),
+                         figure.unit);
+}
+
 std::string FiguresAsTable(const std::vector<Figure>& figures) {
   std::string table = absl::StrFormat("%-24s %-9s %10s %10s %22s  %s\n", "what", "transport",
                                       "bytes", "median", "(min..max)", "unit");
-  for (const Figure& figure : figures) {
-    absl::StrAppendFormat(&table, "%-24s %-9s %10d %10.3f %22s  %s\n", figure.what,
-                          figure.transport, figure.bytes, figure.Median(),
-                          absl::StrFormat("(%.3f..%.3f)", figure.Smallest(), figure.Largest()),
-                          figure.unit);
-  }
+  for (const Figure& figure : figures) absl::StrAppend(&table, FigureAsLine(figure), "\n");
   return table;
 }
 

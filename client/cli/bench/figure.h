@@ -36,7 +36,9 @@ double Quantile(std::vector<double> values, double fraction);
 std::string FiguresAsJson(const std::vector<Figure>& figures);
 // INVALID_ARGUMENT: not what FiguresAsJson writes.
 absl::StatusOr<std::vector<Figure>> FiguresFromJson(const std::string& text);
-// One line per figure, aligned.
+// One aligned line, without its end.
+std::string FigureAsLine(const Figure& figure);
+// A heading, and one line per figure.
 std::string FiguresAsTable(const std::vector<Figure>& figures);
 
 }  // namespace covey::cli

@@ -71,8 +71,10 @@ absl::StatusOr<std::vector<Figure>> MeasureRawPair(const std::string& address,
     middle.repetitions.push_back(Quantile(trips, 0.5));
     tail.repetitions.push_back(Quantile(trips, 0.99));
   }
-  figures.push_back(std::move(middle));
-  figures.push_back(std::move(tail));
+  for (Figure* figure : {&middle, &tail}) {
+    if (options.measured) options.measured(*figure);
+    figures.push_back(std::move(*figure));
+  }
 
   for (const uint64_t bytes : options.sizes) {
     std::vector<uint8_t> payload(bytes);
@@ -92,6 +94,7 @@ absl::StatusOr<std::vector<Figure>> MeasureRawPair(const std::string& address,
       rate.repetitions.push_back(static_cast<double>(answered * bytes) / 1e9 /
                                  absl::ToDoubleSeconds(MonotonicNow() - begin));
     }
+    if (options.measured) options.measured(rate);
     figures.push_back(std::move(rate));
   }
   return figures;
