@@ -1,0 +1,47 @@
+"""`covey bench`: what it prints, not how fast it is."""
+
+import json
+import unittest
+
+from tests.process import cluster
+
+_SMALL = ["--sizes", "4KiB,3MiB", "--repetitions", "2", "--duration", "10ms", "--round-trips", "5"]
+
+
+class CliBenchTest(cluster.ProcessTest):
+
+    def bench(self, *arguments):
+        return self.run_to_end("bench", [cluster.COVEY, "bench", *arguments])
+
+    def test_json_and_nothing_else(self):
+        run = self.bench(*_SMALL)
+        self.assertEqual(0, run.code, run)
+        figures = json.loads("".join(run.lines("stdout")))["figures"]
+        measured = {(row["transport"], row["what"], row["bytes"]) for row in figures}
+        for transport in ["tcp", "ipc"]:
+            for operation in ["covey push", "covey pull", "covey push_pull", "raw zeromq"]:
+                self.assertIn((transport, f"{operation} p50", 64), measured)
+                self.assertIn((transport, operation, 4096), measured)
+                self.assertIn((transport, operation, 3 << 20), measured)
+        for row in figures:
+            self.assertEqual(2, len(row["repetitions"]), row)
+            self.assertGreater(row["min"], 0, row)
+            self.assertLessEqual(row["min"], row["median"])
+            self.assertLessEqual(row["median"], row["max"])
+
+    def test_wrong_usage(self):
+        for arguments, complaint in [
+            (["--sizes", "3"], "multiple of 4"),
+            (["--sizes", "much"], "--sizes"),
+            (["--transport", "pigeon"], "neither tcp nor ipc"),
+            (["--repetitions", "0"], "choose 1 to"),
+            (["--repetition", "2"], "did you mean --repetitions?"),
+        ]:
+            run = self.bench(*arguments)
+            self.assertEqual(2, run.code, run)
+            self.assertEqual(1, len(run.lines("stderr")), run)
+            self.assertIn(complaint, run.lines("stderr")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
