@@ -387,23 +387,22 @@ void ClientMachine::Wake(absl::Time now, Outbox& outbox) {
 }
 
 void ClientMachine::FailAll(absl::Time now, const absl::Status& status, Outbox& outbox) {
-  for (auto& [number, active] : operations_) {
-    for (Request& request : active->requests) {
-      if (!request.finished) Finish(now, request, status, outbox);
-    }
-  }
+  for (auto& [number, active] : operations_) FailRest(now, *active, status, outbox);
   Retire(now, outbox);
 }
 
 void ClientMachine::FailGroup(absl::Time now, GroupId group, const absl::Status& status,
                               Outbox& outbox) {
   for (auto& [number, active] : operations_) {
-    if (!active->operation.group || active->operation.group->group != group) continue;
-    for (Request& request : active->requests) {
-      if (!request.finished) Finish(now, request, status, outbox);
-    }
+    const std::optional<GroupIdentity>& identity = active->operation.group;
+    if (identity && identity->group == group) FailRest(now, *active, status, outbox);
   }
   Retire(now, outbox);
+}
+
+void ClientMachine::FailRest(absl::Time now, ActiveOperation& active, const absl::Status& status,
+                             Outbox& outbox) {
+  for (Request& request : active.requests) Finish(now, request, status, outbox);
 }
 
 }  // namespace covey::client

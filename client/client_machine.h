@@ -80,6 +80,9 @@ class ClientMachine {
   void Answer(absl::Time now, Request& request, const Message& reply, Outbox& outbox);
   void TakeValues(const Request& request, const Message& reply);
   void Finish(absl::Time now, Request& request, absl::Status status, Outbox& outbox);
+  // Finishes what is not finished yet.
+  void FailRest(absl::Time now, ActiveOperation& active, const absl::Status& status,
+                Outbox& outbox);
   void Retire(absl::Time now, Outbox& outbox);
   void RouteTo(const Address& peer, Outbox& outbox);
   absl::Status DeadlineStatus(const Request& request) const;

@@ -34,9 +34,14 @@ ParameterClient::~ParameterClient() = default;
 absl::StatusOr<Table> ParameterClient::CreateTable(const proto::TableSpec& spec) {
   proto::Envelope request;
   *request.mutable_create_table_request()->mutable_spec() = spec;
-  COVEY_RETURN_IF_ERROR(
-      connection_->Request(std::move(request), config_.operation_deadline).status());
-  return FindTable(spec.name());
+  COVEY_ASSIGN_OR_RETURN(const proto::Envelope reply,
+                         connection_->Request(std::move(request), config_.operation_deadline));
+  const proto::CreateTableReply& created = reply.create_table_reply();
+  for (const proto::Table& table : created.view().tables()) {
+    if (table.id() == created.table()) return ToTable(table);
+  }
+  return absl::InternalError(absl::StrCat("the scheduler created table '", spec.name(),
+                                          "' but does not show it; report this as a bug"));
 }
 
 absl::StatusOr<Table> ParameterClient::FindTable(absl::string_view name) {
