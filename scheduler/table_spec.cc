@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/contract.h"
 #include "common/cluster/limits.h"
 
 namespace covey::scheduler {
@@ -123,17 +124,9 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec) {
 }
 
 absl::Status CheckPromises(const proto::TableSpec& spec) {
-  const int kind = spec.contract().kind();
-  if (kind == proto::Contract::LOCAL) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table '", spec.name(), "': contract LOCAL is not supported yet; use BUFFERED"));
-  }
-  if (kind == proto::Contract::KIND_UNSPECIFIED || !proto::Contract::Kind_IsValid(kind)) {
-    return Bad(spec, "contract.kind", kind, "one of BSP, SSP, ASYNC, BUFFERED is needed");
-  }
-  if (spec.contract().buffer() > kBufferedArrivalsMax) {
-    return Bad(spec, "contract.buffer", spec.contract().buffer(),
-               absl::StrCat("at most ", kBufferedArrivalsMax, " arrivals make one update"));
+  if (const auto contract = ContractFromProto(spec.contract()); !contract.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", spec.name(), "': ", contract.status().message()));
   }
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
     return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");

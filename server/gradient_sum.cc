@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
 namespace covey::server {
 

@@ -10,7 +10,7 @@
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
 #include "server/producers.h"
-#include "server/read_gate.h"
+#include "common/cluster/read_gate.h"
 
 namespace covey::server {
 

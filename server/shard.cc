@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
 namespace covey::server {
 namespace {

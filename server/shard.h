@@ -14,7 +14,7 @@
 #include "server/parked_answers.h"
 #include "server/producers.h"
 #include "server/push_gathering.h"
-#include "server/read_gate.h"
+#include "common/cluster/read_gate.h"
 #include "server/table/dense_shard.h"
 #include "server/table/spare_buffers.h"
 #include "server/table_spec.h"

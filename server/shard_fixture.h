@@ -43,23 +43,7 @@ struct TestJob {
     spec.set_data_type(proto::FLOAT32);
     spec.add_shape(elements * shards);
     spec.mutable_learning_rate()->set_base(1);
-    proto::Contract& definition = *spec.mutable_contract();
-    switch (contract.kind) {
-      case Contract::Kind::kBsp:
-        definition.set_kind(proto::Contract::BSP);
-        break;
-      case Contract::Kind::kSsp:
-        definition.set_kind(proto::Contract::SSP);
-        break;
-      case Contract::Kind::kAsync:
-        definition.set_kind(proto::Contract::ASYNC);
-        break;
-      case Contract::Kind::kBuffered:
-        definition.set_kind(proto::Contract::BUFFERED);
-        break;
-    }
-    definition.set_staleness(contract.staleness);
-    definition.set_buffer(contract.buffer);
+    *spec.mutable_contract() = ContractToProto(contract);
     for (uint32_t index = 0; index < shards; ++index) {
       proto::Shard& shard = *table.add_shards();
       shard.set_index(index);

@@ -16,26 +16,6 @@ absl::Status Refuse(absl::string_view field, int value) {
       "run servers of the scheduler's version"));
 }
 
-absl::StatusOr<Contract> ContractOf(const proto::Contract& contract) {
-  switch (contract.kind()) {
-    case proto::Contract::BSP:
-      return Contract{.kind = Contract::Kind::kBsp};
-    case proto::Contract::SSP:
-      return Contract{.kind = Contract::Kind::kSsp, .staleness = contract.staleness()};
-    case proto::Contract::ASYNC:
-      return Contract{.kind = Contract::Kind::kAsync};
-    case proto::Contract::BUFFERED:
-      if (contract.buffer() > kBufferedArrivalsMax) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("contract buffered:", contract.buffer(), " asks for more arrivals per ",
-                         "update than ", kBufferedArrivalsMax, "; choose fewer"));
-      }
-      return Contract{.kind = Contract::Kind::kBuffered, .buffer = contract.buffer()};
-    default:
-      return Refuse("contract kind", contract.kind());
-  }
-}
-
 absl::StatusOr<InitializerConfig> InitializerOf(const proto::Initializer& initializer) {
   InitializerConfig config{.a = initializer.a(), .b = initializer.b(), .seed = initializer.seed()};
   switch (initializer.kind()) {
@@ -113,7 +93,8 @@ absl::StatusOr<LearningRateConfig> LearningRateOf(const proto::LearningRate& rat
   }
 }
 
-absl::StatusOr<TableRules> Convert(const proto::TableSpec& spec, const proto::Shard& shard) {
+absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard& shard) {
+  const proto::TableSpec& spec = table.spec();
   if (spec.data_type() != proto::FLOAT32) return Refuse("data type", spec.data_type());
   if (spec.durability() != proto::MEMORY) return Refuse("durability", spec.durability());
   TableRules rules;
@@ -126,7 +107,7 @@ absl::StatusOr<TableRules> Convert(const proto::TableSpec& spec, const proto::Sh
     default:
       return Refuse("non-finite policy", spec.non_finite());
   }
-  COVEY_ASSIGN_OR_RETURN(rules.contract, ContractOf(spec.contract()));
+  COVEY_ASSIGN_OR_RETURN(rules.contract, ContractInForce(table));
   rules.shard.first_element = shard.first_element();
   rules.shard.element_count = shard.element_count();
   COVEY_ASSIGN_OR_RETURN(rules.shard.initializer, InitializerOf(spec.initializer()));
@@ -138,7 +119,7 @@ absl::StatusOr<TableRules> Convert(const proto::TableSpec& spec, const proto::Sh
 }  // namespace
 
 absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard& shard) {
-  absl::StatusOr<TableRules> rules = Convert(table.spec(), shard);
+  absl::StatusOr<TableRules> rules = Convert(table, shard);
   if (rules.ok()) return rules;
   return absl::Status(rules.status().code(),
                       absl::StrCat("table=", table.spec().name(), ": ", rules.status().message()));

@@ -44,8 +44,8 @@ struct GroupMachine::Active {
     return (RangeOf(part).count + slice_elements - 1) / slice_elements;
   }
   proto::GroupSlice::Kind SliceKind(uint32_t hop) const {
-    if (collective.kind == CollectiveKind::kBarrier) return proto::GroupSlice::TOKEN;
-    return schedule.Reduces(hop) ? proto::GroupSlice::REDUCE : proto::GroupSlice::GATHER;
+    if (collective.kind == CollectiveKind::kBarrier) return proto::GroupSlice::KIND_TOKEN;
+    return schedule.Reduces(hop) ? proto::GroupSlice::KIND_REDUCE : proto::GroupSlice::KIND_GATHER;
   }
   bool arrived() const { return !collective.held && slices_missing == 0; }
 
@@ -203,8 +203,8 @@ void GroupMachine::QueueSlice(Active& active, const SlicePlace& place,
   slice.set_offset(place.offset);
   slice.set_from_rank(rank_);
   slice.set_kind(active.SliceKind(place.hop));
-  if (slice.kind() == proto::GroupSlice::REDUCE) slice.set_samples(place.samples);
-  if (slice.kind() != proto::GroupSlice::TOKEN) {
+  if (slice.kind() == proto::GroupSlice::KIND_REDUCE) slice.set_samples(place.samples);
+  if (slice.kind() != proto::GroupSlice::KIND_TOKEN) {
     message.frames.push_back(Buffer::Wrap(elements.data(), elements.size_bytes(), {}));
   }
   ++active.frames_out;
@@ -318,11 +318,11 @@ void GroupMachine::Apply(absl::Time now, Active& active, const Message& message,
   }
   const std::span<float> mine = active.collective.data.subspan(range.first + slice.offset(), count);
   uint64_t samples = 0;
-  if (slice.kind() == proto::GroupSlice::REDUCE) {
+  if (slice.kind() == proto::GroupSlice::KIND_REDUCE) {
     AddInto(mine, message.frames[0].As<float>());
     samples = slice.samples() + active.collective.samples;
     if (hop + 2 == size_) active.samples = samples;
-  } else if (slice.kind() == proto::GroupSlice::GATHER) {
+  } else if (slice.kind() == proto::GroupSlice::KIND_GATHER) {
     std::memcpy(mine.data(), message.frames[0].data(), mine.size_bytes());
   }
   ++active.slices_received[hop];

@@ -13,6 +13,7 @@
 #include "client/cli/group_progress.h"
 #include "client/cli/text_table.h"
 #include "common/base/check.h"
+#include "common/cluster/contract.h"
 
 namespace covey::cli {
 namespace {
@@ -32,15 +33,9 @@ std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string ShowContract(const proto::Contract& contract) {
-  const std::string kind = absl::AsciiStrToLower(proto::Contract::Kind_Name(contract.kind()));
-  if (contract.kind() == proto::Contract::SSP) {
-    return absl::StrCat(kind, ":", contract.staleness());
-  }
-  if (contract.kind() == proto::Contract::BUFFERED && contract.buffer() > 0) {
-    return absl::StrCat(kind, ":", contract.buffer());
-  }
-  return kind;
+std::string ShowContract(const proto::Table& table) {
+  const absl::StatusOr<Contract> known = ContractInForce(table);
+  return known.ok() ? ContractName(*known) : "unknown";
 }
 
 std::string NodesText(const proto::StatusReply& status) {
@@ -92,7 +87,7 @@ std::string TablesOf(const Tables& tables) {
     for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
     const proto::Optimizer::Kind optimizer = table.spec().optimizer().kind();
     text.Add({table.spec().name(), absl::StrJoin(table.spec().shape(), "x"),
-              ShowContract(table.spec().contract()),
+              ShowContract(table),
               absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
               absl::StrCat(table.shards_size()), ShowBytes(elements * sizeof(float))});
   }

@@ -4,21 +4,36 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "proto/table.pb.h"
+#include "proto/view.pb.h"
 
 namespace covey {
 
 // How groups relate through a table: pure policy, shared by clients, servers and the simulator.
-// Immutable value.
+// Immutable value. A field that a kind does not name is ignored by it.
 struct Contract {
-  enum class Kind { kBsp, kSsp, kAsync, kBuffered };
+  enum class Kind { kBsp, kSsp, kAsync, kBuffered, kLocal };
   Kind kind = Kind::kBuffered;
   // kSsp: how many steps a group may run ahead of the slowest live one.
   uint64_t staleness = 0;
   // kBuffered: arrivals per update; 0 = number of live groups.
   uint64_t buffer = 0;
+  // kBuffered: pushes computed on a version so many updates old, or older, are not applied. 0 = all
+  // are.
+  uint64_t staleness_cut = 0;
+  // kLocal: inner steps per outer update; at least 1.
+  uint64_t local_steps = 1;
+  // kLocal: groups whose change makes an update; 0 = all live ones. With fewer than all, the others
+  // are waited for `grace` more.
+  uint64_t quorum = 0;
+  absl::Duration grace = absl::ZeroDuration();
+  // kLocal: steps that a group goes on before it takes the outer update in.
+  uint64_t overlap_steps = 0;
 
   friend bool operator==(const Contract&, const Contract&) = default;
 
@@ -27,11 +42,21 @@ struct Contract {
   // al. 2013, "a worker at clock c sees all updates of clock <= c - s - 1", with our steps counted
   // from 1.
   std::optional<Step> RequiredStep(Step step) const;
+
+  // INVALID_ARGUMENT: a field is out of the range of table.proto; names it.
+  absl::Status Validate() const;
 };
 
-// "bsp", "ssp:2", "async", "buffered", "buffered:4".
+// "bsp", "ssp:2", "async", "buffered", "buffered:4", "buffered:4,cut=8", "local:16",
+// "local:16,quorum=2,grace=500ms,overlap=4".
 // INVALID_ARGUMENT: anything else; the message lists what is known.
 absl::StatusOr<Contract> ParseContract(absl::string_view text);
 std::string ContractName(const Contract& contract);
+
+// INVALID_ARGUMENT: the kind is unknown here, or Validate fails.
+absl::StatusOr<Contract> ContractFromProto(const proto::Contract& contract);
+proto::Contract ContractToProto(const Contract& contract);
+// The contract in force: the spec's, or the one that it was switched to.
+absl::StatusOr<Contract> ContractInForce(const proto::Table& table);
 
 }  // namespace covey

@@ -57,6 +57,8 @@ inline constexpr size_t kParkedPerShardMax = 4096;
 inline constexpr size_t kHeldStepsPerGroupMax = 8;
 // Arrivals that a buffered contract may ask for per update; bounds what is remembered of them.
 inline constexpr uint64_t kBufferedArrivalsMax = 4096;
+// Inner steps between two outer updates; far above any published setting (500).
+inline constexpr uint64_t kLocalStepsMax = 100'000;
 // Samples that a shard counts in its life; far from overflow, and from any training run.
 inline constexpr uint64_t kShardSamplesMax = uint64_t{1} << 62;
 

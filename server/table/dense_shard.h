@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
-#include "server/optimizer/learning_rate.h"
-#include "server/optimizer/optimizer.h"
+#include "common/optimizer/learning_rate.h"
+#include "common/optimizer/optimizer.h"
 #include "server/table/initializer.h"
 #include "server/table/spare_buffers.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/random.h"
-#include "server/optimizer/portable_math.h"
+#include "common/optimizer/portable_math.h"
 
 namespace covey::server {
 namespace {

@@ -11,6 +11,9 @@ _METRICS = _BASE + ["common/metrics"]
 _CLUSTER = _METRICS + ["common/cluster"]
 _NET = _CLUSTER + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
+# Beside the main line: mathematics and time that only the roles use.
+_TENSOR = _BASE + ["common/tensor"]
+_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/collective", "common/simulation"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -20,10 +23,14 @@ _MAY_INCLUDE = {
     "common/cluster": _METRICS,
     "common/net": _CLUSTER,
     "common/runtime": _NET,
-    "scheduler": _RUNTIME,
-    "server": _RUNTIME,
-    "client": _RUNTIME,
-    "worker": _RUNTIME + ["client"],
+    "common/tensor": _BASE,
+    "common/optimizer": _TENSOR,
+    "common/collective": _CLUSTER,
+    "common/simulation": _BASE,
+    "scheduler": _ROLE,
+    "server": _ROLE,
+    "client": _ROLE,
+    "worker": _ROLE + ["client"],
 }
 
 # An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its

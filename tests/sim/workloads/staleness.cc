@@ -243,23 +243,7 @@ proto::TableSpec StalenessWorkload::Spec() const {
   spec.add_shape(shards_);
   spec.add_shape(elements());
   spec.mutable_learning_rate()->set_base(1);
-  proto::Contract& contract = *spec.mutable_contract();
-  switch (contract_.kind) {
-    case Contract::Kind::kBsp:
-      contract.set_kind(proto::Contract::BSP);
-      break;
-    case Contract::Kind::kSsp:
-      contract.set_kind(proto::Contract::SSP);
-      contract.set_staleness(contract_.staleness);
-      break;
-    case Contract::Kind::kAsync:
-      contract.set_kind(proto::Contract::ASYNC);
-      break;
-    case Contract::Kind::kBuffered:
-      contract.set_kind(proto::Contract::BUFFERED);
-      contract.set_buffer(contract_.buffer);
-      break;
-  }
+  *spec.mutable_contract() = ContractToProto(contract_);
   spec.set_shard_bytes(elements() * sizeof(float));
   return spec;
 }

@@ -25,25 +25,6 @@ constexpr absl::Duration kLastWorkerMax = absl::Minutes(30);
 // The rate rises over this share of all samples.
 constexpr uint64_t kWarmupShare = 20;
 
-void SetContract(const Contract& contract, proto::Contract& field) {
-  switch (contract.kind) {
-    case Contract::Kind::kBsp:
-      field.set_kind(proto::Contract::BSP);
-      break;
-    case Contract::Kind::kSsp:
-      field.set_kind(proto::Contract::SSP);
-      break;
-    case Contract::Kind::kAsync:
-      field.set_kind(proto::Contract::ASYNC);
-      break;
-    case Contract::Kind::kBuffered:
-      field.set_kind(proto::Contract::BUFFERED);
-      break;
-  }
-  field.set_staleness(contract.staleness);
-  field.set_buffer(contract.buffer);
-}
-
 // Everything about a table depends on the options only, so that all workers ask for the same one.
 proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, uint64_t seed,
                          uint64_t total_samples) {
@@ -65,7 +46,7 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   rate.set_warmup_samples(total_samples / kWarmupShare);
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(total_samples);
-  SetContract(options.contract, *spec.mutable_contract());
+  *spec.mutable_contract() = ContractToProto(options.contract);
   return spec;
 }
 

@@ -11,7 +11,7 @@
 #include "common/cluster/ids.h"
 #include "proto/parameter.pb.h"
 
-namespace covey::server {
+namespace covey {
 
 // Highest step that a shard has applied, per group. Actor-confined; a value.
 class ClockVector {
@@ -55,4 +55,4 @@ bool IsMet(const ReadRequirement& requirement, const Freshness& freshness);
 // What is missing, for people: "group 2 is at step 4 of 6". Empty when nothing is.
 std::string Missing(const ReadRequirement& requirement, const Freshness& freshness);
 
-}  // namespace covey::server
+}  // namespace covey

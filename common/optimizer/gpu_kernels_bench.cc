@@ -1,5 +1,5 @@
 // Speed of the kernels on the GPU, on 64 MiB arrays, in bytes moved per second.
-// bazel run --config=opt --config=cuda //server/optimizer:gpu_kernels_bench
+// bazel run --config=opt --config=cuda //common/optimizer:gpu_kernels_bench
 
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
-#include "server/optimizer/gpu_kernels.h"
-#include "server/optimizer/gpu_memory.h"
+#include "common/optimizer/gpu_kernels.h"
+#include "common/optimizer/gpu_memory.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 constexpr size_t kElements = 1 << 24;
@@ -60,6 +60,6 @@ BENCHMARK(BM_GpuSgd)->UseRealTime();
 BENCHMARK(BM_GpuAdam)->UseRealTime();
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey
 
 BENCHMARK_MAIN();

@@ -1,4 +1,4 @@
-#include "server/optimizer/portable_math.h"
+#include "common/optimizer/portable_math.h"
 
 #include <bit>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 template <size_t n>
@@ -107,4 +107,4 @@ double NormalQuantile(double p) {
   return q < 0 ? -x : x;
 }
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,14 +1,14 @@
 // Speed of the optimizer kernels on one core, in bytes moved per second and elements per second.
-// bazel run --config=opt //server/optimizer:kernels_bench
+// bazel run --config=opt //common/optimizer:kernels_bench
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 // 16 Ki elements per array stay in a core's own cache; 16 Mi (64 MiB) come from beyond it.
@@ -120,6 +120,6 @@ BENCHMARK(BM_AddInto)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_AllFinite)->Arg(kCached)->Arg(kBeyondCache);
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey
 
 BENCHMARK_MAIN();

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace covey::server {
+namespace covey {
 
 enum class Decay { kConstant, kStep, kLinear, kCosine };
 
@@ -52,4 +52,4 @@ class LearningRateSchedule {
   LearningRateConfig config_;
 };
 
-}  // namespace covey::server
+}  // namespace covey

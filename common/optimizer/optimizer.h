@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace covey::server {
+namespace covey {
 
 enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW };
 
@@ -72,4 +72,4 @@ class Optimizer {
 // INVALID_ARGUMENT: as OptimizerConfig::Validate.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config);
 
-}  // namespace covey::server
+}  // namespace covey

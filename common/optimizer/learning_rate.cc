@@ -1,4 +1,4 @@
-#include "server/optimizer/learning_rate.h"
+#include "common/optimizer/learning_rate.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "server/optimizer/portable_math.h"
+#include "common/optimizer/portable_math.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 absl::Status OutOfRange(absl::string_view field, double value, absl::string_view range) {
@@ -88,4 +88,4 @@ double LearningRateSchedule::Progress(uint64_t samples) const {
   return std::min(1.0, static_cast<double>(samples - config_.warmup_samples) / length);
 }
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,10 +1,10 @@
 #include <memory>
 #include <span>
 
-#include "server/optimizer/kernels.h"
-#include "server/optimizer/makers.h"
+#include "common/optimizer/kernels.h"
+#include "common/optimizer/makers.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 // Heavy ball and Nesterov: they differ only in where the gradient looks. Slot 0: the velocity.
@@ -41,4 +41,4 @@ std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config) {
   return std::make_unique<Momentum>(config);
 }
 
-}  // namespace covey::server
+}  // namespace covey

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <span>
 
-#include "server/optimizer/gpu_kernels.h"
+#include "common/optimizer/gpu_kernels.h"
 
-namespace covey::server::gpu {
+namespace covey::gpu {
 namespace {
 
 constexpr unsigned kThreadsPerBlock = 256;
@@ -135,4 +135,4 @@ void AllFinite(std::span<const float> x, std::span<float, 1> answer) {
   });
 }
 
-}  // namespace covey::server::gpu
+}  // namespace covey::gpu

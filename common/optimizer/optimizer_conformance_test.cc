@@ -11,9 +11,9 @@
 
 #include "common/base/random.h"
 #include "gtest/gtest.h"
-#include "server/optimizer/optimizer.h"
+#include "common/optimizer/optimizer.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 const OptimizerConfig kConfigs[] = {
@@ -170,4 +170,4 @@ TEST(OptimizerConfigTest, RefusesWhatIsOutOfRangeAndNamesIt) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

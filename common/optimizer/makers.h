@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "server/optimizer/optimizer.h"
+#include "common/optimizer/optimizer.h"
 
-namespace covey::server {
+namespace covey {
 
 // One maker per file of this folder; MakeOptimizer calls the one that its valid config names.
 std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config);
@@ -12,4 +12,4 @@ std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config);  // and 
 std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config);  // and AdamW
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,4 +1,4 @@
-#include "server/optimizer/learning_rate.h"
+#include "common/optimizer/learning_rate.h"
 
 #include <cstdint>
 #include <limits>
@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 double RateAt(const LearningRateConfig& config, uint64_t samples) {
@@ -85,4 +85,4 @@ TEST(LearningRateTest, RefusesWhatIsOutOfRangeAndNamesIt) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

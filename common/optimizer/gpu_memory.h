@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace covey::server::gpu {
+namespace covey::gpu {
 
 // The memory that the kernels of gpu_kernels.h work on, and how to wait for them.
 //
@@ -45,4 +45,4 @@ class Floats {
   size_t size_;
 };
 
-}  // namespace covey::server::gpu
+}  // namespace covey::gpu

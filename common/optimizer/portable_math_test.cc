@@ -1,4 +1,4 @@
-#include "server/optimizer/portable_math.h"
+#include "common/optimizer/portable_math.h"
 
 #include <cmath>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 TEST(PortableMathTest, PowerAgreesWithTheLibrary) {
@@ -43,4 +43,4 @@ TEST(PortableMathTest, NormalQuantileInvertsTheDistribution) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

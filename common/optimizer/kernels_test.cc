@@ -1,7 +1,7 @@
 // Every kernel against a naive loop that handles one element at a time, compared bit for bit: the
 // vector width, the tail and the alignment must not show.
 
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
 #include <cmath>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "common/base/random.h"
 #include "gtest/gtest.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 constexpr size_t kLengthMax = 300;
@@ -163,4 +163,4 @@ TEST(KernelsTest, AllFiniteFindsEachKindAtEachPlace) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

@@ -1,7 +1,7 @@
 // Every kernel of the GPU against the one of the processor, compared bit for bit, on ordinary
 // numbers and on any bits at all: subnormal, infinite, NaN.
 
-#include "server/optimizer/gpu_kernels.h"
+#include "common/optimizer/gpu_kernels.h"
 
 #include <bit>
 #include <cmath>
@@ -17,10 +17,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/random.h"
 #include "gtest/gtest.h"
-#include "server/optimizer/gpu_memory.h"
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/gpu_memory.h"
+#include "common/optimizer/kernels.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 constexpr GradientScalars kGradient = {.gradient_scale = 1.0f / 7, .weight_decay = 0.013f};
@@ -222,4 +222,4 @@ TEST_F(GpuKernelsTest, MoreMemoryThanThereIsIsRefusedAndForgotten) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

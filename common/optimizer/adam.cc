@@ -2,11 +2,11 @@
 #include <memory>
 #include <span>
 
-#include "server/optimizer/kernels.h"
-#include "server/optimizer/makers.h"
-#include "server/optimizer/portable_math.h"
+#include "common/optimizer/kernels.h"
+#include "common/optimizer/makers.h"
+#include "common/optimizer/portable_math.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 // Adam and AdamW: they differ only in what weight decay acts on, the gradient or the value.
@@ -49,4 +49,4 @@ std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config) {
   return std::make_unique<Adam>(config);
 }
 
-}  // namespace covey::server
+}  // namespace covey

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace covey::server {
+namespace covey {
 
 // The few elementary functions that decide parameter values. The system's math library picks its
 // variant by processor, and the last bit may differ between variants; two replicas of a shard, or a
@@ -19,4 +19,4 @@ double CosineOfPi(double x);
 // error below 1e-14. One number in, one out: a random element needs one draw only.
 double NormalQuantile(double probability);
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,4 +1,4 @@
-#include "server/optimizer/optimizer.h"
+#include "common/optimizer/optimizer.h"
 
 #include <memory>
 #include <span>
@@ -9,9 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "server/optimizer/makers.h"
+#include "common/optimizer/makers.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 struct Range {
@@ -89,4 +89,4 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& 
                                                  " is unknown; choose one of OptimizerKind"));
 }
 
-}  // namespace covey::server
+}  // namespace covey

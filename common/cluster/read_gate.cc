@@ -1,4 +1,4 @@
-#include "server/read_gate.h"
+#include "common/cluster/read_gate.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/random.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 constexpr size_t kGroupsNamedMax = 4;
@@ -82,4 +82,4 @@ std::string Missing(const ReadRequirement& requirement, const Freshness& freshne
   return absl::StrJoin(parts, "; ");
 }
 
-}  // namespace covey::server
+}  // namespace covey

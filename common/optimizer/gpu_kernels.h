@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
-namespace covey::server::gpu {
+namespace covey::gpu {
 
 // The kernels of kernels.h, run by the GPU: same formulas, same rules of aliasing, same bits. The
 // exception is a NaN, which is a NaN here too but may have other bits.
@@ -44,4 +44,4 @@ void Scale(std::span<float> x, float factor);
 // is one float outside of `x`. It stays on the GPU so that nobody waits for it alone.
 void AllFinite(std::span<const float> x, std::span<float, 1> answer);
 
-}  // namespace covey::server::gpu
+}  // namespace covey::gpu

@@ -12,9 +12,9 @@
 
 #include "common/base/random.h"
 #include "gtest/gtest.h"
-#include "server/optimizer/optimizer.h"
+#include "common/optimizer/optimizer.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 constexpr int kElements = 37;
@@ -177,4 +177,4 @@ TEST(OptimizerGoldenTest, SecondStepOfMomentumByHand) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey

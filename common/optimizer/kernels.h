@@ -2,7 +2,7 @@
 
 #include <span>
 
-namespace covey::server {
+namespace covey {
 
 // The arithmetic of the optimizers: element-wise loops over spans of floats, each one pass over
 // memory.
@@ -99,4 +99,4 @@ void Scale(std::span<float> x, float factor);
 // False when any element is NaN or infinite.
 bool AllFinite(std::span<const float> x);
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,4 +1,4 @@
-#include "server/optimizer/kernels.h"
+#include "common/optimizer/kernels.h"
 
 #include <bit>
 #include <cmath>
@@ -24,7 +24,7 @@
 #define COVEY_ELEMENTWISE _Pragma("GCC ivdep")
 #endif
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 inline float Gradient(const GradientScalars& scalars, float gradient_sum, float value) {
@@ -151,4 +151,4 @@ COVEY_KERNEL bool AllFinite(std::span<const float> x) {
   return found == 0;
 }
 
-}  // namespace covey::server
+}  // namespace covey

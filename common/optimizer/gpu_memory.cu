@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "server/optimizer/gpu_memory.h"
+#include "common/optimizer/gpu_memory.h"
 
-namespace covey::server::gpu {
+namespace covey::gpu {
 
 bool IsPresent() {
   int count = 0;
@@ -54,4 +54,4 @@ absl::StatusOr<std::vector<float>> Floats::CopyBack() const {
 
 void Floats::Release::operator()(float* memory) const { cudaFree(memory); }
 
-}  // namespace covey::server::gpu
+}  // namespace covey::gpu

@@ -1,10 +1,10 @@
 #include <memory>
 #include <span>
 
-#include "server/optimizer/kernels.h"
-#include "server/optimizer/makers.h"
+#include "common/optimizer/kernels.h"
+#include "common/optimizer/makers.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 // Slot 0: the sum of the squared gradients.
@@ -37,4 +37,4 @@ std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config) {
   return std::make_unique<Adagrad>(config);
 }
 
-}  // namespace covey::server
+}  // namespace covey

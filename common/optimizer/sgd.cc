@@ -1,10 +1,10 @@
 #include <memory>
 #include <span>
 
-#include "server/optimizer/kernels.h"
-#include "server/optimizer/makers.h"
+#include "common/optimizer/kernels.h"
+#include "common/optimizer/makers.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 class Sgd final : public Optimizer {
@@ -33,4 +33,4 @@ std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config) {
   return std::make_unique<Sgd>(config);
 }
 
-}  // namespace covey::server
+}  // namespace covey

@@ -1,9 +1,9 @@
-#include "server/read_gate.h"
+#include "common/cluster/read_gate.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace covey::server {
+namespace covey {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(ClockVector, NeverGoesBackAndHasADigest) {
 }
 
 }  // namespace
-}  // namespace covey::server
+}  // namespace covey
