@@ -8,9 +8,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/read_gate.h"
 #include "common/net/message.h"
 #include "server/producers.h"
-#include "common/cluster/read_gate.h"
 
 namespace covey::server {
 

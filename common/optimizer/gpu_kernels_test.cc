@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/random.h"
-#include "gtest/gtest.h"
 #include "common/optimizer/gpu_memory.h"
 #include "common/optimizer/kernels.h"
+#include "gtest/gtest.h"
 
 namespace covey {
 namespace {

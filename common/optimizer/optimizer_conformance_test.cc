@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "gtest/gtest.h"
 #include "common/optimizer/optimizer.h"
+#include "gtest/gtest.h"
 
 namespace covey {
 namespace {
