@@ -86,8 +86,7 @@ std::string TablesOf(const Tables& tables) {
     uint64_t elements = 0;
     for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
     const proto::Optimizer::Kind optimizer = table.spec().optimizer().kind();
-    text.Add({table.spec().name(), absl::StrJoin(table.spec().shape(), "x"),
-              ShowContract(table),
+    text.Add({table.spec().name(), absl::StrJoin(table.spec().shape(), "x"), ShowContract(table),
               absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
               absl::StrCat(table.shards_size()), ShowBytes(elements * sizeof(float))});
   }
