@@ -13,10 +13,10 @@
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
+#include "common/simulation/simulator.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_network.h"
-#include "tests/sim/simulator.h"
 
 namespace covey::sim {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/simulation/simulator.h"
 #include "server/shard_actor.h"
 #include "tests/sim/fault_plan.h"
 #include "tests/sim/observer.h"
@@ -12,7 +13,6 @@
 #include "tests/sim/scripted_client.h"
 #include "tests/sim/sim_config.h"
 #include "tests/sim/sim_network.h"
-#include "tests/sim/simulator.h"
 
 namespace covey::sim {
 

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
-#include "tests/sim/simulator.h"
+#include "common/simulation/simulator.h"
 
 namespace covey::sim {
 

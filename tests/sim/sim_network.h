@@ -13,7 +13,7 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
 #include "common/net/message.h"
-#include "tests/sim/simulator.h"
+#include "common/simulation/simulator.h"
 
 namespace covey::sim {
 

@@ -5,8 +5,8 @@
 
 #include "absl/time/time.h"
 #include "common/net/transport.h"
+#include "common/simulation/simulator.h"
 #include "tests/sim/sim_network.h"
-#include "tests/sim/simulator.h"
 
 namespace covey::sim {
 

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "absl/strings/string_view.h"
+#include "common/simulation/simulator.h"
 #include "tests/sim/observer.h"
-#include "tests/sim/simulator.h"
 
 namespace covey::sim {
 

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "common/base/random.h"
 
-namespace covey::sim {
+namespace covey {
 
 // The world's clock and its list of things to come. Time jumps from event to event; two events at
 // the same time run in the order they were scheduled, so a seed has one history.
@@ -20,7 +20,15 @@ namespace covey::sim {
 class Simulator {
  public:
   // The streams that one seed is split into, so that a change in one leaves the others alone.
-  enum class Stream : uint64_t { kConfig = 1, kWorkload, kNetwork, kFaults, kDisk, kProcess };
+  enum class Stream : uint64_t {
+    kConfig = 1,
+    kWorkload,
+    kNetwork,
+    kFaults,
+    kDisk,
+    kProcess,
+    kStepTimes
+  };
 
   explicit Simulator(uint64_t seed) : seed_(seed) {}
 
@@ -79,4 +87,4 @@ class Simulator {
   std::function<void(absl::Time, const std::string&)> trace_;
 };
 
-}  // namespace covey::sim
+}  // namespace covey

@@ -1,10 +1,10 @@
-#include "tests/sim/simulator.h"
+#include "common/simulation/simulator.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-namespace covey::sim {
+namespace covey {
 
 Random Simulator::Draws(Stream stream, uint64_t which) const {
   return Random(MixBits(seed_)).Split(static_cast<uint64_t>(stream)).Split(which);
@@ -39,4 +39,4 @@ void Simulator::Note(absl::string_view bytes) {
   }
 }
 
-}  // namespace covey::sim
+}  // namespace covey
