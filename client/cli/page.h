@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace covey::cli {
+
+// The look that all pages of the command share. Pure.
+
+// Names and values, as plain text.
+using PageRows = std::vector<std::pair<std::string, std::string>>;
+
+// Large figures side by side.
+std::string RenderTiles(const PageRows& rows);
+// One line for each.
+std::string RenderRows(const PageRows& rows);
+
+struct Page {
+  std::string title;
+  // One line; `failed` decides how it looks.
+  std::string outcome;
+  bool failed = false;
+  // Markup: what the other functions here give, plots, headings.
+  std::string content;
+};
+
+// One HTML page that needs nothing else: no script, no font, no network. Light or dark as the
+// reader's screen is; prints well.
+std::string RenderPage(const Page& page);
+
+}  // namespace covey::cli
