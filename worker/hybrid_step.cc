@@ -5,9 +5,22 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection.h"
 #include "common/base/status_macros.h"
+#include "common/runtime/event_loop.h"
+#include "worker/sample_shares.h"
 #include "worker/worker_actor.h"
 
 namespace covey::worker {
+namespace {
+
+// Of a plan that is not this generation's: none, which means evenly.
+std::vector<uint32_t> SharesOf(const ClusterView& view, const GroupMachine& machine) {
+  const proto::Group* group = view.FindGroup(machine.id());
+  if (group == nullptr || group->generation() != machine.generation()) return {};
+  if (static_cast<uint32_t>(group->shares_size()) != machine.size()) return {};
+  return {group->shares().begin(), group->shares().end()};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
                                                                std::vector<Tensor> tensors) {
@@ -120,8 +133,12 @@ absl::Status HybridStep::Wait(size_t tensor) {
     return absl::InvalidArgumentError(
         absl::StrCat("wait for tensor ", tensor, "; the model has ", states_.size()));
   }
-  const absl::Status status = states_[tensor].handle.Wait();
-  states_[tensor].under_way = false;
+  State& state = states_[tensor];
+  state.under_way = false;
+  if (state.handle.done()) return state.handle.Wait();
+  const absl::Time begin = MonotonicNow();
+  const absl::Status status = state.handle.Wait();
+  waited_ += MonotonicNow() - begin;
   return status;
 }
 
@@ -137,10 +154,26 @@ absl::Status HybridStep::Refresh() {
   return Finish();
 }
 
+absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
+  uint64_t samples = 0;
+  COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
+    const GroupMachine& group = worker_.actor_->group();
+    const ClusterView& view = *worker_.actor_->client().member().view();
+    samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];
+  }));
+  return samples;
+}
+
 void HybridStep::Report(double loss) {
+  const absl::Time now = MonotonicNow();
+  const StepReport report{
+      .samples = samples_, .loss = loss, .compute = now - reported_ - waited_, .wait = waited_};
+  reported_ = now;
+  waited_ = absl::ZeroDuration();
   // A flooded loop loses a report, which the next one makes good.
-  worker_.connection_->Post([&actor = *worker_.actor_, samples = samples_, loss](
-                                absl::Time now, Outbox&) { actor.ReportStep(now, samples, loss); });
+  worker_.connection_->Post([&actor = *worker_.actor_, report](absl::Time now, Outbox&) {
+    actor.ReportStep(now, report);
+  });
 }
 
 absl::StatusOr<Progress> HybridStep::progress() const {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/handle.h"
 #include "proto/table.pb.h"
 #include "worker/group.h"
@@ -70,7 +71,14 @@ class HybridStep {
   // The servers' newest values, for all tensors. All members call it, between steps. Blocks.
   absl::Status Refresh();
 
-  // Says how the last step went; heartbeats carry it to the scheduler.
+  // This member's samples of the next step, when the whole group's are `group_batch`: divided in
+  // proportion to the shares that the scheduler gave last, evenly when it gave none. Over all
+  // members they add up to `group_batch`; while a change of shares is on its way they may not, which
+  // does no harm, because gradients are weighted by samples. UNAVAILABLE: the worker is stopping.
+  absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
+
+  // Says how the last step went; heartbeats carry it to the scheduler. With it go the time spent in
+  // Wait since the last report, and outside of it.
   void Report(double loss);
   absl::StatusOr<Progress> progress() const;
 
@@ -90,6 +98,8 @@ class HybridStep {
   Worker& worker_;
   std::vector<State> states_;
   uint64_t samples_ = 0;
+  absl::Time reported_ = absl::InfinitePast();    // the last report
+  absl::Duration waited_ = absl::ZeroDuration();  // since then
 };
 
 }  // namespace covey::worker

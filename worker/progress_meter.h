@@ -13,39 +13,46 @@ struct Progress {
   uint64_t samples = 0;
   // Of the last step that was reported.
   double loss = 0;
-  // Over the last full interval of about a second; 0 during the first.
+  // The following are of the last full interval of about a second; 0 during the first.
   double samples_per_second = 0;
-  // Updates by others between the values a gradient was computed on and its application; the mean
-  // over that interval.
+  // Per step: time of the program's own, and time spent waiting for values.
+  double compute_seconds = 0;
+  double wait_seconds = 0;
+  double samples_per_step = 0;
+  // Updates by others between the values a gradient was computed on and its application; the mean.
   double staleness = 0;
+  // Steps, so far, that went on without this worker's gradient because it was late.
+  uint64_t steps_aside = 0;
+};
+
+// What a program says of one step.
+struct StepReport {
+  uint64_t samples = 0;
+  double loss = 0;
+  // Measured by the program's thread: since the report before, not waiting and waiting.
+  absl::Duration compute = absl::ZeroDuration();
+  absl::Duration wait = absl::ZeroDuration();
 };
 
 // Turns finished steps into rates. Actor-confined. Deterministic.
 class ProgressMeter {
  public:
-  // One step over `samples` examples is done. True when an interval is over: then the caller gives
-  // the interval's staleness with SetStaleness.
-  bool AddStep(absl::Time now, uint64_t samples, double loss) {
-    if (progress_.step == 0) interval_start_ = now;
-    ++progress_.step;
-    progress_.samples += samples;
-    progress_.loss = loss;
-    const absl::Duration passed = now - interval_start_;
-    if (passed < absl::Seconds(1)) return false;
-    progress_.samples_per_second =
-        static_cast<double>(progress_.samples - interval_samples_) / absl::ToDoubleSeconds(passed);
-    interval_start_ = now;
-    interval_samples_ = progress_.samples;
-    return true;
-  }
+  // One step is done. True when an interval is over: then the caller gives the interval's staleness
+  // with SetStaleness.
+  bool AddStep(absl::Time now, const StepReport& report);
   void SetStaleness(double staleness) { progress_.staleness = staleness; }
+  void SetStepsAside(uint64_t steps) { progress_.steps_aside = steps; }
 
   const Progress& progress() const { return progress_; }
 
  private:
   Progress progress_;
-  absl::Time interval_start_;
-  uint64_t interval_samples_ = 0;
+  // Of the interval under way.
+  absl::Time start_;
+  uint64_t steps_ = 0;
+  uint64_t samples_ = 0;
+  absl::Duration compute_ = absl::ZeroDuration();
+  absl::Duration wait_ = absl::ZeroDuration();
 };
 
 }  // namespace covey::worker

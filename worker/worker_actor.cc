@@ -57,8 +57,8 @@ void WorkerActor::CheckMeeting() {
   }
 }
 
-void WorkerActor::ReportStep(absl::Time now, uint64_t samples, double loss) {
-  if (meter_.AddStep(now, samples, loss)) meter_.SetStaleness(hybrid_.TakeStaleness());
+void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
+  if (meter_.AddStep(now, step)) meter_.SetStaleness(hybrid_.TakeStaleness());
   const Progress& progress = meter_.progress();
   proto::Progress& report = client_.member().progress();
   report.set_step(progress.step);
@@ -66,6 +66,10 @@ void WorkerActor::ReportStep(absl::Time now, uint64_t samples, double loss) {
   report.set_loss(progress.loss);
   report.set_samples_per_second(progress.samples_per_second);
   report.set_staleness(progress.staleness);
+  report.set_compute_seconds(progress.compute_seconds);
+  report.set_wait_seconds(progress.wait_seconds);
+  report.set_samples_per_step(progress.samples_per_step);
+  report.set_steps_aside(progress.steps_aside);
 }
 
 void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {

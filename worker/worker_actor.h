@@ -30,7 +30,7 @@ class WorkerActor : public Actor {
   ProgressMeter& meter() { return meter_; }
 
   // Takes a finished step into account: the next heartbeat tells the scheduler.
-  void ReportStep(absl::Time now, uint64_t samples, double loss);
+  void ReportStep(absl::Time now, const StepReport& step);
 
   // Starts a barrier of all workers. `met` is called once, with DEADLINE_EXCEEDED naming who is
   // missing, or UNAVAILABLE as soon as one of them is dead, because then they cannot all come. One

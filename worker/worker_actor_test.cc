@@ -95,7 +95,7 @@ TEST_F(WorkerActorTest, TellsWhenItCannotJoin) {
 
 TEST_F(WorkerActorTest, HeartbeatsCarryTheReportedStep) {
   Register(Ring::ActiveView(2));
-  actor_.ReportStep(now_, 64, 0.5);
+  actor_.ReportStep(now_, {.samples = 64, .loss = 0.5});
   now_ += absl::Seconds(1);
   actor_.Wake(now_, outbox_);
   const proto::Progress progress =
