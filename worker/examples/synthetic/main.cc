@@ -1,0 +1,132 @@
+// Trains nothing in particular, to measure how: computation is waited for, so a laptop can run many
+// workers, some of them slow:
+//   covey run --groups 2 --workers 4 -- synthetic --slow 3:5 --contract buffered
+
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
+#include "worker/config.h"
+#include "worker/examples/choices.h"
+#include "worker/examples/synthetic/options.h"
+#include "worker/examples/synthetic/train.h"
+
+namespace covey::synthetic {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnreachable = 3;
+
+// Ctrl-C and SIGTERM end a run.
+absl::Status Pause(absl::Duration time) {
+  const std::optional<int> signal = WaitForTermination(time);
+  if (!signal) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("stopped by signal ", *signal));
+}
+
+void Print(absl::string_view line) { std::cout << line << std::endl; }
+
+nlohmann::ordered_json WorkerJson(size_t rank, const Figures& worker) {
+  return {{"rank", rank},
+          {"group", worker.group},
+          {"steps", worker.steps},
+          {"samples", worker.samples},
+          {"seconds", worker.seconds},
+          {"compute_seconds", worker.compute_seconds}};
+}
+
+// A group is as fast as its slowest member, and has made the samples of all.
+nlohmann::ordered_json GroupsJson(const std::vector<Figures>& workers) {
+  struct Sum {
+    uint64_t steps = 0, samples = 0;
+    double seconds = 0;
+  };
+  std::map<uint32_t, Sum> sums;
+  for (const Figures& worker : workers) {
+    Sum& sum = sums[worker.group];
+    sum.steps = std::max(sum.steps, worker.steps);
+    sum.samples += worker.samples;
+    sum.seconds = std::max(sum.seconds, worker.seconds);
+  }
+  nlohmann::ordered_json groups = nlohmann::ordered_json::array();
+  for (const auto& [id, sum] : sums) {
+    groups.push_back({{"group", id},
+                      {"steps_per_second", static_cast<double>(sum.steps) / sum.seconds},
+                      {"samples_per_second", static_cast<double>(sum.samples) / sum.seconds}});
+  }
+  return groups;
+}
+
+void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
+  nlohmann::ordered_json workers = nlohmann::ordered_json::array();
+  double seconds = 0;
+  uint64_t samples = 0;
+  for (size_t rank = 0; rank < outcome.workers.size(); ++rank) {
+    workers.push_back(WorkerJson(rank, outcome.workers[rank]));
+    seconds = std::max(seconds, outcome.workers[rank].seconds);
+    samples += outcome.workers[rank].samples;
+  }
+  nlohmann::ordered_json groups = GroupsJson(outcome.workers);
+  double steps_per_second = 0;
+  for (const auto& group : groups) steps_per_second += group["steps_per_second"].get<double>();
+  const nlohmann::ordered_json json = {
+      {"steps_per_second", steps_per_second},
+      {"samples_per_second", static_cast<double>(samples) / seconds},
+      {"seconds", seconds},
+      {"distance", outcome.distance},
+      {"model_bytes", options.tensors * options.tensor_kib * 1024},
+      {"contract", ContractName(options.contract)},
+      {"wire", examples::WireFormatName(options.wire)},
+      {"groups", worker.groups()},
+      {"workers", worker.size()},
+      {"by_group", std::move(groups)},
+      {"by_worker", std::move(workers)}};
+  Print(absl::StrCat("result ", json.dump()));
+}
+
+absl::Status Run(const worker::WorkerConfig& config, const Options& options,
+                 worker::Worker& worker) {
+  COVEY_ASSIGN_OR_RETURN(
+      const Outcome outcome,
+      Train(worker, config, options, {.now = MonotonicNow, .pause = Pause, .print = Print}));
+  if (worker.rank() == 0) PrintResult(worker, options, outcome);
+  return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status, int exit_code) {
+  std::cerr << "synthetic: " << status.message() << "\n";
+  return exit_code;
+}
+
+int Main(int argc, const char* const* argv) {
+  Options options;
+  worker::WorkerConfig config;
+  ConfigFile file("synthetic", "Pretends to train, to measure how a cluster does it.");
+  options.AddTo(file);
+  config.AddTo(file);
+  if (const auto code = file.LoadForMain(argc, argv)) return *code;
+  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
+    if (!status.ok()) return Fail(status, kExitUsage);
+  }
+  const auto worker = worker::Worker::Join(config);
+  if (!worker.ok()) {
+    return Fail(worker.status(),
+                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
+  }
+  const absl::Status status = Run(config, options, **worker);
+  return status.ok() ? 0 : Fail(status, kExitFailed);
+}
+
+}  // namespace
+}  // namespace covey::synthetic
+
+int main(int argc, char** argv) {
+  covey::InitProcess("");
+  return covey::synthetic::Main(argc, argv);
+}

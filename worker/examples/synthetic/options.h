@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/contract.h"
+#include "common/runtime/config_file.h"
+#include "proto/tensor.pb.h"
+
+namespace covey::synthetic {
+
+// What the user chooses about a run; all workers of a run must be given the same.
+struct Options {
+  // The model: so many tensors of so many KiB each, 1 to 1000 and 1 to 262,144. More and smaller
+  // tensors overlap better, and cost more messages.
+  uint64_t tensors = 8;
+  uint64_t tensor_kib = 1024;
+  // Steps of each group, 1 to 10^9.
+  uint64_t steps = 100;
+  // Examples per step of a whole group, divided among its members; 1 to 10^6.
+  uint64_t group_batch = 64;
+  // What an example costs each worker; 0 to 60,000. Waited for, not computed: many workers fit on
+  // few cores.
+  double milliseconds_per_sample = 0.25;
+  // Standard deviation of the logarithm of a step's time, 0 to 2; the mean stays. Measured machines
+  // have about 0.08.
+  double step_noise = 0;
+  // A worker that takes `factor` times as long as others, from `first_step` on.
+  struct Slow {
+    uint32_t rank = 0;
+    double factor = 1;
+    uint64_t first_step = 1;
+    friend bool operator==(const Slow&, const Slow&) = default;
+  };
+  std::vector<Slow> slow;
+  // A worker that does nothing for a while, once.
+  struct Hang {
+    uint32_t rank = 0;
+    uint64_t step = 0;
+    absl::Duration duration;
+    friend bool operator==(const Hang&, const Hang&) = default;
+  };
+  std::vector<Hang> hangs;
+  Contract contract;
+  proto::WireFormat wire = proto::WIRE_FLOAT32;
+  // Of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so 1 is there at
+  // once.
+  double learning_rate = 0.1;
+  // How far apart the optima of the workers are, 0 to 1000; their mean is the model's. With more
+  // than 0 the answer is right only if every worker counts equally.
+  double spread = 0;
+  // Of the noise.
+  uint64_t seed = 1;
+  // Each worker appends one line per step to this file; empty = none.
+  std::string step_trace;
+
+  // INVALID_ARGUMENT: names the flag, its value and the range.
+  absl::Status Validate() const;
+  // Makes every field an option of a program; this outlives `options`.
+  void AddTo(ConfigFile& options);
+};
+
+}  // namespace covey::synthetic

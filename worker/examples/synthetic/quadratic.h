@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace covey::synthetic {
+
+// A loss whose answer is known: half the squared distance of the values from an optimum.
+//
+// Element i of tensor t has its optimum at Optimum(t, i); worker r of a group of n sees it moved by
+// spread * (2 r - (n - 1)) / n, which cancels over the group. So gradient descent of rate h from 0
+// is at optimum * (1 - (1 - h)^k) after k updates, and anywhere else when a worker was left out.
+//
+// Pure.
+class Quadratic {
+ public:
+  struct Options {
+    double spread = 0;
+    uint32_t rank = 0;  // In its group.
+    uint32_t size = 1;  // Of the group.
+  };
+  explicit Quadratic(const Options& options);
+
+  // In [1, 2).
+  static float Optimum(size_t tensor, size_t element);
+  // `gradient`, of the size of `values`, becomes the gradient there.
+  void WriteGradient(size_t tensor, std::span<const float> values, std::span<float> gradient) const;
+  // Largest distance from the optimum, over all elements and in proportion to it: 1 at the start.
+  // NaN when there is one.
+  static double Distance(size_t tensor, std::span<const float> values);
+
+ private:
+  const float shift_;
+};
+
+}  // namespace covey::synthetic

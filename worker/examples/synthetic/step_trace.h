@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace covey::synthetic {
+
+// How long the steps of all workers took, in one file, for `covey simulate`: one line per worker
+// and step, {"worker":0,"step":1,"compute_seconds":0.012}, in any order.
+//
+// Actor-confined; the workers' processes append to the same file without disturbing each other.
+class StepTrace {
+ public:
+  // UNAVAILABLE: the file cannot be opened, and why. An empty path keeps nothing.
+  static absl::StatusOr<StepTrace> Open(const std::string& path);
+  ~StepTrace();
+  StepTrace(StepTrace&& other) noexcept;
+  StepTrace& operator=(StepTrace&&) = delete;
+
+  void Add(uint32_t worker, uint64_t step, absl::Duration compute);
+  // Everything is in the file. UNAVAILABLE: why not.
+  absl::Status Flush();
+
+ private:
+  StepTrace(std::string path, int descriptor);
+
+  const std::string path_;
+  int descriptor_;  // negative: none
+  std::string lines_;
+};
+
+}  // namespace covey::synthetic

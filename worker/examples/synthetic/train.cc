@@ -1,0 +1,184 @@
+#include "worker/examples/synthetic/train.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/examples/synthetic/quadratic.h"
+#include "worker/examples/synthetic/step_trace.h"
+#include "worker/examples/synthetic/workload.h"
+#include "worker/hybrid_step.h"
+
+namespace covey::synthetic {
+namespace {
+
+using worker::HybridStep;
+using worker::Worker;
+
+constexpr absl::Duration kProgressInterval = absl::Seconds(1);
+// Groups may be apart by as much as their speeds differ.
+constexpr absl::Duration kLastWorkerMax = absl::Minutes(30);
+// Share of a step's computation that comes before the gradients.
+constexpr double kForwardShare = 1.0 / 3;
+
+proto::TableSpec TableOf(const Options& options, size_t tensor) {
+  proto::TableSpec spec;
+  spec.set_name(absl::StrCat("synthetic/", tensor));
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(options.tensor_kib * 1024 / sizeof(float));
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  spec.mutable_learning_rate()->set_base(options.learning_rate);
+  *spec.mutable_contract() = ContractToProto(options.contract);
+  spec.set_gradient_format(options.wire);
+  return spec;
+}
+
+struct Model {
+  std::vector<std::vector<float>> values;
+  std::vector<std::vector<float>> gradients;
+
+  std::vector<HybridStep::Tensor> Tensors(const Options& options) {
+    std::vector<HybridStep::Tensor> tensors;
+    for (size_t t = 0; t < options.tensors; ++t) {
+      const proto::TableSpec spec = TableOf(options, t);
+      values.emplace_back(spec.shape(0));
+      gradients.emplace_back(spec.shape(0));
+      tensors.push_back({.table = spec, .values = values[t], .gradient = gradients[t]});
+    }
+    return tensors;
+  }
+  double Distance() const {
+    double largest = 0;
+    for (size_t t = 0; t < values.size(); ++t) {
+      largest = std::max(largest, Quadratic::Distance(t, values[t]));
+    }
+    return largest;
+  }
+};
+
+// Pretends to compute for as long as asked: what a pause lasts too long, the next one is shorter.
+class Computation {
+ public:
+  explicit Computation(const Surroundings& surroundings) : surroundings_(surroundings) {}
+
+  absl::Status Spend(absl::Duration time) {
+    owed_ += time;
+    if (owed_ <= absl::ZeroDuration()) return absl::OkStatus();
+    const absl::Time start = surroundings_.now();
+    const absl::Status status = surroundings_.pause(owed_);
+    owed_ -= surroundings_.now() - start;
+    return status;
+  }
+
+ private:
+  const Surroundings& surroundings_;
+  absl::Duration owed_;
+};
+
+class Training {
+ public:
+  Training(Worker& worker, const Options& options, const Surroundings& surroundings,
+           StepTrace& trace)
+      : worker_(worker),
+        options_(options),
+        surroundings_(surroundings),
+        trace_(trace),
+        computation_(surroundings) {}
+
+  // Makes all steps.
+  absl::StatusOr<Figures> Run() {
+    COVEY_ASSIGN_OR_RETURN(hybrid_, HybridStep::Create(worker_, model_.Tensors(options_)));
+    Figures figures{.group = worker_.group().id().value()};
+    const absl::Time start = surroundings_.now();
+    absl::Time next_progress = start + kProgressInterval;
+    for (uint64_t step = 1; step <= options_.steps; ++step) {
+      COVEY_RETURN_IF_ERROR(Step(step, figures));
+      if (worker_.group().rank() != 0 || surroundings_.now() < next_progress) continue;
+      next_progress += kProgressInterval;
+      COVEY_RETURN_IF_ERROR(PrintProgress());
+    }
+    COVEY_RETURN_IF_ERROR(hybrid_->Finish());
+    figures.seconds = absl::ToDoubleSeconds(surroundings_.now() - start);
+    return figures;
+  }
+
+  // From the answer, of the values that the servers have now.
+  absl::StatusOr<double> FinalDistance() {
+    COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
+    return model_.Distance();
+  }
+
+ private:
+  absl::Status Step(uint64_t step, Figures& figures) {
+    const uint64_t samples = SamplesOfThisWorker();
+    const absl::Duration compute =
+        ComputeTime(options_, worker_.rank(), step, static_cast<double>(samples));
+    const absl::Duration per_tensor = compute / static_cast<double>(options_.tensors);
+    for (size_t t = 0; t < options_.tensors; ++t) {
+      COVEY_RETURN_IF_ERROR(hybrid_->Wait(t));
+      COVEY_RETURN_IF_ERROR(computation_.Spend(per_tensor * kForwardShare));
+    }
+    const Quadratic problem({.spread = options_.spread,
+                             .rank = worker_.group().rank(),
+                             .size = worker_.group().size()});
+    COVEY_RETURN_IF_ERROR(hybrid_->Begin(samples));
+    for (size_t t = options_.tensors; t-- > 0;) {
+      problem.WriteGradient(t, model_.values[t], model_.gradients[t]);
+      COVEY_RETURN_IF_ERROR(computation_.Spend(per_tensor * (1 - kForwardShare)));
+      COVEY_RETURN_IF_ERROR(hybrid_->Submit(t));
+    }
+    hybrid_->Report(model_.gradients[0][0] * model_.gradients[0][0] / 2);
+    trace_.Add(worker_.rank(), step, compute);
+    ++figures.steps;
+    figures.samples += samples;
+    figures.compute_seconds += absl::ToDoubleSeconds(compute);
+    return absl::OkStatus();
+  }
+
+  uint64_t SamplesOfThisWorker() const {
+    const uint64_t rank = worker_.group().rank();
+    const uint64_t size = worker_.group().size();
+    return options_.group_batch * (rank + 1) / size - options_.group_batch * rank / size;
+  }
+
+  absl::Status PrintProgress() {
+    COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
+    const nlohmann::ordered_json json = {{"group", worker_.group().id().value()},
+                                         {"rank", worker_.rank()},
+                                         {"step", progress.step},
+                                         {"samples", progress.samples},
+                                         {"loss", progress.loss},
+                                         {"samples_per_second", progress.samples_per_second},
+                                         {"staleness", progress.staleness}};
+    surroundings_.print(absl::StrCat("progress ", json.dump()));
+    return absl::OkStatus();
+  }
+
+  Worker& worker_;
+  const Options& options_;
+  const Surroundings& surroundings_;
+  StepTrace& trace_;
+  Computation computation_;
+  Model model_;
+  std::unique_ptr<HybridStep> hybrid_;
+};
+
+}  // namespace
+
+absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config,
+                              const Options& options, const Surroundings& surroundings) {
+  COVEY_ASSIGN_OR_RETURN(StepTrace trace, StepTrace::Open(options.step_trace));
+  Training training(worker, options, surroundings, trace);
+  COVEY_ASSIGN_OR_RETURN(const Figures own, training.Run());
+  COVEY_RETURN_IF_ERROR(trace.Flush());
+  Outcome outcome;
+  COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, own, kLastWorkerMax));
+  // What the other groups pushed last counts too.
+  COVEY_ASSIGN_OR_RETURN(outcome.distance, training.FinalDistance());
+  return outcome;
+}
+
+}  // namespace covey::synthetic

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "worker/examples/synthetic/options.h"
+
+namespace covey::synthetic {
+
+// How long the computation of worker `rank` takes in its step `step` (from 1) over `samples`
+// examples: samples x cost of one, x its slowness, x lognormal noise of mean 1, + its hangs. Pure:
+// the same in every run, whatever else happens.
+absl::Duration ComputeTime(const Options& options, uint32_t rank, uint64_t step, double samples);
+
+}  // namespace covey::synthetic
