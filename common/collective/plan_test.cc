@@ -121,7 +121,7 @@ TEST(PlanShapeTest, DepthIsWhatEachAlgorithmPromises) {
   EXPECT_EQ(depth(Algorithm::kDirect, 16), 1u);
   EXPECT_EQ(depth(Algorithm::kRing, 16), 15u);
   EXPECT_EQ(depth(Algorithm::kHalvingDoubling, 16), 4u);
-  EXPECT_EQ(depth(Algorithm::kHalvingDoubling, 19), 6u);
+  EXPECT_EQ(depth(Algorithm::kHalvingDoubling, 19), 5u);
   EXPECT_EQ(depth(Algorithm::kTree, 16), 4u);
   EXPECT_EQ(depth(Algorithm::kTree, 9), 3u);
 }
