@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/optimizer/definition.h"
 
 namespace covey::server {
 namespace {
@@ -36,63 +37,6 @@ absl::StatusOr<InitializerConfig> InitializerOf(const proto::Initializer& initia
   }
 }
 
-absl::StatusOr<OptimizerKind> OptimizerKindOf(proto::Optimizer::Kind kind) {
-  switch (kind) {
-    case proto::Optimizer::SGD:
-      return OptimizerKind::kSgd;
-    case proto::Optimizer::MOMENTUM:
-      return OptimizerKind::kMomentum;
-    case proto::Optimizer::NESTEROV:
-      return OptimizerKind::kNesterov;
-    case proto::Optimizer::ADAGRAD:
-      return OptimizerKind::kAdagrad;
-    case proto::Optimizer::ADAM:
-      return OptimizerKind::kAdam;
-    case proto::Optimizer::ADAMW:
-      return OptimizerKind::kAdamW;
-    default:
-      return Refuse("optimizer kind", kind);
-  }
-}
-
-absl::StatusOr<OptimizerConfig> OptimizerOf(const proto::Optimizer& optimizer) {
-  OptimizerConfig config;
-  COVEY_ASSIGN_OR_RETURN(config.kind, OptimizerKindOf(optimizer.kind()));
-  config.weight_decay = optimizer.weight_decay();
-  config.momentum = optimizer.momentum();
-  if (optimizer.beta1() != 0) config.beta1 = optimizer.beta1();
-  if (optimizer.beta2() != 0) config.beta2 = optimizer.beta2();
-  if (optimizer.epsilon() != 0) {
-    config.epsilon = optimizer.epsilon();
-  } else if (config.kind == OptimizerKind::kAdagrad) {
-    config.epsilon = 1e-10;
-  }
-  return config;
-}
-
-absl::StatusOr<LearningRateConfig> LearningRateOf(const proto::LearningRate& rate) {
-  LearningRateConfig config{.base_rate = rate.base(),
-                            .warmup_samples = rate.warmup_samples(),
-                            .decay_samples = rate.decay_samples(),
-                            .decay_factor = rate.decay_factor()};
-  switch (rate.decay()) {
-    case proto::LearningRate::CONSTANT:
-      config.decay = Decay::kConstant;
-      return config;
-    case proto::LearningRate::STEP:
-      config.decay = Decay::kStep;
-      return config;
-    case proto::LearningRate::LINEAR:
-      config.decay = Decay::kLinear;
-      return config;
-    case proto::LearningRate::COSINE:
-      config.decay = Decay::kCosine;
-      return config;
-    default:
-      return Refuse("learning rate decay", rate.decay());
-  }
-}
-
 absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard& shard) {
   const proto::TableSpec& spec = table.spec();
   if (spec.data_type() != proto::FLOAT32) return Refuse("data type", spec.data_type());
@@ -111,8 +55,8 @@ absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard
   rules.shard.first_element = shard.first_element();
   rules.shard.element_count = shard.element_count();
   COVEY_ASSIGN_OR_RETURN(rules.shard.initializer, InitializerOf(spec.initializer()));
-  COVEY_ASSIGN_OR_RETURN(rules.shard.optimizer, OptimizerOf(spec.optimizer()));
-  COVEY_ASSIGN_OR_RETURN(rules.shard.learning_rate, LearningRateOf(spec.learning_rate()));
+  COVEY_ASSIGN_OR_RETURN(rules.shard.optimizer, OptimizerFromProto(spec.optimizer()));
+  COVEY_ASSIGN_OR_RETURN(rules.shard.learning_rate, LearningRateFromProto(spec.learning_rate()));
   return rules;
 }
 
