@@ -6,23 +6,7 @@
 #include <cstdint>
 #include <span>
 
-// The compiler makes one version of each kernel per instruction set, and the loader picks the
-// widest that the processor has. Sanitizers instrument the loader's choice itself, before they are
-// ready for it.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COVEY_KERNEL __attribute__((target_clones("avx2", "default")))
-#else
-#define COVEY_KERNEL
-#endif
-
-// In place, input and output are the same memory; the compiler must know that no element depends on
-// another, or it falls back to one element at a time.
-#if defined(__clang__)
-#define COVEY_ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define COVEY_ELEMENTWISE _Pragma("GCC ivdep")
-#endif
+#include "common/optimizer/kernel_macros.h"
 
 namespace covey {
 namespace {
@@ -122,6 +106,63 @@ COVEY_KERNEL void UpdateAdam(const AdamScalars& scalars, std::span<const float> 
     q[i] = next_square;
     const float root = std::sqrt(next_square) * s.root_correction;
     out[i] = s.keep * in[i] - s.rate * next_mean / (root + s.epsilon);
+  }
+}
+
+COVEY_KERNEL void HoldDelayedNesterov(const DelayedNesterovScalars& scalars,
+                                      std::span<const float> gradient_sum,
+                                      std::span<const float> values_in, std::span<float> values_out,
+                                      std::span<float> held) {
+  const DelayedNesterovScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const h = held.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    h[i] += g;
+    out[i] = in[i] - s.learning_rate * (g * s.share);
+  }
+}
+
+COVEY_KERNEL void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
+                                         std::span<const float> gradient_sum,
+                                         std::span<const float> values_in,
+                                         std::span<float> values_out, std::span<float> velocity,
+                                         std::span<float> held) {
+  const DelayedNesterovScalars s = scalars;
+  const float* const sum = gradient_sum.data();
+  const float* const in = values_in.data();
+  float* const out = values_out.data();
+  float* const v = velocity.data();
+  float* const h = held.data();
+  const size_t count = values_out.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = Gradient(s.gradient, sum[i], in[i]);
+    const float next = s.momentum * v[i] + (h[i] + g) * s.share;
+    v[i] = next;
+    h[i] = 0;
+    out[i] = in[i] - s.learning_rate * (g * s.share + s.momentum * next);
+  }
+}
+
+COVEY_KERNEL void CompensateDelay(float strength, std::span<const float> gradient_sum,
+                                  std::span<const float> values, std::span<const float> previous,
+                                  std::span<float> compensated) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  const float* const sum = gradient_sum.data();
+  const float* const now = values.data();
+  const float* const then = previous.data();
+  float* const out = compensated.data();
+  const size_t count = compensated.size();
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float moved = sum[i] + strength * sum[i] * sum[i] * (now[i] - then[i]);
+    const bool is_finite = (std::bit_cast<uint32_t>(moved) & kExponent) != kExponent;
+    out[i] = is_finite ? moved : sum[i];
   }
 }
 

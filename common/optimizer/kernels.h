@@ -90,6 +90,37 @@ void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
                 std::span<const float> values_in, std::span<float> values_out,
                 std::span<float> mean, std::span<float> square);
 
+// Nesterov's acceleration with a velocity that takes in gradients once per N updates (Liu et al.
+// 2024, "delayed Nesterov" with activation c = 0):
+//   held += g
+//   every Nth update:  velocity = momentum * velocity + held / N;   held = 0;
+//                      value -= learning_rate * (g / N + momentum * velocity)
+//   the others:        value -= learning_rate * (g / N)
+// N gradients so move the values as far as one Nesterov step of their mean; with N = 1 the bits are
+// those of UpdateNesterov. Hold is for the others, Release for every Nth.
+struct DelayedNesterovScalars {
+  GradientScalars gradient = {};
+  float learning_rate = 0;
+  float momentum = 0;
+  float share = 1;  // 1 / N
+};
+void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
+                         std::span<const float> values_in, std::span<float> values_out,
+                         std::span<float> held);
+void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
+                            std::span<const float> gradient_sum, std::span<const float> values_in,
+                            std::span<float> values_out, std::span<float> velocity,
+                            std::span<float> held);
+
+// Delay compensation (DC-ASGD, Zheng et al. 2017): what the gradient, computed on `previous`, would
+// be at `values`, to first order, with the square of the gradient in place of the Hessian. For the
+// mean gradient of n samples and the constant lambda, strength = lambda / n:
+//   compensated = gradient_sum + strength * gradient_sum^2 * (values - previous)
+// An element that this would make infinite or NaN stays as it was.
+void CompensateDelay(float strength, std::span<const float> gradient_sum,
+                     std::span<const float> values, std::span<const float> previous,
+                     std::span<float> compensated);
+
 // sum[i] += x[i]. The order of several calls fixes the bits of the sum.
 void AddInto(std::span<float> sum, std::span<const float> x);
 

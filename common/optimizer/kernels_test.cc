@@ -133,6 +133,44 @@ TEST(KernelsTest, Adam) {
                  });
 }
 
+TEST(KernelsTest, DelayedNesterov) {
+  const DelayedNesterovScalars s = {
+      .gradient = kGradient, .learning_rate = 0.03f, .momentum = 0.9f, .share = 1.0f / 3};
+  ExpectSameBits([&](auto sum, auto in, auto out, auto,
+                     auto slot1) { HoldDelayedNesterov(s, sum, in, out, slot1); },
+                 [&](float sum, float value, float&, float& held) {
+                   const float g = NaiveGradient(sum, value);
+                   held += g;
+                   return value - s.learning_rate * (g * s.share);
+                 });
+  ExpectSameBits([&](auto sum, auto in, auto out, auto slot0,
+                     auto slot1) { ReleaseDelayedNesterov(s, sum, in, out, slot0, slot1); },
+                 [&](float sum, float value, float& velocity, float& held) {
+                   const float g = NaiveGradient(sum, value);
+                   velocity = s.momentum * velocity + (held + g) * s.share;
+                   held = 0;
+                   return value - s.learning_rate * (g * s.share + s.momentum * velocity);
+                 });
+}
+
+TEST(KernelsTest, CompensateDelay) {
+  // The first slot takes the place of the previous values.
+  constexpr float kStrength = 0.02f;
+  ExpectSameBits([&](auto sum, auto in, auto out, auto slot0,
+                     auto) { CompensateDelay(kStrength, sum, in, slot0, out); },
+                 [&](float sum, float value, float& previous, float&) {
+                   return sum + kStrength * sum * sum * (value - previous);
+                 });
+}
+
+TEST(KernelsTest, CompensationKeepsWhatItWouldMakeInfinite) {
+  const std::vector<float> sum = {3e30f, -3e30f, 2};
+  const std::vector<float> values = {2, 2, 2}, previous = {1, 3, 1};
+  std::vector<float> out(3);
+  CompensateDelay(0.5f, sum, values, previous, out);
+  EXPECT_EQ(out, (std::vector<float>{3e30f, -3e30f, 4}));
+}
+
 TEST(KernelsTest, AddIntoAndScale) {
   // The values take the place of the sum here, and the gradient sum is what is added.
   ExpectSameBits(

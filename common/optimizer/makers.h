@@ -11,5 +11,8 @@ std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config);  // and Nesterov
 std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config);  // and AdamW
+std::unique_ptr<Optimizer> MakeLars(const OptimizerConfig& config);
+std::unique_ptr<Optimizer> MakeLamb(const OptimizerConfig& config);
+std::unique_ptr<Optimizer> MakeDelayedNesterov(const OptimizerConfig& config);
 
 }  // namespace covey

@@ -25,7 +25,7 @@ class Momentum final : public Optimizer {
         .gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
                      .weight_decay = weight_decay_},
         .learning_rate = static_cast<float>(context.learning_rate),
-        .momentum = momentum_};
+        .momentum = context.momentum ? static_cast<float>(*context.momentum) : momentum_};
     const auto update = kind_ == OptimizerKind::kNesterov ? UpdateNesterov : UpdateMomentum;
     update(scalars, gradient_sum, values_in, values_out, slots[0]);
   }

@@ -47,8 +47,23 @@ absl::string_view OptimizerName(OptimizerKind kind) {
       return "adam";
     case OptimizerKind::kAdamW:
       return "adamw";
+    case OptimizerKind::kLars:
+      return "lars";
+    case OptimizerKind::kLamb:
+      return "lamb";
+    case OptimizerKind::kDelayedNesterov:
+      return "delayed_nesterov";
   }
   return "unknown";
+}
+
+bool HasMomentum(OptimizerKind kind) {
+  return kind == OptimizerKind::kMomentum || kind == OptimizerKind::kNesterov ||
+         kind == OptimizerKind::kLars || kind == OptimizerKind::kDelayedNesterov;
+}
+
+bool IsElementwise(OptimizerKind kind) {
+  return kind != OptimizerKind::kLars && kind != OptimizerKind::kLamb;
 }
 
 absl::Status OptimizerConfig::Validate() const {
@@ -57,6 +72,8 @@ absl::Status OptimizerConfig::Validate() const {
   COVEY_RETURN_IF_ERROR(CheckRange("beta1", beta1, {0, 1, false}));
   COVEY_RETURN_IF_ERROR(CheckRange("beta2", beta2, {0, 1, false}));
   COVEY_RETURN_IF_ERROR(CheckRange("epsilon", epsilon, {1e-12, 1}));
+  COVEY_RETURN_IF_ERROR(CheckRange("trust_coefficient", trust_coefficient, {1e-12, 1}));
+  COVEY_RETURN_IF_ERROR(CheckRange("delay", delay, {1, kDelayMax}));
   return absl::OkStatus();
 }
 
@@ -64,6 +81,7 @@ void Optimizer::Apply(const UpdateContext& context, std::span<const float> gradi
                       std::span<const float> values_in, std::span<float> values_out,
                       std::span<const std::span<float>> slots) const {
   COVEY_CHECK(context.update_index >= 1);
+  COVEY_CHECK(!context.momentum || (*context.momentum >= 0 && *context.momentum < 1));
   COVEY_CHECK(gradient_sum.size() == values_out.size());
   COVEY_CHECK(values_in.size() == values_out.size());
   COVEY_CHECK(slots.size() == static_cast<size_t>(state_slots()));
@@ -84,6 +102,12 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& 
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return MakeAdam(config);
+    case OptimizerKind::kLars:
+      return MakeLars(config);
+    case OptimizerKind::kLamb:
+      return MakeLamb(config);
+    case OptimizerKind::kDelayedNesterov:
+      return MakeDelayedNesterov(config);
   }
   return absl::InvalidArgumentError(absl::StrCat("optimizer: kind ", static_cast<int>(config.kind),
                                                  " is unknown; choose one of OptimizerKind"));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -10,25 +11,53 @@
 
 namespace covey {
 
-enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW };
+enum class OptimizerKind {
+  kSgd,
+  kMomentum,
+  kNesterov,
+  kAdagrad,
+  kAdam,
+  kAdamW,
+  kLars,
+  kLamb,
+  kDelayedNesterov
+};
 
-// In lower case: "sgd", …, "adamw".
+// In lower case: "sgd", …, "delayed_nesterov".
 absl::string_view OptimizerName(OptimizerKind kind);
 
-// Chosen per table. Fields that a kind does not mention are ignored by it. Formulas: kernels.h.
+// Whether the kind reads OptimizerConfig::momentum.
+bool HasMomentum(OptimizerKind kind);
+
+// Whether each element's update depends on nothing but that element. False for LARS and LAMB, whose
+// rate follows norms over the whole call: a table with one of these learns another way for each way
+// of cutting it into shards, so it wants as few as possible.
+bool IsElementwise(OptimizerKind kind);
+
+// OptimizerConfig::delay at most.
+inline constexpr uint32_t kDelayMax = 4096;
+
+// Chosen per table. Fields that a kind does not mention are ignored by it. Formulas: kernels.h,
+// trust_kernels.h for LARS and LAMB.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
-  // All. L2 penalty added to the gradient; for AdamW the decoupled decay, times the learning rate.
-  // In [0, 1].
+  // All. L2 penalty added to the gradient; for AdamW and LAMB the decoupled decay, times the
+  // learning rate. In [0, 1].
   double weight_decay = 0;
-  // Momentum and Nesterov: share of the velocity that survives an update. In [0, 1).
+  // Momentum, Nesterov, LARS, delayed Nesterov: share of the velocity that survives an update. In
+  // [0, 1).
   double momentum = 0.9;
-  // Adam and AdamW: share of the running mean (beta1) and of the mean square (beta2) that survives
-  // an update. In [0, 1).
+  // Adam, AdamW, LAMB: share of the running mean (beta1) and of the mean square (beta2) that
+  // survives an update. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
-  // Adagrad, Adam, AdamW: keeps the divisor away from 0; larger damps the updates. In [1e-12, 1].
+  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger damps the updates. In [1e-12, 1].
   double epsilon = 1e-8;
+  // LARS: the ratio of an update's norm to the values' norm, before the learning rate. In
+  // [1e-12, 1].
+  double trust_coefficient = 0.001;
+  // Delayed Nesterov: updates between two changes of the velocity. In [1, kDelayMax].
+  uint32_t delay = 1;
 
   // INVALID_ARGUMENT: a field is out of its range, or not a number; names the field, its value and
   // the range.
@@ -40,14 +69,16 @@ struct UpdateContext {
   double learning_rate = 0;
   double gradient_scale = 1;  // 1 / samples: the gradient is gradient_sum * gradient_scale
   uint64_t update_index = 1;  // updates of the shard, this one included; Adam corrects bias by it
+  // In place of OptimizerConfig::momentum, by the kinds that have one; in [0, 1).
+  std::optional<double> momentum = std::nullopt;
 };
 
 // Turns a gradient into new values: the rule by which a shard learns. Made once per shard from its
 // table's definition; called by the shard, once per batch of elements.
 //
 // Holds no state of its own: the state is in the slots, float arrays as long as the values, which
-// the shard owns, replicates and saves. Immutable, so thread-safe. Deterministic and element-wise:
-// applying to slices gives the same bits as applying to the whole.
+// the shard owns, replicates and saves. Immutable, so thread-safe. Deterministic; and, where
+// IsElementwise(kind), applying to slices gives the same bits as applying to the whole.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

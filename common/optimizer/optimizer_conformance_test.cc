@@ -1,5 +1,6 @@
 // What every optimizer promises, whatever its formula. A new kind: add it to kConfigs.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +24,9 @@ const OptimizerConfig kConfigs[] = {
     {.kind = OptimizerKind::kAdagrad, .weight_decay = 0.01},
     {.kind = OptimizerKind::kAdam, .weight_decay = 0.01},
     {.kind = OptimizerKind::kAdamW, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kLars, .weight_decay = 0.01, .trust_coefficient = 0.1},
+    {.kind = OptimizerKind::kLamb, .weight_decay = 0.01},
+    {.kind = OptimizerKind::kDelayedNesterov, .weight_decay = 0.01, .delay = 3},
 };
 
 std::vector<float> RandomFloats(uint64_t seed, size_t count) {
@@ -104,7 +108,7 @@ TEST_P(OptimizerConformanceTest, OutOfPlaceGivesTheSameBitsAndLeavesTheInput) {
 }
 
 // Slices of random lengths, zero among them, start at any alignment and run in any order.
-TEST_P(OptimizerConformanceTest, SlicesGiveTheSameBitsAsTheWhole) {
+TEST_P(OptimizerConformanceTest, SlicesGiveTheSameBitsAsTheWholeWhereElementwise) {
   Random random(5);
   State state(*optimizer_, kCount);
   for (uint64_t update = 1; update <= kUpdates; ++update) {
@@ -117,7 +121,46 @@ TEST_P(OptimizerConformanceTest, SlicesGiveTheSameBitsAsTheWhole) {
                         values, state.Slots(first, count));
     }
   }
-  EXPECT_TRUE(state == Whole());
+  EXPECT_EQ(state == Whole(), IsElementwise(GetParam().kind));
+}
+
+// An owner may keep its arrays at any alignment.
+TEST_P(OptimizerConformanceTest, AlignmentDoesNotShow) {
+  for (size_t start = 1; start < 16; start += 3) {
+    State state(*optimizer_, start + kCount);
+    const std::vector<float> values = State(*optimizer_, kCount).values;
+    std::copy(values.begin(), values.end(), state.values.begin() + start);
+    std::vector<float> gradient_sum(start + kCount);
+    for (uint64_t update = 1; update <= kUpdates; ++update) {
+      const std::vector<float> gradient = GradientSum(update);
+      std::copy(gradient.begin(), gradient.end(), gradient_sum.begin() + start);
+      const std::span<float> shifted = std::span(state.values).subspan(start);
+      optimizer_->Apply(Context(update), std::span(gradient_sum).subspan(start), shifted, shifted,
+                        state.Slots(start, kCount));
+    }
+    ASSERT_TRUE(SameBits(std::span(state.values).subspan(start), Whole().values)) << start;
+  }
+}
+
+// Only the kinds with a momentum may look at the context's, and theirs must be replaced by it.
+TEST_P(OptimizerConformanceTest, TheContextsMomentumReplacesTheConfigs) {
+  OptimizerConfig other = GetParam();
+  other.momentum = 0.25;
+  const auto configured = MakeOptimizer(other).value();
+  State expected(*configured, kCount), governed(*optimizer_, kCount), own(*optimizer_, kCount);
+  for (uint64_t update = 1; update <= kUpdates; ++update) {
+    UpdateContext context = Context(update);
+    configured->Apply(context, GradientSum(update), expected.values, expected.values,
+                      expected.Slots(0, kCount));
+    context.momentum = 0.25;
+    optimizer_->Apply(context, GradientSum(update), governed.values, governed.values,
+                      governed.Slots(0, kCount));
+    context.momentum = GetParam().momentum;
+    optimizer_->Apply(context, GradientSum(update), own.values, own.values, own.Slots(0, kCount));
+  }
+  EXPECT_TRUE(governed == expected);
+  EXPECT_TRUE(own == Whole());
+  EXPECT_EQ(governed == own, !HasMomentum(GetParam().kind));
 }
 
 TEST_P(OptimizerConformanceTest, GradientScaleIsFoldedIn) {
@@ -154,6 +197,19 @@ INSTANTIATE_TEST_SUITE_P(AllKinds, OptimizerConformanceTest, testing::ValuesIn(k
                            return std::string(OptimizerName(test.param.kind));
                          });
 
+TEST(OptimizerTest, DelayedNesterovWithoutDelayIsNesterovBitForBit) {
+  const auto nesterov = MakeOptimizer({.kind = OptimizerKind::kNesterov}).value();
+  const auto delayed = MakeOptimizer({.kind = OptimizerKind::kDelayedNesterov}).value();
+  State expected(*nesterov, 100), actual(*delayed, 100);
+  for (uint64_t update = 1; update <= 10; ++update) {
+    const UpdateContext context = {.learning_rate = 0.01, .update_index = update};
+    const std::vector<float> gradient = RandomFloats(update, 100);
+    nesterov->Apply(context, gradient, expected.values, expected.values, expected.Slots(0, 100));
+    delayed->Apply(context, gradient, actual.values, actual.values, actual.Slots(0, 100));
+  }
+  EXPECT_TRUE(SameBits(actual.values, expected.values));
+}
+
 TEST(OptimizerConfigTest, RefusesWhatIsOutOfRangeAndNamesIt) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto message = [](const OptimizerConfig& config) {
@@ -165,6 +221,9 @@ TEST(OptimizerConfigTest, RefusesWhatIsOutOfRangeAndNamesIt) {
   EXPECT_EQ(message({.beta1 = kNan}), "optimizer: beta1 is nan; choose a value in [0, 1)");
   EXPECT_EQ(message({.beta2 = 1}), "optimizer: beta2 is 1; choose a value in [0, 1)");
   EXPECT_EQ(message({.epsilon = 0}), "optimizer: epsilon is 0; choose a value in [1e-12, 1]");
+  EXPECT_EQ(message({.trust_coefficient = 0}),
+            "optimizer: trust_coefficient is 0; choose a value in [1e-12, 1]");
+  EXPECT_EQ(message({.delay = 0}), "optimizer: delay is 0; choose a value in [1, 4096]");
   EXPECT_FALSE(MakeOptimizer({.kind = static_cast<OptimizerKind>(99)}).ok());
   EXPECT_TRUE(MakeOptimizer({}).ok());
 }

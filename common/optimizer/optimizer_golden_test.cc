@@ -44,6 +44,15 @@ History Squares(History x) {
   return x;
 }
 
+// Of delayed Nesterov: the means of the whole blocks of `delay` gradients so far.
+History BlockMeans(const History& x, size_t delay) {
+  History means;
+  for (size_t end = delay; end <= x.size(); end += delay) {
+    means.push_back(std::accumulate(x.begin() + end - delay, x.begin() + end, 0.0) / delay);
+  }
+  return means;
+}
+
 // The value after an update, from the value before, the rate and the history that ends with this
 // update.
 double Expected(const OptimizerConfig& config, double value, double rate, const History& g) {
@@ -67,6 +76,15 @@ double Expected(const OptimizerConfig& config, double value, double rate, const 
           config.kind == OptimizerKind::kAdamW ? rate * config.weight_decay * value : 0;
       return value - decay - rate * mean / (root + config.epsilon);
     }
+    case OptimizerKind::kDelayedNesterov: {
+      const double step = g.back() / config.delay;
+      if (g.size() % config.delay != 0) return value - rate * step;
+      const History means = BlockMeans(g, config.delay);
+      return value - rate * (step + config.momentum * DecayedSum(means, config.momentum));
+    }
+    case OptimizerKind::kLars:
+    case OptimizerKind::kLamb:
+      break;  // not element-wise: trust_golden_test.cc
   }
   return value;
 }
@@ -150,6 +168,13 @@ TEST(OptimizerGoldenTest, AdamW) {
                               .epsilon = 0.01});
 }
 
+TEST(OptimizerGoldenTest, DelayedNesterov) {
+  ExpectFollowsItsDefinition({.kind = OptimizerKind::kDelayedNesterov});
+  ExpectFollowsItsDefinition(
+      {.kind = OptimizerKind::kDelayedNesterov, .weight_decay = 0.1, .momentum = 0.5, .delay = 4});
+  ExpectFollowsItsDefinition({.kind = OptimizerKind::kDelayedNesterov, .delay = 7});
+}
+
 // By hand, so that a mistake shared by the code and the definitions above would show.
 TEST(OptimizerGoldenTest, FirstStepOfAdamMovesByTheRate) {
   const auto optimizer = MakeOptimizer({.kind = OptimizerKind::kAdam});
@@ -174,6 +199,23 @@ TEST(OptimizerGoldenTest, SecondStepOfMomentumByHand) {
   (*optimizer)->Apply({.learning_rate = 1, .update_index = 2}, gradient, values, values, slots);
   EXPECT_EQ(values[0], 3);
   EXPECT_EQ(velocity[0], 3);
+}
+
+TEST(OptimizerGoldenTest, TwoUpdatesOfDelayedNesterovByHand) {
+  const auto optimizer =
+      MakeOptimizer({.kind = OptimizerKind::kDelayedNesterov, .momentum = 0.5, .delay = 2});
+  ASSERT_TRUE(optimizer.ok());
+  std::vector<float> values = {8}, velocity = {0}, held = {0};
+  const std::vector<std::span<float>> slots = {velocity, held};
+  const std::vector<float> first = {2}, second = {4};
+  (*optimizer)->Apply({.learning_rate = 1}, first, values, values, slots);
+  EXPECT_EQ(values[0], 7);
+  EXPECT_EQ(velocity[0], 0);
+  EXPECT_EQ(held[0], 2);
+  (*optimizer)->Apply({.learning_rate = 1, .update_index = 2}, second, values, values, slots);
+  EXPECT_EQ(values[0], 3.5);  // 7 - 4/2 - 0.5 * 3
+  EXPECT_EQ(velocity[0], 3);
+  EXPECT_EQ(held[0], 0);
 }
 
 }  // namespace
