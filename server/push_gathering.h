@@ -1,16 +1,16 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/buffer.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/update_gate.h"
 #include "server/gradient_sum.h"
 #include "server/producers.h"
 #include "server/table/spare_buffers.h"
@@ -23,6 +23,7 @@ struct GatheredPush {
   GroupId group;  // 0: a plain client's
   Step step;      // of the group
   uint64_t samples = 0;
+  Version base_version;  // that the gradient was computed on; 0 = unknown
 };
 
 // Pushes that become one new version of a shard.
@@ -32,63 +33,40 @@ struct GatheredUpdate {
   uint64_t samples = 0;
 };
 
-// The groups of the present view.
-struct GroupCensus {
-  const std::vector<GroupId>& live;  // in growing order
-  size_t known = 0;                  // live, broken and done
-};
-
-// Says when received pushes become an update, as the table's contract asks:
-//
-//   bsp          one update per step, once every live group's push for it is here, summed in
-//                growing order of group; steps are applied in growing order
-//   ssp, async   one update per push, on arrival
-//   buffered(k)  one update per k arrivals, summed in that order. k is the number of live groups
-//                when 0, else it shrinks with the share of groups that still live, so that the last
-//                pushes of a job are not held for ever; at least 1
-//
-// Every push that was added is part of exactly one update, sooner or later. Depends on nothing but
-// the order of calls. Limits: kHeldStepsPerGroupMax under bsp; a buffered contract holds one sum.
+// Received pushes with their gradients, until the UpdateGate says that they are an update. Where
+// the gate sums in the order of arrival, one running sum is kept; else each gradient in the frame
+// that it came in. Depends on nothing but the order and times of calls.
 //
 // Actor-confined. `spares` outlives it.
 class PushGathering {
  public:
   PushGathering(const Contract& contract, SpareBuffers& spares);
 
-  // Whether the push may be added.
-  // Under bsp: INVALID_ARGUMENT: a plain client's, or of a step that is over. ABORTED: the group's
-  // push for this step is held already. RESOURCE_EXHAUSTED: the group is too far ahead.
-  absl::Status Admit(GroupId group, Step step) const;
+  // What waits, and whether a push may join it.
+  const UpdateGate& gate() const { return gate_; }
 
-  // Precondition: admitted, and no duplicate.
+  // Precondition: the gate admits it, and it is no duplicate.
   void Add(const GatheredPush& push, const Buffer& gradient);
 
-  // The next update, if one is due. To be asked until there is none, after each Add and whenever
-  // the groups have changed.
-  std::optional<GatheredUpdate> TakeDue(const GroupCensus& groups);
+  // The next update, if one is due. To be asked until there is none, as UpdateGate::TakeDue.
+  std::optional<GatheredUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
 
-  // Samples behind all pushes that wait.
-  uint64_t samples_held() const { return samples_held_; }
+  // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
+  void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
 
  private:
   struct HeldPush {
     GatheredPush push;
     Buffer gradient;
   };
-  using HeldStep = absl::btree_map<GroupId, HeldPush>;
-
-  std::optional<GatheredUpdate> TakeStep(const GroupCensus& groups);
-  size_t ArrivalsPerUpdate(const GroupCensus& groups) const;
 
   // Constant after construction.
-  const Contract contract_;
   SpareBuffers& spares_;
 
   // Owned by the actor's thread.
-  absl::btree_map<Step, HeldStep> steps_;  // bsp
-  Step last_step_;                         // bsp: the last one taken
-  GatheredUpdate arrivals_;                // the other contracts
-  uint64_t samples_held_ = 0;
+  UpdateGate gate_;
+  absl::btree_map<uint64_t, HeldPush> held_;  // by the gate's number
+  GatheredUpdate arrivals_;                   // those that are summed on arrival
 };
 
 }  // namespace covey::server

@@ -25,10 +25,10 @@ class Gatherer {
 
   void SetLive(const std::vector<uint32_t>& live) {
     live_.clear();
-    for (uint32_t group : live) live_.push_back(GroupId(group));
+    for (uint32_t group : live) live_.push_back({.id = GroupId(group)});
   }
   Code Admit(uint32_t group, uint64_t step) const {
-    return gathering_.Admit(GroupId(group), Step(step)).code();
+    return gathering_.gate().Admit(GroupId(group), Step(step)).code();
   }
   void Push(uint32_t group, uint64_t step, float value) {
     const std::vector<float> gradient = {value};
@@ -42,7 +42,8 @@ class Gatherer {
   std::vector<float> Due() {
     std::vector<float> sums;
     pushes_in_updates_.clear();
-    while (const auto update = gathering_.TakeDue({.live = live_, .known = known_})) {
+    while (const auto update =
+               gathering_.TakeDue(absl::UnixEpoch(), {.live = live_, .known = known_})) {
       sums.push_back(update->gradient_sum.elements()[0]);
       pushes_in_updates_.push_back(update->pushes.size());
       EXPECT_EQ(update->samples, 2 * update->pushes.size());
@@ -50,13 +51,13 @@ class Gatherer {
     return sums;
   }
   const std::vector<size_t>& pushes_in_updates() const { return pushes_in_updates_; }
-  uint64_t samples_held() const { return gathering_.samples_held(); }
+  uint64_t samples_held() const { return gathering_.gate().samples_held(); }
   size_t spare_bytes() const { return spares_.retained_bytes(); }
 
  private:
   SpareBuffers spares_{1 << 20};
   PushGathering gathering_;
-  std::vector<GroupId> live_;
+  std::vector<LiveGroup> live_;
   size_t known_;
   std::vector<size_t> pushes_in_updates_;
 };

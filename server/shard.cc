@@ -106,8 +106,9 @@ absl::StatusOr<bool> Shard::TakeIn(const Message& request, const PushKey& key) {
   const GatheredPush gathered{.key = key,
                               .group = GroupId(push.group()),
                               .step = Step(push.group() == 0 ? 0 : push.step()),
-                              .samples = push.samples()};
-  COVEY_RETURN_IF_ERROR(gathering_.Admit(gathered.group, gathered.step));
+                              .samples = push.samples(),
+                              .base_version = Version(push.base_version())};
+  COVEY_RETURN_IF_ERROR(gathering_.gate().Admit(gathered.group, gathered.step));
   if (refuses_non_finite_) {
     if (absl::Status status = CheckFinite(request); !status.ok()) {
       ++environment_.counters.non_finite;
@@ -133,7 +134,7 @@ absl::Status Shard::CheckForm(const Message& request) const {
         "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
         shard_bytes, " bytes; push one frame of the shard's size"));
   }
-  const uint64_t samples_so_far = table_->samples() + gathering_.samples_held();
+  const uint64_t samples_so_far = table_->samples() + gathering_.gate().samples_held();
   if (push.samples() == 0 || push.samples() > kShardSamplesMax - samples_so_far) {
     return absl::InvalidArgumentError(
         absl::StrCat("the push stands for ", push.samples(), " samples after ", samples_so_far,
@@ -219,7 +220,7 @@ bool Shard::ApplyDue(absl::Time now) {
   const Version before = version();
   const GroupCensus groups{.live = view_->live_groups(),
                            .known = static_cast<size_t>(view_->proto().groups_size())};
-  while (const auto update = gathering_.TakeDue(groups)) {
+  while (const auto update = gathering_.TakeDue(now, groups)) {
     // Length and samples were checked on arrival.
     COVEY_CHECK(table_->Apply(update->gradient_sum.elements(), update->samples).ok());
     last_update_ = now;
@@ -253,7 +254,12 @@ void Shard::Close(const absl::Status& why, Outbox& outbox) {
                [&](PendingAnswer& answer) { Fail(answer, why, outbox); });
 }
 
+absl::Time Shard::NextWake() const {
+  return std::min(parked_.next_deadline(), gathering_.gate().NextDue());
+}
+
 void Shard::Wake(absl::Time now, Outbox& outbox) {
+  if (gathering_.gate().NextDue() <= now && ApplyDue(now)) ReleaseParked(now, outbox);
   // What became fresh enough by now has been answered; what did not is late.
   parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
                [&](PendingAnswer& answer) {

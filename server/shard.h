@@ -77,7 +77,8 @@ class Shard {
   void Close(const absl::Status& why, Outbox& outbox);
 
   void Wake(absl::Time now, Outbox& outbox);
-  absl::Time NextWake() const { return parked_.next_deadline(); }
+  // When a wait ends, of a parked answer or of a round for late groups.
+  absl::Time NextWake() const;
 
   uint64_t generation() const { return generation_; }
   Version version() const { return Version(table_->version()); }

@@ -77,6 +77,24 @@ std::optional<Step> Contract::RequiredStep(Step step) const {
   return std::nullopt;
 }
 
+std::optional<Step> Contract::RequiredRound(Step round) const {
+  if (kind != Kind::kLocal) return std::nullopt;
+  return round;
+}
+
+bool Contract::Discards(Version base, Version present) const {
+  return kind == Kind::kBuffered && staleness_cut != 0 && base != Version() && base < present &&
+         present.value() - base.value() >= staleness_cut;
+}
+
+absl::Status Contract::CheckSwitchTo(const Contract& other) const {
+  if ((kind == Kind::kLocal) == (other.kind == Kind::kLocal)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a table in use cannot go from ", ContractName(*this), " to ", ContractName(other),
+      ": a push under local is a change over many steps, under the others a gradient; create "
+      "another table"));
+}
+
 absl::Status Contract::Validate() const {
   const auto bad = [this](absl::string_view field, uint64_t value, absl::string_view allowed) {
     return absl::InvalidArgumentError(absl::StrCat("contract ", ContractName(*this), ": ", field,

@@ -14,7 +14,15 @@
 
 namespace covey {
 
+// A group that contracts wait for, from its first step on.
+struct LiveGroup {
+  GroupId id;
+  Step first_step{1};
+  friend bool operator==(const LiveGroup&, const LiveGroup&) = default;
+};
+
 // How groups relate through a table: pure policy, shared by clients, servers and the simulator.
+// When pushes become updates: update_gate.h. When readers get their answers: read_gate.h.
 // Immutable value. A field that a kind does not name is ignored by it.
 struct Contract {
   enum class Kind { kBsp, kSsp, kAsync, kBuffered, kLocal };
@@ -42,6 +50,19 @@ struct Contract {
   // al. 2013, "a worker at clock c sees all updates of clock <= c - s - 1", with our steps counted
   // from 1.
   std::optional<Step> RequiredStep(Step step) const;
+
+  // Round that must have become an update before a reader that has finished `round` gets its
+  // answer; nothing unless kLocal. Quorum and grace decide when that is; with overlap the reader
+  // asks early and waits late.
+  std::optional<Step> RequiredRound(Step round) const;
+
+  // Whether a push computed on version `base` is acknowledged but not applied by a shard that is at
+  // version `present`. `base` 0 = unknown, which is never too stale.
+  bool Discards(Version base, Version present) const;
+
+  // Whether a table may go from this contract to `other` while it is in use. INVALID_ARGUMENT: not
+  // between kLocal and the others, because a change over many steps is no gradient.
+  absl::Status CheckSwitchTo(const Contract& other) const;
 
   // INVALID_ARGUMENT: a field is out of the range of table.proto; names it.
   absl::Status Validate() const;

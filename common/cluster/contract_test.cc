@@ -38,5 +38,27 @@ TEST(Contract, TheContractInForceIsTheLatest) {
   EXPECT_EQ(ContractInForce(table)->kind, Contract::Kind::kBsp);
 }
 
+TEST(Contract, DiscardsWhatIsAsOldAsTheCut) {
+  const Contract cut{.kind = Contract::Kind::kBuffered, .staleness_cut = 4};
+  EXPECT_FALSE(cut.Discards(Version(7), Version(10)));
+  EXPECT_TRUE(cut.Discards(Version(6), Version(10)));
+  EXPECT_FALSE(cut.Discards(Version(0), Version(10)));   // Unknown.
+  EXPECT_FALSE(cut.Discards(Version(99), Version(10)));  // Of another history.
+  EXPECT_FALSE(Contract().Discards(Version(1), Version(10)));
+  const Contract ssp{.kind = Contract::Kind::kSsp, .staleness_cut = 4};
+  EXPECT_FALSE(ssp.Discards(Version(1), Version(10)));
+}
+
+TEST(Contract, LocalTablesStayLocal) {
+  const Contract bsp{.kind = Contract::Kind::kBsp};
+  const Contract buffered{.kind = Contract::Kind::kBuffered};
+  const Contract local{.kind = Contract::Kind::kLocal, .local_steps = 4};
+  const Contract longer{.kind = Contract::Kind::kLocal, .local_steps = 8};
+  EXPECT_TRUE(bsp.CheckSwitchTo(buffered).ok());
+  EXPECT_TRUE(local.CheckSwitchTo(longer).ok());
+  EXPECT_EQ(bsp.CheckSwitchTo(local).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(local.CheckSwitchTo(buffered).code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace covey

@@ -11,11 +11,20 @@ namespace {
 
 constexpr size_t kGroupsNamedMax = 4;
 
+bool IsBehind(const LiveGroup& group, Step required, const Freshness& freshness) {
+  return group.first_step <= required && freshness.clocks.StepOf(group.id) < required;
+}
+
+bool LacksRound(Step round, const Freshness& freshness) {
+  return !freshness.live_groups.empty() && freshness.clocks.highest() < round;
+}
+
 }  // namespace
 
 void ClockVector::Advance(GroupId group, Step step) {
   Step& clock = steps_[group];
   clock = std::max(clock, step);
+  highest_ = std::max(highest_, step);
 }
 
 Step ClockVector::StepOf(GroupId group) const {
@@ -42,6 +51,7 @@ ReadRequirement ReadRequirement::Of(const proto::ReadBound& bound, const Contrac
     requirement.step = Step(bound.step() - std::min(bound.step(), bound.max_staleness()));
   } else {
     requirement.step = contract.RequiredStep(Step(bound.step()));
+    requirement.round = contract.RequiredRound(Step(bound.step()));
   }
   if (bound.max_age_ms() != 0) {
     requirement.age = absl::Milliseconds(1) * static_cast<double>(bound.max_age_ms());
@@ -51,25 +61,30 @@ ReadRequirement ReadRequirement::Of(const proto::ReadBound& bound, const Contrac
 
 bool IsMet(const ReadRequirement& requirement, const Freshness& freshness) {
   if (freshness.version < requirement.version || freshness.age > requirement.age) return false;
+  if (requirement.round && LacksRound(*requirement.round, freshness)) return false;
   if (!requirement.step) return true;
-  return std::all_of(
+  return std::none_of(
       freshness.live_groups.begin(), freshness.live_groups.end(),
-      [&](GroupId group) { return freshness.clocks.StepOf(group) >= *requirement.step; });
+      [&](const LiveGroup& group) { return IsBehind(group, *requirement.step, freshness); });
 }
 
 std::string Missing(const ReadRequirement& requirement, const Freshness& freshness) {
   std::vector<std::string> parts;
   size_t groups = 0;
   if (requirement.step) {
-    for (GroupId group : freshness.live_groups) {
-      const Step step = freshness.clocks.StepOf(group);
-      if (step >= *requirement.step || ++groups > kGroupsNamedMax) continue;
-      parts.push_back(absl::StrCat("group ", group.value(), " is at step ", step.value(), " of ",
+    for (const LiveGroup& group : freshness.live_groups) {
+      if (!IsBehind(group, *requirement.step, freshness) || ++groups > kGroupsNamedMax) continue;
+      parts.push_back(absl::StrCat("group ", group.id.value(), " is at step ",
+                                   freshness.clocks.StepOf(group.id).value(), " of ",
                                    requirement.step->value()));
     }
   }
   if (groups > kGroupsNamedMax) {
     parts.push_back(absl::StrCat(groups - kGroupsNamedMax, " more groups are behind"));
+  }
+  if (requirement.round && LacksRound(*requirement.round, freshness)) {
+    parts.push_back(absl::StrCat("the last round is ", freshness.clocks.highest().value(), " of ",
+                                 requirement.round->value()));
   }
   if (freshness.version < requirement.version) {
     parts.push_back(absl::StrCat("the version is ", freshness.version.value(), " of ",

@@ -12,6 +12,7 @@ constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
 constexpr Contract kSsp2{.kind = Contract::Kind::kSsp, .staleness = 2};
 constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
 constexpr Contract kBuffered{.kind = Contract::Kind::kBuffered};
+constexpr Contract kLocal{.kind = Contract::Kind::kLocal, .local_steps = 16};
 
 class ReadGateTest : public ::testing::Test {
  protected:
@@ -29,7 +30,7 @@ class ReadGateTest : public ::testing::Test {
   }
 
   ClockVector clocks_;
-  std::vector<GroupId> live_ = {GroupId(1), GroupId(2)};
+  std::vector<LiveGroup> live_ = {{.id = GroupId(1)}, {.id = GroupId(2)}};
   absl::Duration age_ = absl::Milliseconds(100);
 };
 
@@ -43,13 +44,40 @@ TEST_F(ReadGateTest, FollowsTheContract) {
 }
 
 TEST_F(ReadGateTest, WaitsForLiveGroupsOnlyAndForThoseThatNeverPushed) {
-  live_ = {GroupId(1)};
+  live_ = {{.id = GroupId(1)}};
   EXPECT_TRUE(Met(kBsp, 5));
-  live_ = {GroupId(1), GroupId(7)};
+  live_ = {{.id = GroupId(1)}, {.id = GroupId(7)}};
   EXPECT_FALSE(Met(kBsp, 1));
   EXPECT_TRUE(Met(kBsp, 0));
   live_ = {};
   EXPECT_TRUE(Met(kBsp, 100));
+}
+
+TEST_F(ReadGateTest, AsksAGroupFromItsFirstStepOn) {
+  live_ = {{.id = GroupId(1)}, {.id = GroupId(7), .first_step = Step(5)}};
+  EXPECT_TRUE(Met(kBsp, 4));
+  EXPECT_FALSE(Met(kBsp, 5));
+  EXPECT_TRUE(Met(kSsp2, 6));
+  EXPECT_FALSE(Met(kSsp2, 7));
+  proto::ReadBound bound;
+  bound.set_step(5);
+  EXPECT_EQ(Missing(ReadRequirement::Of(bound, kBsp), Now()), "group 7 is at step 0 of 5");
+}
+
+// Group 2 was too late for rounds 4 and 5; they are over for it too.
+TEST_F(ReadGateTest, LocalWaitsForTheRoundNotForGroups) {
+  EXPECT_TRUE(Met(kLocal, 5));
+  EXPECT_FALSE(Met(kLocal, 6));
+  proto::ReadBound bound;
+  bound.set_step(6);
+  EXPECT_EQ(Missing(ReadRequirement::Of(bound, kLocal), Now()), "the last round is 5 of 6");
+  bound.set_step(5);
+  bound.set_max_staleness(1);
+  EXPECT_FALSE(IsMet(ReadRequirement::Of(bound, kLocal), Now()));
+  bound.set_max_staleness(2);
+  EXPECT_TRUE(IsMet(ReadRequirement::Of(bound, kLocal), Now()));
+  live_ = {};
+  EXPECT_TRUE(Met(kLocal, 6));
 }
 
 TEST_F(ReadGateTest, AReadersOwnBoundReplacesTheContracts) {
@@ -86,7 +114,7 @@ TEST_F(ReadGateTest, SaysWhatIsMissing) {
   const std::string all = Missing(ReadRequirement::Of(bound, kBsp), Now());
   EXPECT_THAT(all, HasSubstr("the version is 8 of 9"));
   EXPECT_THAT(all, HasSubstr("100ms old"));
-  for (uint32_t group = 3; group <= 100; ++group) live_.push_back(GroupId(group));
+  for (uint32_t group = 3; group <= 100; ++group) live_.push_back({.id = GroupId(group)});
   EXPECT_LT(Missing(ReadRequirement::Of(bound, kBsp), Now()).size(), 400u);
 }
 

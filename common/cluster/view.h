@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
 #include "proto/view.pb.h"
 
@@ -41,14 +42,14 @@ class ClusterView {
   std::string EndpointOf(const Address& address) const;
   // "worker-3", or "node 17" when it is not in the view.
   std::string NameOf(NodeId id) const;
-  // Ids of groups in state ACTIVE, in growing order: those that contracts wait for.
-  const std::vector<GroupId>& live_groups() const { return live_groups_; }
+  // Groups in state ACTIVE, in growing order: those that contracts wait for.
+  const std::vector<LiveGroup>& live_groups() const { return live_groups_; }
 
  private:
   explicit ClusterView(proto::ClusterView view);
 
   proto::ClusterView proto_;
-  std::vector<GroupId> live_groups_;
+  std::vector<LiveGroup> live_groups_;
 };
 
 // Fingerprint of a job's name, never 0. Pure (FNV-1a, 64 bits, mixed).

@@ -52,7 +52,7 @@ TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
   EXPECT_EQ(view->EndpointOf(view->PrimaryOf(*shard)), "tcp://127.0.0.1:1");
   EXPECT_EQ(view->EndpointOf({NodeId(4), 7}), "");
   EXPECT_EQ(view->NameOf(NodeId(77)), "node 77");
-  EXPECT_EQ(view->live_groups(), std::vector<GroupId>{GroupId(2)});
+  EXPECT_EQ(view->live_groups(), std::vector<LiveGroup>{{.id = GroupId(2)}});
 }
 
 TEST(ClusterViewTest, RefusesWhatLookUpsCouldNotRelyOn) {

@@ -266,8 +266,8 @@ absl::Duration StalenessWorkload::HealedFor(absl::Time now) {
 
 bool StalenessWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
   if (HealedFor(now) <= kEveryDeathIsNoticed) return false;
-  for (GroupId group : view.live_groups()) {
-    if (waiting_.count(group) == 0) return false;
+  for (const LiveGroup& group : view.live_groups()) {
+    if (waiting_.count(group.id) == 0) return false;
   }
   last_steps_ = true;
   return true;
