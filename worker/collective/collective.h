@@ -1,0 +1,87 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/collective/plan.h"
+#include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey::worker {
+
+// Which collective, the same on all members. Within a stream, sequences grow in the order in which
+// members start them; they may skip. Streams are independent of each other: members may start those
+// of different streams in different orders, without any agreement.
+//
+//   stream 0           Group's calls, numbered by GroupMachine::NextPlain
+//   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
+//   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
+//   kFormationStream   what members of a new generation tell each other
+struct CollectiveId {
+  uint32_t stream = 0;
+  uint64_t sequence = 0;  // from 1
+
+  friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
+};
+inline constexpr uint32_t kPullStreams = 0x80000000;
+inline constexpr uint32_t kFormationStream = 0xffffffff;
+
+struct CollectiveResult {
+  absl::Status status;
+  // Training examples behind the result: reduce-scatter: of all members together, 0 when this
+  // member's part is empty; all-reduce, all-gather: the most that any part's owner told.
+  uint64_t samples = 0;
+  // Above 0: every member whose values are in the result knows of a newer plan for the group, so
+  // this is the place to change over (GroupMachine::Reform). 0: one of them knows of none, or there
+  // is nothing in the result (an empty part).
+  uint64_t seen_epoch = 0;
+};
+
+// One collective, as every member of the group starts it: same id, kind, sizes, root, format and
+// algorithm.
+//
+// Memory: `data` is read and written in place, sent without a copy in float32, and belongs to the
+// machine until `done`. A reduce-scatter leaves partial sums in the parts of others.
+struct Collective {
+  using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
+
+  CollectiveId id;
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  // What errors call it: "'hidden/weight'". May be empty.
+  std::string name;
+  std::span<float> data;
+  // One range of `data` per member, disjoint; broadcast and barrier need none.
+  std::vector<PartRange> parts;
+  uint32_t root = 0;  // broadcast
+  // Training examples behind this member's data.
+  uint64_t samples = 0;
+  // This member's own values are not there yet; Contribute says when. Those of others flow
+  // meanwhile.
+  bool held = false;
+  absl::Time deadline = absl::InfiniteFuture();
+
+  // kAutomatic: the machine's choice, the same on all members.
+  Algorithm algorithm = Algorithm::kAutomatic;
+  // How values travel. Sums are in float32; a result is encoded once, by its owner, and everybody
+  // has the decoded bits, the owner too.
+  WireFormat format = WireFormat::kFloat32;
+  // Error feedback of `format`: what this member's encodings lose, added the next time. As large as
+  // `data`, zero at first, the caller's, not touched by others until `done`. Empty = none.
+  std::span<float> residual;
+  // Sooner ones first where a link is busy; smaller is sooner.
+  int priority = 0;
+
+  // Optional: the result is in `data`, but the transport may still read from it. Not called on
+  // failure.
+  Callback arrived;
+  // Called once, always: finished or failed, and `data` is the caller's again.
+  Callback done;
+};
+
+}  // namespace covey::worker
