@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/optimizer/kernels.h"
+#include "common/tensor/kernels.h"
 
 namespace covey::server {
 

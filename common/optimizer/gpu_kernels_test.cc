@@ -18,6 +18,7 @@
 #include "common/base/random.h"
 #include "common/optimizer/gpu_memory.h"
 #include "common/optimizer/kernels.h"
+#include "common/tensor/kernels.h"
 #include "gtest/gtest.h"
 
 namespace covey {

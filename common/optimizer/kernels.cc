@@ -166,21 +166,6 @@ COVEY_KERNEL void CompensateDelay(float strength, std::span<const float> gradien
   }
 }
 
-COVEY_KERNEL void AddInto(std::span<float> sum, std::span<const float> x) {
-  float* const total = sum.data();
-  const float* const addend = x.data();
-  const size_t count = sum.size();
-  COVEY_ELEMENTWISE
-  for (size_t i = 0; i < count; ++i) total[i] += addend[i];
-}
-
-COVEY_KERNEL void Scale(std::span<float> x, float factor) {
-  float* const values = x.data();
-  const size_t count = x.size();
-  COVEY_ELEMENTWISE
-  for (size_t i = 0; i < count; ++i) values[i] *= factor;
-}
-
 COVEY_KERNEL bool AllFinite(std::span<const float> x) {
   constexpr uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinity
   const float* const values = x.data();

@@ -18,8 +18,8 @@ namespace covey {
 // and no -ffast-math.
 //
 // Cost, in bytes moved per element, in place: SGD 12, momentum, Nesterov and Adagrad 20, Adam 28,
-// AddInto 12, Scale 8, AllFinite 4; into another buffer 4 more, as the line to be written is read
-// first. The arithmetic hides behind that: a core that moves 20 GB/s should update 1.7 (SGD), 1.0
+// AllFinite 4; into another buffer 4 more, as the line to be written is read first. The arithmetic
+// hides behind that: a core that moves 20 GB/s should update 1.7 (SGD), 1.0
 // (momentum, Adagrad) or 0.7 (Adam) thousand million elements per second. kernels_bench.cc measures
 // it: 1.6, 1.1 and 0.8 on an Emerald Rapids core with 64 MiB arrays. AVX2 is worth 10 % there
 // and up to 50 % inside the core's cache; AVX-512 added nothing.
@@ -120,12 +120,6 @@ void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
 void CompensateDelay(float strength, std::span<const float> gradient_sum,
                      std::span<const float> values, std::span<const float> previous,
                      std::span<float> compensated);
-
-// sum[i] += x[i]. The order of several calls fixes the bits of the sum.
-void AddInto(std::span<float> sum, std::span<const float> x);
-
-// x[i] *= factor.
-void Scale(std::span<float> x, float factor);
 
 // False when any element is NaN or infinite.
 bool AllFinite(std::span<const float> x);

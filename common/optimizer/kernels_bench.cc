@@ -95,15 +95,6 @@ void BM_Adam(benchmark::State& state) {
   Report(state, 28);
 }
 
-void BM_AddInto(benchmark::State& state) {
-  Arrays a(state);
-  for (auto _ : state) {
-    AddInto(a.values, a.gradient);
-    benchmark::ClobberMemory();
-  }
-  Report(state, 12);
-}
-
 void BM_AllFinite(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) benchmark::DoNotOptimize(AllFinite(a.gradient));
@@ -116,7 +107,6 @@ BENCHMARK(BM_Momentum)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Nesterov)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adagrad)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adam)->Arg(kCached)->Arg(kBeyondCache);
-BENCHMARK(BM_AddInto)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_AllFinite)->Arg(kCached)->Arg(kBeyondCache);
 
 }  // namespace

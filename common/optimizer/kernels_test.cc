@@ -171,17 +171,6 @@ TEST(KernelsTest, CompensationKeepsWhatItWouldMakeInfinite) {
   EXPECT_EQ(out, (std::vector<float>{3e30f, -3e30f, 4}));
 }
 
-TEST(KernelsTest, AddIntoAndScale) {
-  // The values take the place of the sum here, and the gradient sum is what is added.
-  ExpectSameBits(
-      [](auto sum, auto in, auto out, auto, auto) {
-        if (in.data() != out.data()) std::memcpy(out.data(), in.data(), in.size_bytes());
-        AddInto(out, sum);
-        Scale(out, 0.37f);
-      },
-      [](float sum, float value, float&, float&) { return (value + sum) * 0.37f; });
-}
-
 TEST(KernelsTest, AllFiniteFindsEachKindAtEachPlace) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(AllFinite({}));
