@@ -1,5 +1,6 @@
 #include "common/optimizer/definition.h"
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
@@ -7,13 +8,13 @@
 namespace covey {
 namespace {
 
-absl::Status Refuse(absl::string_view field, int value) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      field, " ", value, " is not known to this program; choose one of table.proto, or ",
-      "run programs of the scheduler's version"));
+absl::Status Unknown(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " ", value, " is not known here; choose one of table.proto, or run all ",
+                   "processes of the job in the scheduler's version"));
 }
 
-absl::StatusOr<OptimizerKind> OptimizerKindOf(proto::Optimizer::Kind kind) {
+absl::StatusOr<OptimizerKind> KindOf(proto::Optimizer::Kind kind) {
   switch (kind) {
     case proto::Optimizer::SGD:
       return OptimizerKind::kSgd;
@@ -27,8 +28,29 @@ absl::StatusOr<OptimizerKind> OptimizerKindOf(proto::Optimizer::Kind kind) {
       return OptimizerKind::kAdam;
     case proto::Optimizer::ADAMW:
       return OptimizerKind::kAdamW;
+    case proto::Optimizer::LARS:
+      return OptimizerKind::kLars;
+    case proto::Optimizer::LAMB:
+      return OptimizerKind::kLamb;
+    case proto::Optimizer::DELAYED_NESTEROV:
+      return OptimizerKind::kDelayedNesterov;
     default:
-      return Refuse("optimizer kind", kind);
+      return Unknown("optimizer kind", kind);
+  }
+}
+
+absl::StatusOr<Decay> DecayOf(proto::LearningRate::Decay decay) {
+  switch (decay) {
+    case proto::LearningRate::CONSTANT:
+      return Decay::kConstant;
+    case proto::LearningRate::STEP:
+      return Decay::kStep;
+    case proto::LearningRate::LINEAR:
+      return Decay::kLinear;
+    case proto::LearningRate::COSINE:
+      return Decay::kCosine;
+    default:
+      return Unknown("learning rate decay", decay);
   }
 }
 
@@ -36,7 +58,7 @@ absl::StatusOr<OptimizerKind> OptimizerKindOf(proto::Optimizer::Kind kind) {
 
 absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optimizer) {
   OptimizerConfig config;
-  COVEY_ASSIGN_OR_RETURN(config.kind, OptimizerKindOf(optimizer.kind()));
+  COVEY_ASSIGN_OR_RETURN(config.kind, KindOf(optimizer.kind()));
   config.weight_decay = optimizer.weight_decay();
   config.momentum = optimizer.momentum();
   if (optimizer.beta1() != 0) config.beta1 = optimizer.beta1();
@@ -46,6 +68,8 @@ absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optim
   } else if (config.kind == OptimizerKind::kAdagrad) {
     config.epsilon = 1e-10;
   }
+  if (optimizer.trust_coefficient() != 0) config.trust_coefficient = optimizer.trust_coefficient();
+  if (optimizer.delay() != 0) config.delay = optimizer.delay();
   return config;
 }
 
@@ -54,22 +78,8 @@ absl::StatusOr<LearningRateConfig> LearningRateFromProto(const proto::LearningRa
                             .warmup_samples = rate.warmup_samples(),
                             .decay_samples = rate.decay_samples(),
                             .decay_factor = rate.decay_factor()};
-  switch (rate.decay()) {
-    case proto::LearningRate::CONSTANT:
-      config.decay = Decay::kConstant;
-      return config;
-    case proto::LearningRate::STEP:
-      config.decay = Decay::kStep;
-      return config;
-    case proto::LearningRate::LINEAR:
-      config.decay = Decay::kLinear;
-      return config;
-    case proto::LearningRate::COSINE:
-      config.decay = Decay::kCosine;
-      return config;
-    default:
-      return Refuse("learning rate decay", rate.decay());
-  }
+  COVEY_ASSIGN_OR_RETURN(config.decay, DecayOf(rate.decay()));
+  return config;
 }
 
 }  // namespace covey

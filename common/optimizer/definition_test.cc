@@ -1,4 +1,4 @@
-#include "common/optimizer/optimizer_spec.h"
+#include "common/optimizer/definition.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace covey {
 namespace {
 
-TEST(OptimizerSpecTest, FillsInDefaults) {
+TEST(DefinitionTest, FillsInDefaults) {
   proto::Optimizer optimizer;
   optimizer.set_kind(proto::Optimizer::LAMB);
   auto config = OptimizerFromProto(optimizer);
@@ -22,7 +22,7 @@ TEST(OptimizerSpecTest, FillsInDefaults) {
   EXPECT_EQ(OptimizerFromProto(optimizer)->epsilon, 1e-10);
 }
 
-TEST(OptimizerSpecTest, KeepsWhatIsSaid) {
+TEST(DefinitionTest, KeepsWhatIsSaid) {
   proto::Optimizer optimizer;
   optimizer.set_momentum(0.5);
   optimizer.set_beta1(0.25);
@@ -57,7 +57,7 @@ TEST(OptimizerSpecTest, KeepsWhatIsSaid) {
 }
 
 // Every kind that the protocol knows has a rule that can be made, under its own name.
-TEST(OptimizerSpecTest, KnowsEveryKindOfTheProtocol) {
+TEST(DefinitionTest, KnowsEveryKindOfTheProtocol) {
   for (int kind = 0; kind < proto::Optimizer::Kind_ARRAYSIZE; ++kind) {
     proto::Optimizer optimizer;
     optimizer.set_kind(static_cast<proto::Optimizer::Kind>(kind));
@@ -70,7 +70,7 @@ TEST(OptimizerSpecTest, KnowsEveryKindOfTheProtocol) {
   }
 }
 
-TEST(OptimizerSpecTest, RefusesTheUnknown) {
+TEST(DefinitionTest, RefusesTheUnknown) {
   proto::Optimizer optimizer;
   optimizer.set_kind(static_cast<proto::Optimizer::Kind>(99));
   EXPECT_EQ(OptimizerFromProto(optimizer).status().code(), absl::StatusCode::kInvalidArgument);
