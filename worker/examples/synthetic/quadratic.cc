@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/check.h"
 
@@ -38,7 +39,7 @@ double Quadratic::Distance(size_t tensor, std::span<const float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const double optimum = Optimum(tensor, i);
     const double distance = std::abs(values[i] - optimum) / optimum;
-    if (std::isnan(distance)) return distance;
+    if (std::isnan(distance)) return std::numeric_limits<double>::infinity();
     largest = std::max(largest, distance);
   }
   return largest;

@@ -27,7 +27,7 @@ class Quadratic {
   // `gradient`, of the size of `values`, becomes the gradient there.
   void WriteGradient(size_t tensor, std::span<const float> values, std::span<float> gradient) const;
   // Largest distance from the optimum, over all elements and in proportion to it: 1 at the start.
-  // NaN when there is one.
+  // Infinite when a value is NaN.
   static double Distance(size_t tensor, std::span<const float> values);
 
  private:

@@ -1,0 +1,255 @@
+"""A network of its own for a test: racks, links of a given speed, and a count of what crosses them.
+
+Everything lives in namespaces that die with the test, whatever becomes of it. Needs root, or a
+kernel that lets users have namespaces; otherwise tests skip, and say why.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+_NAMES = "/run/netns"
+# Large packets, so that headers are below one percent of what is counted.
+_MTU = 9000
+# A token bucket gives out this much at once, and queues so much more before it drops.
+_BURST_SECONDS = 0.004
+_BURST_BYTES_MIN = 64 * 1024
+_QUEUE_SECONDS = 0.1
+_QUEUE_BYTES_MIN = 256 * 1024
+
+_entered = None
+
+
+def _tool(name):
+    """Its path; the folders of administrators are not always in PATH."""
+    path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    if path is None:
+        raise OSError(f"{name} is not installed")
+    return path
+
+
+def _execute(tool, *words):
+    command = [_tool(tool), *map(str, words)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode != 0:
+        raise OSError(f"{' '.join(command)}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def _write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _unshare(flags):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(flags) != 0:
+        raise OSError(f"no new namespaces: {os.strerror(ctypes.get_errno())}")
+
+
+def _leave_the_world():
+    """Gives this process and its children a network and mounts of their own."""
+    user, group = os.getuid(), os.getgid()
+    try:
+        _unshare(_CLONE_NEWNS | _CLONE_NEWNET)
+    except OSError:
+        _unshare(_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWNET)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
+    _execute("mount", "--make-rprivate", "/")
+    # Names of namespaces are mounts; these are seen, and kept, by nobody else.
+    _execute("mount", "-t", "tmpfs", "tmpfs", "/run")
+    os.mkdir(_NAMES)
+    _execute("ip", "link", "set", "lo", "up")
+
+
+def enter():
+    """Once per process, before anything else is started. unittest.SkipTest: why it cannot be."""
+    global _entered
+    if _entered is None:
+        try:
+            for tool in ("ip", "tc", "nsenter", "mount"):
+                _tool(tool)
+            _leave_the_world()
+            _probe()
+            _entered = ""
+        except OSError as error:
+            _entered = str(error)
+    if _entered:
+        print(f"SKIPPED: {_entered}", flush=True)
+        raise unittest.SkipTest(_entered)
+
+
+def _probe():
+    """What tests need, tried: a link with a token bucket."""
+    _execute("ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1")
+    _shape("probe0", 10**8)
+    _execute("ip", "link", "add", "probe2", "type", "bridge")
+    _execute("ip", "link", "del", "probe2")
+    _execute("ip", "link", "del", "probe0")
+
+
+def _shape(device, bits_per_second, namespace=None):
+    """What leaves `device` does so no faster than this."""
+    where = ["-n", namespace] if namespace else []
+    bytes_per_second = bits_per_second // 8
+    burst = max(_BURST_BYTES_MIN, int(bytes_per_second * _BURST_SECONDS))
+    queue = max(_QUEUE_BYTES_MIN, int(bytes_per_second * _QUEUE_SECONDS))
+    _execute("tc", *where, "qdisc", "replace", "dev", device, "root", "tbf",
+             "rate", f"{bits_per_second}bit", "burst", burst, "limit", burst + queue)
+
+
+class Namespace:
+    """A machine, or a switch, of the network."""
+
+    def __init__(self, name):
+        self.name = name
+        _execute("ip", "netns", "add", name)
+        # Addresses are given here; the kernel need not look for more.
+        self.enter_and("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"
+                       " && echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
+        self.ip("link", "set", "lo", "up")
+
+    def command(self):
+        """What stands before a command line that runs here."""
+        return [_tool("nsenter"), f"--net={_NAMES}/{self.name}", "--"]
+
+    def enter_and(self, *command):
+        return _execute(*self.command(), *command)
+
+    def ip(self, *words):
+        return _execute("ip", "-n", self.name, *words)
+
+    def counters(self, device):
+        """Bytes that (left, reached) it through a device, headers included."""
+        [link] = json.loads(self.ip("-j", "-s", "link", "show", "dev", device))
+        return link["stats64"]["tx"]["bytes"], link["stats64"]["rx"]["bytes"]
+
+
+class Node(Namespace):
+    """A machine with an address."""
+
+    def __init__(self, name, address):
+        super().__init__(name)
+        self.address = address
+
+
+def _link(one, one_device, other, other_device, bits_per_second=None):
+    """A cable between namespaces, as fast in each direction; None = as fast as it goes."""
+    one.ip("link", "add", one_device, "mtu", _MTU, "type", "veth",
+           "peer", "name", other_device, "mtu", _MTU, "netns", other.name)
+    for end, device in ((one, one_device), (other, other_device)):
+        end.ip("link", "set", device, "up")
+        if bits_per_second:
+            _shape(device, bits_per_second, end.name)
+
+
+class _Switch(Namespace):
+    def __init__(self, name):
+        super().__init__(name)
+        self.ip("link", "add", "bridge", "mtu", _MTU, "type", "bridge")
+        self.ip("link", "set", "bridge", "up")
+
+    def attach(self, other, device, own_device, bits_per_second=None):
+        _link(other, device, self, own_device, bits_per_second)
+        self.ip("link", "set", own_device, "master", "bridge")
+
+
+class _Network:
+    """Ends with its test. `test`: a ProcessTest."""
+
+    def __init__(self, test):
+        enter()
+        self._names = []
+        test.addCleanup(self.close)
+
+    def _add(self, namespace):
+        self._names.append(namespace.name)
+        return namespace
+
+    def close(self):
+        """Takes it down; programs that still run on it are cut off."""
+        while self._names:
+            _execute("ip", "netns", "del", self._names.pop())
+
+
+class Racks(_Network):
+    """Racks of nodes; each rack hangs on a spine by one uplink. `outside` hangs on the spine too.
+
+    rack_bits, uplink_bits: bits per second of a node's link and of a rack's uplink.
+    """
+
+    def __init__(self, test, racks, nodes_per_rack, rack_bits, uplink_bits):
+        super().__init__(test)
+        spine = self._add(_Switch("spine"))
+        self.outside = self._node("outside", "10.77.255.1", spine, None)
+        self._switches = []
+        self.racks = []
+        for rack in range(racks):
+            switch = self._add(_Switch(f"rack-{rack}"))
+            _link(switch, "uplink", spine, f"rack-{rack}", uplink_bits)
+            switch.ip("link", "set", "uplink", "master", "bridge")
+            spine.ip("link", "set", f"rack-{rack}", "master", "bridge")
+            self._switches.append(switch)
+            self.racks.append([
+                self._node(f"node-{rack}-{index}", f"10.77.{rack}.{index + 1}", switch, rack_bits)
+                for index in range(nodes_per_rack)])
+
+    def _node(self, name, address, switch, bits_per_second):
+        node = self._add(Node(name, address))
+        switch.attach(node, "eth", name, bits_per_second)
+        node.ip("address", "add", f"{address}/16", "dev", "eth")
+        return node
+
+    @property
+    def nodes(self):
+        """Rack by rack."""
+        return [node for rack in self.racks for node in rack]
+
+    def uplink_bytes(self):
+        """For each rack, what has (left, reached) it."""
+        return [switch.counters("uplink") for switch in self._switches]
+
+
+class Mesh(_Network):
+    """Nodes with a link of their own to each other one, and an unshaped one to `outside`."""
+
+    def __init__(self, test, nodes, bits_per_second):
+        super().__init__(test)
+        switch = self._add(_Switch("switch"))
+        self.outside = self._add(Node("outside", "10.78.255.1"))
+        self._attach(switch, self.outside, self.outside.address)
+        self.nodes = []
+        for index in range(nodes):
+            node = self._add(Node(f"node-{index}", f"10.77.0.{index + 1}"))
+            node.ip("address", "add", f"{node.address}/32", "dev", "lo")
+            self._attach(switch, node, f"10.78.0.{index + 1}")
+            for other in self.nodes:
+                _link(node, f"to-{other.name}", other, f"to-{node.name}", bits_per_second)
+                self._route(node, other)
+                self._route(other, node)
+            self.outside.ip("route", "add", f"{node.address}/32", "via", f"10.78.0.{index + 1}")
+            self.nodes.append(node)
+
+    @staticmethod
+    def _attach(switch, node, address):
+        switch.attach(node, "eth", node.name)
+        node.ip("address", "add", f"{address}/16", "dev", "eth")
+
+    @staticmethod
+    def _route(source, target):
+        source.ip("route", "add", f"{target.address}/32", "dev", f"to-{target.name}",
+                  "src", source.address)
+
+    def link_bytes(self):
+        """{(from, to): bytes} for each pair of indices."""
+        return {(one, other): node.counters(f"to-node-{other}")[0]
+                for one, node in enumerate(self.nodes)
+                for other in range(len(self.nodes)) if other != one}

@@ -1,0 +1,78 @@
+// Sums over the members of a group again and again: how long does it take, is it right?
+//   covey run --workers 4 -- all_reduce --bytes 8MiB
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
+#include "worker/config.h"
+#include "worker/examples/all_reduce/measure.h"
+
+namespace covey::all_reduce {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitUnreachable = 3;
+
+void PrintResult(const worker::Group& group, const Options& options, const Outcome& outcome) {
+  const double seconds = absl::ToDoubleSeconds(outcome.Median());
+  nlohmann::ordered_json each = nlohmann::ordered_json::array();
+  for (const absl::Duration duration : outcome.durations) {
+    each.push_back(absl::ToDoubleSeconds(duration));
+  }
+  const nlohmann::ordered_json json = {
+      {"seconds", seconds},
+      {"seconds_each", std::move(each)},
+      {"bytes", options.bytes},
+      {"bytes_per_second", static_cast<double>(options.bytes) / seconds},
+      {"error_max", outcome.error_max},
+      {"group", group.id().value()},
+      {"members", group.size()}};
+  std::cout << absl::StrCat("result ", json.dump()) << std::endl;
+}
+
+int Fail(const absl::Status& status, int exit_code) {
+  std::cerr << "all_reduce: " << status.message() << "\n";
+  return exit_code;
+}
+
+absl::Status Run(const worker::WorkerConfig& config, const Options& options,
+                 worker::Worker& worker) {
+  COVEY_ASSIGN_OR_RETURN(const Outcome outcome, Measure(worker.group(), options, MonotonicNow));
+  // A group ends together, or whoever is late would find the others gone.
+  COVEY_RETURN_IF_ERROR(worker.Barrier("all_reduce/measured", config.cluster.operation_deadline));
+  if (worker.group().rank() == 0) PrintResult(worker.group(), options, outcome);
+  return absl::OkStatus();
+}
+
+int Main(int argc, const char* const* argv) {
+  Options options;
+  worker::WorkerConfig config;
+  ConfigFile file("all_reduce", "Sums over the members of a group again and again.");
+  options.AddTo(file);
+  config.AddTo(file);
+  if (const auto code = file.LoadForMain(argc, argv)) return *code;
+  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
+    if (!status.ok()) return Fail(status, kExitUsage);
+  }
+  const auto worker = worker::Worker::Join(config);
+  if (!worker.ok()) {
+    return Fail(worker.status(),
+                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
+  }
+  const absl::Status status = Run(config, options, **worker);
+  return status.ok() ? 0 : Fail(status, kExitFailed);
+}
+
+}  // namespace
+}  // namespace covey::all_reduce
+
+int main(int argc, char** argv) {
+  covey::InitProcess("");
+  return covey::all_reduce::Main(argc, argv);
+}
