@@ -34,6 +34,9 @@ struct LinkCosts {
   // What a member's loop spends on one message, however small. Not more than any latency, which it
   // is a part of.
   double message_seconds = 5e-6;
+  // A member's link loses so much of its bandwidth for each further peer of the same level that
+  // sends to it, or that it sends to: many flows into one port get in each other's way.
+  double flow_loss = 0.02;
   // Larger sections travel as several messages, so that hops work at once.
   size_t slice_bytes = kSliceBytesMax;
 

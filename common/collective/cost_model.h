@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/cluster/link_costs.h"
+#include "common/cluster/topology.h"
+#include "common/collective/plan.h"
+
+namespace covey {
+
+// What a collective is expected to take, and of what that consists. Seconds of an otherwise idle
+// network.
+struct Prediction {
+  double seconds = 0;  // latency + transfer
+  // The longest way through the trees, or what the busiest member spends on its messages, whichever
+  // is more: small tensors pay this.
+  double latency_seconds = 0;
+  // The busiest link or uplink, or the longest way of one slice: large tensors pay this.
+  double transfer_seconds = 0;
+  // What `seconds` would be if levels did not work at once: latency, and for each level of links the
+  // busiest one. Between this and `seconds` lies what a real network does.
+  double stepwise_seconds = 0;
+  // Most that one member sends and receives.
+  double messages = 0;
+  // Most that leaves, or enters, one domain of each level; 0 for kCluster.
+  std::array<double, kLevels> uplink_bytes = {};
+  // What transfer_seconds is spent at: "rack z/r1, out", "member 3, in", "way of a slice".
+  std::string bottleneck;
+};
+
+// Evaluates the trees of any plan, edge by edge:
+//
+//   latency  = max( sum of hop latencies on the longest way down a reduction tree, and on that of a
+//                   spreading tree;  message_seconds * messages of the busiest member )
+//   transfer = max( bytes / bandwidth over every member's own link, and over every uplink, in and
+//                   out;  sum of slice / bandwidth on the longest way )
+//
+// so levels and directions work at once, as slices let them. Sections that a member sends at the
+// same height of their trees to the same peer are one message. The classic closed forms for rings
+// (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per level are special cases; see
+// the test.
+//
+// `paths`: where each member is, by rank; the plan's size. O(sections * members) up to
+// kEdgesMax edges; beyond, evenly chosen sections stand for the others, and the members of a rack
+// share its load evenly: thousands of members take some 10 ms. Pure.
+//
+// Preconditions: paths.size() == plan.size().
+Prediction Predict(const Plan& plan, CollectiveKind kind, size_t bytes,
+                   std::span<const TopologyPath> paths, const LinkCosts& costs);
+inline constexpr size_t kEdgesMax = 1 << 16;
+
+struct AlgorithmChoice {
+  Algorithm algorithm = Algorithm::kRing;
+  Prediction prediction;
+  // Evidence: seconds of all algorithms, in the order of kAlgorithms.
+  std::vector<double> seconds;
+
+  // "halving-doubling 0.31 ms (direct 0.70 ms, ring …)".
+  std::string Explain() const;
+};
+
+// The cheapest algorithm; of several the first in kAlgorithms. Pure, so members with the same costs
+// choose the same. Preconditions: paths are not empty.
+AlgorithmChoice ChooseAlgorithm(CollectiveKind kind, size_t bytes,
+                                std::span<const TopologyPath> paths, const LinkCosts& costs);
+
+}  // namespace covey
