@@ -23,6 +23,8 @@ struct PendingAnswer {
 
   // Addressed, its body begun.
   Message reply;
+  // What the reader asked for, and what that means under the contract in force.
+  proto::ReadBound bound;
   ReadRequirement requirement;
   absl::Time deadline;
   bool wants_values = true;
@@ -48,6 +50,10 @@ class ParkedAnswers {
   // Gives those that `wanted` names to `take`, in order of arrival. `take` must not park.
   void Take(absl::FunctionRef<bool(const PendingAnswer&)> wanted,
             absl::FunctionRef<void(PendingAnswer&)> take);
+
+  void ForEach(absl::FunctionRef<void(PendingAnswer&)> change) {
+    for (PendingAnswer& answer : answers_) change(answer);
+  }
 
   // Earliest deadline; InfiniteFuture() when nothing waits.
   absl::Time next_deadline() const { return next_deadline_; }

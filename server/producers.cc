@@ -1,16 +1,23 @@
 #include "server/producers.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::server {
 
-absl::StatusOr<DedupWindow::Finding> Producers::Find(const PushKey& key) const {
+namespace {
+
+// In place of a version; no shard gets there.
+constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
+
+}  // namespace
+
+absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
   const auto found = entries_.find(key.producer);
-  if (found == entries_.end() || key.incarnation > found->second.incarnation) {
-    return DedupWindow::Finding{};
-  }
+  if (found == entries_.end() || key.incarnation > found->second.incarnation) return Finding{};
   const Entry& entry = found->second;
   if (key.incarnation < entry.incarnation) {
     return absl::AbortedError(absl::StrCat("incarnation ", key.incarnation,
@@ -23,7 +30,10 @@ absl::StatusOr<DedupWindow::Finding> Producers::Find(const PushKey& key) const {
         "sequence ", key.sequence, " is too old: the last ", kDedupWindow, " up to ",
         entry.window.highest(), " are remembered; use the next sequence for a new push"));
   }
-  return finding;
+  const bool discarded = finding.version == kDiscarded;
+  return Finding{.known = finding.verdict == DedupWindow::Verdict::kDuplicate,
+                 .discarded = discarded,
+                 .version = discarded ? Version() : finding.version};
 }
 
 absl::Status Producers::Record(const PushKey& key,
@@ -63,5 +73,7 @@ void Producers::SetVersion(const PushKey& key, Version version) {
   if (found == entries_.end() || found->second.incarnation != key.incarnation) return;
   found->second.window.SetVersion(key.sequence, version);
 }
+
+void Producers::SetDiscarded(const PushKey& key) { SetVersion(key, kDiscarded); }
 
 }  // namespace covey::server

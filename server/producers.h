@@ -29,7 +29,7 @@ struct PushKey {
   friend constexpr bool operator==(const PushKey&, const PushKey&) = default;
 };
 
-// What one shard has received from each producer.
+// What one shard has received from each producer, and what became of it.
 //
 // Limits: kProducersPerShardMax; beyond it the producer that is gone and was silent longest is
 // forgotten. A producer that is gone must be refused before it gets here.
@@ -37,16 +37,24 @@ struct PushKey {
 // Actor-confined. Deterministic.
 class Producers {
  public:
-  // Whether the push is new.
+  struct Finding {
+    bool known = false;
+    // Of a known push: too stale for the contract, so it was not and will not be applied.
+    bool discarded = false;
+    // Of a known push: at which it was applied; 0 = not.
+    Version version;
+  };
   // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: too old to tell.
-  absl::StatusOr<DedupWindow::Finding> Find(const PushKey& key) const;
+  absl::StatusOr<Finding> Find(const PushKey& key) const;
 
-  // Notes the receipt of a push that Find called new; a new incarnation replaces the one before.
+  // Notes the receipt of a push that Find did not know; a new incarnation replaces the one before.
   // RESOURCE_EXHAUSTED: too many producers, none of which `is_gone`; nothing is noted then.
   absl::Status Record(const PushKey& key, absl::FunctionRef<bool(const Producer&)> is_gone);
 
   // Notes the version at which it was applied.
   void SetVersion(const PushKey& key, Version version);
+  // Notes that it never will be.
+  void SetDiscarded(const PushKey& key);
 
   size_t size() const { return entries_.size(); }
 

@@ -6,8 +6,6 @@
 namespace covey::server {
 namespace {
 
-using Verdict = DedupWindow::Verdict;
-
 bool Nobody(const Producer&) { return false; }
 bool Everybody(const Producer&) { return true; }
 
@@ -21,16 +19,16 @@ TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
   Producers producers;
   PushKey key = Key(1, 1, 1);
   ASSERT_TRUE(producers.Record(key, Nobody).ok());
-  EXPECT_EQ(producers.Find(key)->verdict, Verdict::kDuplicate);
+  EXPECT_TRUE(producers.Find(key)->known);
   key.producer.kind = Producer::Kind::kGroup;
-  EXPECT_EQ(producers.Find(key)->verdict, Verdict::kNew);
+  EXPECT_FALSE(producers.Find(key)->known);
 }
 
 TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   Producers producers;
   ASSERT_TRUE(producers.Record(Key(1, 5, 1), Nobody).ok());
-  EXPECT_EQ(producers.Find(Key(1, 6, 1))->verdict, Verdict::kNew);
-  EXPECT_EQ(producers.Find(Key(1, 5, 1))->verdict, Verdict::kDuplicate);
+  EXPECT_FALSE(producers.Find(Key(1, 6, 1))->known);
+  EXPECT_TRUE(producers.Find(Key(1, 5, 1))->known);
   ASSERT_TRUE(producers.Record(Key(1, 6, 1), Nobody).ok());
   EXPECT_EQ(producers.Find(Key(1, 5, 2)).status().code(), absl::StatusCode::kAborted);
   // What the old one still had waiting says nothing about the new one.
@@ -38,6 +36,17 @@ TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(0));
   producers.SetVersion(Key(1, 6, 1), Version(10));
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(10));
+}
+
+TEST(Producers, RememberWhatWasDiscarded) {
+  Producers producers;
+  ASSERT_TRUE(producers.Record(Key(1, 1, 1), Nobody).ok());
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1))->discarded);
+  producers.SetDiscarded(Key(1, 1, 1));
+  const auto finding = producers.Find(Key(1, 1, 1));
+  EXPECT_TRUE(finding->known);
+  EXPECT_TRUE(finding->discarded);
+  EXPECT_EQ(finding->version, Version());
 }
 
 TEST(Producers, RefuseWhatIsTooOldToTell) {
@@ -54,11 +63,11 @@ TEST(Producers, ForgetWhoIsGoneAndWasSilentLongest) {
   ASSERT_TRUE(producers.Record(Key(1, 1, 2), Nobody).ok());
   const PushKey next = Key(kProducersPerShardMax + 1, 1, 1);
   EXPECT_EQ(producers.Record(next, Nobody).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(producers.Find(next)->verdict, Verdict::kNew);
+  EXPECT_FALSE(producers.Find(next)->known);
   EXPECT_TRUE(producers.Record(next, Everybody).ok());
   EXPECT_EQ(producers.size(), kProducersPerShardMax);
-  EXPECT_EQ(producers.Find(Key(1, 1, 1))->verdict, Verdict::kDuplicate);
-  EXPECT_EQ(producers.Find(Key(2, 1, 1))->verdict, Verdict::kNew);
+  EXPECT_TRUE(producers.Find(Key(1, 1, 1))->known);
+  EXPECT_FALSE(producers.Find(Key(2, 1, 1))->known);
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ class PushGathering {
   // Precondition: the gate admits it, and it is no duplicate.
   void Add(const GatheredPush& push, const Buffer& gradient);
 
+  // Instead of Add: the push is received, and will be part of no update.
+  void Discard(const GatheredPush& push) { gate_.Pass(push.group, push.step); }
+
   // The next update, if one is due. To be asked until there is none, as UpdateGate::TakeDue.
   std::optional<GatheredUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
 

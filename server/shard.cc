@@ -1,8 +1,6 @@
 #include "server/shard.h"
 
 #include <algorithm>
-#include <cmath>
-#include <span>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -10,24 +8,19 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
-#include "common/optimizer/kernels.h"
+#include "common/tensor/kernels.h"
+#include "server/push_checks.h"
 
 namespace covey::server {
 namespace {
 
-PushKey KeyOf(const proto::PushId& id) {
-  return {.producer = {.kind = id.producer_kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
-                                                                          : Producer::Kind::kClient,
-                       .id = id.producer()},
-          .incarnation = id.producer_incarnation(),
-          .sequence = id.sequence()};
-}
-
-PendingAnswer BeginAnswer(absl::Time now, const Message& request, uint32_t deadline_ms) {
+PendingAnswer BeginAnswer(absl::Time now, const Message& request, const proto::ReadBound& bound,
+                          uint32_t deadline_ms) {
   return {.node = request.from().node,
           .incarnation = request.incarnation(),
           .request_id = request.envelope.header().request_id(),
           .reply = MakeReply(request),
+          .bound = bound,
           .deadline = now + std::min<absl::Duration>(absl::Milliseconds(deadline_ms), kBarrierMax)};
 }
 
@@ -60,7 +53,6 @@ Shard::Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view
     : id_(id),
       table_name_(view->FindTable(id.table)->spec().name()),
       generation_(view->FindShard(id)->generation()),
-      contract_(rules.contract),
       refuses_non_finite_(rules.refuses_non_finite),
       environment_(environment),
       view_(std::move(view)),
@@ -70,7 +62,7 @@ Shard::Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
-  PendingAnswer answer = BeginAnswer(now, request, push.deadline_ms());
+  PendingAnswer answer = BeginAnswer(now, request, push.read(), push.deadline_ms());
   *answer.reply.envelope.mutable_push_reply()->mutable_id() = push.id();
   const PushKey key = KeyOf(push.id());
   const absl::StatusOr<bool> duplicate = TakeIn(request, key);
@@ -83,7 +75,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   answer.push = {.key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   answer.wants_values = push.read().wanted();
   if (answer.wants_values) {
-    answer.requirement = ReadRequirement::Of(push.read(), contract_);
+    answer.requirement = ReadRequirement::Of(answer.bound, contract());
     Answer(now, std::move(answer), outbox);
   } else {
     Send(now, answer, outbox);
@@ -93,127 +85,65 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
 
 absl::StatusOr<bool> Shard::TakeIn(const Message& request, const PushKey& key) {
   const proto::PushRequest& push = request.envelope.push_request();
-  if (absl::Status status = CheckForm(request); !status.ok()) {
+  if (absl::Status status = CheckForm(request, table_->element_count(),
+                                      table_->samples() + gathering_.gate().samples_held());
+      !status.ok()) {
     ++environment_.counters.malformed;
     return status;
   }
-  absl::StatusOr<DedupWindow::Finding> finding = producers_.Find(key);
-  if (!finding.ok()) return Annotate(NameOf(key.producer), finding.status());
-  const bool known = finding->verdict == DedupWindow::Verdict::kDuplicate;
-  if (known && environment_.sabotage != Sabotage::kNoDedup) return true;
+  const absl::StatusOr<Producers::Finding> finding = producers_.Find(key);
+  if (!finding.ok()) return Annotate(NameOf(key.producer, *view_), finding.status());
+  if (finding->known && environment_.sabotage != Sabotage::kNoDedup) return true;
 
-  COVEY_RETURN_IF_ERROR(CheckSender(request));
+  COVEY_RETURN_IF_ERROR(CheckSender(request, *view_));
   const GatheredPush gathered{.key = key,
                               .group = GroupId(push.group()),
                               .step = Step(push.group() == 0 ? 0 : push.step()),
                               .samples = push.samples(),
                               .base_version = Version(push.base_version())};
   COVEY_RETURN_IF_ERROR(gathering_.gate().Admit(gathered.group, gathered.step));
-  if (refuses_non_finite_) {
-    if (absl::Status status = CheckFinite(request); !status.ok()) {
-      ++environment_.counters.non_finite;
-      return status;
-    }
+  const bool discarded = contract().Discards(gathered.base_version, version());
+  Buffer gradient;
+  if (!discarded) {
+    gradient = Decoded(push.format(), request.frames[0]);
+    if (absl::Status status = Screen(gradient, push); !status.ok()) return status;
   }
-  if (!known) {
-    COVEY_RETURN_IF_ERROR(
-        producers_.Record(key, [this](const Producer& producer) { return IsGone(producer); }));
+  if (!finding->known) {
+    COVEY_RETURN_IF_ERROR(producers_.Record(
+        key, [this](const Producer& producer) { return IsGone(producer, *view_); }));
   }
-  gathering_.Add(gathered, request.frames[0]);
+  if (discarded) {
+    Discard(gathered);
+  } else {
+    gathering_.Add(gathered, gradient);
+  }
   return false;
 }
 
-absl::Status Shard::CheckForm(const Message& request) const {
-  const proto::PushRequest& push = request.envelope.push_request();
-  const proto::PushId& id = push.id();
-  const size_t shard_bytes = table_->element_count() * sizeof(float);
-  if (request.frames.size() != 1 || request.frames[0].size() != shard_bytes) {
-    size_t bytes = 0;
-    for (const Buffer& frame : request.frames) bytes += frame.size();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
-        shard_bytes, " bytes; push one frame of the shard's size"));
-  }
-  const uint64_t samples_so_far = table_->samples() + gathering_.gate().samples_held();
-  if (push.samples() == 0 || push.samples() > kShardSamplesMax - samples_so_far) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the push stands for ", push.samples(), " samples after ", samples_so_far,
-                     "; push at least 1, and at most ", kShardSamplesMax, " in all"));
-  }
-  const bool consistent = id.producer_kind() == proto::PushId::GROUP
-                              ? push.group() != 0 && push.group() == id.producer() &&
-                                    push.group_generation() == id.producer_incarnation() &&
-                                    push.step() == id.sequence()
-                              : id.producer_kind() == proto::PushId::CLIENT && push.group() == 0 &&
-                                    id.producer() == request.from().node.value();
-  if (id.sequence() == 0 || !consistent) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the push id (producer ", id.producer(), ", sequence ", id.sequence(),
-        ") does not fit its sender: node ", request.from().node.value(), ", group ", push.group(),
-        ", step ", push.step(), "; this is a bug of the pushing library"));
-  }
-  return absl::OkStatus();
+Buffer Shard::Decoded(proto::WireFormat format, const Buffer& frame) {
+  if (format == proto::WIRE_FLOAT32) return frame;
+  Buffer gradient = environment_.spares.Take(bytes());
+  Decode(static_cast<WireFormat>(format), frame.bytes(), gradient.MutableAs<float>());
+  // Lent anew once the gradient has been applied.
+  environment_.spares.Retire(gradient);
+  return gradient;
 }
 
-absl::Status Shard::CheckSender(const Message& request) const {
-  const proto::PushRequest& push = request.envelope.push_request();
-  const Epoch epoch(request.envelope.header().epoch());
-  const bool is_behind = view_->epoch() < epoch;
-  const auto unknown = [&](const std::string& who) -> absl::Status {
-    if (is_behind) {
-      return absl::UnavailableError(absl::StrCat("view epoch ", view_->epoch().value(),
-                                                 " is older than ", epoch.value(), " and lacks ",
-                                                 who, ", retry"));
-    }
-    return absl::InvalidArgumentError(absl::StrCat(who, " is not in the view of epoch ",
-                                                   view_->epoch().value(),
-                                                   "; register with the scheduler first"));
-  };
-  if (push.group() == 0) {
-    const proto::Node* node = view_->FindNode(request.from().node);
-    if (node == nullptr) return unknown(absl::StrCat("node ", request.from().node.value()));
-    if (node->state() == proto::Node::ALIVE) return absl::OkStatus();
-    return absl::AbortedError(absl::StrCat(
-        node->name(), " is ", node->state() == proto::Node::DEAD ? "declared dead" : "gone",
-        " since epoch ", view_->epoch().value(), " or before; join the cluster anew"));
-  }
-  const proto::Group* group = view_->FindGroup(GroupId(push.group()));
-  if (group == nullptr || (group->generation() < push.group_generation() && is_behind)) {
-    return unknown(absl::StrCat("group ", push.group(), " generation ", push.group_generation()));
-  }
-  if (group->generation() != push.group_generation()) {
-    return absl::AbortedError(absl::StrCat("group ", push.group(), " has generation ",
-                                           group->generation(), ", the push has ",
-                                           push.group_generation(), "; follow the newer view"));
-  }
-  if (group->state() == proto::Group::ACTIVE) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("group ", push.group(),
-                                         group->state() == proto::Group::BROKEN
-                                             ? absl::StrCat(" is broken: ", group->reason())
-                                             : std::string(" has left the job")));
+absl::Status Shard::Screen(const Buffer& gradient, const proto::PushRequest& push) {
+  if (!refuses_non_finite_) return absl::OkStatus();
+  absl::Status status = CheckFinite(gradient.As<float>(), table_->first_element(), push, *view_);
+  if (!status.ok()) ++environment_.counters.non_finite;
+  return status;
 }
 
-absl::Status Shard::CheckFinite(const Message& request) const {
-  const std::span<const float> gradient = request.frames[0].As<float>();
-  if (AllFinite(gradient)) return absl::OkStatus();
-  const auto bad = std::find_if(gradient.begin(), gradient.end(),
-                                [](float element) { return !std::isfinite(element); });
-  const proto::PushId& id = request.envelope.push_request().id();
-  return absl::InvalidArgumentError(absl::StrCat(
-      NameOf(KeyOf(id).producer), " pushed ", *bad, " at element ", bad - gradient.begin(),
-      " of the shard (element ",
-      table_->first_element() + static_cast<uint64_t>(bad - gradient.begin()),
-      " of the table), step ", id.sequence(), "; nothing was applied; look at the loss and the ",
-      "learning rate of that producer"));
-}
-
-bool Shard::IsGone(const Producer& producer) const {
-  if (producer.kind == Producer::Kind::kGroup) {
-    const proto::Group* group = view_->FindGroup(GroupId(static_cast<uint32_t>(producer.id)));
-    return group == nullptr || group->state() != proto::Group::ACTIVE;
+void Shard::Discard(const GatheredPush& push) {
+  ++environment_.counters.discarded;
+  producers_.SetDiscarded(push.key);
+  // The clock says how far a group has come; it does not pass what is held.
+  if (push.group != GroupId() && !gathering_.gate().Holds(push.group)) {
+    clocks_.Advance(push.group, push.step);
   }
-  const proto::Node* node = view_->FindNode(NodeId(producer.id));
-  return node == nullptr || node->state() != proto::Node::ALIVE;
+  gathering_.Discard(push);
 }
 
 bool Shard::ApplyDue(absl::Time now) {
@@ -235,18 +165,29 @@ bool Shard::ApplyDue(absl::Time now) {
 void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PullRequest& pull = request.envelope.pull_request();
   ++environment_.counters.pulls;
-  PendingAnswer answer = BeginAnswer(now, request, pull.deadline_ms());
+  PendingAnswer answer = BeginAnswer(now, request, pull.read(), pull.deadline_ms());
   proto::PullReply& reply = *answer.reply.envelope.mutable_pull_reply();
   reply.set_table(pull.table());
   reply.set_shard(pull.shard());
-  answer.requirement = ReadRequirement::Of(pull.read(), contract_);
+  answer.requirement = ReadRequirement::Of(answer.bound, contract());
   Answer(now, std::move(answer), outbox);
 }
 
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
   view_ = std::move(view);
+  FollowContract();
   ApplyDue(now);
   ReleaseParked(now, outbox);
+}
+
+void Shard::FollowContract() {
+  const absl::StatusOr<Contract> newest = ContractInForce(*view_->FindTable(id_.table));
+  // What this server does not know, or a scheduler would never ask for, changes nothing.
+  if (!newest.ok() || *newest == contract() || !contract().CheckSwitchTo(*newest).ok()) return;
+  gathering_.SwitchTo(*newest);
+  parked_.ForEach([&](PendingAnswer& answer) {
+    answer.requirement = ReadRequirement::Of(answer.bound, *newest);
+  });
 }
 
 void Shard::Close(const absl::Status& why, Outbox& outbox) {
@@ -311,12 +252,13 @@ Freshness Shard::FreshnessAt(absl::Time now) const {
 void Shard::Send(absl::Time now, PendingAnswer& answer, Outbox& outbox) {
   if (answer.push) {
     proto::PushReply& reply = *answer.reply.envelope.mutable_push_reply();
-    const absl::StatusOr<DedupWindow::Finding> finding = producers_.Find(answer.push->key);
+    const absl::StatusOr<Producers::Finding> finding = producers_.Find(answer.push->key);
     const Version applied = finding.ok() ? finding->version : Version();
     const Version base = answer.push->base_version;
     reply.set_applied_version(applied.value());
     reply.set_durable(true);
     reply.set_duplicate(answer.push->duplicate);
+    reply.set_discarded(finding.ok() && finding->discarded);
     reply.set_has_values(answer.wants_values);
     if (base != Version() && applied > base) {
       reply.set_staleness(applied.value() - base.value() - 1);
@@ -344,11 +286,6 @@ void Shard::Describe(absl::Time now, proto::ShardState& state) const {
 
 std::string Shard::Where() const {
   return absl::StrCat("table=", table_name_, " shard=", id_.index.value());
-}
-
-std::string Shard::NameOf(const Producer& producer) const {
-  if (producer.kind == Producer::Kind::kGroup) return absl::StrCat("group ", producer.id);
-  return view_->NameOf(NodeId(producer.id));
 }
 
 }  // namespace covey::server

@@ -37,6 +37,7 @@ struct ShardCounters {
   uint64_t duplicates = 0;
   uint64_t malformed = 0;   // requests that no honest peer sends
   uint64_t non_finite = 0;  // pushes refused for NaN or infinity
+  uint64_t discarded = 0;   // pushes received and not applied, because the contract cuts such age
 
   friend bool operator==(const ShardCounters&, const ShardCounters&) = default;
 };
@@ -44,9 +45,11 @@ struct ShardCounters {
 // One shard and all that belongs to it: values, what it has received from whom, pushes not yet
 // applied, the clock vector, readers that wait. A push runs through
 //
-//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ NaN screen ─▶ gathered ─▶ applied ─▶ answered
+//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ decoded ─▶ NaN screen ─▶ gathered ─▶ applied ─▶
+//   answered
 //
-// and nothing changes when a stage refuses it. Its answer has the values when asked for, once the
+// and nothing changes when a stage refuses it. One that is too stale for the contract is remembered
+// and answered, but not gathered. Its answer has the values when asked for, once the
 // shard is as fresh as the reader demands; until then, or its deadline, it is parked.
 //
 // Actor-confined. Deterministic: the values depend on the table's definition and the order of
@@ -70,7 +73,9 @@ class Shard {
   void Push(absl::Time now, const Message& request, Outbox& outbox);
   void Pull(absl::Time now, const Message& request, Outbox& outbox);
 
-  // Which groups and nodes live decides what waits. Precondition: `view` holds the shard.
+  // Which groups and nodes live, and the contract in force, decide what waits. Under another
+  // contract values, optimizer state, clocks and what was received stay, what was held is applied,
+  // and waiting readers are bound by the new one. Precondition: `view` holds the shard.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
 
   // Answers, with the reason, whatever is still parked.
@@ -94,10 +99,10 @@ class Shard {
 
   // Takes the push in, or says why not. True when it had been received before.
   absl::StatusOr<bool> TakeIn(const Message& request, const PushKey& key);
-  absl::Status CheckForm(const Message& request) const;
-  absl::Status CheckSender(const Message& request) const;
-  absl::Status CheckFinite(const Message& request) const;
-  bool IsGone(const Producer& producer) const;
+  Buffer Decoded(proto::WireFormat format, const Buffer& frame);
+  absl::Status Screen(const Buffer& gradient, const proto::PushRequest& push);
+  void Discard(const GatheredPush& push);
+  void FollowContract();
   // True when the shard has a new version.
   bool ApplyDue(absl::Time now);
   void ReleaseParked(absl::Time now, Outbox& outbox);
@@ -106,18 +111,17 @@ class Shard {
   void Answer(absl::Time now, PendingAnswer answer, Outbox& outbox);
   void Send(absl::Time now, PendingAnswer& answer, Outbox& outbox);
   void Fail(PendingAnswer& answer, const absl::Status& why, Outbox& outbox) const;
+  const Contract& contract() const { return gathering_.gate().contract(); }
   bool MayAnswer(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
   void Describe(absl::Time now, proto::ShardState& state) const;
   // "table=weights shard=3", for errors.
   std::string Where() const;
-  std::string NameOf(const Producer& producer) const;
 
   // Constant after construction.
   const ShardId id_;
   const std::string table_name_;
   const uint64_t generation_;
-  const Contract contract_;
   const bool refuses_non_finite_;
   const Environment environment_;
 

@@ -78,10 +78,7 @@ absl::Status UpdateGate::Admit(GroupId group, Step step) const {
 uint64_t UpdateGate::Add(const GatePush& push) {
   const HeldPush held{.number = next_number_++, .push = push};
   samples_held_ += push.samples;
-  if (push.group != GroupId()) {
-    Step& received = received_[push.group];
-    received = std::max(received, push.step);
-  }
+  NoteReceived(push.group, push.step);
   if (!ByStep()) {
     arrivals_.push_back(held);
   } else if (push.step <= last_step_) {
@@ -92,14 +89,29 @@ uint64_t UpdateGate::Add(const GatePush& push) {
   return held.number;
 }
 
+void UpdateGate::Pass(GroupId group, Step step) {
+  NoteReceived(group, step);
+  NoteTaken(group, step);
+}
+
+void UpdateGate::NoteReceived(GroupId group, Step step) {
+  if (group == GroupId()) return;
+  Step& received = received_[group];
+  received = std::max(received, step);
+}
+
+void UpdateGate::NoteTaken(GroupId group, Step step) {
+  if (group == GroupId()) return;
+  Step& taken = taken_[group];
+  taken = std::max(taken, step);
+  last_step_ = std::max(last_step_, step);
+}
+
 void UpdateGate::Take(const HeldPush& held, Update& update) {
   update.pushes.push_back(held.number);
   update.samples += held.push.samples;
   samples_held_ -= held.push.samples;
-  if (held.push.group == GroupId()) return;
-  Step& taken = taken_[held.push.group];
-  taken = std::max(taken, held.push.step);
-  last_step_ = std::max(last_step_, held.push.step);
+  NoteTaken(held.push.group, held.push.step);
 }
 
 UpdateGate::Update UpdateGate::CutFirstStep(bool with_late) {

@@ -66,6 +66,9 @@ class UpdateGate {
   // Takes in an admitted push. Its number: 0, 1, … in the order of arrival.
   uint64_t Add(const GatePush& push);
 
+  // Instead of Add: the group has come this far, with a push that is part of no update.
+  void Pass(GroupId group, Step step);
+
   // The next update, if one is due. To be asked until there is none: after each Add and SwitchTo,
   // whenever the groups have changed, and at NextDue.
   std::optional<Update> TakeDue(absl::Time now, const GroupCensus& groups);
@@ -86,7 +89,7 @@ class UpdateGate {
   uint64_t samples_held() const { return samples_held_; }
   // Whether a push of the group waits.
   bool Holds(GroupId group) const;
-  // Highest step, or round, that was part of an update.
+  // Highest step, or round, that was part of an update or passed.
   Step last_step() const { return last_step_; }
 
  private:
@@ -112,6 +115,8 @@ class UpdateGate {
   Update CutLate();
   Update CutArrivals();
   void Take(const HeldPush& held, Update& update);
+  void NoteReceived(GroupId group, Step step);
+  void NoteTaken(GroupId group, Step step);
 
   Contract contract_;
   uint64_t next_number_ = 0;

@@ -229,6 +229,17 @@ TEST(UpdateGate, APartFullBufferIsDueWhenTheContractChanges) {
   EXPECT_THAT(driver.Push(1, 10), ElementsAre("1.10 2.10"));
 }
 
+// Nobody waits under bsp for a step that a group has passed without an update.
+TEST(UpdateGate, StepsWhosePushIsDiscardedArePast) {
+  Driver driver({.kind = Kind::kBuffered}, Groups({1, 2}));
+  driver.gate().Pass(GroupId(2), Step(7));
+  EXPECT_EQ(driver.gate().last_step(), Step(7));
+  driver.gate().SwitchTo({.kind = Kind::kBsp});
+  EXPECT_THAT(driver.Push(1, 7), ElementsAre("1.7"));
+  EXPECT_THAT(driver.Push(1, 8), IsEmpty());
+  EXPECT_THAT(driver.Push(2, 8), ElementsAre("1.8 2.8"));
+}
+
 TEST(UpdateGate, AnotherSizeOfTheSameKindKeepsWhatIsHeld) {
   Driver buffered({.kind = Kind::kBuffered, .buffer = 3}, Groups({1}));
   buffered.Push(1, 1);
