@@ -42,15 +42,6 @@ std::string ShowTime(double seconds) {
 
 std::string ShowPercent(double part) { return absl::StrFormat("%.0f %%", part * 100); }
 
-const GroupInForce* GroupOf(NodeId node, const std::vector<GroupInForce>& groups) {
-  for (const GroupInForce& group : groups) {
-    for (const Member& member : group.members) {
-      if (member.node == node) return &group;
-    }
-  }
-  return nullptr;
-}
-
 const GroupInForce* Find(GroupId id, const std::vector<GroupInForce>& groups) {
   const auto found = std::find_if(groups.begin(), groups.end(),
                                   [id](const GroupInForce& group) { return group.id == id; });
@@ -78,13 +69,17 @@ absl::StatusOr<StragglerRung> ParseStragglerRung(absl::string_view text) {
       })));
 }
 
+absl::string_view StragglerRungName(StragglerRung rung) {
+  return kRungNames[static_cast<size_t>(rung)].name;
+}
+
 std::optional<Action> StragglerLadder::Report(NodeId node, const PaceReport& report,
+                                              const GroupInForce* group,
                                               const std::vector<GroupInForce>& groups) {
   if (options_.highest == StragglerRung::kOff) return std::nullopt;
   Judgement& judgement =
       members_.try_emplace(node, Judgement{.pace = MemberPace(options_.pace)}).first->second;
   judgement.pace.Add(report);
-  const GroupInForce* group = GroupOf(node, groups);
   if (group == nullptr) return std::nullopt;
   GroupMemory& memory = groups_[group->id];
   if (memory.generation != group->generation) {

@@ -21,6 +21,7 @@ enum class StragglerRung { kOff, kObserve, kShift, kPartial, kRegroup, kEvict };
 
 // "off", "observe", "shift", "partial", "regroup", "evict". INVALID_ARGUMENT: anything else.
 absl::StatusOr<StragglerRung> ParseStragglerRung(absl::string_view text);
+absl::string_view StragglerRungName(StragglerRung rung);
 
 // What to do about workers that slow their groups down: pure policy, run by the scheduler on the
 // reports in heartbeats, and by the simulator.
@@ -120,9 +121,10 @@ class StragglerLadder {
     std::string evidence;
   };
 
-  // A member's newest report. `groups`: all ACTIVE ones. The caller carries the action out before
-  // the next call. At most one per call.
-  std::optional<Action> Report(NodeId member, const PaceReport& report,
+  // A member's newest report. `groups`: all ACTIVE ones; `group`: the reporter's among them, null
+  // when it is in none. The caller carries the action out before the next call. At most one per
+  // call. O(size of the group), and O(groups) before a move.
+  std::optional<Action> Report(NodeId member, const PaceReport& report, const GroupInForce* group,
                                const std::vector<GroupInForce>& groups);
 
   // `evicted`: workers in no group whose home is set. Those whose probation is over, with the group

@@ -65,7 +65,12 @@ class Cluster {
       for (const StragglerLadder::GroupInForce& group : before) {
         for (size_t rank = 0; rank < group.members.size(); ++rank) {
           const NodeId node = group.members[rank].node;
-          const auto action = ladder_.Report(node, Measure(group, rank), groups_);
+          const auto now_in = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) {
+            return std::any_of(g.members.begin(), g.members.end(),
+                               [&](const auto& member) { return member.node == node; });
+          });
+          const auto action = ladder_.Report(node, Measure(group, rank),
+                                             now_in == groups_.end() ? nullptr : &*now_in, groups_);
           if (!action) continue;
           Apply(*action);
           actions.push_back(*action);
@@ -158,6 +163,7 @@ std::vector<Cluster::Worker> Healthy(size_t count) { return std::vector<Cluster:
 TEST(StragglerLadderTest, NamesOfRungs) {
   EXPECT_EQ(*ParseStragglerRung("off"), StragglerRung::kOff);
   EXPECT_EQ(*ParseStragglerRung("evict"), StragglerRung::kEvict);
+  EXPECT_EQ(StragglerRungName(StragglerRung::kRegroup), "regroup");
   EXPECT_THAT(std::string(ParseStragglerRung("all").status().message()),
               HasSubstr("'all' is none of off, observe, shift, partial, regroup, evict"));
 }
