@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/limits.h"
+#include "common/optimizer/definition.h"
 
 namespace covey::scheduler {
 namespace {
@@ -96,6 +97,38 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec) {
   if (!(optimizer.weight_decay() >= 0 && optimizer.weight_decay() <= 1)) {
     return Bad(spec, "optimizer.weight_decay", optimizer.weight_decay(), "it lies in [0, 1]");
   }
+  const double trust = optimizer.trust_coefficient();
+  if (trust != 0 && !(trust >= 1e-12 && trust <= 1)) {
+    return Bad(spec, "optimizer.trust_coefficient", trust, "it lies in [1e-12, 1], or is 0");
+  }
+  if (optimizer.delay() > kDelayMax) {
+    return Bad(spec, "optimizer.delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAsynchrony(const proto::TableSpec& spec) {
+  const proto::Asynchrony& asynchrony = spec.asynchrony();
+  const double compensation = asynchrony.delay_compensation();
+  if (!(compensation >= 0 && compensation <= 10)) {
+    return Bad(spec, "asynchrony.delay_compensation", compensation, "it lies in [0, 10]");
+  }
+  const bool is_used =
+      compensation != 0 || asynchrony.staleness_scaled_rate() || asynchrony.automatic_momentum();
+  if (is_used && spec.contract().kind() == proto::Contract::LOCAL) {
+    return Bad(spec, "asynchrony", asynchrony.ShortDebugString(),
+               "the pushes of a LOCAL table are no gradients: leave it out");
+  }
+  if (!asynchrony.automatic_momentum()) return absl::OkStatus();
+  if (asynchrony.staleness_scaled_rate()) {
+    return Bad(spec, "asynchrony.staleness_scaled_rate", "true",
+               "automatic_momentum corrects the rate already: choose one of them");
+  }
+  const auto optimizer = OptimizerFromProto(spec.optimizer());
+  if (!optimizer.ok() || !HasMomentum(optimizer->kind)) {
+    return Bad(spec, "asynchrony.automatic_momentum", "true",
+               "the optimizer has no momentum: use MOMENTUM, NESTEROV, LARS or DELAYED_NESTEROV");
+  }
   return absl::OkStatus();
 }
 
@@ -149,6 +182,7 @@ absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
   COVEY_RETURN_IF_ERROR(CheckOptimizer(spec));
   COVEY_RETURN_IF_ERROR(CheckLearningRate(spec));
+  COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
   return CheckPromises(spec);
 }
 

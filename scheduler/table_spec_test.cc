@@ -30,6 +30,13 @@ TEST(TableSpecTest, GoodSpecsPass) {
   adam.mutable_contract()->set_kind(proto::Contract::SSP);
   adam.set_shard_bytes(1 << 20);
   EXPECT_TRUE(ValidateTableSpec(adam).ok());
+  proto::TableSpec governed = Good();
+  governed.mutable_optimizer()->set_kind(proto::Optimizer::LARS);
+  governed.mutable_optimizer()->set_momentum(0.9);
+  governed.mutable_optimizer()->set_trust_coefficient(0.02);
+  governed.mutable_asynchrony()->set_automatic_momentum(true);
+  governed.mutable_asynchrony()->set_delay_compensation(0.04);
+  EXPECT_TRUE(ValidateTableSpec(governed).ok()) << ValidateTableSpec(governed);
 }
 
 TEST(TableSpecTest, EachMistakeIsNamed) {
@@ -77,6 +84,30 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
        [](Spec& s) { s.mutable_learning_rate()->set_decay_factor(2); }},
       {"STEP needs at least 1",
        [](Spec& s) { s.mutable_learning_rate()->set_decay(proto::LearningRate::STEP); }},
+      {"optimizer.trust_coefficient = -1",
+       [](Spec& s) { s.mutable_optimizer()->set_trust_coefficient(-1); }},
+      {"optimizer.delay = 4097", [](Spec& s) { s.mutable_optimizer()->set_delay(4097); }},
+      {"asynchrony.delay_compensation = 11",
+       [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(11); }},
+      {"asynchrony.delay_compensation = nan",
+       [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(NAN); }},
+      {"the optimizer has no momentum",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+         s.mutable_asynchrony()->set_automatic_momentum(true);
+       }},
+      {"corrects the rate already",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+         s.mutable_asynchrony()->set_automatic_momentum(true);
+         s.mutable_asynchrony()->set_staleness_scaled_rate(true);
+       }},
+      {"no gradients: leave it out",
+       [](Spec& s) {
+         s.mutable_contract()->set_kind(proto::Contract::LOCAL);
+         s.mutable_contract()->set_local_steps(4);
+         s.mutable_asynchrony()->set_delay_compensation(1);
+       }},
       {"contract.kind = 0", [](Spec& s) { s.clear_contract(); }},
       {"contract LOCAL is not supported yet",
        [](Spec& s) { s.mutable_contract()->set_kind(proto::Contract::LOCAL); }},

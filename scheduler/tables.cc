@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
+#include "common/optimizer/definition.h"
 #include "scheduler/table_spec.h"
 
 namespace covey::scheduler {
@@ -18,6 +19,13 @@ uint64_t Elements(const proto::TableSpec& spec) {
   uint64_t elements = 1;
   for (uint64_t extent : spec.shape()) elements *= extent;
   return elements;
+}
+
+// Whether the table's optimizer takes norms over whole shards, so that each cut changes what it does
+// (common/optimizer/optimizer.h).
+bool UpdatesWhole(const proto::TableSpec& spec) {
+  const auto optimizer = OptimizerFromProto(spec.optimizer());
+  return optimizer.ok() && !IsElementwise(optimizer->kind);
 }
 
 // Bytes that each data loop of the ALIVE servers holds.
@@ -67,8 +75,9 @@ absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
         absl::StrCat("create table '", spec.name(), "': no server is alive"));
   }
   const uint64_t elements = Elements(spec);
-  const uint64_t shard_bytes = spec.shard_bytes() > 0
-                                   ? spec.shard_bytes()
+  const uint64_t shard_bytes = spec.shard_bytes() > 0 ? spec.shard_bytes()
+                               : UpdatesWhole(spec)
+                                   ? kShardBytesMax
                                    : AutomaticShardBytes(elements * sizeof(float), homes.size());
   const uint64_t count = ShardCount(elements, shard_bytes);
   uint64_t shards_before = 0;

@@ -55,6 +55,18 @@ TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
   EXPECT_TRUE(ClusterView::Make(view()).ok());
 }
 
+TEST_F(TablesTest, TablesWhoseOptimizerTakesNormsAreCutAsLittleAsPossible) {
+  AddServer(2, 0, 2);
+  proto::TableSpec spec = Spec("a", (4 << 20) - 1);  // just below 16 MiB
+  spec.clear_shard_bytes();
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_GT(view().tables(0).shards_size(), 8);
+  spec.set_name("b");
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::LAMB);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  EXPECT_EQ(view().tables(1).shards_size(), 1);
+}
+
 TEST_F(TablesTest, CreationIsIdempotentByEqualSpecOnly) {
   AddServer(2, 0, 1);
   ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());

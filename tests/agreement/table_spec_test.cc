@@ -43,13 +43,19 @@ proto::TableSpec RandomSpec(Random& random) {
   initializer.set_a(static_cast<float>(Number(random)));
   initializer.set_b(static_cast<float>(Number(random)));
   proto::Optimizer& optimizer = *spec.mutable_optimizer();
-  optimizer.set_kind(static_cast<proto::Optimizer::Kind>(random.Below(7)));
+  optimizer.set_kind(static_cast<proto::Optimizer::Kind>(random.Below(10)));
   // Most fields at their default, or nothing would ever pass.
   if (random.Chance(0.2)) optimizer.set_momentum(Number(random));
   if (random.Chance(0.2)) optimizer.set_beta1(Number(random));
   if (random.Chance(0.2)) optimizer.set_beta2(Number(random));
   if (random.Chance(0.2)) optimizer.set_epsilon(Number(random));
   if (random.Chance(0.2)) optimizer.set_weight_decay(Number(random));
+  if (random.Chance(0.2)) optimizer.set_trust_coefficient(Number(random));
+  if (random.Chance(0.2)) optimizer.set_delay(static_cast<uint32_t>(random.Below(5000)));
+  proto::Asynchrony& asynchrony = *spec.mutable_asynchrony();
+  if (random.Chance(0.2)) asynchrony.set_delay_compensation(Number(random));
+  asynchrony.set_staleness_scaled_rate(random.Chance(0.2));
+  asynchrony.set_automatic_momentum(random.Chance(0.2));
   proto::LearningRate& rate = *spec.mutable_learning_rate();
   rate.set_base(Number(random));
   rate.set_warmup_samples(random.Below(3));
