@@ -58,6 +58,7 @@ Shard::Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view
       view_(std::move(view)),
       table_(std::move(table)),
       gathering_(rules.contract, environment.spares),
+      asynchrony_(rules.asynchrony, environment.spares),
       last_update_(now) {}
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
@@ -115,7 +116,9 @@ absl::StatusOr<bool> Shard::TakeIn(const Message& request, const PushKey& key) {
   if (discarded) {
     Discard(gathered);
   } else {
-    gathering_.Add(gathered, gradient);
+    gathering_.Add(gathered, asynchrony_.compensates()
+                                 ? asynchrony_.Compensate(gathered, gradient, table_->Values())
+                                 : gradient);
   }
   return false;
 }
@@ -138,6 +141,7 @@ absl::Status Shard::Screen(const Buffer& gradient, const proto::PushRequest& pus
 
 void Shard::Discard(const GatheredPush& push) {
   ++environment_.counters.discarded;
+  ++discarded_;
   producers_.SetDiscarded(push.key);
   // The clock says how far a group has come; it does not pass what is held.
   if (push.group != GroupId() && !gathering_.gate().Holds(push.group)) {
@@ -151,8 +155,10 @@ bool Shard::ApplyDue(absl::Time now) {
   const GroupCensus groups{.live = view_->live_groups(),
                            .known = static_cast<size_t>(view_->proto().groups_size())};
   while (const auto update = gathering_.TakeDue(now, groups)) {
+    const UpdateAdjustment adjustment =
+        asynchrony_.BeginUpdate(*update, version(), groups.live.size(), contract());
     // Length and samples were checked on arrival.
-    COVEY_CHECK(table_->Apply(update->gradient_sum.elements(), update->samples).ok());
+    COVEY_CHECK(table_->Apply(update->gradient_sum.elements(), update->samples, adjustment).ok());
     last_update_ = now;
     for (const GatheredPush& push : update->pushes) {
       producers_.SetVersion(push.key, version());
@@ -176,6 +182,7 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
   view_ = std::move(view);
   FollowContract();
+  asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
   ApplyDue(now);
   ReleaseParked(now, outbox);
 }
@@ -267,8 +274,31 @@ void Shard::Send(absl::Time now, PendingAnswer& answer, Outbox& outbox) {
   } else {
     Describe(now, *answer.reply.envelope.mutable_pull_reply()->mutable_state());
   }
-  if (answer.wants_values) answer.reply.frames.push_back(table_->Values());
+  if (answer.wants_values) {
+    answer.reply.frames.push_back(table_->Values());
+    if (asynchrony_.compensates()) NoteSent(answer);
+  }
   outbox.Send(std::move(answer.reply));
+}
+
+void Shard::NoteSent(const PendingAnswer& answer) {
+  const uint32_t group = answer.bound.group();
+  const Producer reader =
+      answer.push  ? answer.push->key.producer
+      : group != 0 ? Producer{.kind = Producer::Kind::kGroup, .id = group}
+                   : Producer{.kind = Producer::Kind::kClient, .id = answer.node.value()};
+  if (IsGone(reader, *view_)) return;
+  // A group computes on what its pushes are answered with, and on its first pull.
+  const bool is_first = reader.kind == Producer::Kind::kGroup && !answer.push;
+  asynchrony_.NoteSent(reader, version(), answer.reply.frames.back(), is_first);
+}
+
+proto::TableAsynchrony Shard::ReportAsynchrony() const {
+  proto::TableAsynchrony report = asynchrony_.Report();
+  report.set_table(id_.table.value());
+  report.set_updates(table_->version());
+  report.set_discarded(discarded_);
+  return report;
 }
 
 void Shard::Fail(PendingAnswer& answer, const absl::Status& why, Outbox& outbox) const {

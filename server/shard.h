@@ -12,6 +12,7 @@
 #include "common/cluster/read_gate.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "server/asynchrony.h"
 #include "server/parked_answers.h"
 #include "server/producers.h"
 #include "server/push_gathering.h"
@@ -92,6 +93,8 @@ class Shard {
   // Of its values.
   uint64_t bytes() const { return table_->element_count() * sizeof(float); }
   size_t parked() const { return parked_.size(); }
+  // How late its pushes are, and what it does about it.
+  proto::TableAsynchrony ReportAsynchrony() const;
 
  private:
   Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view,
@@ -110,6 +113,8 @@ class Shard {
   // Sends the answer, or parks it until the shard is fresh enough.
   void Answer(absl::Time now, PendingAnswer answer, Outbox& outbox);
   void Send(absl::Time now, PendingAnswer& answer, Outbox& outbox);
+  // Remembers the values that the answer carries as those of its reader.
+  void NoteSent(const PendingAnswer& answer);
   void Fail(PendingAnswer& answer, const absl::Status& why, Outbox& outbox) const;
   const Contract& contract() const { return gathering_.gate().contract(); }
   bool MayAnswer(absl::Time now, const ReadRequirement& requirement) const;
@@ -130,6 +135,8 @@ class Shard {
   const std::unique_ptr<DenseShard> table_;
   Producers producers_;
   PushGathering gathering_;
+  Asynchrony asynchrony_;
+  uint64_t discarded_ = 0;  // pushes that were too stale for the contract
   ClockVector clocks_;
   ParkedAnswers parked_;
   absl::Time last_update_;

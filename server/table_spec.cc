@@ -37,6 +37,27 @@ absl::StatusOr<InitializerConfig> InitializerOf(const proto::Initializer& initia
   }
 }
 
+// `optimizer`: the table's.
+absl::StatusOr<AsynchronyRules> AsynchronyOf(const proto::Asynchrony& asynchrony,
+                                             const OptimizerConfig& optimizer) {
+  const double compensation = asynchrony.delay_compensation();
+  if (!(compensation >= 0 && compensation <= 10)) {
+    return absl::InvalidArgumentError(absl::StrCat("asynchrony.delay_compensation is ",
+                                                   compensation, "; choose a value in [0, 10]"));
+  }
+  AsynchronyRules rules{.delay_compensation = compensation,
+                        .scales_rate = asynchrony.staleness_scaled_rate()};
+  if (!asynchrony.automatic_momentum()) return rules;
+  if (rules.scales_rate || !HasMomentum(optimizer.kind)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "asynchrony.automatic_momentum needs an optimizer with momentum, which ",
+        OptimizerName(optimizer.kind), HasMomentum(optimizer.kind) ? " has" : " has not",
+        ", and no staleness_scaled_rate beside it; leave one out"));
+  }
+  rules.target_momentum = optimizer.momentum;
+  return rules;
+}
+
 absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard& shard) {
   const proto::TableSpec& spec = table.spec();
   if (spec.data_type() != proto::FLOAT32) return Refuse("data type", spec.data_type());
@@ -56,6 +77,7 @@ absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard
   rules.shard.element_count = shard.element_count();
   COVEY_ASSIGN_OR_RETURN(rules.shard.initializer, InitializerOf(spec.initializer()));
   COVEY_ASSIGN_OR_RETURN(rules.shard.optimizer, OptimizerFromProto(spec.optimizer()));
+  COVEY_ASSIGN_OR_RETURN(rules.asynchrony, AsynchronyOf(spec.asynchrony(), rules.shard.optimizer));
   COVEY_ASSIGN_OR_RETURN(rules.shard.learning_rate, LearningRateFromProto(spec.learning_rate()));
   return rules;
 }

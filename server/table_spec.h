@@ -3,6 +3,7 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/contract.h"
 #include "proto/view.pb.h"
+#include "server/asynchrony.h"
 #include "server/table/dense_shard.h"
 
 namespace covey::server {
@@ -12,6 +13,7 @@ struct TableRules {
   Contract contract;
   // Whether a push that holds NaN or infinity is refused.
   bool refuses_non_finite = true;
+  AsynchronyRules asynchrony;
   DenseShardConfig shard;
 };
 

@@ -46,7 +46,8 @@ DenseShard::DenseShard(const DenseShardConfig& config, std::unique_ptr<Optimizer
   }
 }
 
-absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t samples) {
+absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t samples,
+                               const UpdateAdjustment& adjustment) {
   if (gradient_sum.size() != element_count()) {
     return absl::InvalidArgumentError(absl::StrCat("apply: the gradient has ", gradient_sum.size(),
                                                    " elements, the shard has ", element_count(),
@@ -57,9 +58,11 @@ absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t sam
         absl::StrCat("apply: the gradient stands for ", samples, " samples, after ", samples_,
                      " so far; push the number of training examples in the sum"));
   }
-  const UpdateContext context = {.learning_rate = schedule_.RateAt(samples_ + samples),
-                                 .gradient_scale = 1 / static_cast<double>(samples),
-                                 .update_index = version_ + 1};
+  const UpdateContext context = {
+      .learning_rate = schedule_.RateAt(samples_ + samples) * adjustment.rate_factor,
+      .gradient_scale = 1 / static_cast<double>(samples),
+      .update_index = version_ + 1,
+      .momentum = adjustment.momentum};
   if (values_.IsUnique()) {
     const std::span<float> values = values_.MutableAs<float>();
     optimizer_->Apply(context, gradient_sum, values, values, slot_spans_);

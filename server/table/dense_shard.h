@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,14 @@ struct DenseShardConfig {
   InitializerConfig initializer = {};
   OptimizerConfig optimizer = {};
   LearningRateConfig learning_rate = {};
+};
+
+// What an update does differently because its gradient is late. The default changes no bit.
+struct UpdateAdjustment {
+  // Multiplies the learning rate of the schedule.
+  double rate_factor = 1;
+  // In place of the optimizer's momentum.
+  std::optional<double> momentum = std::nullopt;
 };
 
 // An element range of a dense float32 table: its values, the state of its optimizer, and how far it
@@ -46,7 +55,8 @@ class DenseShard {
   // INVALID_ARGUMENT: the gradient has another length than the shard, or samples is 0 or makes the
   // total overflow; nothing has changed then. Not idempotent: refuse duplicates before. NaN and
   // infinity are applied: screen with AllFinite before.
-  absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples);
+  absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples,
+                     const UpdateAdjustment& adjustment = {});
 
   // The current values, without a copy; the bytes under the handle never change.
   Buffer Values() const { return values_; }

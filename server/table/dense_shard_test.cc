@@ -67,6 +67,20 @@ TEST_F(DenseShardTest, AppliesTheMeanGradientAtTheRateOfItsSamples) {
   EXPECT_EQ(shard->samples(), 24);
 }
 
+TEST_F(DenseShardTest, AnAdjustmentChangesRateAndMomentumOfOneUpdate) {
+  const auto shard = Open({.element_count = 1,
+                           .optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5},
+                           .learning_rate = {.base_rate = 1}},
+                          spares_);
+  const std::vector<float> gradient = {4};
+  ASSERT_TRUE(shard->Apply(gradient, 1, {.rate_factor = 0.25}).ok());
+  EXPECT_EQ(Copy(shard->Values().As<float>()), (std::vector<float>{-1}));
+  ASSERT_TRUE(shard->Apply(gradient, 1, {.momentum = 0.25}).ok());  // velocity 5
+  EXPECT_EQ(Copy(shard->Values().As<float>()), (std::vector<float>{-6}));
+  ASSERT_TRUE(shard->Apply(gradient, 1).ok());  // velocity 6.5
+  EXPECT_EQ(Copy(shard->Values().As<float>()), (std::vector<float>{-12.5}));
+}
+
 TEST_F(DenseShardTest, AHeldHandleNeverChanges) {
   const auto shard = Open(kConfig, spares_);
   std::vector<Buffer> held;
