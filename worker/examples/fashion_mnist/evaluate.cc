@@ -10,14 +10,16 @@
 
 namespace covey::fashion_mnist {
 
-double Accuracy(Perceptron<float>& model, const Dataset& dataset) {
+Quality Evaluate(Perceptron<float>& model, const Dataset& dataset, size_t samples_max) {
   const size_t batch_size_max = model.options().batch_size_max;
+  const size_t samples = std::min(samples_max, dataset.size());
   std::vector<uint32_t> indices(batch_size_max);
   std::vector<float> images(batch_size_max * kImagePixels);
   std::vector<uint8_t> labels(batch_size_max);
   size_t correct = 0;
-  for (size_t first = 0; first < dataset.size(); first += batch_size_max) {
-    const size_t count = std::min(batch_size_max, dataset.size() - first);
+  double loss = 0;
+  for (size_t first = 0; first < samples; first += batch_size_max) {
+    const size_t count = std::min(batch_size_max, samples - first);
     std::iota(indices.begin(), indices.end(), static_cast<uint32_t>(first));
     const std::span<float> batch_images = std::span(images).first(count * kImagePixels);
     const std::span<uint8_t> batch_labels = std::span(labels).first(count);
@@ -27,8 +29,11 @@ double Accuracy(Perceptron<float>& model, const Dataset& dataset) {
         model.Forward(batch_images, batch_labels, [](size_t) { return absl::OkStatus(); });
     COVEY_CHECK(outcome.ok());
     correct += outcome->correct;
+    loss += outcome->loss * static_cast<double>(count);
   }
-  return static_cast<double>(correct) / static_cast<double>(dataset.size());
+  if (samples == 0) return {};
+  return {.accuracy = static_cast<double>(correct) / static_cast<double>(samples),
+          .loss = loss / static_cast<double>(samples)};
 }
 
 }  // namespace covey::fashion_mnist

@@ -1,12 +1,14 @@
 #include "worker/examples/fashion_mnist/evaluate.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 #include "worker/examples/fashion_mnist/dataset_files.h"
 
 namespace covey::fashion_mnist {
 namespace {
 
-TEST(AccuracyTest, CountsEverySampleOnceWhateverTheBatchSize) {
+TEST(EvaluateTest, CountsEverySampleOnceWhateverTheBatchSize) {
   const DatasetFiles files;
   files.WriteImages(ImagesFile(7));
   files.WriteLabels(LabelsFile({4, 1, 4, 2, 4, 3, 4}));
@@ -19,7 +21,13 @@ TEST(AccuracyTest, CountsEverySampleOnceWhateverTheBatchSize) {
                              .batch_size_max = batch_size_max});
     // All weights are zero, so the output's bias decides: always class 4.
     model.tensors().back().value[4] = 1;
-    EXPECT_EQ(Accuracy(model, *dataset), 4.0 / 7) << batch_size_max;
+    const Quality quality = Evaluate(model, *dataset);
+    EXPECT_EQ(quality.accuracy, 4.0 / 7) << batch_size_max;
+    // Softmax of one 1 among nine 0.
+    const double sum = std::exp(1) + 9;
+    EXPECT_NEAR(quality.loss, (4 * std::log(sum / std::exp(1)) + 3 * std::log(sum)) / 7, 1e-5);
+    EXPECT_EQ(Evaluate(model, *dataset, 2).accuracy, 1.0 / 2);
+    EXPECT_EQ(Evaluate(model, *dataset, 0).loss, 0);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "worker/config.h"
+#include "worker/examples/choices.h"
 #include "worker/examples/fashion_mnist/options.h"
 #include "worker/examples/fashion_mnist/train.h"
 
@@ -31,14 +32,22 @@ void Print(absl::string_view line) { std::cout << line << std::endl; }
 
 void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
   const double seconds = absl::ToDoubleSeconds(outcome.duration);
-  const nlohmann::ordered_json json = {
-      {"test_accuracy", outcome.test_accuracy},
+  nlohmann::ordered_json json = {
+      {"test_accuracy", outcome.test.accuracy},
+      {"test_loss", outcome.test.loss},
+      {"train_loss", outcome.training.loss},
       {"train_seconds", seconds},
       {"samples", outcome.samples},
       {"samples_per_second", static_cast<double>(outcome.samples) / seconds},
       {"contract", ContractName(options.contract)},
       {"groups", worker.groups()},
-      {"workers", worker.size()}};
+      {"workers", worker.size()},
+      {"wire", examples::WireFormatName(options.wire)}};
+  if (options.target_accuracy > 0) {
+    json["samples_to_target"] = outcome.samples_to_target.has_value()
+                                    ? nlohmann::ordered_json(*outcome.samples_to_target)
+                                    : nlohmann::ordered_json(nullptr);
+  }
   Print(absl::StrCat("result ", json.dump()));
 }
 

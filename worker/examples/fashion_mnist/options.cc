@@ -1,44 +1,34 @@
 #include "worker/examples/fashion_mnist/options.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/examples/choices.h"
 
 namespace covey::fashion_mnist {
-namespace {
-
-// NaN is in no range.
-template <typename Number>
-absl::Status InRange(absl::string_view flag, Number value, Number low, Number high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, " is ", value, "; choose ", low, " to ", high));
-}
-
-}  // namespace
+using examples::InRange;
 
 absl::Status Options::Validate() const {
-  COVEY_RETURN_IF_ERROR(InRange<uint64_t>("--epochs", epochs, 1, 1000));
-  COVEY_RETURN_IF_ERROR(InRange<uint64_t>("--batch", batch, 1, 4096));
+  COVEY_RETURN_IF_ERROR(InRange("--epochs", epochs, 1, 1000));
+  COVEY_RETURN_IF_ERROR(InRange("--batch", batch, 1, 4096));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 100.0));
   COVEY_RETURN_IF_ERROR(InRange("--momentum", momentum, 0.0, 0.9999));
-  COVEY_RETURN_IF_ERROR(InRange<uint64_t>("--hidden", hidden, 1, 4096));
-  return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(InRange("--hidden", hidden, 1, 4096));
+  COVEY_RETURN_IF_ERROR(InRange("--target-accuracy", target_accuracy, 0, 1));
+  return InRange("--evaluate-every", evaluate_every, 1, 1e9);
 }
 
 void Options::AddTo(ConfigFile& options) {
-  options.Add(
-      "contract",
-      [this](absl::string_view text) -> absl::Status {
-        COVEY_ASSIGN_OR_RETURN(contract, ParseContract(text));
-        return absl::OkStatus();
-      },
-      [this] { return ContractName(contract); },
-      "how groups relate: bsp, ssp:N, async, buffered or buffered:K");
+  examples::AddContract(options, &contract);
   options.Add("epochs", &epochs, "passes over the training data");
-  options.Add("batch", &batch, "samples per worker and step");
+  options.Add("batch", &batch, "samples per worker and step; a group has them of each member");
   options.Add("learning-rate", &learning_rate, "peak of the schedule");
   options.Add("momentum", &momentum, "coefficient of Nesterov's method");
+  options.Add("automatic-momentum", &automatic_momentum,
+              "servers lower the momentum by what asynchrony adds");
+  examples::AddWireFormat(options, &wire);
+  options.Add("target-accuracy", &target_accuracy,
+              "test accuracy to reach: after how many samples? 0 = do not ask");
+  options.Add("evaluate-every", &evaluate_every, "samples between two looks at the target");
+  options.Add("stop-at-target", &stop_at_target, "end when the target is reached");
   options.Add("hidden", &hidden, "neurons of the hidden layer");
   options.Add("seed", &seed, "of initial values and of the order of samples");
   options.Add("data-dir", &data_dir, "folder with the four files of the dataset");

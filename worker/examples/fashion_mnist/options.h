@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "common/cluster/contract.h"
 #include "common/runtime/config_file.h"
+#include "proto/tensor.pb.h"
 
 namespace covey::fashion_mnist {
 
@@ -19,7 +20,8 @@ struct Options {
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;
-  // Samples per worker and step, 1 to 4096. Larger means fewer steps, hence fewer messages.
+  // Samples per worker and step, 1 to 4096; a group's step has as many times more as it has
+  // members. Larger means fewer steps, hence fewer messages.
   uint64_t batch = 64;
   // Peak of the schedule, 1e-6 to 100: rises from 0, then falls to 0 along half a cosine. Too large
   // diverges, too small learns slowly.
@@ -27,6 +29,17 @@ struct Options {
   // Of Nesterov's method, 0 to 0.9999. Asynchrony adds momentum of its own, so lower it
   // when many groups have their pushes applied on arrival (ssp, async).
   double momentum = 0.9;
+  // True: `momentum` is what asynchrony and the optimizer have together; servers watch the former
+  // and set the latter.
+  bool automatic_momentum = false;
+  // How gradients travel; less than 32 bits sends less and rounds more.
+  proto::WireFormat wire = proto::WIRE_FLOAT32;
+  // Test accuracy to reach, 0 to 1; the result says after how many samples. 0 = none. Then all
+  // workers meet each `evaluate_every` samples of the whole run, 1 to 10^9, and look.
+  double target_accuracy = 0;
+  uint64_t evaluate_every = 6000;
+  // The run ends when the target is reached.
+  bool stop_at_target = false;
   // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
   uint64_t hidden = 256;
   // Of initial values and of the order of samples.

@@ -24,6 +24,8 @@ constexpr absl::Duration kProgressInterval = absl::Seconds(1);
 constexpr absl::Duration kLastWorkerMax = absl::Minutes(30);
 // The rate rises over this share of all samples.
 constexpr uint64_t kWarmupShare = 20;
+// Samples at a time when nothing is learned from them.
+constexpr uint64_t kEvaluationBatch = 256;
 
 // Everything about a table depends on the options only, so that all workers ask for the same one.
 proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, uint64_t seed,
@@ -47,6 +49,8 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(total_samples);
   *spec.mutable_contract() = ContractToProto(options.contract);
+  spec.mutable_asynchrony()->set_automatic_momentum(options.automatic_momentum);
+  spec.set_gradient_format(options.wire);
   return spec;
 }
 
@@ -73,57 +77,129 @@ std::string ProgressLine(const Worker& worker, const worker::Progress& progress)
   return absl::StrCat("progress ", json.dump());
 }
 
+// One worker's way through a run.
+class Training {
+ public:
+  Training(Worker& worker, const Options& options, const Surroundings& surroundings,
+           const Dataset& training, const Dataset& test)
+      : worker_(worker),
+        options_(options),
+        surroundings_(surroundings),
+        training_(training),
+        test_(test),
+        total_samples_(options.epochs * training.size()),
+        model_({.inputs = kImagePixels,
+                .hidden = options.hidden,
+                .classes = kClasses,
+                .batch_size_max = std::max(options.batch, kEvaluationBatch)}),
+        order_({.sample_count = training.size(),
+                .batch_size = options.batch,
+                .rank = worker.rank(),
+                .world_size = worker.size(),
+                .seed = options.seed}),
+        images_(options.batch * kImagePixels),
+        labels_(options.batch) {}
+
+  absl::StatusOr<Outcome> Run() {
+    COVEY_ASSIGN_OR_RETURN(
+        hybrid_, HybridStep::Create(worker_, TensorsOf(model_, options_, total_samples_)));
+    start_ = surroundings_.now();
+    next_progress_ = start_ + kProgressInterval;
+    COVEY_RETURN_IF_ERROR(TakeSteps());
+    COVEY_RETURN_IF_ERROR(hybrid_->Finish());
+    COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/trained", kLastWorkerMax));
+    outcome_.samples = samples_;
+    outcome_.duration = surroundings_.now() - start_;
+    // What the other groups pushed last counts too.
+    COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
+    if (worker_.rank() == 0) {
+      outcome_.test = Evaluate(model_, test_);
+      outcome_.training = Evaluate(model_, training_, test_.size());
+    }
+    return outcome_;
+  }
+
+ private:
+  absl::Status TakeSteps() {
+    for (uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      order_.StartEpoch(epoch);
+      for (size_t step = 0; step < order_.steps_per_epoch(); ++step) {
+        COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
+        COVEY_RETURN_IF_ERROR(Step(order_.Batch(step)));
+        samples_ =
+            std::min(samples_ + options_.batch * worker_.size(), (epoch + 1) * training_.size());
+        COVEY_RETURN_IF_ERROR(LookAtTarget());
+        if (options_.stop_at_target && outcome_.samples_to_target.has_value()) {
+          return absl::OkStatus();
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(std::span<const uint32_t> batch) {
+    const auto images = std::span(images_).first(batch.size() * kImagePixels);
+    const auto labels = std::span(labels_).first(batch.size());
+    training_.CopyBatch(batch, images, labels);
+    COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
+      return hybrid_->Wait(t);
+    }));
+    COVEY_RETURN_IF_ERROR(hybrid_->Begin(batch.size()));
+    COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
+    hybrid_->Report(outcome.loss);
+    if (worker_.group().rank() != 0 || surroundings_.now() < next_progress_) {
+      return absl::OkStatus();
+    }
+    next_progress_ += kProgressInterval;
+    COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
+    surroundings_.print(ProgressLine(worker_, progress));
+    return absl::OkStatus();
+  }
+
+  // Everybody meets, so that everybody sees the same values and comes to the same conclusion.
+  absl::Status LookAtTarget() {
+    if (options_.target_accuracy <= 0 || outcome_.samples_to_target.has_value() ||
+        samples_ / options_.evaluate_every == looked_at_ / options_.evaluate_every) {
+      return absl::OkStatus();
+    }
+    looked_at_ = samples_;
+    COVEY_RETURN_IF_ERROR(hybrid_->Finish());
+    COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/look", kLastWorkerMax));
+    COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
+    const Quality quality = Evaluate(model_, test_);
+    if (quality.accuracy >= options_.target_accuracy) outcome_.samples_to_target = samples_;
+    // Nobody changes the values before the last one has them.
+    return worker_.Barrier("fashion_mnist/seen", kLastWorkerMax);
+  }
+
+  // Constant after construction.
+  Worker& worker_;
+  const Options& options_;
+  const Surroundings& surroundings_;
+  const Dataset& training_;
+  const Dataset& test_;
+  const uint64_t total_samples_;
+
+  Perceptron<float> model_;
+  SampleOrder order_;
+  std::vector<float> images_;
+  std::vector<uint8_t> labels_;
+  std::unique_ptr<HybridStep> hybrid_;
+  // Of the whole run, over all workers, if all are as far as this one.
+  uint64_t samples_ = 0;
+  uint64_t looked_at_ = 0;
+  absl::Time start_;
+  absl::Time next_progress_;
+  Outcome outcome_;
+};
+
 }  // namespace
 
 absl::StatusOr<Outcome> Train(Worker& worker, const Options& options,
                               const Surroundings& surroundings) {
   COVEY_ASSIGN_OR_RETURN(const Dataset training, Dataset::Load(options.data_dir, Split::kTrain));
   COVEY_ASSIGN_OR_RETURN(const Dataset test, Dataset::Load(options.data_dir, Split::kTest));
-  const uint64_t total_samples = options.epochs * training.size();
-  Perceptron<float> model({.inputs = kImagePixels,
-                           .hidden = options.hidden,
-                           .classes = kClasses,
-                           .batch_size_max = options.batch});
-  COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<HybridStep> hybrid,
-                         HybridStep::Create(worker, TensorsOf(model, options, total_samples)));
-
-  SampleOrder order({.sample_count = training.size(),
-                     .batch_size = options.batch,
-                     .rank = worker.rank(),
-                     .world_size = worker.size(),
-                     .seed = options.seed});
-  std::vector<float> images(options.batch * kImagePixels);
-  std::vector<uint8_t> labels(options.batch);
-  const absl::Time start = surroundings.now();
-  absl::Time next_progress = start + kProgressInterval;
-  for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    order.StartEpoch(epoch);
-    for (size_t step = 0; step < order.steps_per_epoch(); ++step) {
-      COVEY_RETURN_IF_ERROR(surroundings.may_go_on());
-      const std::span<const uint32_t> batch = order.Batch(step);
-      const auto batch_images = std::span(images).first(batch.size() * kImagePixels);
-      const auto batch_labels = std::span(labels).first(batch.size());
-      training.CopyBatch(batch, batch_images, batch_labels);
-      COVEY_ASSIGN_OR_RETURN(
-          const auto outcome,
-          model.Forward(batch_images, batch_labels, [&](size_t t) { return hybrid->Wait(t); }));
-      COVEY_RETURN_IF_ERROR(hybrid->Begin(batch.size()));
-      COVEY_RETURN_IF_ERROR(model.Backward([&](size_t t) { return hybrid->Submit(t); }));
-      hybrid->Report(outcome.loss);
-      if (worker.group().rank() == 0 && surroundings.now() >= next_progress) {
-        next_progress += kProgressInterval;
-        COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid->progress());
-        surroundings.print(ProgressLine(worker, progress));
-      }
-    }
-  }
-  COVEY_RETURN_IF_ERROR(hybrid->Finish());
-  COVEY_RETURN_IF_ERROR(worker.Barrier("fashion_mnist/trained", kLastWorkerMax));
-  Outcome outcome{.samples = total_samples, .duration = surroundings.now() - start};
-  // What the other groups pushed last counts too.
-  COVEY_RETURN_IF_ERROR(hybrid->Refresh());
-  if (worker.rank() == 0) outcome.test_accuracy = Accuracy(model, test);
-  return outcome;
+  return Training(worker, options, surroundings, training, test).Run();
 }
 
 }  // namespace covey::fashion_mnist

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "worker/examples/fashion_mnist/dataset.h"
+#include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/options.h"
 #include "worker/group.h"
 
@@ -17,8 +19,12 @@ struct Outcome {
   // Of the whole run, over all workers.
   uint64_t samples = 0;
   absl::Duration duration;
-  // Of the final values, on the test split; rank 0 only.
-  double test_accuracy = 0;
+  // Samples of the whole run when the target accuracy was first seen; absent = it was not.
+  std::optional<uint64_t> samples_to_target;
+  // Of the final values, on the test split and on the first samples of the training split; rank 0
+  // only.
+  Quality test;
+  Quality training;
 };
 
 // What a run needs from its surroundings; called on the training thread.
