@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/cluster/momentum_governor.h"
+
 namespace covey::server {
 namespace {
 
@@ -42,13 +44,16 @@ void ServerActor::TakeLoad(const Message& message) {
   if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
   loads_[loop] = message.envelope.heartbeat_request().load();
   proto::ServerLoad sum;
+  AsynchronyByTable tables;
   for (const proto::ServerLoad& load : loads_) {
     sum.set_table_bytes(sum.table_bytes() + load.table_bytes());
     sum.set_pushes(sum.pushes() + load.pushes());
     sum.set_pulls(sum.pulls() + load.pulls());
     sum.set_duplicates(sum.duplicates() + load.duplicates());
     sum.set_malformed(sum.malformed() + load.malformed());
+    for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables);
   }
+  for (const auto& [table, report] : tables) *sum.add_tables() = report;
   member_.load() = std::move(sum);
 }
 

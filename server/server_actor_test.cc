@@ -75,6 +75,34 @@ TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {
   EXPECT_EQ(sent[0].envelope.heartbeat_request().load().pushes(), 16u);
 }
 
+TEST_F(ServerActorTest, ReportsEachTableOnceOverItsLoops) {
+  Register();
+  Sent();
+  const auto add = [](Message& load, uint32_t table, uint64_t updates, double staleness) {
+    proto::TableAsynchrony& report =
+        *load.envelope.mutable_heartbeat_request()->mutable_load()->add_tables();
+    report.set_table(table);
+    report.set_updates(updates);
+    report.set_staleness(staleness);
+  };
+  Message first = Load(1, 1), second = Load(2, 1);
+  add(first, 7, 30, 2);
+  add(second, 3, 5, 1);
+  add(second, 7, 10, 6);
+  actor_.Receive(now_, first, outbox_);
+  actor_.Receive(now_, second, outbox_);
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  const std::vector<Message> sent = Sent();
+  ASSERT_EQ(sent.size(), 1u);
+  const auto& tables = sent[0].envelope.heartbeat_request().load().tables();
+  ASSERT_EQ(tables.size(), 2);
+  EXPECT_EQ(tables[0].table(), 3u);
+  EXPECT_EQ(tables[1].table(), 7u);
+  EXPECT_EQ(tables[1].updates(), 40u);
+  EXPECT_DOUBLE_EQ(tables[1].staleness(), 3);
+}
+
 TEST_F(ServerActorTest, LeavesInOrder) {
   Register();
   Sent();

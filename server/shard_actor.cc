@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/momentum_governor.h"
 
 namespace covey::server {
 
@@ -184,9 +185,13 @@ absl::Time ShardActor::NextWake() const {
 void ShardActor::Report(absl::Time now, Outbox& outbox) {
   next_report_ = now + options_.report_every;
   proto::ServerLoad load;
+  AsynchronyByTable tables;
   for (const auto& [id, place] : places_) {
-    if (place.shard != nullptr) load.set_table_bytes(load.table_bytes() + place.shard->bytes());
+    if (place.shard == nullptr) continue;
+    load.set_table_bytes(load.table_bytes() + place.shard->bytes());
+    AddAsynchrony(place.shard->ReportAsynchrony(), tables);
   }
+  for (const auto& [table, report] : tables) *load.add_tables() = report;
   load.set_pushes(counters_.pushes);
   load.set_pulls(counters_.pulls);
   load.set_duplicates(counters_.duplicates);

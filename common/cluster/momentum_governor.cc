@@ -54,6 +54,11 @@ void MergeAsynchrony(const proto::TableAsynchrony& from, proto::TableAsynchrony&
   into.set_discarded(into.discarded() + from.discarded());
 }
 
+void AddAsynchrony(const proto::TableAsynchrony& report, AsynchronyByTable& tables) {
+  const auto [entry, is_new] = tables.try_emplace(report.table(), report);
+  if (!is_new) MergeAsynchrony(report, entry->second);
+}
+
 std::optional<ContractChange> FallBackToBuffered(const Contract& contract,
                                                  std::span<const proto::TableAsynchrony> reports) {
   const bool on_arrival =

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "absl/container/btree_map.h"
 #include "common/cluster/contract.h"
 #include "proto/scheduler.pb.h"
 
@@ -89,6 +90,10 @@ class MomentumGovernor {
 
 // Makes one report of two about the same table, means weighted by updates.
 void MergeAsynchrony(const proto::TableAsynchrony& from, proto::TableAsynchrony& into);
+
+// Reports of several shards, loops or servers, by table.
+using AsynchronyByTable = absl::btree_map<uint32_t, proto::TableAsynchrony>;
+void AddAsynchrony(const proto::TableAsynchrony& report, AsynchronyByTable& tables);
 
 // Another contract for a table, and why, for the event trail.
 struct ContractChange {
