@@ -84,7 +84,7 @@ class ShardActor : public Actor {
   ShardCounters counters_;
   absl::btree_map<ShardId, Place> places_;
   absl::btree_set<ShardId> unopened_;
-  // No parked answer is due earlier.
+  // No parked answer is late, and no round is over, any earlier.
   absl::Time next_deadline_ = absl::InfiniteFuture();
   absl::Time next_report_ = absl::InfiniteFuture();
 };

@@ -28,14 +28,8 @@ struct TestJob {
     view.set_epoch(5);
     AddNode(kTestServer.value(), proto::SERVER, "server-0");
     AddNode(kTestClient.value(), proto::CLIENT, "client-0");
-    for (uint32_t id = 1; id <= groups; ++id) {
-      AddNode(10 + id, proto::WORKER, "worker-" + std::to_string(id - 1));
-      proto::Group& group = *view.add_groups();
-      group.set_id(id);
-      group.set_generation(1);
-      group.add_members(10 + id);
-      group.set_state(proto::Group::ACTIVE);
-    }
+    for (uint32_t id = 1; id <= groups; ++id) AddGroup(id);
+    view.set_epoch(5);
     proto::Table& table = *view.add_tables();
     table.set_id(kTestTable);
     proto::TableSpec& spec = *table.mutable_spec();
@@ -62,6 +56,21 @@ struct TestJob {
     node.set_role(role);
     node.set_state(proto::Node::ALIVE);
     node.set_name(name);
+  }
+  void AddGroup(uint32_t id, uint64_t first_step = 0) {
+    AddNode(10 + id, proto::WORKER, "worker-" + std::to_string(id - 1));
+    proto::Group& group = *view.add_groups();
+    group.set_id(id);
+    group.set_generation(1);
+    group.add_members(10 + id);
+    group.set_state(proto::Group::ACTIVE);
+    group.set_first_step(first_step);
+    view.set_epoch(view.epoch() + 1);
+  }
+  void SwitchTo(const Contract& contract) {
+    view.set_epoch(view.epoch() + 1);
+    *view.mutable_tables(0)->mutable_contract() = ContractToProto(contract);
+    view.mutable_tables(0)->set_contract_epoch(view.epoch());
   }
   proto::TableSpec& spec() { return *view.mutable_tables(0)->mutable_spec(); }
   void EndGroup(uint32_t id, proto::Group::State state, const std::string& reason = "") {
