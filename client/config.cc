@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/topology.h"
 
 namespace covey::client {
 namespace {
@@ -27,9 +28,8 @@ absl::Status ClientConfig::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("job has ", job.size(), " bytes; choose 1 to ", kNameBytesMax));
   }
-  if (labels.size() > kLabelBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("labels has ", labels.size(), " bytes; choose at most ", kLabelBytesMax));
+  if (const absl::Status status = CheckTopologyLabels(labels); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("labels '", labels, "' ", status.message()));
   }
   if (rank < -1 || rank >= static_cast<int>(kNodesMax)) {
     return absl::InvalidArgumentError(

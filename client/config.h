@@ -16,7 +16,8 @@ struct ClientConfig {
   std::string job = "default";
   // Wanted rank within the role; -1 = whatever is free.
   int rank = -1;
-  // Topology, most general first: zone/rack/host/device; missing parts empty.
+  // Topology, most general first: zone/rack/host/device; missing parts empty. A worker without
+  // labels takes them from where it runs (common/runtime/topology_labels.h).
   std::string labels;
   // Give up joining after so long. Longer survives slower starts; 1 s … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);

@@ -10,6 +10,7 @@
 #include "common/net/grpc_channel.h"
 #include "common/net/zmq_transport.h"
 #include "common/runtime/process_main.h"
+#include "common/runtime/topology_labels.h"
 
 namespace covey::client {
 namespace {
@@ -65,6 +66,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   member.role = options.role;
   member.rank = config.rank;
   member.labels = config.labels;
+  if (options.role == proto::WORKER) {
+    COVEY_ASSIGN_OR_RETURN(member.labels, FindTopologyLabels(config.labels));
+  }
   if (!options.listen.empty()) member.endpoints = {connection->transport_->endpoint()};
   member.process_id = static_cast<uint64_t>(getpid());
   member.host = HostName();

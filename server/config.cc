@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/topology.h"
 
 namespace covey::server {
 namespace {
@@ -26,8 +27,9 @@ absl::Status Config::Validate() const {
   if (rank < -1 || rank >= static_cast<int32_t>(kNodesMax)) {
     return Bad("rank", rank, absl::StrCat("-1 (any) to ", kNodesMax - 1));
   }
-  if (labels.size() > kLabelBytesMax) {
-    return Bad("labels", labels, absl::StrCat("at most ", kLabelBytesMax, " bytes"));
+  if (const absl::Status status = CheckTopologyLabels(labels); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--labels is '", labels, "', which ", status.message()));
   }
   if (transport != "tcp" && transport != "ipc") return Bad("transport", transport, "tcp or ipc");
   if (data_host.empty()) return Bad("data-host", data_host, "an address of this machine");

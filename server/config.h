@@ -17,7 +17,8 @@ struct Config {
   // Wanted rank among the servers; -1 = whatever is free. A fixed rank lets a restarted server take
   // its predecessor's place.
   int32_t rank = -1;
-  // Topology, most general first: zone/rack/host/device; missing parts empty.
+  // Topology, most general first: zone/rack/host/device; missing parts empty. Empty as a whole =
+  // from where the server runs (common/runtime/topology_labels.h).
   std::string labels;
   // How tensors travel: "tcp", or "ipc" when all workers are on this host.
   std::string transport = "tcp";

@@ -20,6 +20,7 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
+#include "common/runtime/topology_labels.h"
 #include "server/config.h"
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
@@ -197,7 +198,8 @@ int Main(int argc, const char* const* argv) {
   options.Add("scheduler", &config.scheduler, "HOST:PORT of the scheduler");
   options.Add("job", &config.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
-  options.Add("labels", &config.labels, "topology: zone/rack/host/device");
+  options.Add("labels", &config.labels,
+              "zone/rack/host/device; by default what Slurm, Kubernetes or the host say");
   options.Add("transport", &config.transport, "how tensors travel: tcp, or ipc on one host");
   options.Add("data-host", &config.data_host, "address that workers reach this server at");
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any");
@@ -212,6 +214,12 @@ int Main(int argc, const char* const* argv) {
     LogError("server_config", {{"reason", status.message()}});
     return 2;
   }
+  absl::StatusOr<std::string> labels = FindTopologyLabels(config.labels);
+  if (!labels.ok()) {
+    LogError("server_config", {{"reason", labels.status().message()}});
+    return 2;
+  }
+  config.labels = *std::move(labels);
   ServerProcess process(config);
   if (const absl::Status status = process.Open(); !status.ok()) {
     LogError("server_not_started", {{"reason", status.message()}});

@@ -26,7 +26,8 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("scheduler", &cluster.scheduler, "HOST:PORT of the scheduler");
   options.Add("job", &cluster.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &cluster.rank, "wanted rank among all workers; -1 = any");
-  options.Add("labels", &cluster.labels, "where this worker is: zone/rack/host/device");
+  options.Add("labels", &cluster.labels,
+              "zone/rack/host/device; by default what Slurm, Kubernetes or the host say");
   options.Add("join-deadline", &cluster.join_deadline, "longest wait for the scheduler");
   options.Add("operation-deadline", &cluster.operation_deadline,
               "longest wait for a push, pull or collective");
