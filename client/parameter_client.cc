@@ -69,6 +69,13 @@ absl::Status ParameterClient::DropTable(absl::string_view name) {
   return connection_->Request(std::move(request), config_.operation_deadline).status();
 }
 
+absl::Status ParameterClient::SetContract(absl::string_view name, const Contract& contract) {
+  proto::Envelope request;
+  request.mutable_set_contract_request()->set_name(std::string(name));
+  *request.mutable_set_contract_request()->mutable_contract() = ContractToProto(contract);
+  return connection_->Request(std::move(request), config_.operation_deadline).status();
+}
+
 Handle ParameterClient::Push(const Table& table, std::span<const float> gradient,
                              const PushOptions& options) {
   return Start({.table = table.id, .gradient = gradient, .samples = options.samples},

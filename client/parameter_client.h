@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "client/config.h"
 #include "client/handle.h"
+#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
 #include "proto/scheduler.pb.h"
 
@@ -74,6 +75,13 @@ class ParameterClient {
   absl::StatusOr<std::vector<proto::Table>> ListTables();
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
+
+  // Changes how groups relate through a table in use, from the next epoch on: values, optimizer
+  // state and clocks stay, and pushes that were held are applied. The servers follow within
+  // milliseconds of the answer. Without effect when the contract is in force already. NOT_FOUND: no
+  // table of that name. INVALID_ARGUMENT: not allowed for it: local is neither left nor entered,
+  // and bsp needs groups.
+  absl::Status SetContract(absl::string_view name, const Contract& contract);
 
   Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
   Handle Pull(const Table& table, std::span<float> values, const PullOptions& options = {});

@@ -9,6 +9,7 @@ bool IsControlRequest(const proto::Envelope& envelope) {
     case proto::Envelope::kWatchViewRequest:
     case proto::Envelope::kCreateTableRequest:
     case proto::Envelope::kDropTableRequest:
+    case proto::Envelope::kSetContractRequest:
     case proto::Envelope::kListTablesRequest:
     case proto::Envelope::kBarrierRequest:
     case proto::Envelope::kLeaveRequest:
@@ -37,6 +38,9 @@ Message MakeControlReply(const Message& request) {
       break;
     case proto::Envelope::kDropTableRequest:
       envelope.mutable_drop_table_reply();
+      break;
+    case proto::Envelope::kSetContractRequest:
+      envelope.mutable_set_contract_reply();
       break;
     case proto::Envelope::kListTablesRequest:
       envelope.mutable_list_tables_reply();

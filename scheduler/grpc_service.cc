@@ -266,6 +266,11 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     return Unary(*request, &Envelope::mutable_drop_table_request, *reply,
                  &Envelope::drop_table_reply);
   }
+  Reactor* SetContract(Context*, const proto::SetContractRequest* request,
+                       proto::SetContractReply* reply) override {
+    return Unary(*request, &Envelope::mutable_set_contract_request, *reply,
+                 &Envelope::set_contract_reply);
+  }
   Reactor* ListTables(Context*, const proto::ListTablesRequest* request,
                       proto::ListTablesReply* reply) override {
     return Unary(*request, &Envelope::mutable_list_tables_request, *reply,

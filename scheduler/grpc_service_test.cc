@@ -107,6 +107,16 @@ TEST_F(GrpcServiceTest, AnswersTypedCallsWithTheActorsStatus) {
   EXPECT_EQ(state.events_size(), 1);
 }
 
+TEST_F(GrpcServiceTest, CarriesAChangeOfContract) {
+  proto::SetContractRequest request;
+  request.set_name("none");
+  request.mutable_contract()->set_kind(proto::Contract::ASYNC);
+  proto::SetContractReply reply;
+  const grpc::Status status = stub_->SetContract(Context().get(), request, &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("table 'none'"));
+}
+
 TEST_F(GrpcServiceTest, WatchStreamsEachNewView) {
   const auto context = Context();
   const auto stream = stub_->WatchView(context.get(), {});

@@ -20,13 +20,14 @@ constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
 constexpr absl::Duration kWatchMax = absl::Seconds(30);
 constexpr size_t kWatchesMax = 2 * kNodesMax;
 
-// What somebody who has not registered may ask.
+// What somebody who has not registered may ask: to look, and to steer by hand.
 bool IsOpenToStrangers(const proto::Envelope& envelope) {
   switch (envelope.body_case()) {
     case proto::Envelope::kRegisterRequest:
     case proto::Envelope::kWatchViewRequest:
     case proto::Envelope::kListTablesRequest:
     case proto::Envelope::kStatusRequest:
+    case proto::Envelope::kSetContractRequest:
       return true;
     default:
       return false;
@@ -129,6 +130,8 @@ void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& ou
       return CreateTable(now, message, outbox);
     case proto::Envelope::kDropTableRequest:
       return DropTable(now, message, outbox);
+    case proto::Envelope::kSetContractRequest:
+      return SetContract(now, message, outbox);
     case proto::Envelope::kListTablesRequest:
       return ListTables(message, outbox);
     case proto::Envelope::kBarrierRequest:
@@ -232,6 +235,19 @@ void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& o
   Decide(now, *decision);
   Message reply = MakeControlReply(message);
   reply.envelope.mutable_drop_table_reply()->set_epoch(state_.view().epoch());
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::SetContract(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::SetContractRequest& request = message.envelope.set_contract_request();
+  const NodeId asker = message.from().node;
+  const auto change = tables_.SetContract(
+      request.name(), request.contract(),
+      asker == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", asker.value()));
+  if (!change.ok()) return Refuse(message, change.status(), outbox);
+  Decide(now, change->decision);
+  Message reply = MakeControlReply(message);
+  reply.envelope.mutable_set_contract_reply()->set_epoch(change->epoch.value());
   Answer(std::move(reply), outbox);
 }
 

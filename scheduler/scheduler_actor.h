@@ -70,6 +70,7 @@ class SchedulerActor : public Actor {
   void WatchView(absl::Time now, const Message& message, Outbox& outbox);
   void CreateTable(absl::Time now, const Message& message, Outbox& outbox);
   void DropTable(absl::Time now, const Message& message, Outbox& outbox);
+  void SetContract(absl::Time now, const Message& message, Outbox& outbox);
   void ListTables(const Message& message, Outbox& outbox);
   void ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox);
   void Leave(absl::Time now, const Message& message, Outbox& outbox);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "common/cluster/contract.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -335,6 +336,34 @@ TEST_F(SchedulerActorTest, UnfitDiskRefusesEverythingAndPublishesNothing) {
   EXPECT_EQ(actor_->published().epoch(), 0);
   EXPECT_TRUE(absl::IsUnavailable(StatusOf(Call(RegisterRequest(13, proto::WORKER)))));
   EXPECT_FALSE(actor_->disk_failure().ok());
+}
+
+TEST_F(SchedulerActorTest, AContractIsSwitchedDurablyAndInTheEvents) {
+  RegisterAll();
+  ASSERT_TRUE(StatusOf(Call(CreateTable({.node = 3, .incarnation = 13}))).ok());
+  Message request = From({});  // A stranger, by hand.
+  request.envelope.mutable_set_contract_request()->set_name("t");
+  *request.envelope.mutable_set_contract_request()->mutable_contract() =
+      ContractToProto(*ParseContract("ssp:7"));
+  sent_.clear();
+  Receive(request);
+  EXPECT_TRUE(sent_.empty()) << "answered before it was durable";
+  SyncDisk();
+  const Message reply = TakeOnlyReply();
+  ASSERT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+  const uint64_t epoch = reply.envelope.set_contract_reply().epoch();
+  EXPECT_EQ(Call(request).envelope.set_contract_reply().epoch(), epoch);
+
+  Message status = From({});
+  status.envelope.mutable_status_request();
+  const proto::StatusReply now = Call(status).envelope.status_reply();
+  EXPECT_EQ(now.view().epoch(), epoch);
+  EXPECT_EQ(now.view().tables(0).contract_epoch(), epoch);
+  EXPECT_THAT(now.events().rbegin()->text(), HasSubstr("to ssp:7: asked by hand"));
+
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  const proto::StatusReply recovered = Call(status).envelope.status_reply();
+  EXPECT_EQ(recovered.view().tables(0).contract().staleness(), 7u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/contract.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
 #include "common/optimizer/definition.h"
@@ -121,6 +122,44 @@ absl::StatusOr<std::string> Tables::Drop(absl::string_view name) {
   view.mutable_tables()->erase(table);
   view.set_epoch(view.epoch() + 1);
   return decision;
+}
+
+absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
+                                                   const proto::Contract& contract,
+                                                   absl::string_view why) {
+  proto::ClusterView& view = *state_.mutable_view();
+  const auto table = FindTable(view, name);
+  if (table == view.mutable_tables()->end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "set contract of table '", name, "': no such table; list the tables to see their names"));
+  }
+  const auto refuse = [&](const absl::Status& status) {
+    return absl::Status(status.code(),
+                        absl::StrCat("set contract of table '", name, "': ", status.message()));
+  };
+  const absl::StatusOr<Contract> wanted = ContractFromProto(contract);
+  if (!wanted.ok()) return refuse(wanted.status());
+  COVEY_ASSIGN_OR_RETURN(const Contract present, ContractInForce(*table));
+  if (ContractName(*wanted) == ContractName(present)) {
+    return Switch{.epoch = Epoch(table->contract_epoch())};
+  }
+  if (const absl::Status status = present.CheckSwitchTo(*wanted); !status.ok()) {
+    return refuse(status);
+  }
+  const bool has_groups =
+      std::any_of(view.groups().begin(), view.groups().end(),
+                  [](const proto::Group& group) { return group.state() == proto::Group::ACTIVE; });
+  if (wanted->kind == Contract::Kind::kBsp && !has_groups) {
+    return refuse(absl::InvalidArgumentError(
+        "bsp takes pushes of groups only, and no group is active; choose another contract"));
+  }
+  view.set_epoch(view.epoch() + 1);
+  *table->mutable_contract() = ContractToProto(*wanted);
+  table->set_contract_epoch(view.epoch());
+  return Switch{
+      .epoch = Epoch(view.epoch()),
+      .decision = absl::StrCat("table '", name, "' (", table->id(), ") goes from ",
+                               ContractName(present), " to ", ContractName(*wanted), ": ", why)};
 }
 
 std::string Tables::Rehome(NodeId lost, NodeId heir) {

@@ -30,6 +30,17 @@ class Tables {
   // The decision. NOT_FOUND: no such table.
   absl::StatusOr<std::string> Drop(absl::string_view name);
 
+  struct Switch {
+    Epoch epoch;                // since which the contract is in force; 0 = from the beginning
+    std::string decision = "";  // empty: it was in force already, nothing changed
+  };
+  // Changes how groups relate through a table in use; `why` is the evidence, for people. The table
+  // stays the one that its spec describes. Idempotent. NOT_FOUND: no such table. INVALID_ARGUMENT:
+  // the contract makes no sense, or is not allowed for this table: local is neither left nor
+  // entered, and bsp needs a live group.
+  absl::StatusOr<Switch> SetContract(absl::string_view name, const proto::Contract& contract,
+                                     absl::string_view why);
+
   // Gives the shards of `lost` to `heir`, which starts them from the initialiser: generation = the
   // present epoch. Part of a registration, so it raises no epoch itself. Returns the decision, ""
   // when there was nothing to move.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/cluster/contract.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -119,6 +120,69 @@ TEST_F(TablesTest, HeirStartsLostShardsAnew) {
   }
   EXPECT_EQ(moved, 3);
   EXPECT_EQ(tables_.Rehome(NodeId(2), NodeId(4)), "");
+}
+
+class SetContractTest : public TablesTest {
+ protected:
+  SetContractTest() {
+    AddServer(2, 0, 1);
+    EXPECT_TRUE(tables_.Create(Spec("a", 10)).ok());
+  }
+  absl::StatusOr<Tables::Switch> Set(const std::string& contract) {
+    return tables_.SetContract("a", ContractToProto(*ParseContract(contract)), "asked by a test");
+  }
+};
+
+TEST_F(SetContractTest, PutsAnotherContractInForce) {
+  const proto::Table before = view().tables(0);
+  const auto change = Set("buffered:4,cut=8");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->epoch, Epoch(2));
+  EXPECT_EQ(change->decision, "table 'a' (1) goes from async to buffered:4,cut=8: asked by a test");
+  const proto::Table& after = view().tables(0);
+  EXPECT_EQ(after.contract_epoch(), 2u);
+  EXPECT_EQ(ContractName(*ContractInForce(after)), "buffered:4,cut=8");
+  EXPECT_EQ(after.spec().SerializeAsString(), before.spec().SerializeAsString());
+  EXPECT_EQ(after.shards(0).generation(), before.shards(0).generation());
+}
+
+TEST_F(SetContractTest, AgainChangesNothing) {
+  EXPECT_EQ(Set("async")->decision, "");
+  EXPECT_EQ(view().epoch(), 1u);
+  ASSERT_TRUE(Set("ssp:2").ok());
+  EXPECT_EQ(Set("ssp:2")->decision, "");
+  EXPECT_EQ(Set("ssp:2")->epoch, Epoch(2));
+  EXPECT_EQ(view().epoch(), 2u);
+  // And back again.
+  EXPECT_EQ(Set("async")->epoch, Epoch(3));
+}
+
+TEST_F(SetContractTest, TheTableIsStillTheOneOfItsSpec) {
+  ASSERT_TRUE(Set("ssp:2").ok());
+  const auto again = tables_.Create(Spec("a", 10));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->table, TableId(1));
+  EXPECT_EQ(again->decision, "");
+  proto::TableSpec other = Spec("a", 10);
+  *other.mutable_contract() = ContractToProto(*ParseContract("ssp:2"));
+  EXPECT_EQ(tables_.Create(other).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(SetContractTest, RefusesWhatThisTableCannotDo) {
+  EXPECT_EQ(tables_.SetContract("b", ContractToProto({}), "").status().code(),
+            absl::StatusCode::kNotFound);
+  proto::Contract unknown;
+  unknown.set_kind(static_cast<proto::Contract::Kind>(77));
+  EXPECT_EQ(tables_.SetContract("a", unknown, "").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Set("local:8").status().message(), HasSubstr("cannot go from async to local:8"));
+  EXPECT_THAT(Set("bsp").status().message(), HasSubstr("no group is active"));
+  EXPECT_EQ(Set("bsp").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(view().epoch(), 1u);
+  proto::Group& group = *state_.mutable_view()->add_groups();
+  group.set_id(1);
+  group.set_state(proto::Group::ACTIVE);
+  EXPECT_TRUE(Set("bsp").ok());
 }
 
 }  // namespace

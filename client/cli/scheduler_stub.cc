@@ -72,6 +72,19 @@ absl::StatusOr<proto::ListTablesReply> SchedulerStub::ListTables() {
   return reply;
 }
 
+absl::StatusOr<proto::SetContractReply> SchedulerStub::SetContract(
+    const std::string& table, const proto::Contract& contract) {
+  grpc::ClientContext context;
+  context.set_deadline(Deadline());
+  proto::SetContractRequest request;
+  request.set_name(table);
+  *request.mutable_contract() = contract;
+  proto::SetContractReply reply;
+  const grpc::Status status = connection_->stub->SetContract(&context, request, &reply);
+  if (!status.ok()) return ToStatus(status, connection_->address);
+  return reply;
+}
+
 struct StatusPoller::Connection {
   std::string address;
   std::unique_ptr<proto::Scheduler::Stub> stub;

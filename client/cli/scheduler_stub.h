@@ -25,6 +25,9 @@ class SchedulerStub {
 
   absl::StatusOr<proto::StatusReply> GetStatus();
   absl::StatusOr<proto::ListTablesReply> ListTables();
+  // Errors as ParameterClient::SetContract.
+  absl::StatusOr<proto::SetContractReply> SetContract(const std::string& table,
+                                                      const proto::Contract& contract);
 
  private:
   struct Connection;
