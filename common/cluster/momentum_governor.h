@@ -34,9 +34,10 @@ double ImplicitMomentum(double staleness);
 // and 1/G of the weight. Synchronous updates have staleness 0 and round_share 1, hence momentum =
 // target and factor 1, exactly.
 //
-// Limits of the promise: it holds below roughly rate * curvature = (1 - target) * 3 for regular
-// step times; delayed feedback cannot be made stable at rates for which only synchronous heavy ball
-// is. server/asynchrony_test.cc measures all this.
+// Limits of the promise: whatever the momentum, a gradient that is a round late is unstable from
+// rate / (1 - target) * largest curvature = pi / 2 on (x' = -k * x(t - 1)), where synchronous heavy
+// ball may still be stable. Below 1 all settings tried behave like the synchronous run.
+// server/implicit_momentum_test.cc measures all this.
 //
 // One per shard; a value. Actor-confined, deterministic.
 class MomentumGovernor {
