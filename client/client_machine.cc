@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
+#include "common/tensor/kernels.h"
 
 namespace covey::client {
 namespace {
@@ -37,6 +38,7 @@ struct ClientMachine::ActiveOperation {
 struct ClientMachine::Request {
   ActiveOperation* owner = nullptr;
   ShardId shard;
+  Buffer encoded;            // the gradient in the operation's format, unless that is float32
   size_t first_element = 0;  // within the operation's spans
   size_t element_count = 0;
   uint64_t request_id = 0;
@@ -50,8 +52,35 @@ struct ClientMachine::Request {
   absl::Time again = absl::InfiniteFuture();
   absl::Status last_refusal;
 
-  size_t bytes() const { return element_count * sizeof(float); }
+  size_t value_bytes() const { return element_count * sizeof(float); }
+  // Of whatever goes either way; what counts against the budget.
+  size_t bytes() const;
+  // The frame to push.
+  Buffer Gradient();
 };
+
+size_t ClientMachine::Request::bytes() const {
+  const Operation& operation = owner->operation;
+  return operation.values.empty() ? EncodedBytes(operation.format, element_count) : value_bytes();
+}
+
+Buffer ClientMachine::Request::Gradient() {
+  const Operation& operation = owner->operation;
+  if (operation.format == WireFormat::kFloat32) {
+    return owner->gradient.Slice(first_element * sizeof(float), value_bytes());
+  }
+  if (!encoded.empty()) return encoded;
+  encoded = Buffer::Allocate(EncodedBytes(operation.format, element_count));
+  const std::span<const float> gradient = operation.gradient.subspan(first_element, element_count);
+  const std::span<uint8_t> bytes(encoded.MutableData(), encoded.size());
+  if (operation.residual.empty()) {
+    Encode(operation.format, gradient, bytes);
+  } else {
+    EncodeWithFeedback(operation.format, gradient,
+                       operation.residual.subspan(first_element, element_count), bytes);
+  }
+  return encoded;
+}
 
 ClientMachine::ClientMachine(const Options& options, uint64_t& next_request_id)
     : options_(options),
@@ -111,6 +140,11 @@ absl::Status ClientMachine::Start(absl::Time now, Operation operation, Outbox& o
         operation.gradient.size(), " gradient and ", operation.values.size(),
         " value elements; pass spans of the table's size (or an empty one for the half that is not "
         "wanted)"));
+  }
+  if (!operation.residual.empty() && operation.residual.size() != operation.gradient.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", table->spec().name(), "': the residual has ", operation.residual.size(),
+        " elements and the gradient ", operation.gradient.size(), "; they go together"));
   }
   if (operation.samples == 0) {
     return absl::InvalidArgumentError(
@@ -222,8 +256,8 @@ void ClientMachine::Send(absl::Time now, Request& request, Outbox& outbox) {
     push.set_base_version(request.base_version.value());
     push.set_deadline_ms(deadline_ms);
     if (!operation.values.empty()) read = push.mutable_read();
-    message.frames.push_back(
-        request.owner->gradient.Slice(request.first_element * sizeof(float), request.bytes()));
+    push.set_format(static_cast<proto::WireFormat>(operation.format));
+    message.frames.push_back(request.Gradient());
   }
   if (read != nullptr) {
     read->set_wanted(true);
@@ -275,17 +309,17 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
   const proto::ShardState& state =
       pushed ? reply.envelope.push_reply().state() : reply.envelope.pull_reply().state();
   if (!operation.values.empty()) {
-    if (reply.frames.size() != 1 || reply.frames[0].size() != request.bytes()) {
+    if (reply.frames.size() != 1 || reply.frames[0].size() != request.value_bytes()) {
       Finish(now, request,
-             absl::InternalError(absl::StrCat("shard ", request.shard.index.value(), " of table ",
-                                              request.shard.table.value(), " answered with ",
-                                              reply.frames.size(), " frames instead of one of ",
-                                              request.bytes(), " bytes; report this as a bug")),
+             absl::InternalError(absl::StrCat(
+                 "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
+                 " answered with ", reply.frames.size(), " frames instead of one of ",
+                 request.value_bytes(), " bytes; report this as a bug")),
              outbox);
       return;
     }
     std::memcpy(operation.values.data() + request.first_element, reply.frames[0].data(),
-                request.bytes());
+                request.value_bytes());
     versions_[request.shard] = Version(state.version());
   }
   OperationResult& result = request.owner->result;
@@ -294,6 +328,7 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
   if (pushed) {
     result.staleness = std::max(result.staleness, reply.envelope.push_reply().staleness());
     result.duplicate = result.duplicate || reply.envelope.push_reply().duplicate();
+    result.discarded = result.discarded || reply.envelope.push_reply().discarded();
   }
   Finish(now, request, absl::OkStatus(), outbox);
 }

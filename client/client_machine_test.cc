@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "common/net/message.h"
+#include "common/tensor/kernels.h"
 
 namespace covey::client {
 namespace {
@@ -99,6 +100,76 @@ class ClientMachineTest : public ::testing::Test {
   std::vector<float> gradient_ = std::vector<float>(6);
   std::vector<OperationResult> results_;
 };
+
+TEST_F(ClientMachineTest, EncodesEachShardOnceInTheAskedFormat) {
+  for (const WireFormat format :
+       {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {
+    gradient_ = {0.1f, -2.03f, 3, 4, 500, -0.6f};
+    Operation operation = PushAll();
+    operation.format = format;
+    Start(std::move(operation));
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    for (const auto& [message, first, count] :
+         {std::tuple(sent[0], 0, 4), std::tuple(sent[1], 4, 2)}) {
+      EXPECT_EQ(static_cast<WireFormat>(message.envelope.push_request().format()), format);
+      std::vector<uint8_t> expected(EncodedBytes(format, count));
+      Encode(format, std::span(gradient_).subspan(first, count), expected);
+      EXPECT_THAT(message.frames[0].bytes(), ::testing::ElementsAreArray(expected));
+    }
+    EXPECT_EQ(machine_.bytes_in_flight(), EncodedBytes(format, 4) + EncodedBytes(format, 2));
+    // A retry sends the very bytes that were sent before.
+    Refuse(sent[0], absl::UnavailableError("not now"));
+    machine_.Wake(kStart + absl::Seconds(1), outbox_);
+    const std::vector<Message> again = outbox_.TakeMessages();
+    ASSERT_FALSE(again.empty());
+    EXPECT_EQ(again[0].frames[0].data(), sent[0].frames[0].data());
+    for (const Message& message : sent) Answer(message, 1);
+    EXPECT_TRUE(results_.back().status.ok());
+    EXPECT_EQ(machine_.operations(), 0u) << "waits for bytes that are not the caller's";
+    EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+  }
+}
+
+TEST_F(ClientMachineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
+  std::vector<float> residual(6, 0.0f);
+  std::vector<float> received(6, 0.0f);
+  std::vector<float> pushed(6, 0.0f);
+  gradient_ = {1, 0.1f, 0.01f, 0.001f, 1, 0.003f};
+  for (int i = 0; i < 50; ++i) {
+    Operation operation = PushAll();
+    operation.format = WireFormat::kInt8Block;
+    operation.residual = residual;
+    Start(std::move(operation));
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    DecodeAndAdd(WireFormat::kInt8Block, sent[0].frames[0].bytes(), std::span(received).first(4));
+    DecodeAndAdd(WireFormat::kInt8Block, sent[1].frames[0].bytes(), std::span(received).last(2));
+    AddInto(pushed, gradient_);
+    for (const Message& message : sent) Answer(message, 1);
+  }
+  // Without feedback the smallest ones would be lost every time.
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(received[i] + residual[i], pushed[i], 1e-4) << i;
+  EXPECT_NEAR(received[3], 0.05, 0.01);
+
+  Operation unfit = PushAll();
+  unfit.residual = std::span(residual).first(5);
+  EXPECT_EQ(machine_.Start(kStart, std::move(unfit), outbox_).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClientMachineTest, TellsWhenAPushWasTooStale) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  for (Message& message : sent) message.frames.clear();
+  Message reply = MakeReply(sent[0]);
+  reply.envelope.mutable_push_reply()->set_discarded(true);
+  machine_.Receive(kStart, reply, outbox_);
+  Answer(sent[1], 1);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+  EXPECT_TRUE(results_[0].discarded);
+}
 
 TEST_F(ClientMachineTest, CutsAPushByShardsAndSendsTheCallersOwnMemory) {
   Start(PushAll());

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey::client {
 
@@ -44,12 +45,14 @@ struct OperationResult {
   absl::Duration age = absl::ZeroDuration();
   // Some shard had the push before (a retry crossed its answer).
   bool duplicate = false;
+  // Some shard found the push too stale for the table's contract, and did not apply it.
+  bool discarded = false;
 };
 
 // A push, a pull, or both in one round trip, on consecutive whole shards of one table.
 //
-// Memory: `gradient` stays valid and unchanged, `values` valid and untouched, until `done` is
-// called; it always is, once, at the latest soon after the deadline.
+// Memory: `gradient` stays valid and unchanged, `values` and `residual` valid and untouched, until
+// `done` is called; it always is, once, at the latest soon after the deadline.
 struct Operation {
   TableId table;
   ShardIndex first_shard;
@@ -61,6 +64,13 @@ struct Operation {
   // Where the values go. Empty = no pull.
   std::span<float> values;
   uint64_t samples = 1;
+  // How the gradient travels. Other than float32 it is encoded once per shard, when that shard's
+  // request first leaves; a retry sends the same bytes.
+  WireFormat format = WireFormat::kFloat32;
+  // Error feedback, with a format that loses: what the last push of these shards lost, added to
+  // this one; then holds what this one loses. As long as the gradient; empty = what is lost is
+  // lost. Of a failed operation, each shard's part holds the one or the other.
+  std::span<float> residual;
   // Absent = a push of this client.
   std::optional<GroupIdentity> group;
   ReadBound read;

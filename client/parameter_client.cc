@@ -78,7 +78,10 @@ absl::Status ParameterClient::SetContract(absl::string_view name, const Contract
 
 Handle ParameterClient::Push(const Table& table, std::span<const float> gradient,
                              const PushOptions& options) {
-  return Start({.table = table.id, .gradient = gradient, .samples = options.samples},
+  return Start({.table = table.id,
+                .gradient = gradient,
+                .samples = options.samples,
+                .format = options.format},
                options.deadline);
 }
 
@@ -94,6 +97,7 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
                 .gradient = gradient,
                 .values = values,
                 .samples = push.samples,
+                .format = push.format,
                 .read = pull.bound},
                std::max(push.deadline, pull.deadline));
 }

@@ -32,6 +32,8 @@ struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient counts as it
   // is.
   uint64_t samples = 1;
+  // How the gradient travels; see common/tensor/wire_format.h for what each loses.
+  WireFormat format = WireFormat::kFloat32;
   // Zero = the configured one.
   absl::Duration deadline = absl::ZeroDuration();
 };
