@@ -99,6 +99,20 @@ TEST(DelayCompensation, AClientComputesOnItsLastPull) {
   EXPECT_THAT(driver.Values(), Each(-2));
 }
 
+TEST(DelayCompensation, LetsGoOfTheValuesOfAGroupThatIsGone) {
+  TestJob job = Compensated(1, 2);
+  ShardDriver driver(job, {.spare_bytes_max = 0});
+  const Message sent = driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 1, 1, 1}), 1));
+  // The loop's spare memory turns over.
+  for (uint64_t step = 1; step <= 4; ++step) {
+    driver.Ask(ShardDriver::WithValues(driver.GroupPush(2, step, {1, 1, 1, 1}), step));
+  }
+  EXPECT_FALSE(sent.frames[0].IsUnique());
+  job.EndGroup(1, proto::Group::DONE);
+  driver.AdoptView(job);
+  EXPECT_TRUE(sent.frames[0].IsUnique());
+}
+
 class SentValues : public ::testing::Test {
  protected:
   static Producer Client(uint64_t id) { return {.kind = Producer::Kind::kClient, .id = id}; }
