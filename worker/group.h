@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "client/handle.h"
 #include "common/cluster/ids.h"
-#include "worker/collective/schedule.h"
+#include "common/collective/plan.h"
 #include "worker/config.h"
 
 namespace covey::client {

@@ -1,240 +1,176 @@
 #include "worker/group_machine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/collective/cost_model.h"
 #include "common/net/message.h"
-#include "worker/collective/reduce_kernels.h"
 
 namespace covey::worker {
 namespace {
 
 // How soon to look again whether the transport has let frames go.
 constexpr absl::Duration kReleasePoll = absl::Microseconds(200);
-// The last slices of a member that left in order may still be on their way.
-constexpr absl::Duration kDepartedGrace = absl::Seconds(2);
-
-size_t BytesOf(const Message& message) {
-  return message.frames.empty() ? 0 : message.frames[0].size();
-}
+// Sizes whose algorithm is remembered; a model has fewer tensors.
+constexpr size_t kChoicesMax = 4096;
 
 }  // namespace
 
-struct GroupMachine::Active {
-  Active(uint64_t number, Collective collective, const RingSchedule& schedule)
-      : number(number), collective(std::move(collective)), schedule(schedule) {}
-
-  // Elements of a part as the schedule counts them.
-  PartRange RangeOf(uint32_t part) const {
-    switch (collective.kind) {
-      case CollectiveKind::kBroadcast:
-        return {.first = 0, .count = collective.data.size()};
-      case CollectiveKind::kBarrier:
-        return {};
-      default:
-        return collective.parts[part];
-    }
-  }
-  // Messages that carry a part; none when it is empty, one for a barrier's token.
-  size_t SlicesOf(uint32_t part, size_t slice_elements) const {
-    if (collective.kind == CollectiveKind::kBarrier) return 1;
-    return (RangeOf(part).count + slice_elements - 1) / slice_elements;
-  }
-  proto::GroupSlice::Kind SliceKind(uint32_t hop) const {
-    if (collective.kind == CollectiveKind::kBarrier) return proto::GroupSlice::KIND_TOKEN;
-    return schedule.Reduces(hop) ? proto::GroupSlice::KIND_REDUCE : proto::GroupSlice::KIND_GATHER;
-  }
-  bool arrived() const { return !collective.held && slices_missing == 0; }
-
-  const uint64_t number;
-  Collective collective;
-  const RingSchedule schedule;
-  std::vector<size_t> slices_received;  // per hop
-  size_t slices_missing = 0;            // over all hops
-  size_t frames_out = 0;                // queued or on the wire
-  uint64_t samples = 0;                 // of all members, once the own part is complete
-  bool told_arrived = false;
-};
-
-GroupMachine::GroupMachine(size_t slice_bytes)
-    : slice_elements_(slice_bytes / sizeof(float)), view_(ClusterView::Empty()) {
-  COVEY_CHECK(slice_elements_ > 0 && slice_bytes % sizeof(float) == 0);
+GroupMachine::GroupMachine(const Options& options)
+    : options_(options), view_(ClusterView::Empty()) {
+  COVEY_CHECK(options.slice_bytes > 0 && options.slice_bytes % sizeof(float) == 0);
 }
 
 GroupMachine::~GroupMachine() = default;
 
-Address GroupMachine::AddressOf(uint32_t rank) const { return {members_[rank % size_], 0}; }
-
-std::string GroupMachine::NameOf(uint32_t rank) const {
-  return view_->NameOf(members_[rank % size_]);
+Algorithm GroupMachine::AlgorithmOf(const Collective& collective) {
+  if (collective.algorithm != Algorithm::kAutomatic) return collective.algorithm;
+  if (options_.algorithm != Algorithm::kAutomatic) return options_.algorithm;
+  if (size_ == 1) return Algorithm::kRing;
+  const std::pair key(collective.kind, EncodedBytes(collective.format, collective.data.size()));
+  const auto known = choices_.find(key);
+  if (known != choices_.end()) return known->second;
+  if (choices_.size() >= kChoicesMax) choices_.clear();
+  return choices_[key] = ChooseAlgorithm(collective.kind, key.second, paths_, costs_).algorithm;
 }
 
-void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
-                           Outbox& outbox) {
-  self_ = self;
-  view_ = std::move(view);
-  if (!failure_.ok()) return;
-  if (!formed()) {
-    const proto::Group* group = view_->GroupOf(self_);
-    if (group != nullptr && group->state() == proto::Group::ACTIVE) Form(now, *group, outbox);
-    return;
+std::shared_ptr<const Plan> GroupMachine::PlanOf(Algorithm algorithm) {
+  std::shared_ptr<const Plan>& plan = plans_[algorithm];
+  if (plan == nullptr) {
+    plan = std::make_shared<const Plan>(
+        PlanOptions{.algorithm = algorithm, .size = size_, .paths = paths_});
   }
-  const proto::Group* group = view_->FindGroup(id_);
-  if (group == nullptr || group->generation() != generation_) {
-    Fail(now,
-         absl::UnavailableError(absl::StrCat("group ", id_.value(), " of generation ", generation_,
-                                             " was dissolved; join again")),
-         outbox);
-    return;
-  }
-  if (group->state() == proto::Group::BROKEN) {
-    Fail(now,
-         absl::UnavailableError(absl::StrCat("group ", id_.value(), " is broken: ", group->reason(),
-                                             "; start the run again")),
-         outbox);
-    return;
-  }
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    const proto::Node* member = view_->FindNode(members_[rank]);
-    if (member != nullptr && member->state() == proto::Node::LEFT) {
-      for (auto& [number, active] : active_) {
-        active->collective.deadline = std::min(active->collective.deadline, now + kDepartedGrace);
-      }
-    }
-  }
-  if (size_ > 1) {
-    const std::string endpoint = view_->EndpointOf(AddressOf(rank_ + 1));
-    if (endpoint != next_endpoint_) outbox.Route(AddressOf(rank_ + 1), endpoint);
-    next_endpoint_ = endpoint;
-  }
-  Advance(now, outbox);
+  return plan;
 }
 
-void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox) {
-  id_ = GroupId(group.id());
-  generation_ = group.generation();
-  for (const uint64_t node : group.members()) members_.push_back(NodeId(node));
-  size_ = static_cast<uint32_t>(members_.size());
-  rank_ =
-      static_cast<uint32_t>(std::find(members_.begin(), members_.end(), self_) - members_.begin());
-  COVEY_CHECK(rank_ < size_);  // GroupOf(self) found it.
-  if (size_ > 1) {
-    next_endpoint_ = view_->EndpointOf(AddressOf(rank_ + 1));
-    outbox.Route(AddressOf(rank_ + 1), next_endpoint_);
-  }
-  early_bytes_ = 0;
-  early_messages_ = 0;
-  for (const Message& message : std::exchange(before_forming_, {})) Receive(now, message, outbox);
-}
-
-uint64_t GroupMachine::Start(absl::Time now, Collective collective, Outbox& outbox) {
-  COVEY_CHECK(formed());
+void GroupMachine::Start(absl::Time now, Collective collective, Outbox& outbox) {
+  COVEY_CHECK(formed() && collective.root < size_);
   COVEY_CHECK(collective.kind == CollectiveKind::kBroadcast ||
               collective.kind == CollectiveKind::kBarrier || collective.parts.size() == size_);
   for (const PartRange& part : collective.parts) {
     COVEY_CHECK(part.first <= collective.data.size() &&
                 part.count <= collective.data.size() - part.first);
   }
-  const uint64_t number = ++last_started_;
-  const RingSchedule schedule(
-      {.kind = collective.kind, .rank = rank_, .size = size_, .root = collective.root});
-  auto& active =
-      *active_.emplace(number, std::make_unique<Active>(number, std::move(collective), schedule))
+  uint64_t& last = last_started_[collective.id.stream];
+  COVEY_CHECK(collective.id.sequence > last);
+  last = collective.id.sequence;
+  if (!failure_.ok()) {
+    if (collective.done) collective.done(now, {.status = failure_}, outbox);
+    return;
+  }
+  if (!ready_) {
+    waiting_.push_back(std::move(collective));
+    return;
+  }
+  Begin(now, std::move(collective), outbox);
+  Advance(now, outbox);
+}
+
+void GroupMachine::Begin(absl::Time now, Collective collective, Outbox& outbox) {
+  const uint64_t number = ++last_number_;
+  const CollectiveId id = collective.id;
+  const std::shared_ptr<const Plan> plan = PlanOf(AlgorithmOf(collective));
+  auto& run =
+      *runs_
+           .emplace(number, std::make_unique<CollectiveRun>(
+                                number, std::move(collective), plan,
+                                CollectiveRun::Options{
+                                    .rank = rank_,
+                                    .slice_elements = options_.slice_bytes / sizeof(float),
+                                    .seen_epoch = change_pending() ? view_->epoch().value() : 0}))
            .first->second;
+  numbers_[id] = number;
   changed_.push_back(number);
-  if (failure_.ok()) {
-    active.slices_received.resize(schedule.hops());
-    for (uint32_t hop = 0; hop < schedule.hops(); ++hop) {
-      const auto part = schedule.ReceivePart(hop);
-      if (part) active.slices_missing += active.SlicesOf(*part, slice_elements_);
-    }
-    if (size_ == 1) active.samples = active.collective.samples;
-    if (!active.collective.held) SendOwnPart(active);
-    const auto early = early_.find(number);
-    if (early != early_.end()) {
-      const std::deque<Message> messages = std::move(early->second);
-      early_.erase(early);
-      for (const Message& message : messages) {
-        early_bytes_ -= BytesOf(message);
-        --early_messages_;
-        if (failure_.ok()) Apply(now, active, message, outbox);
-      }
-    }
+  run.Begin();
+  for (const Message& message : early_.Take(id)) {
+    if (failure_.ok()) Apply(now, run, message, outbox);
   }
+  if (failure_.ok()) QueueSayings(run, outbox);
+}
+
+void GroupMachine::Contribute(absl::Time now, const CollectiveId& id,
+                              const Contribution& contribution, Outbox& outbox) {
+  Release(now, id, &contribution, outbox);
+}
+
+void GroupMachine::Contribute(absl::Time now, const CollectiveId& id, Outbox& outbox) {
+  Release(now, id, nullptr, outbox);
+}
+
+void GroupMachine::Release(absl::Time now, const CollectiveId& id, const Contribution* contribution,
+                           Outbox& outbox) {
+  if (!failure_.ok()) return;
+  for (Collective& waiting : waiting_) {
+    if (waiting.id != id) continue;
+    // What came before the group was ready knows of no newer plan than the group itself will.
+    waiting.held = false;
+    if (contribution != nullptr) waiting.samples = contribution->samples;
+    return;
+  }
+  const auto found = numbers_.find(id);
+  if (found == numbers_.end()) return;
+  CollectiveRun& run = *runs_.at(found->second);
+  if (contribution != nullptr) {
+    run.Contribute(contribution->samples, contribution->seen_epoch);
+  } else {
+    run.Contribute(run.collective().samples, run.own_epoch());
+  }
+  QueueSayings(run, outbox);
+  changed_.push_back(run.number());
   Advance(now, outbox);
-  return number;
 }
 
-void GroupMachine::Contribute(absl::Time now, uint64_t number, Outbox& outbox) {
-  const auto found = active_.find(number);
-  if (found == active_.end() || !failure_.ok()) return;
-  Active& active = *found->second;
-  COVEY_CHECK(active.collective.held);
-  active.collective.held = false;
-  SendOwnPart(active);
-  changed_.push_back(number);
-  Advance(now, outbox);
-}
-
-void GroupMachine::SendOwnPart(Active& active) {
-  const auto part = active.schedule.SendPart(0);
-  if (!part) return;
-  const PartRange range = active.RangeOf(*part);
-  for (size_t slice = 0; slice < active.SlicesOf(*part, slice_elements_); ++slice) {
-    const size_t offset = slice * slice_elements_;
-    const size_t count = std::min(slice_elements_, range.count - offset);
-    QueueSlice(active, {.hop = 0, .offset = offset, .samples = active.collective.samples},
-               active.collective.data.subspan(range.first + offset, count));
+void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
+  for (CollectiveRun::Saying& saying : run.TakeSayings()) {
+    SliceSender::Item item{
+        .collective = run.number(), .peer = saying.peer, .priority = run.collective().priority};
+    item.message.set_to(AddressOf(saying.peer));
+    saying.slice.set_group(id_.value());
+    saying.slice.set_generation(generation_);
+    *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
+    if (!saying.frame.empty()) item.message.frames.push_back(std::move(saying.frame));
+    ++run.frames_out;
+    Reach(saying.peer, outbox);
+    sender_.Queue(std::move(item));
   }
-}
-
-void GroupMachine::QueueSlice(Active& active, const SlicePlace& place,
-                              std::span<const float> elements) {
-  Message message;
-  message.set_to(AddressOf(rank_ + 1));
-  proto::GroupSlice& slice = *message.envelope.mutable_group_slice();
-  slice.set_group(id_.value());
-  slice.set_generation(generation_);
-  slice.set_collective(active.number);
-  slice.set_hop(place.hop);
-  slice.set_offset(place.offset);
-  slice.set_from_rank(rank_);
-  slice.set_kind(active.SliceKind(place.hop));
-  if (slice.kind() == proto::GroupSlice::KIND_REDUCE) slice.set_samples(place.samples);
-  if (slice.kind() != proto::GroupSlice::KIND_TOKEN) {
-    message.frames.push_back(Buffer::Wrap(elements.data(), elements.size_bytes(), {}));
-  }
-  ++active.frames_out;
-  sender_.Queue(active.number, std::move(message));
-}
-
-bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
-  const proto::Node* node = view_->FindNode(members_[rank % size_]);
-  return message.from() == AddressOf(rank) && node != nullptr &&
-         Incarnation(node->incarnation()) == message.incarnation();
 }
 
 bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  uint32_t group = 0;
+  uint64_t generation = 0;
   switch (message.envelope.body_case()) {
     case proto::Envelope::kGroupSlice:
+      group = message.envelope.group_slice().group();
+      generation = message.envelope.group_slice().generation();
+      break;
     case proto::Envelope::kGroupAbort:
+      group = message.envelope.group_abort().group();
+      generation = message.envelope.group_abort().generation();
+      break;
+    case proto::Envelope::kGroupProbe:
+      group = message.envelope.group_probe().group();
+      generation = message.envelope.group_probe().generation();
       break;
     default:
       return false;
   }
   if (!failure_.ok()) return true;
-  if (!formed()) {
+  if (!formed() || GroupId(group) != id_ || generation != generation_) {
     // The sender may be a stranger, who must not fail anything.
-    if (HasRoomForEarly(message)) KeepEarly(before_forming_, message);
+    if (MayBeNext(group, generation) && before_forming_.HasRoom(message, 0)) {
+      before_forming_.Keep({}, message);
+    }
     return true;
   }
   if (message.envelope.has_group_slice()) {
     ReceiveSlice(now, message, outbox);
-  } else {
+  } else if (message.envelope.has_group_abort()) {
     ReceiveAbort(now, message, outbox);
+  } else {
+    ReceiveProbe(now, message, outbox);
   }
   Advance(now, outbox);
   return true;
@@ -242,95 +178,69 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
 
 void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupSlice& slice = message.envelope.group_slice();
-  if (size_ == 1 || slice.group() != id_.value() || slice.generation() != generation_ ||
-      !IsMember(message, rank_ + size_ - 1)) {
+  if (slice.from_rank() == rank_ || !IsMember(message, slice.from_rank())) return;
+  const CollectiveId id{.stream = slice.stream(), .sequence = slice.sequence()};
+  const auto found = numbers_.find(id);
+  if (found != numbers_.end()) {
+    CollectiveRun& run = *runs_.at(found->second);
+    Apply(now, run, message, outbox);
+    if (failure_.ok()) QueueSayings(run, outbox);
     return;
   }
-  if (slice.collective() > last_started_) {
-    if (HasRoomForEarly(message)) {
-      KeepEarly(early_[slice.collective()], message);
-      return;
-    }
-    Abort(now,
-          absl::ResourceExhaustedError(absl::StrCat(
-              NameOf(rank_ + size_ - 1), " is ahead of ", NameOf(rank_), " by more than ",
-              kGroupEarlyBytesMax >> 20, " MiB or ", kGroupEarlySlicesMax,
-              " slices; balance the members' batches, or use more members")),
-          outbox);
-    return;
+  const auto last = last_started_.find(id.stream);
+  const bool over = ready_ && last != last_started_.end() && id.sequence <= last->second;
+  if (over) return;
+  if (early_.HasRoom(message, waiting_bytes_)) {
+    early_.Keep(id, message);
+  } else {
+    Abort(now, TooFarAhead(slice.from_rank()), outbox);
   }
-  const auto found = active_.find(slice.collective());
-  if (found != active_.end()) Apply(now, *found->second, message, outbox);
 }
 
 void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox) {
-  const proto::GroupAbort& abort = message.envelope.group_abort();
-  if (abort.group() != id_.value() || abort.generation() != generation_) return;
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || !IsMember(message, rank)) continue;
-    Fail(now, absl::UnavailableError(absl::StrCat(NameOf(rank), " gave up: ", abort.reason())),
+    Fail(now,
+         absl::UnavailableError(
+             absl::StrCat(NameOf(rank), " gave up: ", message.envelope.group_abort().reason())),
          outbox);
     return;
   }
 }
 
-bool GroupMachine::HasRoomForEarly(const Message& message) const {
-  return early_bytes_ + BytesOf(message) <= kGroupEarlyBytesMax &&
-         early_messages_ < kGroupEarlySlicesMax;
-}
-
-void GroupMachine::KeepEarly(std::deque<Message>& queue, const Message& message) {
-  early_bytes_ += BytesOf(message);
-  ++early_messages_;
-  queue.push_back(message);
-}
-
-void GroupMachine::Apply(absl::Time now, Active& active, const Message& message, Outbox& outbox) {
+void GroupMachine::Apply(absl::Time now, CollectiveRun& run, const Message& message,
+                         Outbox& outbox) {
   const proto::GroupSlice& slice = message.envelope.group_slice();
-  const uint32_t hop = slice.hop();
-  const auto part = active.schedule.ReceivePart(hop);
-  const PartRange range = part ? active.RangeOf(*part) : PartRange{};
-  const size_t slices = part ? active.SlicesOf(*part, slice_elements_) : 0;
-  const size_t expected =
-      part ? active.slices_received[hop] * slice_elements_ : 0;  // offset of the next slice
-  if (part && slice.offset() < expected) return;                 // It has been here before.
-  const size_t count = std::min(slice_elements_, range.count - std::min(range.count, expected));
-  const bool fits = part && slice.kind() == active.SliceKind(hop) &&
-                    active.slices_received[hop] < slices && slice.offset() <= range.count;
-  if (fits && slice.offset() > expected) {
+  const size_t before = run.waiting_bytes();
+  const absl::Status taken = run.Take(message);
+  waiting_bytes_ += run.waiting_bytes() - before;
+  changed_.push_back(run.number());
+  if (absl::IsUnavailable(taken)) {
     Abort(now,
-          absl::UnavailableError(absl::StrCat(Describe(active), ": slices from ",
-                                              NameOf(rank_ + size_ - 1), " to ", NameOf(rank_),
+          absl::UnavailableError(absl::StrCat(Describe(run.collective()), ": slices from ",
+                                              NameOf(slice.from_rank()), " to ", NameOf(rank_),
                                               " were lost with a connection; start the run again")),
           outbox);
-    return;
-  }
-  if (!fits || BytesOf(message) != count * sizeof(float)) {
+  } else if (!taken.ok()) {
     Abort(now,
-          absl::InvalidArgumentError(
-              absl::StrCat(Describe(active), ": ", NameOf(rank_ + size_ - 1), " sent ",
-                           BytesOf(message), " bytes at element ", slice.offset(), " of hop ", hop,
-                           ", which does not fit what ", NameOf(rank_),
-                           " started; all members must start the same collectives with the same "
-                           "sizes in the same order")),
+          absl::InvalidArgumentError(absl::StrCat(
+              Describe(run.collective()), ": ", NameOf(slice.from_rank()), " sent ",
+              taken.message(), " (", slice.count(), " elements from ", slice.first(),
+              "), which does not fit what ", NameOf(rank_),
+              " started; all members must start the same collectives with the same sizes in the "
+              "same order")),
           outbox);
-    return;
+  } else if (early_.bytes() + waiting_bytes_ > kGroupEarlyBytesMax) {
+    Abort(now, TooFarAhead(slice.from_rank()), outbox);
   }
-  const std::span<float> mine = active.collective.data.subspan(range.first + slice.offset(), count);
-  uint64_t samples = 0;
-  if (slice.kind() == proto::GroupSlice::KIND_REDUCE) {
-    AddInto(mine, message.frames[0].As<float>());
-    samples = slice.samples() + active.collective.samples;
-    if (hop + 2 == size_) active.samples = samples;
-  } else if (slice.kind() == proto::GroupSlice::KIND_GATHER) {
-    std::memcpy(mine.data(), message.frames[0].data(), mine.size_bytes());
-  }
-  ++active.slices_received[hop];
-  --active.slices_missing;
-  if (active.schedule.SendPart(hop + 1)) {
-    QueueSlice(active, {.hop = hop + 1, .offset = slice.offset(), .samples = samples}, mine);
-  }
-  changed_.push_back(active.number);
+}
+
+absl::Status GroupMachine::TooFarAhead(uint32_t rank) const {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      NameOf(rank), " is ahead of others, and ", NameOf(rank_), " keeps more than ",
+      kGroupEarlyBytesMax >> 20, " MiB or ", kGroupEarlySlicesMax,
+      " slices until they have come; balance the members' batches, use more members, or choose "
+      "the ring"));
 }
 
 void GroupMachine::Abort(absl::Time now, const absl::Status& status, Outbox& outbox) {
@@ -355,12 +265,14 @@ void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
   failure_ = std::move(status);
   sender_.CancelQueued([this](uint64_t number) { Released(number); });
   // With the connection go the frames that wait in it for a peer that may never take them.
-  if (sender_.in_flight()) outbox.Route(AddressOf(rank_ + 1), "");
-  early_.clear();
-  early_bytes_ = 0;
-  early_messages_ = 0;
-  for (const auto& [number, active] : active_) changed_.push_back(number);
+  for (const uint32_t rank : sender_.peers_in_flight()) outbox.Route(AddressOf(rank), "");
+  early_.Clear();
+  before_forming_.Clear();
+  for (const auto& [number, run] : runs_) changed_.push_back(number);
   Advance(now, outbox);
+  for (const Collective& waiting : std::exchange(waiting_, {})) {
+    if (waiting.done) waiting.done(now, {.status = failure_}, outbox);
+  }
 }
 
 void GroupMachine::Advance(absl::Time now, Outbox& outbox) {
@@ -370,43 +282,55 @@ void GroupMachine::Advance(absl::Time now, Outbox& outbox) {
 }
 
 void GroupMachine::Released(uint64_t number) {
-  // The collective is still there: it waits for this frame.
-  --active_.at(number)->frames_out;
+  // The run is still there: it waits for this frame.
+  --runs_.at(number)->frames_out;
   changed_.push_back(number);
 }
 
 void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
   // A callback may start collectives and so come back here; what it finds is consistent.
   while (!changed_.empty()) {
-    const auto found = active_.find(changed_.front());
+    const auto found = runs_.find(changed_.front());
     changed_.pop_front();
-    if (found == active_.end()) continue;
-    Active& active = *found->second;
+    if (found == runs_.end()) continue;
+    CollectiveRun& run = *found->second;
     const bool failed = !failure_.ok();
-    if (!failed && active.arrived() && !active.told_arrived) {
-      active.told_arrived = true;
-      changed_.push_back(active.number);
-      const Collective::Callback arrived = std::move(active.collective.arrived);
-      if (arrived) arrived(now, {.status = absl::OkStatus(), .samples = active.samples}, outbox);
+    if (!failed && run.arrived() && !run.told_arrived) {
+      run.told_arrived = true;
+      changed_.push_back(run.number());
+      const Collective::Callback arrived = std::move(run.collective().arrived);
+      if (arrived) arrived(now, run.result(), outbox);
       continue;
     }
-    if (active.frames_out > 0 || !(failed || active.told_arrived)) continue;
-    const std::unique_ptr<Active> over = std::move(found->second);
-    active_.erase(found);
-    const absl::Status status = over->told_arrived ? absl::OkStatus() : failure_;
-    if (over->collective.done) {
-      over->collective.done(now, {.status = status, .samples = over->samples}, outbox);
-    }
+    if (run.frames_out > 0 || !(failed || run.told_arrived)) continue;
+    const std::unique_ptr<CollectiveRun> over = std::move(found->second);
+    runs_.erase(found);
+    numbers_.erase(over->collective().id);
+    waiting_bytes_ -= over->waiting_bytes();
+    CollectiveResult result = over->result();
+    if (!over->told_arrived) result = {.status = failure_};
+    if (over->collective().done) over->collective().done(now, result, outbox);
   }
 }
 
 void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
   if (failure_.ok()) {
-    for (const auto& [number, active] : active_) {
-      if (now < active->collective.deadline) continue;
-      Abort(now, DeadlineStatus(*active), outbox);
+    for (const auto& [number, run] : runs_) {
+      if (now < run->collective().deadline) continue;
+      Abort(now, DeadlineStatus(*run), outbox);
       return;
     }
+    for (const Collective& waiting : waiting_) {
+      if (now < waiting.deadline) continue;
+      Abort(now,
+            absl::DeadlineExceededError(absl::StrCat(
+                Describe(waiting),
+                ": the members have not all met before the deadline; see `covey status`")),
+            outbox);
+      return;
+    }
+    prober_.Wake(now);
+    Probe(now, outbox);
   }
   Advance(now, outbox);
 }
@@ -414,36 +338,42 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
 absl::Time GroupMachine::NextWake() const {
   absl::Time next = look_again_;
   if (!failure_.ok()) return next;
-  for (const auto& [number, active] : active_) next = std::min(next, active->collective.deadline);
-  return next;
+  for (const auto& [number, run] : runs_) next = std::min(next, run->collective().deadline);
+  for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
+  return std::min(next, prober_.NextWake());
 }
 
-std::string GroupMachine::Describe(const Active& active) const {
-  return absl::StrCat(CollectiveName(active.collective.kind), " ", active.number,
-                      active.collective.name.empty() ? "" : " of ", active.collective.name,
-                      " in group ", id_.value());
+std::string GroupMachine::Describe(const Collective& collective) const {
+  return absl::StrCat(
+      collective.id.stream == kFormationStream ? "formation" : CollectiveName(collective.kind), " ",
+      collective.id.sequence, collective.name.empty() ? "" : " of ", collective.name, " in group ",
+      id_.value());
 }
 
-absl::Status GroupMachine::DeadlineStatus(const Active& active) const {
+absl::Status GroupMachine::DeadlineStatus(const CollectiveRun& run) const {
+  constexpr size_t kNamesMax = 3;
   std::string waits_for;
-  if (active.slices_missing > 0) {
-    uint32_t hop = 0;
-    for (;; ++hop) {
-      const auto part = active.schedule.ReceivePart(hop);
-      if (part && active.slices_received[hop] < active.SlicesOf(*part, slice_elements_)) break;
-    }
-    const proto::Node* previous = view_->FindNode(members_[(rank_ + size_ - 1) % size_]);
-    const bool left = previous != nullptr && previous->state() == proto::Node::LEFT;
-    waits_for = absl::StrCat("nothing from ", NameOf(rank_ + size_ - 1),
-                             left ? ", which has left," : "", " for hop ", hop);
-  } else if (active.collective.held) {
+  std::vector<uint32_t> ranks = run.WaitsFor();
+  if (!ranks.empty()) {
+    const size_t more = ranks.size() - std::min(ranks.size(), kNamesMax);
+    ranks.resize(ranks.size() - more);
+    const auto name = [this](std::string* out, uint32_t rank) {
+      const proto::Node* node = view_->FindNode(members_[rank]);
+      const bool left = node != nullptr && node->state() == proto::Node::LEFT;
+      absl::StrAppend(out, NameOf(rank), left ? ", which has left" : "");
+    };
+    waits_for = absl::StrCat("nothing from ", absl::StrJoin(ranks, " and ", name),
+                             more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  } else if (run.collective().held) {
     waits_for = absl::StrCat("the own part of ", NameOf(rank_), " was not ready");
   } else {
-    waits_for = absl::StrCat(NameOf(rank_ + 1), " did not take what was sent to it");
+    const std::vector<uint32_t> peers = sender_.peers_in_flight();
+    waits_for = absl::StrCat(peers.empty() ? "another member" : NameOf(peers[0]),
+                             " did not take what was sent to it");
   }
-  return absl::DeadlineExceededError(absl::StrCat(Describe(active), ": ", waits_for,
-                                                  " before the deadline; see `covey status`, or "
-                                                  "allow more time"));
+  return absl::DeadlineExceededError(
+      absl::StrCat(Describe(run.collective()), ": ", waits_for,
+                   " before the deadline; see `covey status`, or allow more time"));
 }
 
 }  // namespace covey::worker

@@ -5,161 +5,212 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/link_costs.h"
 #include "common/cluster/view.h"
+#include "common/collective/plan.h"
 #include "common/runtime/actor.h"
-#include "worker/collective/schedule.h"
+#include "worker/collective/collective.h"
+#include "worker/collective_run.h"
+#include "worker/early_slices.h"
+#include "worker/link_prober.h"
 #include "worker/slice_sender.h"
 
 namespace covey::worker {
 
-struct CollectiveResult {
-  absl::Status status;
-  // Reduce-scatter: training examples of all members together; 0 when this member's part is empty.
-  uint64_t samples = 0;
-};
-
-// One collective, as every member of the group starts it: same kind, same sizes, same root.
+// The collectives of the group that this worker is in, several at once, over messages between
+// members.
 //
-// Memory: `data` is read and written in place, sent without a copy, and belongs to the machine
-// until `done`. A reduce-scatter leaves partial sums in the parts of others.
-struct Collective {
-  using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
-
-  CollectiveKind kind = CollectiveKind::kBarrier;
-  // What errors call it: "'hidden/weight'". May be empty.
-  std::string name;
-  std::span<float> data;
-  // One range of `data` per member, disjoint; broadcast and barrier need none.
-  std::vector<PartRange> parts;
-  uint32_t root = 0;  // broadcast
-  // Reduce-scatter: training examples behind this member's data.
-  uint64_t samples = 0;
-  // All-gather: this member's part is not there yet; Contribute says when. Other parts flow
-  // meanwhile.
-  bool held = false;
-  absl::Time deadline = absl::InfiniteFuture();
-  // Optional: the result is in `data`, but the transport may still read from it. Not called on
-  // failure.
-  Callback arrived;
-  // Called once, always: finished or failed, and `data` is the caller's again.
-  Callback done;
-};
-
-// Runs the collectives of one group, several at once, over messages between ring neighbours.
+//                  SetView: group is ACTIVE           members have agreed
+//   without group ──────────────────────────▶ formed ─────────────────────▶ ready
+//        ▲                                      ▲                            │
+//        └── in no group any more ── Reform ────┴── another group or members ┘
 //
-//                    SetView: group is ACTIVE
-//   waiting for a group ──────────▶ formed ──┬─ deadline, lost slice, members disagree: tells all
-//                                            ├─ GroupAbort; view says BROKEN
-//                                            ▼
-//                                         failed: every collective, present and future, ends so
+//   formed or ready ── deadline, lost slice, members disagree: tells all
+//                   ├─ GroupAbort; view says BROKEN, or a member is dead
+//                   ▼
+//                failed: every collective, present and future, ends so
 //
 // Invariants:
-//   1. Collectives are numbered in the order in which members start them; so all members must start
-//      the same ones in the same order.
-//   2. The sum of part i is taken in the order of members i + 1, i + 2, ..., i (wrapping): the same
-//      bits on every run, whatever the timing (collective/reference_reduce.h).
-//   3. Data is sent in slices of at most kSliceBytesMax, each passed on as soon as it has arrived.
+//   1. A collective is named by stream and sequence (collective.h). Within a stream all members
+//      start the same ones in the same order; streams are independent.
+//   2. Every sum is taken in the order that the plan states (common/collective/plan.h): the same
+//      bits on every run and, after spreading, on every member, whatever the timing.
+//   3. Data is sent in slices, each passed on as soon as it is complete (collective_run.h).
 //   4. A slice is sent once. One that a reconnect loses is noticed by the gap it leaves, or by the
 //      deadline.
 //   5. A collective is done only when the transport holds none of its frames.
 //   6. Slices of another generation, of strangers, or of finished collectives have no effect.
-//   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead; beyond them
-//      the group fails with RESOURCE_EXHAUSTED.
+//   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead, or sooner
+//      than the order of summation allows; beyond them the group fails with RESOURCE_EXHAUSTED.
 //
 // A member that leaves while a collective is under way fails it after a moment, in which its last
 // slices may still arrive.
 //
+// Changing the members without a restart: a view with another plan for this worker changes nothing
+// by itself. Collectives carry whether all members whose values they hold know of such a plan
+// (CollectiveResult.seen_epoch), which is the same answer on all members, in the same collective.
+// There every member finishes what is under way and calls Reform.
+//
 // Actor-confined. Deterministic.
 class GroupMachine {
  public:
-  // `slice_bytes`: a multiple of 4, the same on all members; smaller ones are for tests.
-  explicit GroupMachine(size_t slice_bytes = kSliceBytesMax);
+  enum class Formation {
+    // Members measure their links, tell each other, and agree on the step to go on from.
+    kMeasured,
+    // The same with default link costs.
+    kAgreed,
+    // Without a message: every member starts from its own step. For tests.
+    kAtOnce,
+  };
+  struct Options {
+    // A multiple of 4, the same on all members; smaller ones are for tests.
+    size_t slice_bytes = kSliceBytesMax;
+    Formation formation = Formation::kMeasured;
+    // Of collectives that leave it open; kAutomatic: what is predicted to be fastest.
+    Algorithm algorithm = Algorithm::kAutomatic;
+  };
+  GroupMachine() : GroupMachine(Options()) {}
+  explicit GroupMachine(const Options& options);
   ~GroupMachine();
 
-  // Takes in the newest view; the first that has `self` in an ACTIVE group forms this one.
+  // Before the group has formed; the same on all members.
+  void SetAlgorithm(Algorithm algorithm) { options_.algorithm = algorithm; }
+  // Called whenever the group has become ready.
+  void OnReady(std::function<void(absl::Time, Outbox&)> callback) {
+    on_ready_ = std::move(callback);
+  }
+
+  // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
+  // none.
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
                Outbox& outbox);
 
   bool formed() const { return size_ > 0; }
+  // Members have agreed. Collectives may be started before, and wait for it.
+  bool ready() const { return ready_; }
   // The following mean something once formed.
   GroupId id() const { return id_; }
   uint64_t generation() const { return generation_; }
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
+  // Once ready: the highest step that any member brought along to this generation; 0 for the first
+  // one.
+  uint64_t agreed_step() const { return agreed_step_; }
+  // Once ready: what the members have measured, the same on all of them.
+  const LinkCosts& link_costs() const { return costs_; }
   // Why the group can do nothing any more. UNAVAILABLE: names the member that died, left or was not
   // heard; DEADLINE_EXCEEDED: names the member waited for; INVALID_ARGUMENT: members started
   // different collectives.
   const absl::Status& failure() const { return failure_; }
 
-  // Begins the next collective; its number. Callbacks may run inside. Precondition: formed(), and
-  // `parts` fit.
-  uint64_t Start(absl::Time now, Collective collective, Outbox& outbox);
-  // A held collective's own part is in place. Without effect once the collective has failed.
-  void Contribute(absl::Time now, uint64_t number, Outbox& outbox);
+  // The next one of stream 0.
+  CollectiveId NextPlain() { return {.stream = 0, .sequence = ++last_plain_}; }
+  // Begins a collective. Callbacks may run inside. Preconditions: formed(), `parts` fit, the id is
+  // above all of its stream in this generation.
+  void Start(absl::Time now, Collective collective, Outbox& outbox);
+  // A held collective's own values are in place. `contribution`: examples behind them, and whether
+  // all members behind them know of a newer plan, both as the result said that they come from;
+  // without, this member speaks for itself. Without effect once the collective has failed.
+  struct Contribution {
+    uint64_t samples = 0;
+    uint64_t seen_epoch = 0;
+  };
+  void Contribute(absl::Time now, const CollectiveId& id, const Contribution& contribution,
+                  Outbox& outbox);
+  void Contribute(absl::Time now, const CollectiveId& id, Outbox& outbox);
   // This member cannot go on: ends everything here and tells the other members why.
   void Abort(absl::Time now, const absl::Status& status, Outbox& outbox);
+
+  // The newest view has another plan for this worker: other members, another group, or none.
+  bool change_pending() const;
+  // Goes over to that plan. `step`: the last one that this member has finished. With other members,
+  // a new generation forms, and agreed_step() says where to go on; or this worker is in no group any
+  // more (not formed() until a view has it in one again).
+  //   FAILED_PRECONDITION: collectives are under way, or no change is pending.
+  //   UNAVAILABLE: in no group; says why.
+  absl::Status Reform(absl::Time now, uint64_t step, Outbox& outbox);
 
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
-  size_t collectives() const { return active_.size(); }
+  // Not done yet.
+  size_t collectives() const { return runs_.size() + waiting_.size(); }
 
  private:
-  struct Active;
-  struct SlicePlace {
-    uint32_t hop = 0;
-    size_t offset = 0;
-    uint64_t samples = 0;
-  };
-
+  // Membership: group_membership.cc.
   void Form(absl::Time now, const proto::Group& group, Outbox& outbox);
+  void FollowGroup(absl::Time now, Outbox& outbox);
   bool IsMember(const Message& message, uint32_t rank) const;
+  bool MayBeNext(uint32_t group, uint64_t generation) const;
+  Address AddressOf(uint32_t rank) const { return {members_[rank], 0}; }
+  std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
+  void Reach(uint32_t rank, Outbox& outbox);
+  void Probe(absl::Time now, Outbox& outbox);
+  void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
+  void Agree(absl::Time now, Outbox& outbox);
+  void Agreed(absl::Time now, Outbox& outbox);
+
+  // Collectives: group_machine.cc.
+  void Release(absl::Time now, const CollectiveId& id, const Contribution* contribution,
+               Outbox& outbox);
+  Algorithm AlgorithmOf(const Collective& collective);
+  std::shared_ptr<const Plan> PlanOf(Algorithm algorithm);
+  void Begin(absl::Time now, Collective collective, Outbox& outbox);
   void ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox);
   void ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox);
-  bool HasRoomForEarly(const Message& message) const;
-  void KeepEarly(std::deque<Message>& queue, const Message& message);
-  void Apply(absl::Time now, Active& active, const Message& message, Outbox& outbox);
-  void SendOwnPart(Active& active);
-  void QueueSlice(Active& active, const SlicePlace& place, std::span<const float> elements);
+  void Apply(absl::Time now, CollectiveRun& run, const Message& message, Outbox& outbox);
+  void QueueSayings(CollectiveRun& run, Outbox& outbox);
   void Fail(absl::Time now, absl::Status status, Outbox& outbox);
   // After every change: sends what may be sent, notices released frames, runs callbacks.
   void Advance(absl::Time now, Outbox& outbox);
   void Released(uint64_t number);
   void RunCallbacks(absl::Time now, Outbox& outbox);
-  absl::Status DeadlineStatus(const Active& active) const;
-  std::string Describe(const Active& active) const;
-  Address AddressOf(uint32_t rank) const;
-  std::string NameOf(uint32_t rank) const;
+  absl::Status TooFarAhead(uint32_t rank) const;
+  absl::Status DeadlineStatus(const CollectiveRun& run) const;
+  std::string Describe(const Collective& collective) const;
 
-  const size_t slice_elements_;
+  Options options_;
+  std::function<void(absl::Time, Outbox&)> on_ready_;
 
   NodeId self_;
   std::shared_ptr<const ClusterView> view_;
   GroupId id_;
   uint64_t generation_ = 0;
   std::vector<NodeId> members_;
+  std::vector<TopologyPath> paths_;  // of the members
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
-  std::string next_endpoint_;
+  std::map<NodeId, std::string> routes_;  // endpoints that the transport knows
   absl::Status failure_;
+  EarlySlices before_forming_;  // of a generation to come
 
-  uint64_t last_started_ = 0;
-  std::map<uint64_t, std::unique_ptr<Active>> active_;  // by number
-  std::deque<uint64_t> changed_;                        // numbers whose callbacks may be due
-  std::deque<Message> before_forming_;
-  std::map<uint64_t, std::deque<Message>> early_;  // by number, above last_started_
-  size_t early_bytes_ = 0;                         // of both
-  size_t early_messages_ = 0;
+  bool ready_ = false;
+  LinkProber prober_;
+  LinkCosts costs_;
+  uint64_t own_step_ = 0;
+  uint64_t agreed_step_ = 0;
+  std::vector<float> agreement_;     // one record per member
+  std::vector<Collective> waiting_;  // for the group to be ready
+
+  std::map<Algorithm, std::shared_ptr<const Plan>> plans_;
+  std::map<std::pair<CollectiveKind, size_t>, Algorithm> choices_;
+  uint64_t last_plain_ = 0;
+  std::map<uint32_t, uint64_t> last_started_;  // by stream
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, std::unique_ptr<CollectiveRun>> runs_;  // by number
+  std::map<CollectiveId, uint64_t> numbers_;                 // of runs
+  std::deque<uint64_t> changed_;                             // numbers whose callbacks may be due
+  EarlySlices early_;
+  size_t waiting_bytes_ = 0;  // in runs, for their turn to be added
   SliceSender sender_;
   absl::Time look_again_ = absl::InfiniteFuture();
 };

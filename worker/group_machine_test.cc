@@ -48,8 +48,10 @@ struct Trial {
     }
   }
 
-  uint64_t Start(Ring& ring, uint32_t rank) {
+  CollectiveId Start(Ring& ring, uint32_t rank) {
     Collective collective = common;
+    if (collective.id.sequence == 0) collective.id = ring.machine(rank).NextPlain();
+    const CollectiveId id = collective.id;
     collective.data = data[rank];
     collective.samples = rank + 1;
     collective.arrived = [this](absl::Time, const CollectiveResult&, Outbox&) { ++arrived; };
@@ -58,7 +60,8 @@ struct Trial {
       outcome[rank] = result.status;
       samples[rank] = result.samples;
     };
-    return ring.machine(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
+    ring.machine(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
+    return id;
   }
   void StartAll(Ring& ring) {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) Start(ring, rank);
@@ -192,7 +195,7 @@ TEST(GroupMachineOneTest, AHeldGatherPassesOthersOnAndWaitsForItsOwnPart) {
   trial.common.parts = EvenParts(9, 3);
   const auto before = trial.data;
   trial.common.held = true;
-  const uint64_t number = trial.Start(ring, 0);
+  const CollectiveId id = trial.Start(ring, 0);
   trial.common.held = false;
   trial.Start(ring, 1);
   trial.Start(ring, 2);
@@ -203,7 +206,7 @@ TEST(GroupMachineOneTest, AHeldGatherPassesOthersOnAndWaitsForItsOwnPart) {
     expected.insert(expected.end(), before[2].begin() + 6, before[2].end());
     return expected;
   }()));
-  ring.machine(0).Contribute(ring.now(), number, ring.outbox(0));
+  ring.machine(0).Contribute(ring.now(), id, ring.outbox(0));
   ring.Run();
   EXPECT_TRUE(trial.AllOk());
   ExpectResult(trial, before);
@@ -342,7 +345,7 @@ TEST(GroupMachineOneTest, WhatComesBeforeTheViewIsKept) {
   trial.common.root = 0;
   trial.Start(ring, 0);
   ring.Collect();
-  GroupMachine late(kSmallSlice);
+  GroupMachine late({.slice_bytes = kSmallSlice, .formation = GroupMachine::Formation::kAtOnce});
   Outbox outbox;
   for (const Message& message : ring.link(0, NodeId(Ring::kFirstNode + 1))) {
     late.Receive(ring.now(), message, outbox);
@@ -351,6 +354,8 @@ TEST(GroupMachineOneTest, WhatComesBeforeTheViewIsKept) {
                outbox);
   ASSERT_TRUE(late.formed());
   Collective collective = trial.common;
+  collective.id = late.NextPlain();
+  collective.algorithm = Algorithm::kRing;
   collective.data = trial.data[1];
   late.Start(ring.now(), std::move(collective), outbox);
   EXPECT_TRUE(SameBits(trial.data[1], trial.data[0]));

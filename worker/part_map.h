@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
+#include "common/collective/plan.h"
 #include "proto/view.pb.h"
-#include "worker/collective/schedule.h"
 
 namespace covey::worker {
 

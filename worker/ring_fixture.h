@@ -16,19 +16,28 @@
 namespace covey::worker {
 
 // The members of one group (id 0 of generation 4), wired by queues that keep order per pair of
-// members and nothing else. For tests.
+// members and nothing else. Unless told otherwise they form at once and use the ring. For tests.
 class Ring {
  public:
   static constexpr uint64_t kFirstNode = 10;
   static constexpr uint64_t kGeneration = 4;
 
   Ring(uint32_t size, size_t slice_bytes, uint64_t seed)
-      : size_(size), random_(seed), links_(size * size) {
-    for (uint32_t rank = 0; rank < size; ++rank) {
-      machines_.push_back(std::make_unique<GroupMachine>(slice_bytes));
+      : Ring(ActiveView(size),
+             {.slice_bytes = slice_bytes,
+              .formation = GroupMachine::Formation::kAtOnce,
+              .algorithm = Algorithm::kRing},
+             seed) {}
+  // `view` is ActiveView with changes.
+  Ring(proto::ClusterView view, const GroupMachine::Options& options, uint64_t seed)
+      : size_(static_cast<uint32_t>(view.nodes_size())),
+        random_(seed),
+        links_(view.nodes_size() * view.nodes_size()) {
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      machines_.push_back(std::make_unique<GroupMachine>(options));
       outboxes_.emplace_back();
     }
-    SetView(ActiveView(size));
+    SetView(std::move(view));
   }
 
   static proto::ClusterView ActiveView(uint32_t size) {

@@ -1,5 +1,7 @@
 #include "worker/slice_sender.h"
 
+#include <functional>
+#include <queue>
 #include <utility>
 
 #include "common/cluster/limits.h"
@@ -13,39 +15,83 @@ size_t BytesOf(const Message& message) {
 
 }  // namespace
 
-void SliceSender::Queue(uint64_t collective, Message message) {
-  queued_.push_back({.collective = collective, .message = std::move(message)});
+void SliceSender::Queue(Item item) {
+  const Turn turn(item.priority, ++last_queued_);
+  peers_[item.peer].queued.emplace(turn, std::move(item));
+}
+
+bool SliceSender::MaySend(const Peer& peer) const {
+  if (peer.queued.empty() || slices_in_flight_ >= kGroupSlicesInFlightMax) return false;
+  const size_t bytes = BytesOf(peer.queued.begin()->second.message);
+  if (peer.bytes > 0 && peer.bytes + bytes > kGroupBytesInFlightPerPeer) return false;
+  return bytes_in_flight_ == 0 || bytes_in_flight_ + bytes <= kGroupBytesInFlightMax;
+}
+
+void SliceSender::Send(Peer& peer, Outbox& outbox) {
+  Item& next = peer.queued.begin()->second;
+  const size_t bytes = BytesOf(next.message);
+  peer.bytes += bytes;
+  bytes_in_flight_ += bytes;
+  ++slices_in_flight_;
+  peer.sent.push_back(
+      {.collective = next.collective, .frame = bytes == 0 ? Buffer() : next.message.frames[0]});
+  outbox.Send(std::move(next.message));
+  peer.queued.erase(peer.queued.begin());
 }
 
 void SliceSender::Advance(Outbox& outbox, Released released) {
   TakeBack(released);
-  while (!queued_.empty() && in_flight_.size() < kGroupSlicesInFlightMax) {
-    Slice& next = queued_.front();
-    const size_t bytes = BytesOf(next.message);
-    if (bytes_in_flight_ > 0 && bytes_in_flight_ + bytes > kGroupBytesInFlightMax) break;
-    bytes_in_flight_ += bytes;
-    Slice sent{.collective = next.collective, .message = {}};
-    sent.message.frames = next.message.frames;
-    outbox.Send(std::move(next.message));
-    in_flight_.push_back(std::move(sent));
-    queued_.pop_front();
+  using Head = std::pair<Turn, Peer*>;
+  const auto later = [](const Head& a, const Head& b) { return a.first > b.first; };
+  std::priority_queue<Head, std::vector<Head>, decltype(later)> heads(later);
+  const auto consider = [&](Peer& peer) {
+    if (MaySend(peer)) heads.emplace(peer.queued.begin()->first, &peer);
+  };
+  for (auto& [rank, peer] : peers_) consider(peer);
+  while (!heads.empty()) {
+    Peer& peer = *heads.top().second;
+    heads.pop();
+    // Others may have used up what they share since this one was considered.
+    if (MaySend(peer)) Send(peer, outbox);
+    consider(peer);
   }
   TakeBack(released);  // Messages without a frame have nothing to wait for.
 }
 
 void SliceSender::CancelQueued(Released released) {
-  for (const Slice& slice : std::exchange(queued_, {})) released(slice.collective);
+  std::vector<uint64_t> cancelled;
+  for (auto& [rank, peer] : peers_) {
+    for (const auto& [turn, item] : std::exchange(peer.queued, {})) {
+      cancelled.push_back(item.collective);
+    }
+  }
+  for (const uint64_t collective : cancelled) released(collective);
+}
+
+std::vector<uint32_t> SliceSender::peers_in_flight() const {
+  std::vector<uint32_t> ranks;
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.sent.empty()) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 void SliceSender::TakeBack(Released released) {
-  while (!in_flight_.empty()) {
-    const Slice& oldest = in_flight_.front();
-    if (!oldest.message.frames.empty() && !oldest.message.frames[0].IsUnique()) return;
-    bytes_in_flight_ -= BytesOf(oldest.message);
-    const uint64_t collective = oldest.collective;
-    in_flight_.pop_front();
-    released(collective);
+  std::vector<uint64_t> free;
+  for (auto entry = peers_.begin(); entry != peers_.end();) {
+    Peer& peer = entry->second;
+    while (!peer.sent.empty()) {
+      Sent& oldest = peer.sent.front();
+      if (!oldest.frame.empty() && !oldest.frame.IsUnique()) break;
+      peer.bytes -= oldest.frame.size();
+      bytes_in_flight_ -= oldest.frame.size();
+      --slices_in_flight_;
+      free.push_back(oldest.collective);
+      peer.sent.pop_front();
+    }
+    entry = peer.sent.empty() && peer.queued.empty() ? peers_.erase(entry) : std::next(entry);
   }
+  for (const uint64_t collective : free) released(collective);
 }
 
 }  // namespace covey::worker

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "common/net/message.h"
@@ -10,18 +13,25 @@
 
 namespace covey::worker {
 
-// Messages of several collectives to one peer, in order, at most so many at once that the transport
-// drops none; and when it has let go of each frame, which then is its owner's again.
+// Messages of several collectives to the other members: per member the most urgent first, at most
+// so many at once that the transport drops none and an urgent one is soon on its way; and when the
+// transport has let go of each frame, which then is its owner's again.
 //
-// Limits: kGroupBytesInFlightMax and kGroupSlicesInFlightMax in the transport; the rest waits here.
+// Those of one collective to one member keep their order. Limits: kGroupBytesInFlightPerPeer,
+// kGroupBytesInFlightMax and kGroupSlicesInFlightMax in the transport; the rest waits here.
 // Actor-confined. Deterministic.
 class SliceSender {
  public:
+  struct Item {
+    uint64_t collective = 0;  // the caller's name for it
+    uint32_t peer = 0;        // the rank that `message` is addressed to
+    int priority = 0;         // smaller is sooner
+    Message message;          // one frame, which nobody else refers to, or none
+  };
   // The collective that a message was queued for.
   using Released = absl::FunctionRef<void(uint64_t collective)>;
 
-  // `message` has one frame or none.
-  void Queue(uint64_t collective, Message message);
+  void Queue(Item item);
   // Sends what may be sent; `released` runs once for each message that the transport no longer
   // holds.
   void Advance(Outbox& outbox, Released released);
@@ -29,18 +39,30 @@ class SliceSender {
   void CancelQueued(Released released);
 
   // Whether the transport may still hold frames. Nobody tells when it lets go: look again.
-  bool in_flight() const { return !in_flight_.empty(); }
+  bool in_flight() const { return slices_in_flight_ > 0; }
+  // Those that have frames in the transport, in growing order of rank.
+  std::vector<uint32_t> peers_in_flight() const;
 
  private:
-  struct Slice {
+  // Most urgent first; then in the order of queueing.
+  using Turn = std::pair<int, uint64_t>;
+  struct Sent {
     uint64_t collective = 0;
-    Message message;  // in flight: only its frames
+    Buffer frame;
+  };
+  struct Peer {
+    std::map<Turn, Item> queued;
+    std::deque<Sent> sent;  // not let go, oldest first
+    size_t bytes = 0;       // of these
   };
 
+  bool MaySend(const Peer& peer) const;
+  void Send(Peer& peer, Outbox& outbox);
   void TakeBack(Released released);
 
-  std::deque<Slice> queued_;
-  std::deque<Slice> in_flight_;
+  std::map<uint32_t, Peer> peers_;  // those with anything queued or in flight
+  uint64_t last_queued_ = 0;
+  size_t slices_in_flight_ = 0;
   size_t bytes_in_flight_ = 0;
 };
 

@@ -84,6 +84,10 @@ inline constexpr size_t kGroupEarlySlicesMax = 65536;
 // Slices that one member has handed to its transport and that have not left it yet.
 inline constexpr size_t kGroupBytesInFlightMax = 32 << 20;
 static_assert(kGroupBytesInFlightMax >= kSliceBytesMax);
+// Of these, to one other member: little, so that an urgent slice soon finds room, but more than the
+// transport sends between two looks at it.
+inline constexpr size_t kGroupBytesInFlightPerPeer = 2 << 20;
+static_assert(kGroupBytesInFlightPerPeer >= kSliceBytesMax);
 inline constexpr size_t kGroupSlicesInFlightMax = 1024;
 static_assert(kGroupSlicesInFlightMax < kTransportQueueMessagesMax);
 

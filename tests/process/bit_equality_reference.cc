@@ -8,10 +8,10 @@
 
 #include "common/base/check.h"
 #include "common/cluster/placement.h"
+#include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"
 #include "server/table_spec.h"
 #include "tests/process/bit_equality_model.h"
-#include "worker/collective/reduce_kernels.h"
 #include "worker/collective/reference_reduce.h"
 #include "worker/part_map.h"
 
@@ -57,7 +57,7 @@ void Train(uint32_t members) {
         samples += BitEqualitySamples(member, step);
         std::vector<float>& gradient = gradients.emplace_back(shard->element_count());
         BitEqualityGradient(member, step, shard->Values().As<float>(), gradient);
-        worker::Scale(gradient, static_cast<float>(BitEqualitySamples(member, step)));
+        Scale(gradient, static_cast<float>(BitEqualitySamples(member, step)));
       }
       const std::vector<float> sum = worker::ReferenceReduce(gradients, map.ranges_of(t));
       COVEY_CHECK(shard->Apply(sum, std::max<uint64_t>(samples, 1)).ok());

@@ -1,28 +1,47 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "worker/collective/schedule.h"
+#include "common/collective/plan.h"
 
 namespace covey::worker {
 
-// What a reduce-scatter must give, bit for bit, written as plainly as possible: part i is the sum
-// of the members' elements in the order i + 1, i + 2, ..., i (wrapping), each addition rounded to
-// float. `members` holds each member's whole tensor, `parts` one range per member. The result is
-// the whole tensor. For tests and for single-process runs that must equal a group's.
+// One element of the sum at member `rank` of a section's reduction tree, each addition rounded to
+// float, in the plan's order.
+inline float ReferenceSum(std::span<const std::vector<float>> members, const Plan& plan,
+                          const Section& section, uint32_t rank, size_t element) {
+  std::optional<float> sum;
+  for (const uint32_t operand : plan.Reduce(section.owner, section.stripe, rank).operands) {
+    const float value = operand == rank ? members[rank][element]
+                                        : ReferenceSum(members, plan, section, operand, element);
+    sum = sum ? *sum + value : value;
+  }
+  return *sum;
+}
+
+// What a reduction in float32 must give, bit for bit, written as plainly as possible. `members`
+// holds each member's whole tensor, `parts` one range per member. The result is the whole tensor.
+// For tests and for single-process runs that must equal a group's.
 inline std::vector<float> ReferenceReduce(std::span<const std::vector<float>> members,
-                                          std::span<const PartRange> parts) {
-  const size_t size = members.size();
+                                          std::span<const PartRange> parts, const Plan& plan,
+                                          CollectiveKind kind = CollectiveKind::kReduceScatter) {
   std::vector<float> sum = members[0];
-  for (size_t part = 0; part < size; ++part) {
-    for (size_t i = parts[part].first; i < parts[part].first + parts[part].count; ++i) {
-      float element = members[(part + 1) % size][i];
-      for (size_t k = 2; k <= size; ++k) element += members[(part + k) % size][i];
-      sum[i] = element;
+  for (const Section& section : SectionsOf(plan, kind, parts, sum.size(), 0)) {
+    for (size_t i = section.range.first; i < section.range.first + section.range.count; ++i) {
+      sum[i] = ReferenceSum(members, plan, section, section.owner, i);
     }
   }
   return sum;
+}
+
+// The same for the ring: part i is the sum in the order i + 1, i + 2, ..., i (wrapping).
+inline std::vector<float> ReferenceReduce(std::span<const std::vector<float>> members,
+                                          std::span<const PartRange> parts) {
+  const Plan ring(
+      {.algorithm = Algorithm::kRing, .size = static_cast<uint32_t>(members.size()), .paths = {}});
+  return ReferenceReduce(members, parts, ring);
 }
 
 }  // namespace covey::worker

@@ -1,0 +1,277 @@
+// How a group forms, measures its links, agrees, and changes: the part of GroupMachine that follows
+// the view.
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/net/message.h"
+#include "worker/group_machine.h"
+
+namespace covey::worker {
+namespace {
+
+// The last slices of a member that left in order may still be on their way.
+constexpr absl::Duration kDepartedGrace = absl::Seconds(2);
+// All members know the plan within a heartbeat or two; longer means that one of them is lost.
+constexpr absl::Duration kAgreementPatience = absl::Seconds(60);
+// Above so many members, they meet in log N messages each.
+constexpr uint32_t kMeetDirectlyMax = 32;
+
+// What each member tells the others, as bits that travel in floats: the step it has finished, then
+// one round trip per level and probe size (0 = not measured).
+constexpr size_t kProbeSizes[] = {0, LinkProber::kSmallProbeBytes, LinkProber::kLargeProbeBytes};
+constexpr size_t kStepFloats = 2;
+constexpr size_t kRecordFloats = kStepFloats + kLevels * std::size(kProbeSizes);
+
+void WriteRecord(uint64_t step, std::span<const LinkSample> samples, std::span<float> record) {
+  record[0] = std::bit_cast<float>(static_cast<uint32_t>(step));
+  record[1] = std::bit_cast<float>(static_cast<uint32_t>(step >> 32));
+  for (const LinkSample& sample : samples) {
+    const size_t size =
+        std::find(std::begin(kProbeSizes), std::end(kProbeSizes), sample.bytes) - kProbeSizes;
+    float& trip =
+        record[kStepFloats + static_cast<size_t>(sample.level) * std::size(kProbeSizes) + size];
+    const auto seconds = static_cast<float>(sample.round_trip_seconds);
+    if (trip == 0 || seconds < trip) trip = seconds;
+  }
+}
+
+uint64_t StepOf(std::span<const float> record) {
+  return std::bit_cast<uint32_t>(record[0]) |
+         static_cast<uint64_t>(std::bit_cast<uint32_t>(record[1])) << 32;
+}
+
+void ReadSamples(std::span<const float> record, std::vector<LinkSample>& samples) {
+  for (size_t level = 0; level < kLevels; ++level) {
+    for (size_t size = 0; size < std::size(kProbeSizes); ++size) {
+      const float trip = record[kStepFloats + level * std::size(kProbeSizes) + size];
+      if (trip > 0) {
+        samples.push_back({.level = static_cast<Level>(level),
+                           .bytes = kProbeSizes[size],
+                           .round_trip_seconds = trip});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
+                           Outbox& outbox) {
+  self_ = self;
+  view_ = std::move(view);
+  if (!failure_.ok()) return;
+  if (formed()) {
+    FollowGroup(now, outbox);
+    return;
+  }
+  const proto::Group* group = view_->GroupOf(self_);
+  if (group != nullptr && group->state() == proto::Group::ACTIVE) Form(now, *group, outbox);
+}
+
+void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
+  const proto::Group* group = view_->FindGroup(id_);
+  const bool same = group != nullptr && group->generation() == generation_;
+  if (same && group->state() == proto::Group::BROKEN) {
+    Fail(now,
+         absl::UnavailableError(absl::StrCat("group ", id_.value(), " is broken: ", group->reason(),
+                                             "; start the run again")),
+         outbox);
+    return;
+  }
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    const proto::Node* member = view_->FindNode(members_[rank]);
+    if (member == nullptr) continue;
+    if (!same && member->state() == proto::Node::DEAD) {
+      // The step under way cannot end, so there is no point to change over at.
+      Fail(now,
+           absl::UnavailableError(absl::StrCat("group ", id_.value(), " lost ", member->name(),
+                                               ": ", member->departure(), "; start the run again")),
+           outbox);
+      return;
+    }
+    if (member->state() != proto::Node::LEFT) continue;
+    for (auto& [number, run] : runs_) {
+      run->collective().deadline = std::min(run->collective().deadline, now + kDepartedGrace);
+    }
+    for (Collective& waiting : waiting_) {
+      waiting.deadline = std::min(waiting.deadline, now + kDepartedGrace);
+    }
+  }
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    if (routes_.contains(members_[rank])) Reach(rank, outbox);
+  }
+  Advance(now, outbox);
+}
+
+void GroupMachine::Reach(uint32_t rank, Outbox& outbox) {
+  const std::string endpoint = view_->EndpointOf(AddressOf(rank));
+  std::string& route = routes_[members_[rank]];
+  if (route == endpoint) return;
+  route = endpoint;
+  outbox.Route(AddressOf(rank), endpoint);
+}
+
+bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
+  if (rank >= size_) return false;
+  const proto::Node* node = view_->FindNode(members_[rank]);
+  return message.from() == AddressOf(rank) && node != nullptr &&
+         Incarnation(node->incarnation()) == message.incarnation();
+}
+
+// Whether a message of another generation than the present one may be of one to come.
+bool GroupMachine::MayBeNext(uint32_t group, uint64_t generation) const {
+  if (GroupId(group) == id_ && generation <= generation_ && formed()) return false;
+  const proto::Group* known = view_->FindGroup(GroupId(group));
+  if (known == nullptr || known->generation() < generation) return true;  // Not heard of yet.
+  const auto& members = known->members();
+  return known->generation() == generation &&
+         std::find(members.begin(), members.end(), self_.value()) != members.end();
+}
+
+bool GroupMachine::change_pending() const {
+  if (!formed()) return false;
+  const proto::Group* group = view_->GroupOf(self_);
+  return group == nullptr || GroupId(group->id()) != id_ || group->generation() != generation_;
+}
+
+absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox) {
+  if (!failure_.ok()) return failure_;
+  if (collectives() > 0 || !change_pending()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "group ", id_.value(), " cannot change now: ", collectives(),
+        " collectives are under way, and a change is ", change_pending() ? "" : "not ", "pending"));
+  }
+  own_step_ = step;
+  const proto::Group* group = view_->GroupOf(self_);
+  if (group != nullptr && group->state() == proto::Group::ACTIVE) {
+    Form(now, *group, outbox);
+    return absl::OkStatus();
+  }
+  const proto::Node* node = view_->FindNode(self_);
+  const std::string reason = node == nullptr || node->standby().empty()
+                                 ? "the scheduler's plan has no place for it"
+                                 : node->standby();
+  const absl::Status status = absl::UnavailableError(
+      absl::StrCat(view_->NameOf(self_), " left group ", id_.value(), " after step ", step, ": ",
+                   reason, "; the group goes on without it, see `covey status`"));
+  size_ = 0;
+  ready_ = false;
+  return status;
+}
+
+void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox) {
+  id_ = GroupId(group.id());
+  generation_ = group.generation();
+  members_.clear();
+  paths_.clear();
+  for (const uint64_t node : group.members()) {
+    members_.push_back(NodeId(node));
+    const proto::Node* member = view_->FindNode(NodeId(node));
+    paths_.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
+  }
+  size_ = static_cast<uint32_t>(members_.size());
+  rank_ =
+      static_cast<uint32_t>(std::find(members_.begin(), members_.end(), self_) - members_.begin());
+  COVEY_CHECK(rank_ < size_);  // GroupOf(self) found it.
+  plans_.clear();
+  choices_.clear();
+  last_plain_ = 0;
+  last_started_.clear();
+  early_.Clear();
+  costs_ = LinkCosts();
+  costs_.slice_bytes = options_.slice_bytes;
+  agreed_step_ = own_step_;
+  ready_ = options_.formation == Formation::kAtOnce;
+  for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
+  if (ready_) {
+    if (on_ready_) on_ready_(now, outbox);
+    return;
+  }
+  if (options_.formation == Formation::kMeasured && failure_.ok()) {
+    prober_.Begin(now, rank_, paths_);
+  }
+  Probe(now, outbox);
+  Advance(now, outbox);
+}
+
+// Sends what the prober has to say; when it is done, the members agree.
+void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
+  if (!formed() || ready_ || !failure_.ok() || !agreement_.empty()) return;
+  for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
+    Reach(probe.peer, outbox);
+    Message message;
+    message.set_to(AddressOf(probe.peer));
+    proto::GroupProbe& body = *message.envelope.mutable_group_probe();
+    body.set_group(id_.value());
+    body.set_generation(generation_);
+    body.set_from_rank(rank_);
+    body.set_number(probe.number);
+    if (probe.bytes > 0) {
+      Buffer zeros = Buffer::Allocate(probe.bytes);
+      std::fill_n(zeros.MutableData(), probe.bytes, 0);
+      message.frames.push_back(std::move(zeros));
+    }
+    outbox.Send(std::move(message));
+  }
+  if (prober_.done()) Agree(now, outbox);
+}
+
+void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::GroupProbe& probe = message.envelope.group_probe();
+  if (probe.from_rank() == rank_ || !IsMember(message, probe.from_rank())) return;
+  if (probe.echo()) {
+    prober_.Echo(now, probe.from_rank(), probe.number());
+    Probe(now, outbox);
+    return;
+  }
+  Reach(probe.from_rank(), outbox);
+  Message reply;
+  reply.set_to(AddressOf(probe.from_rank()));
+  proto::GroupProbe& body = *reply.envelope.mutable_group_probe();
+  body = probe;
+  body.set_from_rank(rank_);
+  body.set_echo(true);
+  outbox.Send(std::move(reply));
+}
+
+void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
+  agreement_.assign(kRecordFloats * size_, 0);
+  WriteRecord(own_step_, prober_.samples(),
+              std::span(agreement_).subspan(kRecordFloats * rank_, kRecordFloats));
+  Collective meeting{
+      .id = {.stream = kFormationStream, .sequence = 1},
+      .kind = CollectiveKind::kAllGather,
+      .data = agreement_,
+      .parts = EvenParts(agreement_.size(), size_),
+      .deadline = now + kAgreementPatience,
+      .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
+  meeting.done = [this](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    if (result.status.ok()) Agreed(now, outbox);
+    agreement_.clear();
+  };
+  last_started_[kFormationStream] = 1;
+  Begin(now, std::move(meeting), outbox);
+}
+
+void GroupMachine::Agreed(absl::Time now, Outbox& outbox) {
+  std::vector<LinkSample> samples;
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    const auto record =
+        std::span<const float>(agreement_).subspan(kRecordFloats * rank, kRecordFloats);
+    agreed_step_ = std::max(agreed_step_, StepOf(record));
+    ReadSamples(record, samples);
+  }
+  if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
+  ready_ = true;
+  if (on_ready_) on_ready_(now, outbox);
+  for (Collective& waiting : std::exchange(waiting_, {})) {
+    Begin(now, std::move(waiting), outbox);
+  }
+  Advance(now, outbox);
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/link_costs.h"
+#include "common/cluster/topology.h"
+
+namespace covey::worker {
+
+// Measures the links of one member when its group forms: round trips of small and larger probes, to
+// at most two others per level of topology, one after the other.
+//
+//   first contact (not counted: it opens the connection) -> two empty ones -> kSmallProbeBytes
+//   -> kLargeProbeBytes, unless the small one was slow -> the next member
+//
+// Between domains only the lowest rank of each domain measures, because what they share is to be
+// seen by one flow alone. Waits are bounded: a probe that is late counts as its deadline and ends
+// the measurement of that member.
+//
+// Actor-confined. Deterministic: times come from `now`.
+class LinkProber {
+ public:
+  static constexpr size_t kSmallProbeBytes = 32 << 10;
+  static constexpr size_t kLargeProbeBytes = 512 << 10;
+
+  // The links of member `rank`; `paths` of all members, by rank.
+  void Begin(absl::Time now, uint32_t rank, std::span<const TopologyPath> paths);
+
+  struct Probe {
+    uint32_t peer = 0;
+    uint64_t number = 0;
+    size_t bytes = 0;
+  };
+  // What is to be sent since the last call; at most one.
+  std::vector<Probe> TakeProbes();
+  // It came back. Others than the last one have no effect.
+  void Echo(absl::Time now, uint32_t peer, uint64_t number);
+  void Wake(absl::Time now);
+  // InfiniteFuture() when nothing is out.
+  absl::Time NextWake() const { return deadline_; }
+
+  bool done() const { return next_peer_ >= peers_.size(); }
+  const std::vector<LinkSample>& samples() const { return samples_; }
+
+ private:
+  struct Peer {
+    uint32_t rank = 0;
+    Level level = Level::kCluster;
+  };
+
+  void Send(absl::Time now);
+  void NextPeer(absl::Time now);
+
+  std::vector<Peer> peers_;
+  size_t next_peer_ = 0;
+  size_t stage_ = 0;
+  uint64_t number_ = 0;  // of the last probe
+  absl::Time sent_;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  std::vector<Probe> probes_;
+  std::vector<LinkSample> samples_;
+};
+
+}  // namespace covey::worker
