@@ -7,6 +7,7 @@
 
 #include "benchmark/benchmark.h"
 #include "common/optimizer/kernels.h"
+#include "common/optimizer/trust_kernels.h"
 
 namespace covey {
 namespace {
@@ -95,6 +96,39 @@ void BM_Adam(benchmark::State& state) {
   Report(state, 28);
 }
 
+void BM_Lars(benchmark::State& state) {
+  Arrays a(state);
+  for (auto _ : state) {
+    UpdateLars({.learning_rate = 0.01f, .momentum = 0.9f}, a.gradient, a.values, a.values, a.slot);
+    benchmark::ClobberMemory();
+  }
+  Report(state, 28);
+}
+
+void BM_Lamb(benchmark::State& state) {
+  Arrays a(state);
+  const LambScalars scalars = {.learning_rate = 0.01f,
+                               .epsilon = 1e-8f,
+                               .beta1 = 0.9f,
+                               .one_minus_beta1 = 0.1f,
+                               .beta2 = 0.999f,
+                               .one_minus_beta2 = 0.001f};
+  for (auto _ : state) {
+    UpdateLamb(scalars, a.gradient, a.values, a.values, a.slot, a.other_slot);
+    benchmark::ClobberMemory();
+  }
+  Report(state, 40);
+}
+
+void BM_CompensateDelay(benchmark::State& state) {
+  Arrays a(state);
+  for (auto _ : state) {
+    CompensateDelay(0.01f, a.gradient, a.values, a.slot, a.other_slot);
+    benchmark::ClobberMemory();
+  }
+  Report(state, 20);
+}
+
 void BM_AllFinite(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) benchmark::DoNotOptimize(AllFinite(a.gradient));
@@ -107,6 +141,9 @@ BENCHMARK(BM_Momentum)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Nesterov)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adagrad)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adam)->Arg(kCached)->Arg(kBeyondCache);
+BENCHMARK(BM_Lars)->Arg(kCached)->Arg(kBeyondCache);
+BENCHMARK(BM_Lamb)->Arg(kCached)->Arg(kBeyondCache);
+BENCHMARK(BM_CompensateDelay)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_AllFinite)->Arg(kCached)->Arg(kBeyondCache);
 
 }  // namespace

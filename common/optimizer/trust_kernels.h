@@ -12,7 +12,7 @@ namespace covey {
 // squares in double, in kTrustLanes sums by index modulo kTrustLanes that are added in growing
 // order at the end. So the bits depend on no vector width and no processor.
 //
-// Cost: two passes; in bytes moved per element, in place, 28 (LARS) and 48 (LAMB).
+// Cost: two passes; in bytes moved per element, in place, 28 (LARS) and 40 (LAMB).
 inline constexpr size_t kTrustLanes = 16;
 
 // LARS (You et al. 2017, arXiv 1708.03888) with the learning rate outside the velocity:
