@@ -3,7 +3,7 @@
 
 #include "server/asynchrony.h"
 
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "common/base/random.h"
@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard_fixture.h"
+#include "server/table_spec.h"
 
 namespace covey::server {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
+using ::testing::HasSubstr;
 
 constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
 constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
@@ -229,6 +231,34 @@ TEST(AutomaticMomentum, MeasuresAlsoWhatItDoesNotGovern) {
   EXPECT_EQ(report.explicit_momentum(), 0);
   // 1, 1.75, 2.3125, 2.734375 with momentum 0.75 throughout.
   EXPECT_THAT(driver.Values(), Each(-7.796875));
+}
+
+TEST(Asynchrony, IsReadFromTheTablesDefinition) {
+  TestJob job = Governed(0.75, 0, kAsync);
+  proto::Asynchrony& asynchrony = *job.spec().mutable_asynchrony();
+  const proto::Table& table = job.view.tables(0);
+  auto rules = RulesOf(table, table.shards(0));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  EXPECT_EQ(rules->asynchrony.target_momentum, 0.75);
+  EXPECT_EQ(rules->asynchrony.delay_compensation, 0);
+  EXPECT_FALSE(rules->asynchrony.scales_rate);
+
+  asynchrony.set_delay_compensation(10.5);
+  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(),
+              HasSubstr("delay_compensation is 10.5"));
+  asynchrony.set_delay_compensation(0.5);
+  asynchrony.set_staleness_scaled_rate(true);
+  EXPECT_EQ(RulesOf(table, table.shards(0)).status().code(), absl::StatusCode::kInvalidArgument);
+  asynchrony.set_staleness_scaled_rate(false);
+  job.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(), HasSubstr("adam has not"));
+  asynchrony.set_automatic_momentum(false);
+  asynchrony.set_staleness_scaled_rate(true);
+  rules = RulesOf(table, table.shards(0));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  EXPECT_EQ(rules->asynchrony.target_momentum, std::nullopt);
+  EXPECT_EQ(rules->asynchrony.delay_compensation, 0.5);
+  EXPECT_TRUE(rules->asynchrony.scales_rate);
 }
 
 TEST(Asynchrony, TravelsToTheControlLoopOncePerTable) {
