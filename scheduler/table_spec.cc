@@ -77,32 +77,37 @@ absl::Status CheckInitializer(const proto::TableSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOptimizer(const proto::TableSpec& spec) {
-  const proto::Optimizer& optimizer = spec.optimizer();
+// `field` is the optimizer's name in the spec.
+absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view field,
+                            const proto::Optimizer& optimizer) {
+  const auto bad = [&](absl::string_view name, const absl::AlphaNum& value,
+                       absl::string_view allowed) {
+    return Bad(spec, absl::StrCat(field, ".", name), value, allowed);
+  };
   if (!proto::Optimizer::Kind_IsValid(optimizer.kind())) {
-    return Bad(spec, "optimizer.kind", static_cast<int>(optimizer.kind()), "it is unknown");
+    return bad("kind", static_cast<int>(optimizer.kind()), "it is unknown");
   }
   const struct {
     absl::string_view name;
     double value;
-  } fractions[] = {{"optimizer.momentum", optimizer.momentum()},
-                   {"optimizer.beta1", optimizer.beta1()},
-                   {"optimizer.beta2", optimizer.beta2()}};
+  } fractions[] = {{"momentum", optimizer.momentum()},
+                   {"beta1", optimizer.beta1()},
+                   {"beta2", optimizer.beta2()}};
   for (const auto& [name, value] : fractions) {
-    if (!(value >= 0 && value < 1)) return Bad(spec, name, value, "it lies in [0, 1)");
+    if (!(value >= 0 && value < 1)) return bad(name, value, "it lies in [0, 1)");
   }
   if (optimizer.epsilon() != 0 && !(optimizer.epsilon() >= 1e-12 && optimizer.epsilon() <= 1)) {
-    return Bad(spec, "optimizer.epsilon", optimizer.epsilon(), "it lies in [1e-12, 1], or is 0");
+    return bad("epsilon", optimizer.epsilon(), "it lies in [1e-12, 1], or is 0");
   }
   if (!(optimizer.weight_decay() >= 0 && optimizer.weight_decay() <= 1)) {
-    return Bad(spec, "optimizer.weight_decay", optimizer.weight_decay(), "it lies in [0, 1]");
+    return bad("weight_decay", optimizer.weight_decay(), "it lies in [0, 1]");
   }
   const double trust = optimizer.trust_coefficient();
   if (trust != 0 && !(trust >= 1e-12 && trust <= 1)) {
-    return Bad(spec, "optimizer.trust_coefficient", trust, "it lies in [1e-12, 1], or is 0");
+    return bad("trust_coefficient", trust, "it lies in [1e-12, 1], or is 0");
   }
   if (optimizer.delay() > kDelayMax) {
-    return Bad(spec, "optimizer.delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
+    return bad("delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
   }
   return absl::OkStatus();
 }
@@ -132,28 +137,57 @@ absl::Status CheckAsynchrony(const proto::TableSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLearningRate(const proto::TableSpec& spec) {
-  const proto::LearningRate& rate = spec.learning_rate();
+absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view field,
+                               const proto::LearningRate& rate) {
+  const auto bad = [&](absl::string_view name, const absl::AlphaNum& value,
+                       absl::string_view allowed) {
+    return Bad(spec, absl::StrCat(field, ".", name), value, allowed);
+  };
   if (!(rate.base() > 0 && rate.base() <= 1000)) {
-    return Bad(spec, "learning_rate.base", rate.base(), "it is above 0 and at most 1000");
+    return bad("base", rate.base(), "it is above 0 and at most 1000");
   }
   if (!proto::LearningRate::Decay_IsValid(rate.decay())) {
-    return Bad(spec, "learning_rate.decay", static_cast<int>(rate.decay()), "it is unknown");
+    return bad("decay", static_cast<int>(rate.decay()), "it is unknown");
   }
   if (!(rate.decay_factor() >= 0 && rate.decay_factor() <= 1)) {
-    return Bad(spec, "learning_rate.decay_factor", rate.decay_factor(), "it lies in [0, 1]");
+    return bad("decay_factor", rate.decay_factor(), "it lies in [0, 1]");
   }
   if (rate.decay() != proto::LearningRate::CONSTANT && rate.decay_samples() == 0) {
-    return Bad(spec, "learning_rate.decay_samples", 0,
+    return bad("decay_samples", 0,
                absl::StrCat(proto::LearningRate::Decay_Name(rate.decay()), " needs at least 1"));
   }
   const bool ends =
       rate.decay() == proto::LearningRate::LINEAR || rate.decay() == proto::LearningRate::COSINE;
   if (ends && rate.decay_samples() <= rate.warmup_samples()) {
-    return Bad(spec, "learning_rate.decay_samples", rate.decay_samples(),
+    return bad("decay_samples", rate.decay_samples(),
                absl::StrCat("it comes after warmup_samples, which is ", rate.warmup_samples()));
   }
   return absl::OkStatus();
+}
+
+// What workers do between two rounds: named by LOCAL tables, and by no others.
+absl::Status CheckInner(const proto::TableSpec& spec) {
+  if (spec.contract().kind() != proto::Contract::LOCAL) {
+    if (!spec.has_inner_optimizer() && !spec.has_inner_learning_rate()) return absl::OkStatus();
+    return Bad(spec, spec.has_inner_optimizer() ? "inner_optimizer" : "inner_learning_rate", "set",
+               "only LOCAL tables have inner steps: leave it out, or use contract LOCAL");
+  }
+  if (!spec.has_inner_optimizer()) {
+    return Bad(spec, "inner_optimizer", "none", "LOCAL needs one for the steps between rounds");
+  }
+  switch (spec.inner_optimizer().kind()) {
+    case proto::Optimizer::SGD:
+    case proto::Optimizer::MOMENTUM:
+    case proto::Optimizer::NESTEROV:
+    case proto::Optimizer::ADAM:
+    case proto::Optimizer::ADAMW:
+      break;
+    default:
+      return Bad(spec, "inner_optimizer.kind", static_cast<int>(spec.inner_optimizer().kind()),
+                 "one of SGD, MOMENTUM, NESTEROV, ADAM, ADAMW is needed");
+  }
+  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "inner_optimizer", spec.inner_optimizer()));
+  return CheckLearningRate(spec, "inner_learning_rate", spec.inner_learning_rate());
 }
 
 absl::Status CheckPromises(const proto::TableSpec& spec) {
@@ -163,6 +197,9 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
   }
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
     return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");
+  }
+  if (!proto::WireFormat_IsValid(spec.gradient_format())) {
+    return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), "it is unknown");
   }
   if (spec.durability() == proto::REPLICATED) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -180,8 +217,9 @@ absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckName(spec.name()));
   COVEY_RETURN_IF_ERROR(CheckShape(spec));
   COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
-  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec));
-  COVEY_RETURN_IF_ERROR(CheckLearningRate(spec));
+  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "optimizer", spec.optimizer()));
+  COVEY_RETURN_IF_ERROR(CheckLearningRate(spec, "learning_rate", spec.learning_rate()));
+  COVEY_RETURN_IF_ERROR(CheckInner(spec));
   COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
   return CheckPromises(spec);
 }

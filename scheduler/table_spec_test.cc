@@ -20,7 +20,24 @@ proto::TableSpec Good() {
   return spec;
 }
 
+proto::TableSpec Local() {
+  proto::TableSpec spec = Good();
+  spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
+  spec.mutable_contract()->set_local_steps(16);
+  spec.mutable_contract()->set_quorum(2);
+  spec.mutable_contract()->set_grace_ms(500);
+  spec.mutable_contract()->set_overlap_steps(15);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::DELAYED_NESTEROV);
+  spec.mutable_optimizer()->set_momentum(0.9);
+  spec.mutable_optimizer()->set_delay(4);
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::ADAMW);
+  spec.mutable_inner_learning_rate()->set_base(4e-4);
+  spec.set_gradient_format(proto::WIRE_BFLOAT16);
+  return spec;
+}
+
 TEST(TableSpecTest, GoodSpecsPass) {
+  EXPECT_TRUE(ValidateTableSpec(Local()).ok()) << ValidateTableSpec(Local());
   EXPECT_TRUE(ValidateTableSpec(Good()).ok());
   proto::TableSpec adam = Good();
   adam.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
@@ -58,7 +75,7 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
       {"shape[1] = 18446744073709551615", [](Spec& s) { s.set_shape(1, ~uint64_t{0}); }},
       {"learning_rate.base = -1", [](Spec& s) { s.mutable_learning_rate()->set_base(-1); }},
       {"learning_rate.base = 0", [](Spec& s) { s.clear_learning_rate(); }},
-      {"contract.buffer = 4097", [](Spec& s) { s.mutable_contract()->set_buffer(4097); }},
+      {"buffer = 4097", [](Spec& s) { s.mutable_contract()->set_buffer(4097); }},
       {"shard_bytes = 100", [](Spec& s) { s.set_shard_bytes(100); }},
       {"shard_bytes = 1073741824", [](Spec& s) { s.set_shard_bytes(1 << 30); }},
       {"initializer = inf", [](Spec& s) { s.mutable_initializer()->set_a(INFINITY); }},
@@ -104,13 +121,44 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
        }},
       {"no gradients: leave it out",
        [](Spec& s) {
-         s.mutable_contract()->set_kind(proto::Contract::LOCAL);
-         s.mutable_contract()->set_local_steps(4);
+         s = Local();
          s.mutable_asynchrony()->set_delay_compensation(1);
        }},
-      {"contract.kind = 0", [](Spec& s) { s.clear_contract(); }},
-      {"contract LOCAL is not supported yet",
-       [](Spec& s) { s.mutable_contract()->set_kind(proto::Contract::LOCAL); }},
+      {"contract kind 0", [](Spec& s) { s.clear_contract(); }},
+      {"local_steps = 0",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_contract()->clear_local_steps();
+       }},
+      {"overlap_steps = 16",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_contract()->set_overlap_steps(16);
+       }},
+      {"inner_optimizer = none",
+       [](Spec& s) {
+         s = Local();
+         s.clear_inner_optimizer();
+       }},
+      {"inner_optimizer.kind = 6",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_inner_optimizer()->set_kind(proto::Optimizer::LARS);
+       }},
+      {"inner_optimizer.momentum = 2",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_inner_optimizer()->set_momentum(2);
+       }},
+      {"inner_learning_rate.base = 0",
+       [](Spec& s) {
+         s = Local();
+         s.clear_inner_learning_rate();
+       }},
+      {"inner_optimizer = set", [](Spec& s) { s.mutable_inner_optimizer(); }},
+      {"inner_learning_rate = set", [](Spec& s) { s.mutable_inner_learning_rate()->set_base(1); }},
+      {"gradient_format = 9",
+       [](Spec& s) { s.set_gradient_format(static_cast<proto::WireFormat>(9)); }},
       {"durability REPLICATED is not supported yet",
        [](Spec& s) { s.set_durability(proto::REPLICATED); }},
       {"non_finite = 9", [](Spec& s) { s.set_non_finite(static_cast<proto::NonFinitePolicy>(9)); }},

@@ -72,6 +72,10 @@ absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard
     default:
       return Refuse("non-finite policy", spec.non_finite());
   }
+  // Who pushes chooses the format of each push; the table's is advice.
+  if (!proto::WireFormat_IsValid(spec.gradient_format())) {
+    return Refuse("gradient format", spec.gradient_format());
+  }
   COVEY_ASSIGN_OR_RETURN(rules.contract, ContractInForce(table));
   rules.shard.first_element = shard.first_element();
   rules.shard.element_count = shard.element_count();

@@ -160,28 +160,29 @@ std::string ContractName(const Contract& contract) {
 }
 
 absl::StatusOr<Contract> ContractFromProto(const proto::Contract& contract) {
-  Contract result{.staleness = contract.staleness(),
-                  .buffer = contract.buffer(),
-                  .staleness_cut = contract.staleness_cut(),
-                  .local_steps = contract.local_steps(),
-                  .quorum = contract.quorum(),
-                  .grace = absl::Milliseconds(contract.grace_ms()),
-                  .overlap_steps = contract.overlap_steps()};
+  Contract result;
   switch (contract.kind()) {
     case proto::Contract::BSP:
       result.kind = Contract::Kind::kBsp;
       break;
     case proto::Contract::SSP:
       result.kind = Contract::Kind::kSsp;
+      result.staleness = contract.staleness();
       break;
     case proto::Contract::ASYNC:
       result.kind = Contract::Kind::kAsync;
       break;
     case proto::Contract::BUFFERED:
       result.kind = Contract::Kind::kBuffered;
+      result.buffer = contract.buffer();
+      result.staleness_cut = contract.staleness_cut();
       break;
     case proto::Contract::LOCAL:
       result.kind = Contract::Kind::kLocal;
+      result.local_steps = contract.local_steps();
+      result.quorum = contract.quorum();
+      result.grace = absl::Milliseconds(contract.grace_ms());
+      result.overlap_steps = contract.overlap_steps();
       break;
     default:
       return absl::InvalidArgumentError(

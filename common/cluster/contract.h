@@ -74,6 +74,7 @@ struct Contract {
 absl::StatusOr<Contract> ParseContract(absl::string_view text);
 std::string ContractName(const Contract& contract);
 
+// Fields that the kind does not name are left at their default, so that equal contracts are equal.
 // INVALID_ARGUMENT: the kind is unknown here, or Validate fails.
 absl::StatusOr<Contract> ContractFromProto(const proto::Contract& contract);
 proto::Contract ContractToProto(const Contract& contract);

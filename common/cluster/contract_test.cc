@@ -18,6 +18,15 @@ TEST(Contract, EveryNameIsReadBack) {
   }
 }
 
+TEST(Contract, IgnoresWhatItsKindDoesNotName) {
+  proto::Contract contract;
+  contract.set_kind(proto::Contract::SSP);
+  contract.set_staleness(3);
+  contract.set_buffer(5000);
+  contract.set_local_steps(7);
+  EXPECT_EQ(*ContractFromProto(contract), (Contract{.kind = Contract::Kind::kSsp, .staleness = 3}));
+}
+
 TEST(Contract, RefusesWhatMakesNoSense) {
   for (const char* name :
        {"", "bsp:1", "ssp", "ssp:x", "async,cut=1", "buffered:0", "buffered:5000", "buffered,cut=0",
