@@ -41,6 +41,34 @@ absl::Status Config::Validate() const {
   if (restart_grace < absl::ZeroDuration() || restart_grace > absl::Hours(1)) {
     return Bad("restart-grace", absl::FormatDuration(restart_grace), "0 to 1h are allowed");
   }
+  if (placement_wait < absl::ZeroDuration() || placement_wait > absl::Hours(1)) {
+    return Bad("placement-wait", absl::FormatDuration(placement_wait), "0 to 1h are allowed");
+  }
+  if (regroup_after < absl::ZeroDuration() || regroup_after > absl::Hours(1)) {
+    return Bad("regroup-after", absl::FormatDuration(regroup_after), "0 to 1h are allowed");
+  }
+  if (!(stragglers.slow_ratio > stragglers.recovered_ratio) || stragglers.slow_ratio > 1000) {
+    return Bad("straggler-ratio", stragglers.slow_ratio,
+               absl::StrCat("more than ", stragglers.recovered_ratio,
+                            " (recovered) and at most 1000 is needed"));
+  }
+  if (stragglers.partial_minimum >= kGroupMembersMax) {
+    return Bad("partial-reduce-minimum", stragglers.partial_minimum,
+               absl::StrCat("less than ", kGroupMembersMax, " is allowed"));
+  }
+  if (stragglers.partial_grace < absl::ZeroDuration() ||
+      stragglers.partial_grace > absl::Minutes(1)) {
+    return Bad("partial-reduce-grace", absl::FormatDuration(stragglers.partial_grace),
+               "0 (automatic) to 1m are allowed");
+  }
+  if (stragglers.group_members_min < 1 || stragglers.group_members_min > kGroupMembersMax) {
+    return Bad("group-members-min", stragglers.group_members_min,
+               absl::StrCat("1 to ", kGroupMembersMax, " are allowed"));
+  }
+  if (stragglers.probation < absl::Seconds(1) || stragglers.probation > absl::Hours(24)) {
+    return Bad("straggler-probation", absl::FormatDuration(stragglers.probation),
+               "1s to 24h are allowed");
+  }
   if (port > 65535) return Bad("port", port, "0 (any) to 65535 are allowed");
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/cluster/straggler_ladder.h"
 
 namespace covey::scheduler {
 
@@ -20,6 +21,14 @@ struct Config {
   absl::Duration silence_min = absl::Milliseconds(2500);
   // How long after a restart the nodes of the recovered view have to be heard again.
   absl::Duration restart_grace = absl::Seconds(10);
+  // Workers that come after the groups have formed are placed; else they are refused.
+  bool elastic = true;
+  // So long a late worker waits for others to make a group with, before it joins one.
+  absl::Duration placement_wait = absl::Seconds(10);
+  // So long after a member left, its group re-forms without it. Below the time that members wait
+  // for one that has left (2 s), above that in which all leave when training is over.
+  absl::Duration regroup_after = absl::Seconds(1);
+  StragglerLadder::Options stragglers;
 
   // The process: main reads these.
   std::string host = "127.0.0.1";

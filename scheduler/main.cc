@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/straggler_ladder.h"
 #include "common/cluster/view.h"
 #include "common/net/loopback_transport.h"
 #include "common/runtime/config_file.h"
@@ -105,6 +106,29 @@ absl::Status Run(const Config& config) {
   return outcome.ok() ? disk_failure : outcome;
 }
 
+void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options) {
+  options.Add(
+      "stragglers",
+      [&stragglers](absl::string_view text) {
+        COVEY_ASSIGN_OR_RETURN(stragglers.highest, ParseStragglerRung(text));
+        return absl::OkStatus();
+      },
+      [&stragglers] { return std::string(StragglerRungName(stragglers.highest)); },
+      "how far to go against slow workers, each including the one before: off, observe, shift "
+      "(samples to the faster), partial (do not wait for the late), regroup, evict");
+  options.Add("straggler-ratio", &stragglers.slow_ratio,
+              "a worker is slow that takes so many times the median of its group per sample");
+  options.Add("straggler-probation", &stragglers.probation,
+              "an evicted worker may try again after so long");
+  options.Add("partial-reduce-minimum", &stragglers.partial_minimum,
+              "members that a group with late ones waits for; 0 = all that are in time, at least "
+              "half");
+  options.Add("partial-reduce-grace", &stragglers.partial_grace,
+              "how much longer it waits for the others; 0 = half the usual step");
+  options.Add("group-members-min", &stragglers.group_members_min,
+              "no group gets smaller because of stragglers");
+}
+
 void Declare(Config& config, ConfigFile& options) {
   options.Add("job", &config.job_name, "name of the job; everybody who joins must know it");
   options.Add("servers", &config.servers, "servers to wait for");
@@ -114,6 +138,13 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("silence-min", &config.silence_min, "nobody is declared dead after less silence");
   options.Add("restart-grace", &config.restart_grace,
               "time that known nodes have to be heard after a restart");
+  options.Add("elastic", &config.elastic,
+              "workers that come after the groups have formed are placed, not refused");
+  options.Add("placement-wait", &config.placement_wait,
+              "a late worker waits so long for others to make a group with, then joins one");
+  options.Add("regroup-after", &config.regroup_after,
+              "a group goes on without a member so long after it left");
+  DeclareStragglers(config.stragglers, options);
   options.Add("host", &config.host, "address to listen at");
   options.Add("port", &config.port, "port to listen at; 0 = any free one");
   options.Add("port-file", &config.port_file, "file that the chosen port is written to");

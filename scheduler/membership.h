@@ -12,11 +12,11 @@
 #include "proto/log.pb.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/config.h"
+#include "scheduler/groups.h"
 
 namespace covey::scheduler {
 
-// Who is a node of the job: registration, heartbeats, death, leaving; and the groups, which follow
-// from it.
+// Who is a node of the job: registration, heartbeats, death, leaving. Tells Groups of it.
 //
 //                     ┌── Leave ──────▶ LEFT
 //   Register ─▶ ALIVE ┤
@@ -26,17 +26,16 @@ namespace covey::scheduler {
 //
 // Invariants:
 //  1. One (role, rank) has at most one ALIVE node; node ids are never reused.
-//  2. Each change raises the epoch by one.
-//  3. Groups form once, when every expected server and worker is ALIVE. The death of a member makes
-//     an ACTIVE group BROKEN; when every member has left it is DONE.
+//  2. Each change raises the epoch by one, with what it means for the groups.
 //
-// Edits the view in `state`, which outlives it. Actor-confined, deterministic.
+// Edits the view in `state`, which outlives it, as `groups` does. Actor-confined, deterministic.
 class Membership {
  public:
   // A change, for people: what and on what evidence.
   using Decision = std::string;
 
-  Membership(const Config& config, proto::LogRecord& state) : config_(config), state_(state) {}
+  Membership(const Config& config, proto::LogRecord& state, Groups& groups)
+      : config_(config), state_(state), groups_(groups) {}
 
   // Once, before anything else: nodes that a recovered state calls ALIVE have `restart_grace` to be
   // heard.
@@ -63,7 +62,7 @@ class Membership {
 
   // Precondition for the next two: CheckSender is OK.
   void Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
-  Decision Leave(NodeId node, const std::string& reason);
+  Decision Leave(absl::Time now, NodeId node, const std::string& reason);
 
   struct Death {
     NodeId node;
@@ -87,23 +86,13 @@ class Membership {
     proto::ServerLoad load = {};
   };
 
-  absl::Status CheckRequest(const proto::RegisterRequest& request) const;
-  absl::StatusOr<uint32_t> ChooseRank(const proto::RegisterRequest& request) const;
   Health NewHealth(absl::Time since) const;
-  // Newest node, in whatever state, of this role and rank; null when there is none.
-  const proto::Node* Holder(proto::Role role, uint32_t rank) const;
-  proto::Node* Find(NodeId node);
-  const proto::Node* Find(NodeId node) const;
-  enum class Expected { kServers, kServersAndWorkers };
-  // "server-0, worker-2": expected, and not ALIVE.
-  std::string Missing(Expected expected) const;
-  void Depart(proto::Node& node, proto::Node::State state, std::string reason);
-  // Returns what it has decided, "" when nothing.
-  Decision FormGroups();
+  void Depart(absl::Time now, proto::Node& node, proto::Node::State state, std::string reason);
   void ForgetDepartedClients();
 
   const Config& config_;
   proto::LogRecord& state_;
+  Groups& groups_;
   std::map<NodeId, Health> health_;  // of ALIVE nodes
 };
 

@@ -55,7 +55,8 @@ class MembershipTest : public ::testing::Test {
 
   Config config_{.job_name = "job", .servers = 1, .groups = 2, .workers_per_group = 1};
   proto::LogRecord state_;
-  Membership membership_{config_, state_};
+  Groups groups_{config_, state_};
+  Membership membership_{config_, state_, groups_};
 };
 
 TEST_F(MembershipTest, GroupsFormWhenEveryoneIsHere) {
@@ -109,7 +110,8 @@ TEST_F(MembershipTest, DuplicateRankNamesTheHolder) {
               HasSubstr("held by worker-1 (node 2, pid 100 on host h)"));
 }
 
-TEST_F(MembershipTest, ExtraWorkersFindTheJobFull) {
+TEST_F(MembershipTest, WithoutElasticityExtraWorkersFindTheJobFull) {
+  config_.elastic = false;
   RegisterAll();
   for (int rank : {-1, 0, 7}) {
     const absl::Status status = Register(99, proto::WORKER, rank).status();
@@ -117,6 +119,18 @@ TEST_F(MembershipTest, ExtraWorkersFindTheJobFull) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("job is full"));
   }
   EXPECT_TRUE(Register(99, proto::CLIENT).ok());
+}
+
+TEST_F(MembershipTest, LateWorkersGetTheLowestFreeRank) {
+  RegisterAll();
+  EXPECT_TRUE(absl::IsAlreadyExists(Register(99, proto::WORKER, 0).status()));
+  EXPECT_EQ(Register(21, proto::WORKER)->rank, 2);
+  membership_.Leave(kStart, NodeId(3), "");
+  const auto registration = Register(22, proto::WORKER);
+  EXPECT_EQ(registration->rank, 0);
+  EXPECT_EQ(registration->replaces, NodeId(3));
+  EXPECT_EQ(Register(23, proto::WORKER, 70)->rank, 70);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Register(24, proto::SERVER).status()));
 }
 
 TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
@@ -147,7 +161,7 @@ TEST_F(MembershipTest, PausesOfTheObserverAreExcused) {
 
 TEST_F(MembershipTest, GroupIsDoneWhenEveryMemberHasLeft) {
   RegisterAll();
-  EXPECT_THAT(membership_.Leave(NodeId(3), "done"), HasSubstr("left: done"));
+  EXPECT_THAT(membership_.Leave(kStart, NodeId(3), "done"), HasSubstr("left: done"));
   EXPECT_EQ(view().groups(0).state(), proto::Group::DONE);
   EXPECT_EQ(view().groups(1).state(), proto::Group::ACTIVE);
   EXPECT_TRUE(membership_.HasLeft(NodeId(3), Incarnation(12)));
@@ -156,7 +170,7 @@ TEST_F(MembershipTest, GroupIsDoneWhenEveryMemberHasLeft) {
 
 TEST_F(MembershipTest, FencesTheDeadTheGoneAndTheUnknown) {
   RegisterAll();
-  membership_.Leave(NodeId(4), "done");
+  membership_.Leave(kStart, NodeId(4), "done");
   membership_.FindDead(kStart + absl::Seconds(10));
   const auto refusal = [&](uint64_t node, uint64_t incarnation) {
     const absl::Status status = membership_.CheckSender(NodeId(node), Incarnation(incarnation));
@@ -196,7 +210,8 @@ TEST_F(MembershipTest, BeforeGroupsFormAWorkerMayComeBack) {
 
 TEST_F(MembershipTest, RecoveredNodesHaveGraceAndReviveByHeartbeat) {
   RegisterAll();
-  Membership restarted(config_, state_);
+  Groups groups(config_, state_);
+  Membership restarted(config_, state_, groups);
   restarted.Start(kStart);
   EXPECT_EQ(restarted.NextDeath(), kStart + config_.restart_grace + config_.silence_min);
   EXPECT_TRUE(restarted.CheckSender(NodeId(3), Incarnation(12)).ok());
@@ -206,7 +221,8 @@ TEST_F(MembershipTest, RecoveredNodesHaveGraceAndReviveByHeartbeat) {
 
 TEST_F(MembershipTest, ForgetsTheOldestDepartedClients) {
   RegisterAll();
-  for (uint64_t i = 0; i < 100; ++i) membership_.Leave(MustRegister(1000 + i, proto::CLIENT), "");
+  for (uint64_t i = 0; i < 100; ++i)
+    membership_.Leave(kStart, MustRegister(1000 + i, proto::CLIENT), "");
   EXPECT_LE(view().nodes_size(), 3 + 65);
   EXPECT_EQ(view().nodes(0).name(), "server-0");
   EXPECT_EQ(view().nodes(3).name(), "client-0");
@@ -218,7 +234,7 @@ TEST_F(MembershipTest, StatusHasOneEntryPerNode) {
   proto::HeartbeatRequest beat;
   beat.mutable_progress()->set_step(7);
   membership_.Heartbeat(kStart + absl::Seconds(1), NodeId(3), beat);
-  membership_.Leave(NodeId(4), "");
+  membership_.Leave(kStart, NodeId(4), "");
   proto::StatusReply reply;
   membership_.FillStatus(kStart + absl::Seconds(1.5), reply);
   ASSERT_EQ(reply.nodes_size(), 3);

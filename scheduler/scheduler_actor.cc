@@ -48,7 +48,9 @@ proto::LogRecord NewJob(const Config& config) {
 SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRecord> recovered)
     : config_(config),
       state_(recovered ? *std::move(recovered) : NewJob(config)),
-      membership_(config_, state_),
+      groups_(config_, state_),
+      membership_(config_, state_, groups_),
+      stragglers_(config_, state_, groups_),
       tables_(state_),
       barriers_(state_),
       published_(state_.view()),
@@ -96,8 +98,11 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   std::vector<Barriers::Answer> withdrawn;
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
+    stragglers_.Forget(death.node);
     barriers_.Forget(death.node, withdrawn);
   }
+  Decide(now, groups_.Tick(now));
+  for (const std::string& decision : stragglers_.Tick(now)) Decide(now, decision);
   barriers_.Expire(now, withdrawn);
   AnswerBarriers(std::move(withdrawn), outbox);
 
@@ -193,7 +198,10 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
 }
 
 void SchedulerActor::Heartbeat(absl::Time now, const Message& message, Outbox& outbox) {
-  membership_.Heartbeat(now, message.from().node, message.envelope.heartbeat_request());
+  const proto::HeartbeatRequest& request = message.envelope.heartbeat_request();
+  const NodeId node = message.from().node;
+  membership_.Heartbeat(now, node, request);
+  if (request.has_progress()) Decide(now, stragglers_.Hear(now, node, request.progress()));
   Message reply = MakeControlReply(message);
   reply.envelope.mutable_heartbeat_reply()->set_epoch(published_.epoch());
   outbox.Send(std::move(reply));
@@ -266,7 +274,8 @@ void SchedulerActor::ArriveAtBarrier(absl::Time now, const Message& message, Out
 void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbox) {
   const NodeId node = message.from().node;
   if (!membership_.HasLeft(node, message.incarnation())) {
-    Decide(now, membership_.Leave(node, message.envelope.leave_request().reason()));
+    Decide(now, membership_.Leave(now, node, message.envelope.leave_request().reason()));
+    stragglers_.Forget(node);
     std::vector<Barriers::Answer> withdrawn;
     barriers_.Forget(node, withdrawn);
     AnswerBarriers(std::move(withdrawn), outbox);
@@ -279,6 +288,7 @@ void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& o
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   *body.mutable_view() = state_.view();
   membership_.FillStatus(now, body);
+  stragglers_.FillStatus(body);
   trail_.CopyAfter(message.envelope.status_request().events_after(), body);
   body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - started_)));
   Answer(std::move(reply), outbox);

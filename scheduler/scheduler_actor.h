@@ -14,15 +14,17 @@
 #include "scheduler/barrier.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
+#include "scheduler/groups.h"
 #include "scheduler/membership.h"
+#include "scheduler/stragglers.h"
 #include "scheduler/tables.h"
 #include "scheduler/watches.h"
 
 namespace covey::scheduler {
 
 // Who is in the cluster and who owns what: the only actor that raises epochs. Dispatches requests
-// to its machines (Membership, Tables, Barriers), which edit one state; makes each edit durable;
-// then answers.
+// to its machines (Membership, Groups, Stragglers, Tables, Barriers), which edit one state; makes
+// each edit durable; then answers.
 //
 //   request ─▶ machine edits state_ ─▶ DiskAppend ─▶ DiskDurable ─▶ publish view, send answers
 //
@@ -90,7 +92,9 @@ class SchedulerActor : public Actor {
 
   // The state as decided, durable or not. The machines edit it.
   proto::LogRecord state_;
+  Groups groups_;
   Membership membership_;
+  Stragglers stragglers_;
   Tables tables_;
   Barriers barriers_;
   EventTrail trail_;

@@ -317,6 +317,64 @@ TEST_F(SchedulerActorTest, RestartContinuesFromTheLog) {
   EXPECT_EQ(Call(RegisterRequest(22, proto::SERVER)).envelope.register_reply().node(), 4);
 }
 
+TEST_F(SchedulerActorTest, DecisionsAboutStragglersArePublishedOnceDurable) {
+  config_.workers_per_group = 3;
+  Start(std::nullopt);
+  Call(RegisterRequest(12, proto::SERVER));
+  std::vector<Sender> workers;
+  for (uint64_t i = 0; i < 3; ++i) {
+    Call(RegisterRequest(13 + i, proto::WORKER));
+    workers.push_back({.node = 3 + i, .incarnation = 13 + i});
+  }
+  const uint64_t epoch = actor_->published().epoch();
+  bool decided = false;
+  for (int beat = 1; beat < 60 && !decided; ++beat) {
+    Advance(absl::Milliseconds(500));
+    Receive(Heartbeat(server_));
+    for (const Sender& worker : workers) {
+      Message report = Heartbeat(worker);
+      proto::Progress& progress = *report.envelope.mutable_heartbeat_request()->mutable_progress();
+      progress.set_step(beat);
+      progress.set_samples_per_step(10);
+      progress.set_compute_seconds(worker.node == 4 ? 0.3 : 0.1);
+      progress.set_wait_seconds(beat);
+      sent_.clear();
+      Receive(report);
+      EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().epoch(), epoch) << "at once";
+      decided = decided || !pending_appends_.empty();
+    }
+  }
+  ASSERT_TRUE(decided);
+  EXPECT_TRUE(actor_->published().groups(0).shares().empty());
+  SyncDisk();
+  EXPECT_EQ(actor_->published().epoch(), epoch + 1);
+  EXPECT_EQ(actor_->published().groups(0).shares_size(), 3);
+
+  Message ask = From({});
+  ask.envelope.mutable_status_request();
+  const Message answer = Call(ask);
+  const proto::StatusReply& status = answer.envelope.status_reply();
+  EXPECT_THAT(status.events().rbegin()->text(), HasSubstr("group 1 divides its samples"));
+  EXPECT_THAT(status.events().rbegin()->text(), HasSubstr("worker-1 takes 30 ms per sample"));
+  EXPECT_EQ(status.nodes(2).pace().state(), proto::Pace::STRAGGLER);
+}
+
+TEST_F(SchedulerActorTest, AGroupThatAMemberLeftGoesOnInTime) {
+  config_.workers_per_group = 2;
+  Start(std::nullopt);
+  Call(RegisterRequest(12, proto::SERVER));
+  Call(RegisterRequest(13, proto::WORKER));
+  Call(RegisterRequest(14, proto::WORKER));
+  Message leave = From(worker_);
+  leave.envelope.mutable_leave_request()->set_reason("signal 15");
+  Call(leave);
+  EXPECT_EQ(actor_->published().groups(0).generation(), 1u);
+  Advance(absl::Milliseconds(1600));
+  EXPECT_EQ(actor_->published().groups(0).generation(), 2u);
+  ASSERT_EQ(actor_->published().groups(0).members_size(), 1);
+  EXPECT_EQ(actor_->published().groups(0).members(0), 4u);
+}
+
 TEST_F(SchedulerActorTest, WatchesAreAnsweredAtTheirDeadlineAndTheNewestCounts) {
   Receive(Watch({.connection = 7}, 0));
   Receive(Watch({.connection = 7}, 0));

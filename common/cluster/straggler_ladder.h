@@ -75,7 +75,7 @@ class StragglerLadder {
     // A group fits when a newcomer's step is at most so many times its own.
     double fit_max = 1.25;
     // A group never gets smaller than this.
-    size_t group_members_min = 2;
+    uint32_t group_members_min = 2;
     // An evicted worker computes nothing, so nothing shows that it has recovered: it may try again
     // after so long, twice as long after each further eviction.
     absl::Duration probation = absl::Minutes(5);
