@@ -17,6 +17,8 @@ COVEY = program.built("client/cli/covey")
 COUNTER = program.built("client/examples/counter")
 FASHION_MNIST = program.built("worker/examples/fashion_mnist/fashion_mnist")
 RING_WORKER = program.built("tests/process/ring_worker")
+SYNTHETIC = program.built("worker/examples/synthetic/synthetic")
+ALL_REDUCE = program.built("worker/examples/all_reduce/all_reduce")
 
 JOB = "process-test"
 
@@ -38,6 +40,18 @@ class ProcessTest(unittest.TestCase):
         child = self.start(name, arguments, environment)
         child.code = child.exit_code(seconds)
         return child
+
+    def start_run(self, groups, workers, command, options=()):
+        """`covey run` with `workers` in each of `groups`, over sockets of the file system."""
+        return self.start("covey run", [
+            COVEY, "run", "--groups", groups, "--workers", workers, "--transport", "ipc",
+            "--scheduler-binary", SCHEDULER, "--server-binary", SERVER, *options, "--", *command])
+
+    def result_of(self, groups, workers, command, options=(), seconds=240):
+        """What such a run has come to; it has to go well."""
+        run = self.start_run(groups, workers, command, options)
+        self.assertEqual(0, run.exit_code(seconds), run)
+        return json.loads(run.lines("stdout")[-1])
 
 
 class Observer:

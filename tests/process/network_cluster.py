@@ -5,9 +5,6 @@ import os
 
 from tests.process import cluster, program
 
-SYNTHETIC = program.built("worker/examples/synthetic/synthetic")
-ALL_REDUCE = program.built("worker/examples/all_reduce/all_reduce")
-
 _HEARTBEAT = "500ms"
 # Heartbeats share shaped links with tensors, and machines are busy: nobody is dead so soon.
 _SILENCE_MIN = "20s"

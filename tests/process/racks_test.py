@@ -23,7 +23,7 @@ class HybridTrafficTest(cluster.ProcessTest):
         run = network_cluster.NetworkCluster(
             self, racks.outside, racks.nodes, groups,
             labels=network_cluster.rack_labels(racks.racks))
-        run.start(network_cluster.SYNTHETIC, "--tensors", _TENSORS, "--tensor-kib", _TENSOR_KIB,
+        run.start(cluster.SYNTHETIC, "--tensors", _TENSORS, "--tensor-kib", _TENSOR_KIB,
                   "--steps", steps, "--milliseconds-per-sample", 0)
         [result] = run.finish()
         self.assertLess(result["distance"], 1)

@@ -1,0 +1,44 @@
+"""How many samples Fashion-MNIST takes in one group and in many, with the same hyper-parameters."""
+
+import unittest
+
+from tests.process import cluster
+
+_WORKERS = 8
+_TARGET = 0.85
+_EPOCHS = 3
+# Many groups may need so much more than one.
+_RATIO_MAX = 1.3
+_COMMAND = [
+    cluster.FASHION_MNIST, "--batch", 8, "--hidden", 64, "--epochs", _EPOCHS,
+    "--learning-rate", 0.015, "--momentum", 0.9,
+    "--target-accuracy", _TARGET, "--stop-at-target", "--evaluate-every", 3000,
+]
+
+
+class GroupsTest(cluster.ProcessTest):
+    def samples_to_target(self, groups, *options):
+        """None when it was not reached."""
+        result = self.result_of(groups, _WORKERS // groups, [*_COMMAND, *options])
+        print(f"{groups} groups, {' '.join(options) or 'buffered'}: accuracy "
+              f"{result['test_accuracy']} after {result['samples']} samples",
+              flush=True)
+        return result["samples_to_target"]
+
+    def test_buffered_needs_no_other_hyper_parameters(self):
+        one = self.samples_to_target(1)
+        self.assertIsNotNone(one)
+        many = self.samples_to_target(_WORKERS)
+        self.assertIsNotNone(many)
+        self.assertLessEqual(many, _RATIO_MAX * one)
+
+    def test_applied_on_arrival_the_same_momentum_is_too_much(self):
+        self.assertIsNone(self.samples_to_target(_WORKERS, "--contract=async"))
+
+    def test_the_governor_takes_out_what_asynchrony_adds(self):
+        self.assertIsNotNone(
+            self.samples_to_target(_WORKERS, "--contract=async", "--automatic-momentum"))
+
+
+if __name__ == "__main__":
+    unittest.main()
