@@ -80,15 +80,16 @@ void SliceSender::TakeBack(Released released) {
   std::vector<uint64_t> free;
   for (auto entry = peers_.begin(); entry != peers_.end();) {
     Peer& peer = entry->second;
-    while (!peer.sent.empty()) {
-      Sent& oldest = peer.sent.front();
-      if (!oldest.frame.empty() && !oldest.frame.IsUnique()) break;
-      peer.bytes -= oldest.frame.size();
-      bytes_in_flight_ -= oldest.frame.size();
+    // Any of them, not only the oldest: a member of the same process may keep a frame until what it
+    // sends on is taken, by members who wait for others of these.
+    std::erase_if(peer.sent, [&](const Sent& sent) {
+      if (!sent.frame.empty() && !sent.frame.IsUnique()) return false;
+      peer.bytes -= sent.frame.size();
+      bytes_in_flight_ -= sent.frame.size();
       --slices_in_flight_;
-      free.push_back(oldest.collective);
-      peer.sent.pop_front();
-    }
+      free.push_back(sent.collective);
+      return true;
+    });
     entry = peer.sent.empty() && peer.queued.empty() ? peers_.erase(entry) : std::next(entry);
   }
   for (const uint64_t collective : free) released(collective);

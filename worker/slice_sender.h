@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <utility>
 #include <vector>
@@ -52,8 +51,8 @@ class SliceSender {
   };
   struct Peer {
     std::map<Turn, Item> queued;
-    std::deque<Sent> sent;  // not let go, oldest first
-    size_t bytes = 0;       // of these
+    std::vector<Sent> sent;  // not let go
+    size_t bytes = 0;        // of these
   };
 
   bool MaySend(const Peer& peer) const;
