@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "common/cluster/link_costs.h"
+#include "common/cluster/topology.h"
+
+namespace covey {
+
+// A worker as the group planner sees it.
+struct PlannedWorker {
+  NodeId node;
+  uint32_t rank = 0;
+  // zone/rack/host/device; missing parts count as empty.
+  std::string labels;
+  // Samples per second while it computes; 0 = not known: as the median of those that are.
+  double speed = 0;
+  // How often it is expected to fail.
+  double failures_per_hour = 0;
+};
+
+// What the rate of a group depends on besides its members.
+struct GroupModel {
+  // Samples that one member computes per step.
+  double samples_per_step = 32;
+  // What a step reduces and gathers; 0 = only latency counts.
+  double gradient_bytes = 0;
+  LinkCosts costs;
+  // Step times of one member vary like a lognormal of this sigma; and with a small chance a step
+  // takes a few times longer.
+  double noise_sigma = 0.05;
+  double hiccup_chance = 0;
+  double hiccup_factor = 5;
+  // Of all servers together, in each direction; shared by all groups.
+  double server_bytes_per_second = std::numeric_limits<double>::infinity();
+  // A failure stops its group for so long.
+  double recovery_seconds = 30;
+  // What more groups cost statistically: progress per sample falls as groups^-penalty. 0 = nothing,
+  // as under bsp. Measured on quadratics, sixteen groups against one: 0.07 for buffered contracts
+  // (1.2 x the samples), 0.25 for apply-on-arrival (half the samples are lost).
+  double statistical_penalty = 0.07;
+};
+
+// Rates groups. Workers are numbered by place in the topology, so that neighbours stand together;
+// ties by rank, then node. Immutable, pure.
+class GroupRater {
+ public:
+  GroupRater(std::vector<PlannedWorker> workers, const GroupModel& model);
+
+  size_t size() const { return workers_.size(); }
+  const PlannedWorker& worker(uint32_t index) const { return workers_[index]; }
+  // Seconds that a worker computes per step, without noise.
+  double seconds(uint32_t index) const { return seconds_[index]; }
+  // Number of the worker's domain, in growing order of `index`.
+  uint32_t domain(uint32_t index, Level level) const {
+    return domains_[static_cast<size_t>(level)][index];
+  }
+
+  struct Terms {
+    size_t members = 0;
+    // Expected time of the slowest member.
+    double compute_seconds = 0;
+    double communication_seconds = 0;
+    // Part of the time that no failure takes.
+    double availability = 1;
+  };
+  // Of a group of workers, by growing index. O(k log k).
+  //
+  //   compute        max over i of t_i exp(sigma e_i), t_i the i-th longest time, e_i the expected
+  //                  maximum of i standard normals (Blom 1958): the slowest i are at least as slow
+  //                  as t_i; then the chance of a hiccup, if that takes longer. Within 3 % of
+  //                  trials, plus 0.3 sigma
+  //   communication  the hierarchical all-reduce and the way to the servers. Of p places that meet
+  //                  at a level, each sends 2 (p - 1) / p of the gradient, or of what it holds of
+  //                  it by then; levels work at once, so the slower of a member's own link and the
+  //                  uplinks counts, and 2 log2 p latencies of each level. Then a member's part
+  //                  of the gradient to the servers, while the values come back
+  //   availability   1 / (1 + failures per second * recovery)
+  Terms Rate(std::span<const uint32_t> members) const;
+
+  // k samples_per_step availability / (compute + communication + groups * gradient / servers).
+  double SamplesPerSecond(const Terms& terms, size_t groups) const;
+  // Progress per sample with so many groups: groups^-penalty.
+  double StatisticalFactor(size_t groups) const;
+
+ private:
+  double ExpectedSlowest(std::span<const uint32_t> members) const;
+  double Communication(std::span<const uint32_t> members) const;
+  // The most places that meet in one domain of a level: the next narrower domains, or members.
+  struct Meeting {
+    size_t places = 0;
+    size_t smallest = 0;  // members of the smallest place
+    Level link = Level::kDevice;
+  };
+  Meeting MeetAt(std::span<const uint32_t> members, size_t level) const;
+  Level LinkWithin(uint32_t index, size_t level) const;
+
+  GroupModel model_;
+  std::vector<PlannedWorker> workers_;
+  std::vector<TopologyPath> paths_;
+  std::vector<double> seconds_;
+  std::array<std::vector<uint32_t>, kLevels> domains_;
+  std::vector<double> slowest_of_;  // exp(sigma e_i), by i
+};
+
+}  // namespace covey
