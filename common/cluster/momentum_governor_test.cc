@@ -130,7 +130,11 @@ TEST(MergeAsynchronyTest, WeighsByUpdatesAndKeepsTheLeastRun) {
   EXPECT_NEAR(sum.staleness(), 4, 1e-12);
   EXPECT_NEAR(sum.explicit_momentum(), 0.3, 1e-12);
   EXPECT_EQ(sum.updates_above_target(), 40u);
-  // A shard that has applied nothing says nothing.
+  // A shard that has applied nothing says nothing, whichever comes first.
+  proto::TableAsynchrony nothing = Report(0, 0, 0);
+  MergeAsynchrony(Report(10, 5, 7), nothing);
+  EXPECT_EQ(nothing.staleness(), 5);
+  EXPECT_EQ(nothing.updates_above_target(), 7u);
   MergeAsynchrony(Report(0, 0, 0), sum);
   EXPECT_NEAR(sum.staleness(), 4, 1e-12);
   EXPECT_EQ(sum.updates_above_target(), 40u);

@@ -29,26 +29,6 @@ inline float LambStep(const LambScalars& s, float mean, float square, float valu
          s.weight_decay * value;
 }
 
-// LARS: how fast this shard may move.
-COVEY_KERNEL double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
-                              std::span<const float> values) {
-  const float scale = scalars.gradient_scale;
-  const float* const sum = gradient_sum.data();
-  const float* const value = values.data();
-  const size_t count = values.size();
-  SquareSum gradient_squares, value_squares;
-  for (size_t first = 0; first < count; first += kTrustLanes) {
-    const size_t lanes = std::min(kTrustLanes, count - first);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      gradient_squares.Add(lane, sum[first + lane] * scale);
-      value_squares.Add(lane, value[first + lane]);
-    }
-  }
-  const double norm = value_squares.Norm();
-  const double divisor = gradient_squares.Norm() + scalars.weight_decay * norm;
-  return norm == 0 || divisor == 0 ? 1 : scalars.trust * norm / divisor;
-}
-
 // LAMB's first pass: moves the running means, leaves the values. Returns the ratio.
 COVEY_KERNEL double LambRatio(const LambScalars& scalars, std::span<const float> gradient_sum,
                               std::span<const float> values, std::span<float> mean,
@@ -80,6 +60,25 @@ COVEY_KERNEL double LambRatio(const LambScalars& scalars, std::span<const float>
 }
 
 }  // namespace
+
+COVEY_KERNEL double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
+                              std::span<const float> values) {
+  const float scale = scalars.gradient_scale;
+  const float* const sum = gradient_sum.data();
+  const float* const value = values.data();
+  const size_t count = values.size();
+  SquareSum gradient_squares, value_squares;
+  for (size_t first = 0; first < count; first += kTrustLanes) {
+    const size_t lanes = std::min(kTrustLanes, count - first);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      gradient_squares.Add(lane, sum[first + lane] * scale);
+      value_squares.Add(lane, value[first + lane]);
+    }
+  }
+  const double norm = value_squares.Norm();
+  const double divisor = gradient_squares.Norm() + scalars.weight_decay * norm;
+  return norm == 0 || divisor == 0 ? 1 : scalars.trust * norm / divisor;
+}
 
 COVEY_KERNEL void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
                              std::span<const float> values_in, std::span<float> values_out,

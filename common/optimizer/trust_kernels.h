@@ -28,6 +28,9 @@ struct LarsScalars {
   float momentum = 0;
   double trust = 0.001;
 };
+// The ratio, before it is rounded to a float.
+double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
+                 std::span<const float> values);
 void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
                 std::span<const float> values_in, std::span<float> values_out,
                 std::span<float> velocity);
