@@ -167,9 +167,8 @@ GroupRater::Terms GroupRater::Rate(std::span<const uint32_t> members) const {
 
 double GroupRater::SamplesPerSecond(const Terms& terms, size_t groups) const {
   if (terms.members == 0) return 0;
-  const double step =
-      terms.compute_seconds + terms.communication_seconds +
-      static_cast<double>(groups) * model_.gradient_bytes / model_.server_bytes_per_second;
+  const double step = terms.compute_seconds + terms.communication_seconds +
+                      model_.server_seconds_per_group * static_cast<double>(groups);
   return static_cast<double>(terms.members) * model_.samples_per_step * terms.availability / step;
 }
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,8 +37,9 @@ struct GroupModel {
   double noise_sigma = 0.05;
   double hiccup_chance = 0;
   double hiccup_factor = 5;
-  // Of all servers together, in each direction; shared by all groups.
-  double server_bytes_per_second = std::numeric_limits<double>::infinity();
+  // What every group costs each step of all groups, at the servers: the gradient over the servers'
+  // bandwidth together, once for each direction that does not work beside the other.
+  double server_seconds_per_group = 0;
   // A failure stops its group for so long.
   double recovery_seconds = 30;
   // What more groups cost statistically: progress per sample falls as groups^-penalty. 0 = nothing,
@@ -85,7 +85,7 @@ class GroupRater {
   //   availability   1 / (1 + failures per second * recovery)
   Terms Rate(std::span<const uint32_t> members) const;
 
-  // k samples_per_step availability / (compute + communication + groups * gradient / servers).
+  // k samples_per_step availability / (compute + communication + server_seconds_per_group * groups).
   double SamplesPerSecond(const Terms& terms, size_t groups) const;
   // Progress per sample with so many groups: groups^-penalty.
   double StatisticalFactor(size_t groups) const;

@@ -82,8 +82,7 @@ TEST(GroupRateTest, GivesTheEfficiencyOfSimulatedCori) {
   model.samples_per_step = 1;
   model.noise_sigma = 0.08;
   model.hiccup_chance = 2e-5;
-  model.gradient_bytes = 1e3;
-  model.server_bytes_per_second = 1e6;
+  model.server_seconds_per_group = 0.001;
   model.costs.at(Level::kRack).latency_seconds = 0.01;
   for (const auto& [groups, efficiency] : published) {
     const GroupRater rater(Workers(9600 / groups, 1), model);
