@@ -80,6 +80,63 @@ std::vector<LiveGroup> Groups(const std::vector<uint32_t>& ids) {
   return groups;
 }
 
+TEST(UpdateGate, AsyncAndSspAreDueOnArrival) {
+  for (const Kind kind : {Kind::kAsync, Kind::kSsp}) {
+    Driver driver({.kind = kind}, Groups({1, 2}));
+    EXPECT_THAT(driver.Push(1, 1), ElementsAre("1.1"));
+    EXPECT_THAT(driver.Push(0, 0), ElementsAre("0.0"));
+  }
+}
+
+TEST(UpdateGate, BspWaitsForEveryLiveGroupAndKeepsTheOrderOfSteps) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
+  EXPECT_EQ(driver.Admit(0, 0), Code::kInvalidArgument);
+  EXPECT_THAT(driver.Push(1, 1), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+  EXPECT_EQ(driver.Admit(1, 2), Code::kAborted);
+  EXPECT_EQ(driver.gate().samples_held(), 2u);
+  EXPECT_THAT(driver.Push(2, 2), IsEmpty());
+  EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.1 2.1", "1.2 2.2"));
+  EXPECT_EQ(driver.Admit(1, 2), Code::kInvalidArgument);
+}
+
+TEST(UpdateGate, BspCountsTheHeldPushOfAGroupThatIsGone) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2, 3}));
+  driver.Push(2, 1);
+  driver.Push(1, 1);
+  driver.SetLive(Groups({1}));
+  EXPECT_THAT(driver.Due(), ElementsAre("1.1 2.1"));
+  EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.2"));
+}
+
+TEST(UpdateGate, BufferedFollowsTheNumberOfLiveGroups) {
+  Driver driver({.kind = Kind::kBuffered}, Groups({1, 2, 3}));
+  driver.Push(3, 1);
+  EXPECT_THAT(driver.Push(1, 1), IsEmpty());
+  driver.SetLive(Groups({1, 2}));
+  EXPECT_THAT(driver.Due(), ElementsAre("3.1 1.1"));
+  EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+  driver.SetLive({});
+  EXPECT_THAT(driver.Due(), ElementsAre("1.2"));
+}
+
+TEST(UpdateGate, BufferedShrinksWithTheShareOfLiveGroups) {
+  Driver driver({.kind = Kind::kBuffered, .buffer = 4}, Groups({1, 2}));
+  for (uint64_t step = 1; step <= 3; ++step) EXPECT_THAT(driver.Push(1, step), IsEmpty());
+  driver.SetLive(Groups({1}));
+  EXPECT_THAT(driver.Due(), ElementsAre("1.1 1.2 1.3"));
+  EXPECT_THAT(driver.Push(1, 4), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 5), ElementsAre("1.4 1.5"));
+}
+
+TEST(UpdateGate, BufferedWithoutAnyGroupCountsArrivals) {
+  Driver one({.kind = Kind::kBuffered}, {});
+  EXPECT_THAT(one.Push(0, 0), ElementsAre("0.0"));
+  Driver two({.kind = Kind::kBuffered, .buffer = 2}, {});
+  EXPECT_THAT(two.Push(0, 0), IsEmpty());
+  EXPECT_THAT(two.Push(0, 1), ElementsAre("0.0 0.1"));
+}
+
 TEST(UpdateGate, BspWaitsForAGroupFromItsFirstStepOn) {
   Driver driver({.kind = Kind::kBsp}, Groups({1}));
   EXPECT_THAT(driver.Push(1, 4), ElementsAre("1.4"));
