@@ -37,7 +37,8 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
           .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost,
                         "--port-file", paths.port_file, "--servers", absl::StrCat(options.servers),
                         "--groups", absl::StrCat(options.groups), "--workers",
-                        absl::StrCat(options.workers_per_group), "--log-file", paths.scheduler_log},
+                        absl::StrCat(options.workers_per_group), "--log-file", paths.scheduler_log,
+                        "--stragglers", std::string(StragglerRungName(options.stragglers))},
           .environment = CommonEnvironment()};
 }
 

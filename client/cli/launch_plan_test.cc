@@ -21,11 +21,13 @@ RunOptions SomeOptions() {
 }
 
 TEST(LaunchPlanTest, TheSchedulerKnowsWhomToExpect) {
+  RunOptions options = SomeOptions();
+  options.stragglers = StragglerRung::kEvict;
   const Program program = SchedulerProgram(
-      SomeOptions(), {.scheduler_binary = "s", .port_file = "port", .scheduler_log = "log"});
+      options, {.scheduler_binary = "s", .port_file = "port", .scheduler_log = "log"});
   EXPECT_EQ(absl::StrJoin(program.arguments, " "),
             "s --job j --host 127.0.0.1 --port-file port --servers 2 --groups 12 --workers 11 "
-            "--log-file log");
+            "--log-file log --stragglers evict");
 }
 
 TEST(LaunchPlanTest, AServerGetsLoopsOnlyWhenTheyAreChosen) {

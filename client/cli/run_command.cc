@@ -30,6 +30,14 @@ void AddTo(ConfigFile& file, RunOptions& options) {
   file.Add("workers", &options.workers_per_group, "workers in each group");
   file.Add("transport", &options.transport, "how tensors travel: tcp or ipc");
   file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its own choice");
+  file.Add(
+      "stragglers",
+      [&options](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(options.stragglers, ParseStragglerRung(text));
+        return absl::OkStatus();
+      },
+      [&options] { return std::string(StragglerRungName(options.stragglers)); },
+      "how far to go against slow workers: off, observe, shift, partial, regroup or evict");
   file.Add("job", &options.job, "the job's name");
   file.Add("timeout", &options.timeout, "stop, and fail, after so long");
   file.Add("grace", &options.grace, "kill what has not stopped so long after SIGTERM");
@@ -38,7 +46,8 @@ void AddTo(ConfigFile& file, RunOptions& options) {
   file.Add("log-dir", &options.log_folder, "write what each process prints to a file in here");
   file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
   file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
-  file.TakeRest(&options.program, "-- PROGRAM [ARGUMENT...]   what each worker runs");
+  file.TakeRest(&options.program,
+                "-- PROGRAM [ARGUMENT...]   what each worker runs, with options of its own");
 }
 
 absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
