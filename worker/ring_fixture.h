@@ -69,6 +69,13 @@ class Ring {
     }
   }
 
+  // Only this node hears of it.
+  void SetView(uint32_t node, proto::ClusterView view) {
+    auto made = ClusterView::Make(std::move(view));
+    COVEY_CHECK(made.ok());
+    machines_[node]->SetView(now_, NodeId(kFirstNode + node), *made, outboxes_[node]);
+  }
+
   GroupMachine& machine(uint32_t rank) { return *machines_[rank]; }
   Outbox& outbox(uint32_t rank) { return outboxes_[rank]; }
   uint32_t size() const { return size_; }

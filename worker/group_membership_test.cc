@@ -1,0 +1,338 @@
+// How groups form, agree, and change their members while they work.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/ring_fixture.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr GroupMachine::Options kMeasured = {.formation = GroupMachine::Formation::kMeasured};
+constexpr GroupMachine::Options kAgreed = {.formation = GroupMachine::Formation::kAgreed};
+
+proto::ClusterView TwoRacks(uint32_t members) {
+  proto::ClusterView view = Ring::ActiveView(members);
+  for (proto::Node& node : *view.mutable_nodes()) {
+    node.set_labels(absl::StrCat("z/r", node.rank() % 2, "/h", node.rank()));
+  }
+  return view;
+}
+
+// One message, which takes time; then the wakes that are due. False when there was none.
+bool Move(Ring& ring) {
+  ring.Pass(absl::Microseconds(20));
+  const bool moved = ring.Step();
+  for (uint32_t rank = 0; rank < ring.size(); ++rank) {
+    if (ring.machine(rank).NextWake() > ring.now()) continue;
+    ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
+  }
+  return moved;
+}
+
+// Until nobody has said anything for a millisecond.
+void RunInTime(Ring& ring) {
+  for (int idle = 0; idle < 50;) idle = Move(ring) ? 0 : idle + 1;
+}
+
+TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
+  Ring ring(TwoRacks(5), kMeasured, 1);
+  EXPECT_TRUE(ring.machine(0).formed());
+  EXPECT_FALSE(ring.machine(0).ready());
+  const absl::Time before = ring.now();
+  RunInTime(ring);
+  EXPECT_LT(ring.now() - before, absl::Milliseconds(50));
+  const LinkCosts& costs = ring.machine(0).link_costs();
+  EXPECT_NE(costs.at(Level::kZone).latency_seconds, LinkCosts().at(Level::kZone).latency_seconds);
+  for (uint32_t rank = 0; rank < 5; ++rank) {
+    ASSERT_TRUE(ring.machine(rank).ready());
+    EXPECT_EQ(ring.machine(rank).agreed_step(), 0u);
+    for (size_t level = 0; level < kLevels; ++level) {
+      const LinkCost& cost = ring.machine(rank).link_costs().levels[level];
+      EXPECT_EQ(cost.latency_seconds, costs.levels[level].latency_seconds);
+      EXPECT_EQ(cost.bytes_per_second, costs.levels[level].bytes_per_second);
+    }
+  }
+}
+
+TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
+  for (const uint32_t size : {1u, 2u, 40u}) {
+    proto::ClusterView nobody = Ring::ActiveView(size);
+    nobody.clear_groups();
+    Ring ring(nobody, kMeasured, size);
+    std::vector<std::vector<float>> data(size, std::vector<float>(100, 1));
+    size_t done = 0;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      // The last comes late; what the others say is kept.
+      if (rank + 1 == size) RunInTime(ring);
+      ring.SetView(rank, TwoRacks(size));
+      ring.machine(rank).Start(ring.now(),
+                               {.id = {.stream = 7, .sequence = 3},
+                                .kind = CollectiveKind::kAllReduce,
+                                .data = data[rank],
+                                .parts = EvenParts(100, size),
+                                .held = true,
+                                .done = [&done](absl::Time, const CollectiveResult& result,
+                                                Outbox&) { done += result.status.ok() ? 1 : 0; }},
+                               ring.outbox(rank));
+      ring.machine(rank).Contribute(ring.now(), {.stream = 7, .sequence = 3}, ring.outbox(rank));
+      EXPECT_EQ(ring.machine(rank).collectives() > 0, size > 1 || !ring.machine(rank).ready());
+    }
+    RunInTime(ring);
+    EXPECT_EQ(done, size);
+    for (const auto& values : data) {
+      EXPECT_EQ(values, std::vector<float>(100, static_cast<float>(size)));
+    }
+  }
+}
+
+TEST(FormationTest, AMemberThatNeverComesIsNamed) {
+  proto::ClusterView nobody = Ring::ActiveView(3);
+  nobody.clear_groups();
+  Ring ring(nobody, kMeasured, 1);
+  for (const uint32_t rank : {0, 2}) ring.SetView(rank, TwoRacks(3));
+  RunInTime(ring);
+  // The probes' patience, then that of the agreement.
+  for (const absl::Duration patience : {absl::Seconds(3), absl::Seconds(61)}) {
+    ring.Pass(patience);
+    RunInTime(ring);
+  }
+  EXPECT_FALSE(ring.machine(0).ready());
+  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("nothing from worker-1"));
+  EXPECT_THAT(ring.machine(2).failure().message(), HasSubstr("worker-1"));
+}
+
+// A member of a group that takes steps like the hybrid step does: each step one sum, whose owners
+// spread it with a gather of their own.
+class Stepper {
+ public:
+  static constexpr size_t kElements = 10;
+
+  Stepper(Ring& ring, uint32_t node, uint64_t last_step)
+      : ring_(ring), node_(node), last_step_(last_step) {
+    machine().OnReady([this](absl::Time now, Outbox& outbox) {
+      generations_.push_back({machine().generation(), machine().agreed_step()});
+      step_ = machine().agreed_step();
+      Next(now, outbox);
+    });
+  }
+
+  struct Generation {
+    uint64_t number = 0;
+    uint64_t agreed_step = 0;
+    friend bool operator==(const Generation&, const Generation&) = default;
+  };
+  const std::vector<Generation>& generations() const { return generations_; }
+  uint64_t step() const { return step_; }
+  const absl::Status& left() const { return left_; }
+  // Sums that were not the number of members.
+  int wrong() const { return wrong_; }
+
+ private:
+  GroupMachine& machine() { return ring_.machine(node_); }
+
+  void Next(absl::Time now, Outbox& outbox) {
+    if (step_ == last_step_) return;
+    ++step_;
+    std::fill(gradient_.begin(), gradient_.end(), 1.0f);
+    const auto parts = EvenParts(kElements, machine().size());
+    machine().Start(now,
+                    {.id = {.stream = 2, .sequence = step_},
+                     .kind = CollectiveKind::kAllGather,
+                     .data = values_,
+                     .parts = parts,
+                     .held = true,
+                     .done = [this](absl::Time now, const CollectiveResult& result,
+                                    Outbox& outbox) { Gathered(now, result, outbox); }},
+                    outbox);
+    machine().Start(
+        now,
+        {.id = {.stream = 1, .sequence = step_},
+         .kind = CollectiveKind::kReduceScatter,
+         .data = gradient_,
+         .parts = parts,
+         .samples = 1,
+         .arrived =
+             [this](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+               const PartRange own = EvenParts(kElements, machine().size())[machine().rank()];
+               std::copy_n(gradient_.begin() + static_cast<ptrdiff_t>(own.first), own.count,
+                           values_.begin() + static_cast<ptrdiff_t>(own.first));
+               machine().Contribute(now, {.stream = 2, .sequence = step_},
+                                    {.samples = result.samples, .seen_epoch = result.seen_epoch},
+                                    outbox);
+             },
+         .done = [this](absl::Time now, const CollectiveResult&,
+                        Outbox& outbox) { Finish(now, outbox); }},
+        outbox);
+  }
+
+  void Gathered(absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    for (const float value : values_) {
+      wrong_ += value == static_cast<float>(machine().size()) ? 0 : 1;
+    }
+    wrong_ += result.samples == machine().size() ? 0 : 1;
+    over_ = result.seen_epoch > 0;
+    Finish(now, outbox);
+  }
+
+  void Finish(absl::Time now, Outbox& outbox) {
+    if (++finished_ < 2) return;
+    finished_ = 0;
+    if (!over_) {
+      Next(now, outbox);
+    } else {
+      left_ = machine().Reform(now, step_, outbox);
+    }
+  }
+
+  Ring& ring_;
+  const uint32_t node_;
+  const uint64_t last_step_;
+  std::vector<float> gradient_ = std::vector<float>(kElements);
+  std::vector<float> values_ = std::vector<float>(kElements);
+  uint64_t step_ = 0;
+  int finished_ = 0;
+  bool over_ = false;
+  int wrong_ = 0;
+  std::vector<Generation> generations_;
+  absl::Status left_;
+};
+
+// Views of one group of a cluster of six.
+proto::ClusterView Plan(uint64_t epoch, uint64_t generation, const std::vector<uint32_t>& members) {
+  proto::ClusterView view = Ring::ActiveView(6);
+  view.set_epoch(epoch);
+  view.mutable_groups(0)->set_generation(generation);
+  view.mutable_groups(0)->clear_members();
+  for (const uint32_t member : members) {
+    view.mutable_groups(0)->add_members(Ring::kFirstNode + member);
+  }
+  for (proto::Node& node : *view.mutable_nodes()) {
+    if (std::count(members.begin(), members.end(), node.rank()) == 0) {
+      node.set_standby("too slow");
+    }
+  }
+  return view;
+}
+
+// Members hear of a new plan at random times; still all end a generation at the same step, and
+// nothing is lost or counted twice.
+TEST(ChangeTest, AllMembersChangeOverAtTheSameStep) {
+  const std::vector<std::vector<uint32_t>> plans = {
+      {0, 1, 2, 3}, {0, 2, 3, 4}, {4, 3, 2, 5}, {0, 1, 2, 3, 4, 5}};
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    Random random(seed);
+    Ring ring(Plan(1, 1, plans[0]), kAgreed, seed);
+    std::vector<std::unique_ptr<Stepper>> steppers;
+    for (uint32_t node = 0; node < 6; ++node) {
+      steppers.push_back(std::make_unique<Stepper>(ring, node, 300));
+    }
+    for (size_t plan = 1; plan < plans.size(); ++plan) {
+      for (uint64_t steps = random.Below(300); steps > 0; --steps) Move(ring);
+      std::vector<uint32_t> order = {0, 1, 2, 3, 4, 5};
+      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+      for (const uint32_t node : order) {
+        // Some hear of another change first that has nothing to do with them.
+        if (random.Chance(0.3)) ring.SetView(node, Plan(10 * plan, plan, plans[plan - 1]));
+        ring.SetView(node, Plan(10 * plan + 1, plan + 1, plans[plan]));
+        for (uint64_t steps = random.Below(100); steps > 0; --steps) Move(ring);
+      }
+      const auto changed = [&](uint32_t node) {
+        return ring.machine(node).ready() && ring.machine(node).generation() == plan + 1;
+      };
+      for (int i = 0; i < 10'000 && !std::all_of(plans[plan].begin(), plans[plan].end(), changed);
+           ++i) {
+        Move(ring);
+      }
+    }
+    RunInTime(ring);
+    std::map<uint64_t, std::set<uint64_t>> agreed;
+    uint64_t before = 0;
+    for (uint32_t node = 0; node < 6; ++node) {
+      EXPECT_TRUE(ring.machine(node).failure().ok()) << ring.machine(node).failure();
+      EXPECT_EQ(steppers[node]->wrong(), 0);
+      EXPECT_EQ(steppers[node]->step(), 300u) << "node " << node << " seed " << seed;
+      EXPECT_EQ(steppers[node]->generations().back().number, plans.size());
+      for (const auto& generation : steppers[node]->generations()) {
+        agreed[generation.number].insert(generation.agreed_step);
+      }
+    }
+    for (const auto& [generation, steps] : agreed) {
+      ASSERT_EQ(steps.size(), 1u) << "generation " << generation << " seed " << seed;
+      EXPECT_GE(*steps.begin(), before);
+      before = *steps.begin();
+    }
+  }
+}
+
+TEST(ChangeTest, NobodyChangesOverBeforeAllKnow) {
+  Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
+  std::vector<std::unique_ptr<Stepper>> steppers;
+  for (uint32_t node = 0; node < 3; ++node) {
+    steppers.push_back(std::make_unique<Stepper>(ring, node, 50));
+  }
+  for (const uint32_t node : {0, 1}) {
+    ring.SetView(node, Plan(2, 2, {0, 1}));
+    EXPECT_TRUE(ring.machine(node).change_pending() || !ring.machine(node).formed());
+  }
+  RunInTime(ring);
+  for (uint32_t node = 0; node < 3; ++node) {
+    EXPECT_EQ(steppers[node]->step(), 50u);
+    EXPECT_EQ(ring.machine(node).generation(), 1u);
+  }
+}
+
+TEST(ChangeTest, WhoIsInNoGroupAnyMoreIsToldWhyAndMayComeBack) {
+  Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
+  std::vector<std::unique_ptr<Stepper>> steppers;
+  for (uint32_t node = 0; node < 3; ++node) {
+    steppers.push_back(std::make_unique<Stepper>(ring, node, 1'000'000));
+  }
+  const auto run = [&](int messages) {
+    for (int i = 0; i < messages; ++i) Move(ring);
+  };
+  run(500);
+  for (uint32_t node = 0; node < 3; ++node) ring.SetView(node, Plan(2, 2, {0, 1}));
+  run(500);
+  EXPECT_EQ(steppers[2]->left().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(steppers[2]->left().message(), HasSubstr("too slow"));
+  EXPECT_FALSE(ring.machine(2).formed());
+  EXPECT_EQ(ring.machine(0).size(), 2u);
+  const uint64_t alone = steppers[0]->step();
+  for (uint32_t node = 0; node < 3; ++node) ring.SetView(node, Plan(3, 3, {0, 1, 2}));
+  run(500);
+  EXPECT_GT(steppers[2]->step(), alone);
+  EXPECT_EQ(steppers[2]->generations().size(), 2u);
+}
+
+TEST(ChangeTest, NoChangeWithoutAPlanOrWhileCollectivesAreUnderWay) {
+  Ring ring(Plan(1, 1, {0, 1}), {.formation = GroupMachine::Formation::kAtOnce}, 1);
+  EXPECT_EQ(ring.machine(0).Reform(ring.now(), 3, ring.outbox(0)).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ring.machine(0).Start(ring.now(), {.id = ring.machine(0).NextPlain()}, ring.outbox(0));
+  ring.SetView(0, Plan(2, 2, {0, 1, 3}));
+  EXPECT_TRUE(ring.machine(0).change_pending());
+  EXPECT_THAT(ring.machine(0).Reform(ring.now(), 3, ring.outbox(0)).message(),
+              HasSubstr("1 collectives are under way"));
+}
+
+TEST(ChangeTest, ADeathBeforeTheChangeIsAnError) {
+  Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
+  RunInTime(ring);
+  proto::ClusterView view = Plan(2, 2, {0, 1});
+  view.mutable_nodes(2)->set_state(proto::Node::DEAD);
+  view.mutable_nodes(2)->set_departure("silent for 3 s");
+  ring.SetView(0, view);
+  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("worker-2: silent for 3 s"));
+}
+
+}  // namespace
+}  // namespace covey::worker
