@@ -23,8 +23,12 @@ std::vector<uint32_t> SharesOf(const ClusterView& view, const GroupMachine& mach
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
-                                                               std::vector<Tensor> tensors) {
-  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker));
+                                                               std::vector<Tensor> tensors,
+                                                               const Options& options) {
+  if (options.lag > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
+  }
+  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker, options));
   for (Tensor& tensor : tensors) hybrid->states_.push_back({.tensor = std::move(tensor)});
   COVEY_RETURN_IF_ERROR(hybrid->CreateTables());
   COVEY_RETURN_IF_ERROR(hybrid->Refresh());
@@ -45,7 +49,7 @@ absl::Status HybridStep::CreateTables() {
   absl::Status fits;
   COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
     HybridMachine& machine = worker_.actor_->hybrid();
-    fits = machine.SetTables(*worker_.actor_->client().member().view(), tables);
+    fits = machine.SetTables(*worker_.actor_->client().member().view(), tables, options_);
     for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
       const Tensor& tensor = states_[i].tensor;
       if (tensor.values.size() == machine.element_count(i) &&
@@ -61,9 +65,7 @@ absl::Status HybridStep::CreateTables() {
   return fits;
 }
 
-HybridStep::~HybridStep() {
-  for (size_t i = 0; i < states_.size(); ++i) Wait(i).IgnoreError();
-}
+HybridStep::~HybridStep() { WaitForAll().IgnoreError(); }
 
 absl::Status HybridStep::Begin(uint64_t samples) {
   for (State& state : states_) {
@@ -75,8 +77,9 @@ absl::Status HybridStep::Begin(uint64_t samples) {
   }
   for (State& state : states_) state.submitted = false;
   samples_ = samples;
-  if (worker_.connection_->Post(
-          [&actor = *worker_.actor_](absl::Time, Outbox&) { actor.hybrid().BeginStep(); })) {
+  if (worker_.connection_->Post([&actor = *worker_.actor_](absl::Time now, Outbox& outbox) {
+        actor.hybrid().BeginStep(now, outbox);
+      })) {
     return absl::OkStatus();
   }
   return absl::UnavailableError("the worker's loop takes no more work: it is stopping, or flooded");
@@ -103,22 +106,26 @@ void HybridStep::Start(size_t tensor, Way way) {
   State& state = states_[tensor];
   state.handle = Handle();
   state.under_way = true;
-  HybridMachine::Work work{.tensor = tensor,
-                           .gradient = state.tensor.gradient,
-                           .values = state.tensor.values,
-                           .samples = samples_};
+  Work work{.tensor = tensor,
+            .gradient = state.tensor.gradient,
+            .values = state.tensor.values,
+            .samples = samples_};
   work.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
   const bool posted = worker_.connection_->Post(
       [&actor = *worker_.actor_, work, way, patience = worker_.config_.cluster.operation_deadline](
           absl::Time now, Outbox& outbox) {
-        HybridMachine::Work started = work;
+        Work started = work;
         started.deadline = now + patience;
-        if (way == Way::kSubmit) {
-          actor.hybrid().Submit(now, std::move(started), outbox);
-        } else {
-          actor.hybrid().Pull(now, std::move(started), outbox);
+        HybridMachine& machine = actor.hybrid();
+        switch (way) {
+          case Way::kSubmit:
+            return machine.Submit(now, std::move(started), outbox);
+          case Way::kPull:
+            return machine.Pull(now, std::move(started), outbox);
+          case Way::kFlush:
+            return machine.Flush(now, std::move(started), outbox);
         }
       });
   if (!posted) {
@@ -142,16 +149,23 @@ absl::Status HybridStep::Wait(size_t tensor) {
   return status;
 }
 
-absl::Status HybridStep::Finish() {
+absl::Status HybridStep::WaitForAll() {
   absl::Status first;
   for (size_t i = 0; i < states_.size(); ++i) first.Update(Wait(i));
   return first;
 }
 
+absl::Status HybridStep::Finish() {
+  COVEY_RETURN_IF_ERROR(WaitForAll());
+  if (options_.lag == 0) return absl::OkStatus();
+  for (size_t i = 0; i < states_.size(); ++i) Start(i, Way::kFlush);
+  return WaitForAll();
+}
+
 absl::Status HybridStep::Refresh() {
   COVEY_RETURN_IF_ERROR(Finish());
   for (size_t i = 0; i < states_.size(); ++i) Start(i, Way::kPull);
-  return Finish();
+  return WaitForAll();
 }
 
 absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {

@@ -12,6 +12,7 @@
 #include "client/handle.h"
 #include "proto/table.pb.h"
 #include "worker/group.h"
+#include "worker/hybrid_options.h"
 #include "worker/progress_meter.h"
 
 namespace covey::worker {
@@ -41,6 +42,7 @@ namespace covey::worker {
 // under way.
 class HybridStep {
  public:
+  using Options = HybridOptions;
   struct Tensor {
     // Created by whichever member comes first; equal on all members.
     proto::TableSpec table;
@@ -50,10 +52,12 @@ class HybridStep {
   };
 
   // Creates the tables and gets the first values. All members call it with the same tensors in the
-  // same order. ALREADY_EXISTS: a table of that name is there with another spec. INVALID_ARGUMENT:
-  // a span does not fit.
+  // same order, and the same options. ALREADY_EXISTS: a table of that name is there with another
+  // spec. INVALID_ARGUMENT: a span does not fit, or options and a table's contract do not go
+  // together.
   static absl::StatusOr<std::unique_ptr<HybridStep>> Create(Worker& worker,
-                                                            std::vector<Tensor> tensors);
+                                                            std::vector<Tensor> tensors,
+                                                            const Options& options = Options());
   ~HybridStep();
   HybridStep(const HybridStep&) = delete;
   HybridStep& operator=(const HybridStep&) = delete;
@@ -61,14 +65,17 @@ class HybridStep {
   // The next step begins; this member's gradients will be means over `samples` examples, possibly
   // 0. INVALID_ARGUMENT: a tensor of the step before was not submitted.
   absl::Status Begin(uint64_t samples);
-  // The tensor's gradient is final: once per tensor and step, in the same order on all members.
-  // Does not block. INVALID_ARGUMENT: submitted before, or not waited for since.
+  // The tensor's gradient is final: once per tensor and step, in any order; best in that of the
+  // backward pass, last to first. Does not block. INVALID_ARGUMENT: submitted before, or not waited for since.
   absl::Status Submit(size_t tensor);
-  // Blocks until the tensor's new values are there; at once when nothing is under way.
+  // Blocks until the tensor's new values are there; at once when nothing is under way. With
+  // Options.lag 1 these are the values of the step before the one that was submitted last.
   absl::Status Wait(size_t tensor);
-  // Wait for all tensors; the first error.
+  // Waits for all tensors: afterwards they have the values of the last step, with lag too. The first
+  // error.
   absl::Status Finish();
-  // The servers' newest values, for all tensors. All members call it, between steps. Blocks.
+  // The newest values, for all tensors: those of the servers, or, where the members update, theirs.
+  // All members call it, between steps. Blocks.
   absl::Status Refresh();
 
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
@@ -90,12 +97,14 @@ class HybridStep {
     bool under_way = false;
   };
 
-  explicit HybridStep(Worker& worker) : worker_(worker) {}
+  HybridStep(Worker& worker, const Options& options) : worker_(worker), options_(options) {}
   absl::Status CreateTables();
-  enum class Way { kSubmit, kPull };
+  enum class Way { kSubmit, kPull, kFlush };
   void Start(size_t tensor, Way way);
+  absl::Status WaitForAll();
 
   Worker& worker_;
+  const Options options_;
   std::vector<State> states_;
   uint64_t samples_ = 0;
   absl::Time reported_ = absl::InfinitePast();    // the last report

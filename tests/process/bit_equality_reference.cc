@@ -13,7 +13,7 @@
 #include "server/table_spec.h"
 #include "tests/process/bit_equality_model.h"
 #include "worker/collective/reference_reduce.h"
-#include "worker/part_map.h"
+#include "worker/model_layout.h"
 
 namespace covey {
 namespace {
@@ -47,7 +47,7 @@ void Train(uint32_t members) {
   std::vector<const proto::Table*> pointers;
   for (const proto::TableSpec& spec : BitEqualityTables()) tables.push_back(TableOf(spec));
   for (const proto::Table& table : tables) pointers.push_back(&table);
-  const worker::PartMap map(pointers, members);
+  const worker::ModelLayout layout(pointers, members, worker::FusionLimits());
   for (size_t t = 0; t < tables.size(); ++t) {
     const auto shard = Whole(tables[t], spares);
     for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
@@ -59,7 +59,7 @@ void Train(uint32_t members) {
         BitEqualityGradient(member, step, shard->Values().As<float>(), gradient);
         Scale(gradient, static_cast<float>(BitEqualitySamples(member, step)));
       }
-      const std::vector<float> sum = worker::ReferenceReduce(gradients, map.ranges_of(t));
+      const std::vector<float> sum = worker::ReferenceReduce(gradients, layout.parts_of(t));
       COVEY_CHECK(shard->Apply(sum, std::max<uint64_t>(samples, 1)).ok());
     }
     std::cout << BitEqualityLine(tables[t].spec().name(), shard->Values().As<float>()) << "\n";

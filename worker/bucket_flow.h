@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
+#include "worker/group_machine.h"
+#include "worker/model_layout.h"
+#include "worker/part_update.h"
+#include "worker/server_link.h"
+
+namespace covey::worker {
+
+// One tensor's way through a step or a pull. The memory is the machine's until `done`.
+struct Work {
+  size_t tensor = 0;
+  // Mean over this member's samples; overwritten. Ignored by pulls and flushes.
+  std::span<float> gradient;
+  // Where the new values go.
+  std::span<float> values;
+  // Examples behind the gradient; may be 0, then the gradient counts for nothing. A step in which
+  // no member has any counts as one example with gradient zero, because each shard must hear of
+  // each step.
+  uint64_t samples = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Called once, always. May run inside the call that starts the work.
+  std::function<void(absl::Time, const absl::Status&, Outbox&)> done;
+};
+
+// One bucket's way through the steps, one after the other:
+//
+//   Submit of each ─▶ scaled by ─▶ reduce-scatter ─▶ update of own ─▶ all-gather ─▶ values of each
+//   tensor            samples                       part (PartUpdate)                tensor: done
+//   Pull of each ───────────────────────────────────▶ fetch own part ─┘
+//
+// A step begins when the last of the bucket's tensors is submitted. A tensor alone is reduced and
+// gathered where the program has it; fused ones, and those below, in memory of the bucket.
+//
+// With lag 1, a submission is done as soon as its step begins, with the values of the step before;
+// the next one waits until this step is over. Flush gives the newest values.
+//
+// Stepping aside: StepAside begins the next step in the program's stead, with a gradient of zero
+// that counts no samples. A submission for that step, when it comes, is dropped, and is done with
+// the newest values once they are there.
+//
+// Memory: beside that of the program, at most the bucket's size for gradients, values and residual
+// each, and none unless needed. Actor-confined. Deterministic. Lives until its last callback.
+class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
+ public:
+  struct Config {
+    Bucket bucket;
+    // Stream numbers follow from it.
+    uint32_t number = 0;
+    // "'hidden/weight'", for errors.
+    std::string name;
+    WireFormat format = WireFormat::kFloat32;
+    bool error_feedback = false;
+    uint32_t lag = 0;
+    // Steps and pulls that are over: this bucket goes on from there.
+    Step step;
+    uint64_t pulls = 0;
+    std::unique_ptr<PartUpdate> update;
+  };
+
+  // Both outlive it.
+  BucketFlow(GroupMachine& group, ServerLink& link, Config config);
+
+  // False when the group went on without it: then it counts for nothing.
+  bool Submit(absl::Time now, Step step, Work work, Outbox& outbox);
+  void Pull(absl::Time now, Work work, Outbox& outbox);
+  void Flush(absl::Time now, Work work, Outbox& outbox);
+  // Precondition: idle().
+  void StepAside(absl::Time now, absl::Time deadline, Outbox& outbox);
+
+  // Nothing is under way.
+  bool idle() const { return !journey_; }
+  // The newest step that has begun here.
+  Step step() const { return step_; }
+  uint64_t pulls() const { return pulls_; }
+  // Of the reduce-scatter of the step to begin next.
+  CollectiveId NextReduction() const { return {2 * number_ + 1, step_.value() + 1}; }
+
+ private:
+  // A step or a pull on its way.
+  struct Journey {
+    std::span<float> gradient;  // empty: a pull
+    std::span<float> values;
+    uint64_t samples = 0;
+    absl::Time deadline;
+    bool in_own_memory = false;
+    std::vector<Work> works;  // done when it is over
+    int unfinished = 0;       // stages
+    absl::Status status;
+  };
+
+  bool complete(const std::vector<Work>& works) const {
+    return works.size() == bucket_.pieces.size();
+  }
+  // Begins and delivers what can be, when idle.
+  void Advance(absl::Time now, Outbox& outbox);
+  void BeginStep(absl::Time now, Outbox& outbox);
+  void BeginPull(absl::Time now, Outbox& outbox);
+  void UseOwnMemory(Journey& journey);
+  void Pack(const std::vector<Work>& works);
+  void Deliver(absl::Time now, std::vector<Work> works, Outbox& outbox);
+
+  void StartReduce(absl::Time now, Outbox& outbox);
+  void StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox);
+  void Exchange(absl::Time now, uint64_t samples, Outbox& outbox);
+  void Settle(absl::Time now, const absl::Status& status, Outbox& outbox);
+
+  GroupMachine& group_;
+  ServerLink& link_;
+  const Bucket bucket_;
+  const uint32_t number_;
+  const std::string name_;
+  const WireFormat format_;
+  const uint32_t lag_;
+  const std::unique_ptr<PartUpdate> update_;
+
+  Step step_;
+  uint64_t pulls_ = 0;
+  CollectiveId gather_;  // of the journey under way
+  std::optional<Journey> journey_;
+  Step submitted_;                 // what `submissions_` are for
+  std::vector<Work> submissions_;  // of the next step, or, after stepping aside, of a later one
+  std::vector<Work> pull_requests_;
+  std::vector<Work> deliveries_;  // done with the newest values when idle
+  std::vector<float> gradient_;
+  std::vector<float> values_;
+  std::vector<float> residual_;
+};
+
+}  // namespace covey::worker
