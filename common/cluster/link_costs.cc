@@ -23,6 +23,22 @@ std::optional<LinkCost> Fit(const Shortest& shortest, LinkCost cost, double late
   return cost;
 }
 
+// One flow out of a domain with less than this part of one inside is slowed down by the uplink.
+constexpr double kNarrow = 0.7;
+
+void FitUplinks(const std::array<std::optional<LinkCost>, kLevels>& fitted, LinkCosts& costs) {
+  for (auto level = static_cast<size_t>(Level::kHost); level < kNamedLevels; ++level) {
+    const auto outside =
+        std::find_if(fitted.begin() + static_cast<std::ptrdiff_t>(level) + 1, fitted.end(),
+                     [](const auto& fit) { return fit.has_value(); });
+    if (outside == fitted.end()) continue;
+    const double flow = (*outside)->bytes_per_second;
+    double& uplink = costs.levels[level].uplink_bytes_per_second;
+    const bool narrow = fitted[level] && flow < kNarrow * fitted[level]->bytes_per_second;
+    uplink = narrow ? flow : std::max(uplink, flow);
+  }
+}
+
 }  // namespace
 
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise) {
@@ -38,6 +54,7 @@ LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& oth
     fitted[level] = Fit(shortest[level], otherwise.levels[level], otherwise.message_seconds);
   }
   LinkCosts costs = otherwise;
+  FitUplinks(fitted, costs);
   for (size_t level = 0; level < kLevels; ++level) {
     std::optional<LinkCost> found;
     for (size_t narrower = level + 1; narrower > 0 && !found; --narrower) {

@@ -35,7 +35,8 @@ struct LinkCosts {
   // is a part of.
   double message_seconds = 5e-6;
   // A member's link loses so much of its bandwidth for each further peer of the same level that
-  // sends to it, or that it sends to: many flows into one port get in each other's way.
+  // sends to it, or that it sends to: many flows into one port get in each other's way. Half of the
+  // bandwidth stays.
   double flow_loss = 0.02;
   // Larger sections travel as several messages, so that hops work at once.
   size_t slice_bytes = kSliceBytesMax;
@@ -55,8 +56,13 @@ struct LinkSample {
 // adds. Half of the smallest size's is the latency; the bandwidth is that of the largest size beyond
 // the smallest. A level with one size measured keeps the bandwidth of `otherwise`; a level with
 // none takes both numbers from the next narrower level with samples, or else the next wider one.
-// Uplinks, message_seconds and slice_bytes stay those of `otherwise`; latencies are at least
-// message_seconds. Samples that are not positive and finite are ignored.
+// message_seconds and slice_bytes stay those of `otherwise`; latencies are at least message_seconds.
+// Samples that are not positive and finite are ignored.
+//
+// One flow at a time does not show what flows share. But where one out of a domain is clearly slower
+// than one inside it, something between them is narrow: all that leaves the domain is then expected
+// to share what the one flow had. Otherwise the uplink is that of `otherwise`, and never less than
+// one flow had.
 //
 // Pure; independent of the order of samples.
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise = {});

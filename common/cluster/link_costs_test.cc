@@ -31,7 +31,7 @@ TEST(LinkCostsTest, LendsToLevelsWithoutSamples) {
       {.level = Level::kHost, .bytes = 64, .round_trip_seconds = 60e-6},
       {.level = Level::kZone, .bytes = 64, .round_trip_seconds = 400e-6}};
   LinkCosts otherwise;
-  otherwise.at(Level::kRack).uplink_bytes_per_second = 7;
+  otherwise.at(Level::kRack).uplink_bytes_per_second = 7e12;
   const LinkCosts costs = FitLinkCosts(samples, otherwise);
   const auto latency = [&](Level level) { return costs.at(level).latency_seconds; };
   EXPECT_NEAR(latency(Level::kHost), 30e-6, 1e-7);
@@ -39,7 +39,28 @@ TEST(LinkCostsTest, LendsToLevelsWithoutSamples) {
   EXPECT_EQ(latency(Level::kRack), latency(Level::kHost));
   EXPECT_NEAR(latency(Level::kZone), 200e-6, 1e-7);
   EXPECT_EQ(latency(Level::kCluster), latency(Level::kZone));
-  EXPECT_EQ(costs.at(Level::kRack).uplink_bytes_per_second, 7);
+  EXPECT_EQ(costs.at(Level::kRack).uplink_bytes_per_second, 7e12);
+}
+
+TEST(LinkCostsTest, ExpectsANarrowUplinkWhereFlowsOutAreSlower) {
+  const auto two_sizes = [](Level level, double bytes_per_second) {
+    return std::vector<LinkSample>{{.level = level, .bytes = 0, .round_trip_seconds = 100e-6},
+                                   {.level = level,
+                                    .bytes = 1'000'000,
+                                    .round_trip_seconds = 100e-6 + 1e6 / bytes_per_second}};
+  };
+  std::vector<LinkSample> samples = two_sizes(Level::kHost, 5e9);
+  for (const LinkSample& sample : two_sizes(Level::kRack, 4.5e9)) samples.push_back(sample);
+  for (const LinkSample& sample : two_sizes(Level::kZone, 0.5e9)) samples.push_back(sample);
+  const LinkCosts costs = FitLinkCosts(samples);
+  // Nearly as fast: the card carries one flow at least. A tenth: a narrow uplink.
+  EXPECT_NEAR(costs.at(Level::kHost).uplink_bytes_per_second, 4.5e9, 1e3);
+  EXPECT_NEAR(costs.at(Level::kRack).uplink_bytes_per_second, 0.5e9, 1e3);
+  EXPECT_EQ(costs.at(Level::kZone).uplink_bytes_per_second,
+            LinkCosts().at(Level::kZone).uplink_bytes_per_second);
+  // Without a measurement inside there is nothing to compare.
+  EXPECT_EQ(FitLinkCosts(two_sizes(Level::kZone, 0.5e9)).at(Level::kRack).uplink_bytes_per_second,
+            LinkCosts().at(Level::kRack).uplink_bytes_per_second);
 }
 
 TEST(LinkCostsTest, KeepsWhatWasNotMeasured) {

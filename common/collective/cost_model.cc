@@ -13,6 +13,9 @@
 namespace covey {
 namespace {
 
+// However many peers there are, half of the bandwidth is left.
+constexpr double kFlowLossMax = 2;
+
 // Both ways of a link, an uplink or a member.
 struct Load {
   double out = 0;
@@ -243,10 +246,13 @@ class Meter {
   }
 
   void LoseToPeers(Traffic& traffic) const {
+    const auto times = [this](double peers) {
+      return std::min(kFlowLossMax, 1 + costs_.flow_loss * std::max(0.0, peers - 1));
+    };
     for (uint32_t member = 0; member < plan_.size(); ++member) {
       const Load& peers = traffic.peers[member];
-      traffic.members[member].out *= 1 + costs_.flow_loss * std::max(0.0, peers.out - 1);
-      traffic.members[member].in *= 1 + costs_.flow_loss * std::max(0.0, peers.in - 1);
+      traffic.members[member].out *= times(peers.out);
+      traffic.members[member].in *= times(peers.in);
     }
   }
 

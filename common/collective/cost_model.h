@@ -51,7 +51,7 @@ struct Prediction {
 // Preconditions: paths.size() == plan.size().
 Prediction Predict(const Plan& plan, CollectiveKind kind, size_t bytes,
                    std::span<const TopologyPath> paths, const LinkCosts& costs);
-inline constexpr size_t kEdgesMax = 1 << 16;
+inline constexpr size_t kEdgesMax = 1 << 14;
 
 struct AlgorithmChoice {
   Algorithm algorithm = Algorithm::kRing;

@@ -194,7 +194,7 @@ TEST(CostModelTest, SomeSectionsSpeakForAll) {
                     0.02);
       }
       if (algorithm == Algorithm::kRing) {
-        EXPECT_NEAR(large.uplink_bytes[static_cast<size_t>(Level::kRack)] / bytes, 2., 0.02);
+        EXPECT_NEAR(large.uplink_bytes[static_cast<size_t>(Level::kRack)] / bytes, 2., 0.05);
         EXPECT_NEAR(large.messages, 4 * 511 * std::max(1., bytes / 512. / kSliceBytesMax), 120);
       }
       if (algorithm == Algorithm::kDirect && bytes == 1'000'000) {
