@@ -201,6 +201,19 @@ TEST(ShardContract, CutsPushesThatAreTooStale) {
   EXPECT_EQ(Pushed(young).applied_version(), 4u);
 }
 
+// Under bsp nobody waits for a step whose push was cut.
+TEST(ShardContract, StepsThatWereCutArePastAfterASwitch) {
+  TestJob job(Buffered(1, 1), 2);
+  ShardDriver driver(job);
+  for (uint64_t step = 1; step <= 3; ++step) driver.Ask(driver.GroupPush(1, step, {1, 1, 1, 1}));
+  EXPECT_TRUE(Pushed(driver.Ask(WithBase(driver.GroupPush(2, 4, {1, 1, 1, 1}), 1))).discarded());
+  job.SwitchTo(kBsp);
+  driver.AdoptView(job);
+  EXPECT_EQ(Pushed(driver.Ask(driver.GroupPush(1, 4, {1, 1, 1, 1}))).applied_version(), 4u);
+  EXPECT_EQ(Pushed(driver.Ask(driver.GroupPush(1, 5, {1, 1, 1, 1}))).applied_version(), 0u);
+  EXPECT_EQ(Pushed(driver.Ask(driver.GroupPush(2, 5, {1, 1, 1, 1}))).applied_version(), 5u);
+}
+
 // The clock of a group whose earlier push is still held does not pass it.
 TEST(ShardContract, ACutPushDoesNotMoveTheClockPastAHeldOne) {
   ShardDriver driver(TestJob(Buffered(2, 1), 2));
