@@ -10,6 +10,7 @@
 #include "client/cli/bench/bench_command.h"
 #include "client/cli/command.h"
 #include "client/cli/run_command.h"
+#include "client/cli/simulate/simulate_command.h"
 #include "client/cli/status_command.h"
 #include "client/cli/tables_command.h"
 #include "client/cli/text_file.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr Command kCommands[] = {
     {"bench", "what a push, a pull and a round trip cost on this machine", BenchCommand},
     {"run", "a cluster on this machine, for as long as a program runs", RunCommand},
+    {"simulate", "what a cluster would make of a training run, before it is bought",
+     SimulateCommand},
     {"status", "nodes, groups and tables of a cluster, and whether it is healthy", StatusCommand},
     {"tables", "what a cluster holds", TablesCommand},
 };

@@ -264,6 +264,12 @@ std::string ConfigFile::Print() const {
   return text;
 }
 
+std::vector<std::pair<std::string, std::string>> ConfigFile::Values() const {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Option& option : options_) values.emplace_back(option.name, option.print());
+  return values;
+}
+
 std::string ConfigFile::OriginOf(absl::string_view name) const {
   for (const Option& option : options_) {
     if (option.name == name) return option.origin;

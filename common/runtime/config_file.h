@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,6 +71,8 @@ class ConfigFile {
 
   // YAML with the origin of each value as a comment.
   std::string Print() const;
+  // All options by name, in the order in which they were added.
+  std::vector<std::pair<std::string, std::string>> Values() const;
   // The value's origin: "flag --x", "environment COVEY_X", "FILE:LINE", "default".
   std::string OriginOf(absl::string_view name) const;
 

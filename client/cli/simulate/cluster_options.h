@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/cli/simulate/recorded_steps.h"
+#include "common/cluster/contract.h"
+#include "common/cluster/straggler_ladder.h"
+#include "common/collective/plan.h"
+
+namespace covey::cli {
+
+// How fast bytes travel. Links carry as much in each direction at the same time.
+struct LinkOptions {
+  // Of each node to its rack's switch.
+  double node_bytes_per_second = 25e9 / 8;
+  // Of each rack to all others and to the servers. 0 = never in the way.
+  double uplink_bytes_per_second = 0;
+  // Of each server.
+  double server_bytes_per_second = 25e9 / 8;
+  // What a node's loop spends on one message, sent or received. Part of any latency.
+  absl::Duration message_time = absl::Microseconds(5);
+  // One message, one way: inside a rack, between racks, and between a node and a server.
+  absl::Duration rack_latency = absl::Microseconds(20);
+  absl::Duration uplink_latency = absl::Microseconds(30);
+  absl::Duration server_latency = absl::Microseconds(30);
+};
+
+// A node that takes `factor` times as long as others for all that it computes.
+struct SlowNode {
+  uint32_t rank = 0;
+  double factor = 1;
+  friend bool operator==(const SlowNode&, const SlowNode&) = default;
+};
+
+// How long the nodes compute.
+struct StepTimeOptions {
+  // The median step, without what follows.
+  absl::Duration median = absl::Milliseconds(100);
+  // Sigma of a lognormal factor on each step of each node.
+  double noise = 0;
+  // Chance that a step of a node takes `hiccup_factor` times as long.
+  double hiccup_rate = 0;
+  double hiccup_factor = 5;
+  std::vector<SlowNode> slow_nodes;
+  // Instead of median, noise and hiccups: what a real run recorded. Empty = none.
+  RecordedSteps recorded;
+};
+
+// How exactly collectives inside of groups are simulated.
+enum class Detail {
+  // As messages while there are few nodes.
+  kAuto,
+  // Each message waits its turn on each link.
+  kMessages,
+  // By the cost model that groups choose algorithms with.
+  kModel,
+};
+
+// A cluster, and what it does. A value.
+struct ClusterOptions {
+  uint32_t nodes = 16;
+  uint32_t racks = 1;
+  // 0 = none: one group, which keeps the parameters itself.
+  uint32_t servers = 1;
+  Contract contract;
+  uint64_t gradient_bytes = 100 << 20;
+  // Samples of each node and step.
+  uint64_t samples = 32;
+  LinkOptions links;
+  StepTimeOptions step_times;
+  // kAutomatic: the cheapest for each group.
+  Algorithm collective = Algorithm::kAutomatic;
+  Detail detail = Detail::kAuto;
+  // How far the scheduler may go with stragglers.
+  StragglerRung ladder = StragglerRung::kOff;
+  // Steps of each group, on average.
+  uint64_t steps = 200;
+  uint64_t seed = 1;
+
+  // INVALID_ARGUMENT: names the flag, its value and what is allowed.
+  absl::Status Validate() const;
+};
+
+// The rack of each node: racks hold as many, or one more.
+std::vector<uint32_t> RacksOfNodes(uint32_t nodes, uint32_t racks);
+
+}  // namespace covey::cli

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "client/cli/simulate/fabric.h"
+#include "client/cli/simulate/membership.h"
+#include "common/simulation/simulator.h"
+
+namespace covey::cli {
+
+// One step of one group, from gradients to values:
+//
+//   Submit (each rank) ──▶ reduce ──▶ push to the servers ──▶ arrived()
+//                             └──────▶ Answer, from the servers ──▶ spread ──▶ gathered (each rank)
+//
+// Actor-confined. Deterministic. Kept alive by the simulator's events until the last one has run.
+class Exchange {
+ public:
+  struct Options {
+    double bytes = 0;
+    // Whether the sums go to the servers.
+    bool push = true;
+    // Whether the values come from the servers, so that nothing is spread before Answer.
+    bool await = true;
+  };
+  struct Listener {
+    // Everything that was pushed is at the servers.
+    std::function<void()> arrived;
+    // The last part is reduced.
+    std::function<void()> reduced;
+    // The values are where they are spread from.
+    std::function<void()> returned;
+    // `rank` has all values.
+    std::function<void(uint32_t rank)> gathered;
+  };
+
+  virtual ~Exchange() = default;
+
+  // `rank` has its gradient, or nothing to add. Once per rank.
+  virtual void Submit(uint32_t rank) = 0;
+  // The servers answer. Once, when awaited; before or after the last Submit.
+  virtual void Answer() = 0;
+};
+
+// What all exchanges of a cluster share; outlives them.
+struct ExchangeWorld {
+  Simulator& simulator;
+  Fabric& fabric;
+};
+
+// Each message waits its turn on each link.
+std::shared_ptr<Exchange> MakeMessageExchange(ExchangeWorld world,
+                                              std::shared_ptr<const Membership> membership,
+                                              Exchange::Options options,
+                                              Exchange::Listener listener);
+
+// Takes the membership's times; everybody waits for the last one.
+std::shared_ptr<Exchange> MakeModelExchange(ExchangeWorld world,
+                                            std::shared_ptr<const Membership> membership,
+                                            Exchange::Options options, Exchange::Listener listener);
+
+}  // namespace covey::cli

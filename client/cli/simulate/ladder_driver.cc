@@ -1,0 +1,194 @@
+#include "client/cli/simulate/ladder_driver.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+
+namespace covey::cli {
+namespace {
+
+using Action = StragglerLadder::Action;
+using Member = StragglerLadder::Member;
+
+// As in worker/progress_meter.h.
+constexpr absl::Duration kReportInterval = absl::Seconds(1);
+
+NodeId IdOf(uint32_t node) { return NodeId(uint64_t{node} + 1); }
+uint32_t NodeOf(NodeId id) { return static_cast<uint32_t>(id.value() - 1); }
+
+std::string Describe(const Action& action) {
+  const std::string group = absl::StrCat("group ", action.group.value());
+  const std::string worker = absl::StrCat("worker-", NodeOf(action.member));
+  switch (action.kind) {
+    case Action::Kind::kNotice:
+      return "notice: ";
+    case Action::Kind::kShiftSamples:
+      return absl::StrCat(group,
+                          action.shares.empty() ? ": even shares again: " : ": shares by speed: ");
+    case Action::Kind::kPartialReduce:
+      return action.minimum_members == 0
+                 ? absl::StrCat(group, " waits for everybody again: ")
+                 : absl::StrCat(group, " waits for ", action.minimum_members, " members and ",
+                                absl::FormatDuration(action.grace), " more: ");
+    case Action::Kind::kRegroup:
+      return absl::StrCat(worker, " goes to group ", action.to.value(), ": ");
+    case Action::Kind::kEvict:
+      return absl::StrCat(worker, " leaves group ", action.group.value(), ": ");
+  }
+  return "";
+}
+
+}  // namespace
+
+LadderDriver::LadderDriver(World world, Decisions& decisions)
+    : world_(std::move(world)),
+      decisions_(decisions),
+      ladder_({.highest = world_.options.ladder}),
+      intervals_(world_.options.nodes) {
+  for (const auto& group : world_.groups) {
+    StragglerLadder::GroupInForce& in_force = groups_.emplace_back();
+    in_force.id = group->id();
+    in_force.generation = 1;
+    for (const uint32_t node : group->membership().nodes) {
+      in_force.members.push_back({.node = IdOf(node), .name = absl::StrCat("worker-", node)});
+    }
+  }
+  if (world_.options.ladder == StragglerRung::kEvict) {
+    world_.simulator.After(kReportInterval, [this] { EndProbation(); });
+  }
+}
+
+void LadderDriver::OnComputed(uint32_t node, absl::Duration compute, double samples) {
+  Interval& interval = intervals_[node];
+  const double seconds = absl::ToDoubleSeconds(compute);
+  ++interval.steps;
+  ++interval.all_steps;
+  interval.compute_seconds += seconds;
+  interval.slowest_seconds = std::max(interval.slowest_seconds, seconds);
+  interval.samples += samples;
+  if (world_.simulator.now() - interval.begun < kReportInterval) return;
+  const double steps = static_cast<double>(interval.steps);
+  const PaceReport report = {.compute_seconds = interval.compute_seconds / steps,
+                             .slowest_seconds = interval.slowest_seconds,
+                             .samples_per_step = interval.samples / steps,
+                             .steps = interval.all_steps,
+                             .steps_aside = world_.nodes[node].steps_aside};
+  interval = {.begun = world_.simulator.now(), .all_steps = interval.all_steps};
+  const StragglerLadder::GroupInForce* const group = GroupInForceOf(IdOf(node));
+  if (const auto action = ladder_.Report(IdOf(node), report, group, groups_)) Carry(*action);
+}
+
+const StragglerLadder::GroupInForce* LadderDriver::GroupInForceOf(NodeId member) const {
+  for (const StragglerLadder::GroupInForce& group : groups_) {
+    for (const Member& other : group.members) {
+      if (other.node == member) return &group;
+    }
+  }
+  return nullptr;
+}
+
+void LadderDriver::Carry(const Action& action) {
+  decisions_.emplace_back(world_.simulator.now() - absl::UnixEpoch(),
+                          absl::StrCat(Describe(action), action.evidence));
+  switch (action.kind) {
+    case Action::Kind::kNotice:
+      return;
+    case Action::Kind::kShiftSamples:
+      Shift(groups_[action.group.value() - 1], action.shares);
+      return;
+    case Action::Kind::kPartialReduce:
+      groups_[action.group.value() - 1].minimum_members = action.minimum_members;
+      Group(action.group).SetPartial(action.minimum_members, action.grace);
+      return;
+    case Action::Kind::kRegroup:
+    case Action::Kind::kEvict:
+      Move(action.member, action.kind == Action::Kind::kEvict ? GroupId() : action.to);
+      return;
+  }
+}
+
+void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
+                         const std::vector<uint32_t>& shares) {
+  in_force.shares = shares;
+  std::vector<uint32_t> by_rank;
+  if (!shares.empty()) {
+    // The plan may name members that are still on their way, and in another order.
+    for (const uint32_t node : Group(in_force.id).membership().nodes) {
+      const auto member =
+          std::find_if(in_force.members.begin(), in_force.members.end(),
+                       [node](const Member& other) { return NodeOf(other.node) == node; });
+      COVEY_CHECK(member != in_force.members.end());
+      by_rank.push_back(shares[static_cast<size_t>(member - in_force.members.begin())]);
+    }
+  }
+  Group(in_force.id).SetShares(by_rank);
+}
+
+// In the plan at once; the node itself when it has done its step.
+void LadderDriver::Move(NodeId member, GroupId to) {
+  Member moved{.node = member};
+  bool in_group = false;
+  for (StragglerLadder::GroupInForce& group : groups_) {
+    const auto found = std::find_if(group.members.begin(), group.members.end(),
+                                    [member](const Member& other) { return other.node == member; });
+    if (found == group.members.end()) continue;
+    in_group = true;
+    moved = *found;
+    if (moved.home == GroupId()) moved.home = group.id;
+    group.members.erase(found);
+    ++group.generation;
+    group.shares.clear();
+    group.minimum_members = 0;
+    std::vector<uint32_t> nodes;
+    for (const Member& other : group.members) nodes.push_back(NodeOf(other.node));
+    Group(group.id).SetMembership(world_.make(std::move(nodes)));
+  }
+  const auto out = std::find_if(evicted_.begin(), evicted_.end(),
+                                [member](const Member& other) { return other.node == member; });
+  if (out != evicted_.end()) {
+    moved = *out;
+    evicted_.erase(out);
+    if (to == GroupId()) to = moved.home;
+  }
+  if (to == GroupId()) {
+    evicted_.push_back(moved);
+  } else {
+    if (moved.home == to) moved.home = GroupId();
+    StragglerLadder::GroupInForce& group = groups_[to.value() - 1];
+    group.members.push_back(moved);
+    ++group.generation;
+    group.shares.clear();
+    group.minimum_members = 0;
+  }
+  const bool on_its_way = moving_.contains(NodeOf(member));
+  moving_[NodeOf(member)] = to;
+  // A node that waits outside has nothing to finish.
+  if (!in_group && !on_its_way) OnLeft(NodeOf(member));
+}
+
+void LadderDriver::OnLeft(uint32_t node) {
+  const auto moving = moving_.find(node);
+  COVEY_CHECK(moving != moving_.end());
+  const GroupId to = moving->second;
+  moving_.erase(moving);
+  const uint64_t steps_aside = world_.nodes[node].steps_aside;
+  world_.nodes[node] = {.steps_aside = steps_aside};
+  if (to == GroupId()) return;
+  SimulatedGroup& group = Group(to);
+  std::vector<uint32_t> nodes = group.membership().nodes;
+  nodes.push_back(node);
+  group.SetMembership(world_.make(std::move(nodes)));
+  // A new generation starts evenly and waits for everybody.
+  groups_[to.value() - 1].shares.clear();
+  groups_[to.value() - 1].minimum_members = 0;
+}
+
+void LadderDriver::EndProbation() {
+  const absl::Time now = world_.simulator.now();
+  for (const Action& action : ladder_.EndProbation(now, groups_, evicted_)) Carry(action);
+  world_.simulator.After(kReportInterval, [this] { EndProbation(); });
+}
+
+}  // namespace covey::cli

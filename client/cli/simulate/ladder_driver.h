@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cli/simulate/simulated_group.h"
+#include "common/cluster/straggler_ladder.h"
+#include "common/simulation/simulator.h"
+
+namespace covey::cli {
+
+// The scheduler's part in a simulated cluster: nodes report to it about once a second, as workers
+// do, the real ladder decides, and groups do as it says. Decisions arrive at once.
+//
+// Actor-confined; outlives the simulator's events. Deterministic.
+class LadderDriver {
+ public:
+  struct World {
+    const ClusterOptions& options;
+    Simulator& simulator;
+    std::vector<NodeState>& nodes;
+    std::vector<std::unique_ptr<SimulatedGroup>>& groups;
+    std::function<std::shared_ptr<const Membership>(std::vector<uint32_t> nodes)> make;
+  };
+  using Decisions = std::vector<std::pair<absl::Duration, std::string>>;
+
+  // Adds what is decided to `decisions`, which outlives it.
+  LadderDriver(World world, Decisions& decisions);
+
+  void OnComputed(uint32_t node, absl::Duration compute, double samples);
+  // A node has done its last step in the group that it was removed from.
+  void OnLeft(uint32_t node);
+
+ private:
+  // Of a node, since its last report.
+  struct Interval {
+    absl::Time begun = absl::UnixEpoch();
+    uint64_t steps = 0;
+    uint64_t all_steps = 0;
+    double compute_seconds = 0;
+    double slowest_seconds = 0;
+    double samples = 0;
+  };
+
+  // Null when it is in none.
+  const StragglerLadder::GroupInForce* GroupInForceOf(NodeId member) const;
+  void Carry(const StragglerLadder::Action& action);
+  void Shift(StragglerLadder::GroupInForce& in_force, const std::vector<uint32_t>& shares);
+  void Move(NodeId member, GroupId to);
+  void EndProbation();
+  SimulatedGroup& Group(GroupId id) { return *world_.groups[id.value() - 1]; }
+
+  const World world_;
+  Decisions& decisions_;
+  StragglerLadder ladder_;
+  std::vector<Interval> intervals_;
+  std::vector<StragglerLadder::GroupInForce> groups_;
+  std::vector<StragglerLadder::Member> evicted_;
+  // Nodes on their way to another group; 0 = to none.
+  std::map<uint32_t, GroupId> moving_;
+};
+
+}  // namespace covey::cli

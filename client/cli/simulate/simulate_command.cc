@@ -1,0 +1,120 @@
+#include "client/cli/simulate/simulate_command.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "client/cli/command.h"
+#include "client/cli/scheduler_options.h"
+#include "client/cli/simulate/cluster_model.h"
+#include "client/cli/simulate/recorded_steps.h"
+#include "client/cli/simulate/simulate_options.h"
+#include "client/cli/simulate/simulate_report.h"
+#include "client/cli/terminal.h"
+#include "client/cli/text_file.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/process_main.h"
+
+namespace covey::cli {
+namespace {
+
+constexpr char kSummary[] =
+    "Predicts what a cluster makes of a training run: groups that synchronise inside and meet at "
+    "servers, in virtual time, under the policies of the real processes. Compares numbers of "
+    "groups. To predict a real run on this machine: --trace with the step times that it wrote, "
+    "--nodes, --groups, --servers and --gradient-mib as it had them, and for loopback --link-gbps "
+    "and --server-gbps as `covey bench` measures them.";
+
+// The preset's name decides on the defaults of all other options, so it is read first. Mistakes are
+// found when all is read.
+SimulateOptions Defaults(const std::vector<std::string>& arguments,
+                         const ConfigFile::Environment& environment) {
+  SimulateOptions scratch;
+  ConfigFile file("covey simulate", kSummary);
+  scratch.AddTo(file);
+  if (!file.Load(arguments, environment).ok()) return {};
+  return *PresetOptions(scratch.preset);
+}
+
+absl::Status ReadTrace(SimulateOptions& options) {
+  if (options.trace_file.empty()) return absl::OkStatus();
+  COVEY_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.trace_file));
+  absl::StatusOr<RecordedSteps> recorded = ParseRecordedSteps(text);
+  if (!recorded.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace ", options.trace_file, ": ", recorded.status().message()));
+  }
+  options.cluster.step_times.recorded = *std::move(recorded);
+  return absl::OkStatus();
+}
+
+absl::Status Prepare(SimulateOptions& options) {
+  COVEY_RETURN_IF_ERROR(options.Finish());
+  if (!options.report_file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(options.report_file));
+  return ReadTrace(options);
+}
+
+// A line that shows how far the work is; nothing when nobody watches.
+class ProgressLine {
+ public:
+  explicit ProgressLine(Terminal& terminal) : terminal_(terminal) {}
+
+  void Show(uint32_t groups, double part) {
+    if (!terminal_.interactive() || absl::Now() < next_) return;
+    next_ = absl::Now() + absl::Milliseconds(200);
+    terminal_.SetBlock({absl::StrFormat("simulating %d groups: %.0f %%", groups, part * 100)});
+    terminal_.Redraw();
+  }
+  void Clear() {
+    if (terminal_.interactive()) terminal_.SetBlock({});
+  }
+
+ private:
+  Terminal& terminal_;
+  absl::Time next_ = absl::Now() + absl::Milliseconds(500);
+};
+
+}  // namespace
+
+int SimulateCommand(int count, const char* const* arguments) {
+  std::vector<const char*> expanded(arguments, arguments + count);
+  for (const char*& argument : expanded) {
+    if (absl::string_view(argument) == "-o") argument = "--output";
+  }
+  SimulateOptions options = Defaults({expanded.begin() + 1, expanded.end()},
+                                     [](const char* name) { return getenv(name); });
+  ConfigFile file("covey simulate", kSummary);
+  options.AddTo(file);
+  if (const auto code = file.LoadForMain(count, expanded.data())) return *code;
+  if (const absl::Status ready = Prepare(options); !ready.ok()) {
+    PrintFailure(arguments[0], ready);
+    return kExitUsage;
+  }
+
+  Terminal terminal;
+  ProgressLine line(terminal);
+  std::vector<ClusterResult> results;
+  for (const uint32_t groups : options.groups) {
+    results.push_back(
+        SimulateCluster(options.cluster, groups, [&](double part) { line.Show(groups, part); }));
+  }
+  line.Clear();
+  std::string text =
+      options.json ? SimulationJson(options, results) : SimulationText(options, results);
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  terminal.Print(Terminal::Stream::kOutput, text);
+  if (options.report_file.empty()) return kExitOk;
+  const absl::Status written = WriteTextFile(options.report_file, SimulationPage(options, results));
+  if (!written.ok()) {
+    PrintFailure(arguments[0], written);
+    return kExitFailed;
+  }
+  terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
+  return kExitOk;
+}
+
+}  // namespace covey::cli
