@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,6 +35,11 @@ std::string LabelsFrom(const Variables& variables, absl::string_view given = "",
   return found.ok() ? found->labels : std::string(found.status().message());
 }
 
+// As written: zone/rack/host/device.
+std::string At(const std::string& zone, const std::string& rack, const std::string& host) {
+  return absl::StrJoin({zone, rack, host}, "/");
+}
+
 const char kTree[] = "switch.switch.node";
 
 TEST(TopologyLabelsTest, TakesTheFirstSourceThatSaysAnything) {
@@ -52,7 +58,7 @@ TEST(TopologyLabelsTest, TakesTheFirstSourceThatSaysAnything) {
 
 TEST(TopologyLabelsTest, AddsTheDeviceUnlessLabelsWereGiven) {
   EXPECT_EQ(LabelsFrom({}, "", "numa1"), "//box/numa1");
-  EXPECT_EQ(LabelsFrom({{"COVEY_RACK", "r"}}, "", "numa1"), "/r/box/numa1");
+  EXPECT_EQ(LabelsFrom({{"COVEY_RACK", "r"}}, "", "numa1"), At("", "r", "box/numa1"));
   EXPECT_EQ(LabelsFrom({}, "z/r/h", "numa1"), "z/r/h");
 }
 
@@ -61,11 +67,11 @@ TEST(TopologyLabelsTest, ReadsSlurmsAddresses) {
     return LabelsFrom({{"SLURM_TOPOLOGY_ADDR", address}, {"SLURM_TOPOLOGY_ADDR_PATTERN", pattern}});
   };
   EXPECT_EQ(read("node17", "node"), "//node17");
-  EXPECT_EQ(read("s0.node17", "switch.node"), "/s0/node17");
+  EXPECT_EQ(read("s0.node17", "switch.node"), At("", "s0", "node17"));
   EXPECT_EQ(read("a.b.c.n", "switch.switch.switch.node"), "a.b/c/n");
-  EXPECT_EQ(read(".s2.n", kTree), "/s2/n");  // no switch above
-  EXPECT_EQ(read("s0.n.example.org", "switch.node"), "/s0/n.example.org");
-  EXPECT_EQ(read("b1.n", "block.node"), "/b1/n");                      // the block plugin
+  EXPECT_EQ(read(".s2.n", kTree), At("", "s2", "n"));  // no switch above
+  EXPECT_EQ(read("s0.n.example.org", "switch.node"), At("", "s0", "n.example.org"));
+  EXPECT_EQ(read("b1.n", "block.node"), At("", "b1", "n"));            // the block plugin
   EXPECT_EQ(LabelsFrom({{"SLURM_TOPOLOGY_ADDR", "a.b.n"}}), "a/b/n");  // no pattern
 }
 
