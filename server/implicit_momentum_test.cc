@@ -265,8 +265,8 @@ TEST(Governor, MakesASynchronousRunOfAnAsynchronousOne) {
           const Outcome governed = Train(problem, contract, groups, pace, 400);
           problem.governed = false;
           EXPECT_TRUE(governed.rounds.has_value());
-          EXPECT_NEAR(governed.rounds.value_or(0) / *bsp.rounds, 1, 0.5);
-          EXPECT_NEAR(governed.floor / bsp.floor, 1, 0.5);
+          EXPECT_NEAR(governed.rounds.value_or(0) / *bsp.rounds, 1, 0.2);
+          EXPECT_NEAR(governed.floor / bsp.floor, 1, 0.35);
         }
       }
     }
