@@ -1,5 +1,5 @@
 // Trains the problem of bit_equality_model.h for a group of ARGV[1] members in one process, without
-// any cluster.
+// any cluster; sums as the algorithm ARGV[2] does, or the ring.
 
 #include <cstdlib>
 #include <iostream>
@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/cluster/placement.h"
+#include "common/collective/plan.h"
 #include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"
 #include "server/table_spec.h"
@@ -41,13 +42,14 @@ std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::Spa
   return *std::move(shard);
 }
 
-void Train(uint32_t members) {
+void Train(uint32_t members, Algorithm algorithm) {
   server::SpareBuffers spares(0);
   std::vector<proto::Table> tables;
   std::vector<const proto::Table*> pointers;
   for (const proto::TableSpec& spec : BitEqualityTables()) tables.push_back(TableOf(spec));
   for (const proto::Table& table : tables) pointers.push_back(&table);
   const worker::ModelLayout layout(pointers, members, worker::FusionLimits());
+  const Plan plan({.algorithm = algorithm, .size = members, .paths = {}});
   for (size_t t = 0; t < tables.size(); ++t) {
     const auto shard = Whole(tables[t], spares);
     for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
@@ -59,7 +61,7 @@ void Train(uint32_t members) {
         BitEqualityGradient(member, step, shard->Values().As<float>(), gradient);
         Scale(gradient, static_cast<float>(BitEqualitySamples(member, step)));
       }
-      const std::vector<float> sum = worker::ReferenceReduce(gradients, layout.parts_of(t));
+      const std::vector<float> sum = worker::ReferenceReduce(gradients, layout.parts_of(t), plan);
       COVEY_CHECK(shard->Apply(sum, std::max<uint64_t>(samples, 1)).ok());
     }
     std::cout << BitEqualityLine(tables[t].spec().name(), shard->Values().As<float>()) << "\n";
@@ -69,7 +71,9 @@ void Train(uint32_t members) {
 }  // namespace
 }  // namespace covey
 
-int main(int, char** argv) {
-  covey::Train(static_cast<uint32_t>(std::atoi(argv[1])));
+int main(int argc, char** argv) {
+  const auto algorithm = covey::ParseAlgorithm(argc > 2 ? argv[2] : "ring");
+  COVEY_CHECK(algorithm.ok());
+  covey::Train(static_cast<uint32_t>(std::atoi(argv[1])), *algorithm);
   return 0;
 }

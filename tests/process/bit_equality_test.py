@@ -16,11 +16,12 @@ def _weights(command):
     return sorted(_WEIGHTS.findall(run.stdout))
 
 
-def _of_cluster(members, servers):
+def _of_cluster(members, servers, algorithm="ring"):
     return _weights(
         [
             _LAUNCHER, "run", f"--servers={servers}", "--groups=1", f"--workers={members}",
             f"--scheduler-binary={_SCHEDULER}", f"--server-binary={_SERVER}", "--", _WORKER,
+            f"--collective={algorithm}",
         ]
     )  # fmt: skip
 
@@ -35,6 +36,13 @@ class BitEqualityTest(unittest.TestCase):
                     # Every member prints its own copy.
                     everybody = sorted(expected * members)
                     self.assertEqual(everybody, _of_cluster(members, servers))
+
+    def test_every_algorithm_sums_in_its_own_order(self):
+        members = 4
+        for algorithm in ("direct", "hierarchical", "halving-doubling", "tree"):
+            with self.subTest(algorithm=algorithm):
+                expected = _weights([_REFERENCE, str(members), algorithm])
+                self.assertEqual(sorted(expected * members), _of_cluster(members, 2, algorithm))
 
     def test_the_order_of_summation_can_be_seen(self):
         """Or the test above would prove nothing about it."""

@@ -37,6 +37,30 @@ class CliStatusTest(cluster.ProcessTest):
         self.refused(3, "no scheduler answers at 127.0.0.1:1", "status", "--scheduler", "127.0.0.1:1")
         self.refused(3, "no scheduler answers at", "tables", "--scheduler", "127.0.0.1:1")
 
+    def changes_a_contract(self, table, asked):
+        """Of a table in use, by hand; refused ones change nothing."""
+        change = ["tables", "set-contract", table]
+        changed = self.covey(*change, "buffered:2,cut=9", environment=asked)
+        self.assertEqual(0, changed.code, changed)
+        changed.await_line(f"^{table} .* buffered:2,cut=9 ")
+        again = self.covey(*change, "buffered:2,cut=9", "-o", "json", environment=asked)
+        [described] = json.loads("".join(again.lines()))["tables"]
+        self.assertEqual("BUFFERED", described["contract"]["kind"])
+        events = self.covey("status", "--events", environment=asked)
+        events.await_line(f"'{table}' .* goes from .* to buffered:2,cut=9: asked by hand")
+        for code, reason, words in [
+                (2, "contract 'weekly' is not known", ["weekly"]),
+                (2, "write set-contract NAME CONTRACT", []),
+                (1, "cannot go from buffered:2,cut=9 to local:4", ["local:4"]),
+                (1, "no group is active", ["bsp"]),
+        ]:
+            run = self.covey(*change, *words, environment=asked)
+            self.assertEqual(code, run.code, run)
+            self.assertIn(reason, run.lines("stderr")[0])
+        missing = self.covey("tables", "set-contract", "none", "async", environment=asked)
+        self.assertEqual(1, missing.code, missing)
+        self.assertIn("no such table", missing.lines("stderr")[0])
+
     def test_a_cluster_from_healthy_to_unhealthy(self):
         running = cluster.Cluster(self, servers=1)
         asked = {"COVEY_SCHEDULER": running.address}
@@ -55,6 +79,8 @@ class CliStatusTest(cluster.ProcessTest):
         self.assertEqual(1, len(names))
         self.covey("tables", environment=asked).await_line(f"^{names[0]} ")
         self.covey("status", "--events", environment=asked).await_line(f"'{names[0]}' created")
+
+        self.changes_a_contract(names[0], asked)
 
         running.servers[0].signal(signal.SIGKILL)
         running.await_status(lambda now: not now["summary"]["healthy"], "a dead server")

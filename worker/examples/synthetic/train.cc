@@ -92,8 +92,8 @@ class Training {
   absl::StatusOr<Figures> Run() {
     COVEY_ASSIGN_OR_RETURN(hybrid_, HybridStep::Create(worker_, model_.Tensors(options_)));
     Figures figures{.group = worker_.group().id().value()};
-    const absl::Time start = surroundings_.now();
-    absl::Time next_progress = start + kProgressInterval;
+    start_ = surroundings_.now();
+    absl::Time next_progress = start_ + kProgressInterval;
     for (uint64_t step = 1; step <= options_.steps; ++step) {
       COVEY_RETURN_IF_ERROR(Step(step, figures));
       if (worker_.group().rank() != 0 || surroundings_.now() < next_progress) continue;
@@ -101,7 +101,7 @@ class Training {
       COVEY_RETURN_IF_ERROR(PrintProgress());
     }
     COVEY_RETURN_IF_ERROR(hybrid_->Finish());
-    figures.seconds = absl::ToDoubleSeconds(surroundings_.now() - start);
+    figures.seconds = absl::ToDoubleSeconds(surroundings_.now() - start_);
     return figures;
   }
 
@@ -113,7 +113,7 @@ class Training {
 
  private:
   absl::Status Step(uint64_t step, Figures& figures) {
-    const uint64_t samples = SamplesOfThisWorker();
+    COVEY_ASSIGN_OR_RETURN(const uint64_t samples, hybrid_->SamplesFor(options_.group_batch));
     const absl::Duration compute =
         ComputeTime(options_, worker_.rank(), step, static_cast<double>(samples));
     const absl::Duration per_tensor = compute / static_cast<double>(options_.tensors);
@@ -138,21 +138,17 @@ class Training {
     return absl::OkStatus();
   }
 
-  uint64_t SamplesOfThisWorker() const {
-    const uint64_t rank = worker_.group().rank();
-    const uint64_t size = worker_.group().size();
-    return options_.group_batch * (rank + 1) / size - options_.group_batch * rank / size;
-  }
-
   absl::Status PrintProgress() {
     COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
-    const nlohmann::ordered_json json = {{"group", worker_.group().id().value()},
-                                         {"rank", worker_.rank()},
-                                         {"step", progress.step},
-                                         {"samples", progress.samples},
-                                         {"loss", progress.loss},
-                                         {"samples_per_second", progress.samples_per_second},
-                                         {"staleness", progress.staleness}};
+    const nlohmann::ordered_json json = {
+        {"group", worker_.group().id().value()},
+        {"rank", worker_.rank()},
+        {"step", progress.step},
+        {"seconds", absl::ToDoubleSeconds(surroundings_.now() - start_)},
+        {"samples", progress.samples},
+        {"loss", progress.loss},
+        {"samples_per_second", progress.samples_per_second},
+        {"staleness", progress.staleness}};
     surroundings_.print(absl::StrCat("progress ", json.dump()));
     return absl::OkStatus();
   }
@@ -164,6 +160,7 @@ class Training {
   Computation computation_;
   Model model_;
   std::unique_ptr<HybridStep> hybrid_;
+  absl::Time start_;
 };
 
 }  // namespace
