@@ -4,6 +4,22 @@
 #include "common/base/status_macros.h"
 
 namespace covey::worker {
+namespace {
+
+template <typename T>
+void AddParsed(ConfigFile& options, absl::string_view name, T* field,
+               absl::StatusOr<T> (*parse)(absl::string_view), const char* (*text)(T),
+               absl::string_view help) {
+  options.Add(
+      name,
+      [field, parse](absl::string_view given) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(*field, parse(given));
+        return absl::OkStatus();
+      },
+      [field, text] { return std::string(text(*field)); }, help);
+}
+
+}  // namespace
 
 absl::Status WorkerConfig::Validate() const {
   COVEY_RETURN_IF_ERROR(cluster.Validate());
@@ -34,6 +50,11 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("data-host", &data_host, "address at which other members reach this one");
   options.Add("transport", &transport, "how tensors travel in the group: tcp or ipc");
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
+  AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
+            "how values travel in the group: auto, direct, ring, multi-ring, hierarchical, "
+            "halving-doubling or tree");
+  AddParsed(options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
+            "encoding of the program's own collectives: float32, float16, bfloat16 or int8");
 }
 
 }  // namespace covey::worker

@@ -5,7 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/config.h"
+#include "common/collective/plan.h"
 #include "common/runtime/config_file.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey::worker {
 
@@ -22,6 +24,12 @@ struct WorkerConfig {
   // Give up when the group has not formed so long after this worker joined; 1 s … 1 h. Longer
   // survives slower starts of the others.
   absl::Duration form_deadline = absl::Seconds(60);
+  // How values travel in the group where nobody asks for something else; the same on all members.
+  // kAutomatic: what the members' measurements say is fastest, for each size.
+  Algorithm collective = Algorithm::kAutomatic;
+  // Encoding of the program's own collectives (not of the hybrid step, where each table says it):
+  // float16 and bfloat16 take half of the bytes, int8 a quarter, at a loss (wire_format.h).
+  WireFormat collective_wire = WireFormat::kFloat32;
 
   // INVALID_ARGUMENT: names the field, its value and the range.
   absl::Status Validate() const;

@@ -39,7 +39,9 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
                                                           {"COVEY_RANK", "3"},
                                                           {"COVEY_LABELS", "zone/rack/a/0"},
                                                           {"COVEY_DATA_HOST", "10.0.0.2"},
-                                                          {"COVEY_TRANSPORT", "ipc"}};
+                                                          {"COVEY_TRANSPORT", "ipc"},
+                                                          {"COVEY_COLLECTIVE", "halving-doubling"},
+                                                          {"COVEY_COLLECTIVE_WIRE", "bfloat16"}};
   WorkerConfig config;
   ConfigFile options("program", "Trains.");
   config.AddTo(options);
@@ -54,6 +56,19 @@ TEST(WorkerConfigTest, ReadsTheLaunchersEnvironment) {
   EXPECT_EQ(config.cluster.labels, "zone/rack/a/0");
   EXPECT_EQ(config.data_host, "10.0.0.2");
   EXPECT_EQ(config.transport, "ipc");
+  EXPECT_EQ(config.collective, Algorithm::kHalvingDoubling);
+  EXPECT_EQ(config.collective_wire, WireFormat::kBfloat16);
+}
+
+TEST(WorkerConfigTest, NamesTheAlgorithmsThereAre) {
+  WorkerConfig config;
+  ConfigFile options("program", "Trains.");
+  config.AddTo(options);
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  EXPECT_THAT(options.Load({"--collective=rings"}, nothing).status().message(),
+              HasSubstr("auto, direct, ring"));
+  EXPECT_THAT(options.Load({"--collective-wire=fp8"}, nothing).status().message(),
+              HasSubstr("float32, float16"));
 }
 
 }  // namespace

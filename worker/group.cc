@@ -1,5 +1,6 @@
 #include "worker/group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,50 +40,103 @@ absl::Status CheckParts(std::span<const PartRange> parts, size_t elements, uint3
 
 }  // namespace
 
-Handle Group::ReduceScatter(std::span<float> data, std::vector<PartRange> parts) {
-  if (parts.empty()) parts = EvenParts(data.size(), size_);
-  return Start(CollectiveKind::kReduceScatter, data, std::move(parts), 0);
+Handle Group::ReduceScatter(std::span<float> data, std::vector<PartRange> parts,
+                            const CollectiveOptions& options) {
+  return Start({.kind = CollectiveKind::kReduceScatter, .data = data, .parts = std::move(parts)},
+               options);
 }
 
-Handle Group::AllGather(std::span<float> data, std::vector<PartRange> parts) {
-  if (parts.empty()) parts = EvenParts(data.size(), size_);
-  return Start(CollectiveKind::kAllGather, data, std::move(parts), 0);
+Handle Group::AllGather(std::span<float> data, std::vector<PartRange> parts,
+                        const CollectiveOptions& options) {
+  return Start({.kind = CollectiveKind::kAllGather, .data = data, .parts = std::move(parts)},
+               options);
 }
 
-Handle Group::AllReduce(std::span<float> data) {
-  return Start(CollectiveKind::kAllReduce, data, EvenParts(data.size(), size_), 0);
+Handle Group::AllReduce(std::span<float> data, const CollectiveOptions& options) {
+  return Start({.kind = CollectiveKind::kAllReduce, .data = data}, options);
 }
 
-Handle Group::Broadcast(std::span<float> data, uint32_t root) {
-  return Start(CollectiveKind::kBroadcast, data, EvenParts(data.size(), size_), root);
-}
-
-Handle Group::Barrier() { return Start(CollectiveKind::kBarrier, {}, EvenParts(0, size_), 0); }
-
-Handle Group::Start(CollectiveKind kind, std::span<float> data, std::vector<PartRange> parts,
-                    uint32_t root) {
-  const absl::Status fits = CheckParts(parts, data.size(), size_);
-  if (!fits.ok()) return Handle({.status = fits});
-  if (root >= size_) {
-    return Handle({.status = absl::InvalidArgumentError(absl::StrCat(
-                       "broadcast from rank ", root, " of a group of ", size_, " members"))});
+Handle Group::AllReduce(std::vector<std::span<float>> tensors, const CollectiveOptions& options) {
+  size_t elements = 0;
+  for (const std::span<float> tensor : tensors) elements += tensor.size();
+  const auto fused = std::make_shared<std::vector<float>>();
+  fused->reserve(elements);
+  for (const std::span<float> tensor : tensors) {
+    fused->insert(fused->end(), tensor.begin(), tensor.end());
   }
+  Collective collective{.kind = CollectiveKind::kAllReduce, .data = *fused};
+  collective.arrived = [fused, tensors = std::move(tensors)](absl::Time, const CollectiveResult&,
+                                                             Outbox&) {
+    auto from = fused->begin();
+    for (const std::span<float> tensor : tensors) {
+      const auto end = from + static_cast<ptrdiff_t>(tensor.size());
+      std::copy(from, end, tensor.begin());
+      from = end;
+    }
+  };
+  // The memory outlives the frames that the transport may still read.
+  collective.done = [fused](absl::Time, const CollectiveResult&, Outbox&) {};
+  return Start(std::move(collective), options);
+}
+
+Handle Group::Broadcast(std::span<float> data, uint32_t root, const CollectiveOptions& options) {
+  return Start({.kind = CollectiveKind::kBroadcast, .data = data, .root = root}, options);
+}
+
+Handle Group::Barrier() { return Start({.kind = CollectiveKind::kBarrier}, {}); }
+
+Handle Group::Start(Collective collective, const CollectiveOptions& options) {
+  if (collective.root >= size_) {
+    return Handle(
+        {.status = absl::InvalidArgumentError(absl::StrCat("broadcast from rank ", collective.root,
+                                                           " of a group of ", size_, " members"))});
+  }
+  if (collective.parts.empty()) collective.parts = EvenParts(collective.data.size(), size_);
+  const absl::Status fits = CheckParts(collective.parts, collective.data.size(), size_);
+  if (!fits.ok()) return Handle({.status = fits});
+  collective.algorithm = options.algorithm;
+  collective.format = options.format.value_or(worker_.config_.collective_wire);
+  collective.priority = options.priority;
   const Handle handle;
-  Collective collective{.kind = kind, .data = data, .parts = std::move(parts), .root = root};
-  collective.done = [handle](absl::Time, const CollectiveResult& result, Outbox&) {
+  collective.done = [handle, before = std::move(collective.done)](
+                        absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    if (before) before(now, result, outbox);
     handle.Complete({.status = result.status});
   };
   const bool posted = worker_.connection_->Post(
       [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline,
-       collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
+       size = size_, collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
+        GroupMachine& group = actor.group();
+        if (group.size() != size) {
+          collective.done(now,
+                          {.status = absl::FailedPreconditionError(absl::StrCat(
+                               "the group has ", group.size(), " members now, not ", size,
+                               "; call Group::Refresh after a step that changed it"))},
+                          outbox);
+          return;
+        }
+        collective.id = group.NextPlain();
         collective.deadline = now + patience;
-        actor.group().Start(now, std::move(collective), outbox);
+        group.Start(now, std::move(collective), outbox);
       });
   if (!posted) {
     handle.Complete({.status = absl::ResourceExhaustedError(
                          "too many collectives wait in this worker; wait for some of them first")});
   }
   return handle;
+}
+
+absl::Status Group::Refresh() {
+  absl::Status status = absl::UnavailableError("this worker is in no group; see `covey status`");
+  COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
+    const GroupMachine& group = worker_.actor_->group();
+    if (!group.formed()) return;
+    id_ = group.id();
+    rank_ = group.rank();
+    size_ = group.size();
+    status = absl::OkStatus();
+  }));
+  return status;
 }
 
 Worker::Worker(const WorkerConfig& config) : config_(config), group_(*this) {}
@@ -98,6 +152,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config)
   options.make_actor = [&self, formed](const client::ClientActor::Options& actor_options) {
     auto actor = std::make_unique<WorkerActor>(actor_options);
     actor->OnFormed([formed](const absl::Status& status) { formed.Complete({.status = status}); });
+    actor->group().SetAlgorithm(self.config_.collective);
     self.actor_ = actor.get();
     client::ClientActor* client = &actor->client();
     return client::Connection::LoopActor{.actor = std::move(actor), .client = client};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "client/handle.h"
 #include "common/cluster/ids.h"
 #include "common/collective/plan.h"
+#include "common/tensor/wire_format.h"
+#include "worker/collective/collective.h"
 #include "worker/config.h"
 
 namespace covey::client {
@@ -26,18 +29,30 @@ class WorkerActor;
 
 using client::Handle;
 
+// How one collective runs; the same on all members.
+struct CollectiveOptions {
+  // kAutomatic: as WorkerConfig says.
+  Algorithm algorithm = Algorithm::kAutomatic;
+  // Nothing: as WorkerConfig says. Sums are in float32 whatever the format, and everybody gets the
+  // same bits.
+  std::optional<WireFormat> format;
+  // Sooner ones first where a link is busy; smaller is sooner.
+  int priority = 0;
+};
+
 // Collectives among the workers that synchronise every step. All members call the same ones, with
-// the same sizes, in the same order; several may be under way at once.
+// the same sizes and options, in the same order; several may be under way at once.
 //
-// Memory: `data` is used in place and not copied: it belongs to the collective until its handle is
-// done.
+// Memory: `data` is used in place and, in float32, not copied: it belongs to the collective until
+// its handle is done.
 //
 // Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
 // the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments
-// make no sense. After an error the group can do nothing more: the run has to be started again.
+// make no sense; FAILED_PRECONDITION: the group has other members now. After an error the group can
+// do nothing more: the run has to be started again.
 //
-// Sums are taken in a fixed order (collective/reference_reduce.h): the same bits on every member
-// and every run.
+// Sums are taken in a fixed order (common/collective/plan.h): the same bits on every member and,
+// with the same algorithm, on every run.
 //
 // Thread-safety: called by one thread, like all of a worker; handles are thread-safe.
 class Group {
@@ -50,21 +65,29 @@ class Group {
 
   // Part i is summed over all members into member i's `data`; the other parts of `data` are lost.
   // `parts` has one range per member, disjoint; empty = EvenParts.
-  Handle ReduceScatter(std::span<float> data, std::vector<PartRange> parts = {});
+  Handle ReduceScatter(std::span<float> data, std::vector<PartRange> parts = {},
+                       const CollectiveOptions& options = {});
   // Every member gets each member i's part i.
-  Handle AllGather(std::span<float> data, std::vector<PartRange> parts = {});
+  Handle AllGather(std::span<float> data, std::vector<PartRange> parts = {},
+                   const CollectiveOptions& options = {});
   // Every member gets the sum over all members.
-  Handle AllReduce(std::span<float> data);
+  Handle AllReduce(std::span<float> data, const CollectiveOptions& options = {});
+  // The same for many tensors as one: they are copied into one piece of memory and back, which for
+  // small ones costs far less than a collective each.
+  Handle AllReduce(std::vector<std::span<float>> tensors, const CollectiveOptions& options = {});
   // Every member gets what the member of rank `root` has.
-  Handle Broadcast(std::span<float> data, uint32_t root);
+  Handle Broadcast(std::span<float> data, uint32_t root, const CollectiveOptions& options = {});
   // Done when every member has called it.
   Handle Barrier();
+
+  // Takes in a change of members, at the end of a step that changed them (hybrid_step.h). Blocks for
+  // a moment. UNAVAILABLE: this worker is in no group any more.
+  absl::Status Refresh();
 
  private:
   friend class Worker;
   explicit Group(Worker& worker) : worker_(worker) {}
-  Handle Start(CollectiveKind kind, std::span<float> data, std::vector<PartRange> parts,
-               uint32_t root);
+  Handle Start(Collective collective, const CollectiveOptions& options);
 
   Worker& worker_;
   GroupId id_;
