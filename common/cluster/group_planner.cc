@@ -250,7 +250,14 @@ ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
   decision.gain = decision.plan.groups.empty() ? 0 : best.value() / decision.plan.value() - 1;
   const std::string change =
       decision.replan ? absl::StrFormat("%d workers gone, %d new; ", gone, new_here) : "";
-  if (decision.gain > gain_min) {
+  const bool wrong_number =
+      options.groups > 0 && kept.size() != std::min(options.groups, workers.size());
+  if (wrong_number) {
+    decision.reason = absl::StrFormat("%s%d groups are wanted, %d are left: %s", change,
+                                      best.groups.size(), kept.size(), best.Explain());
+    decision.replan = true;
+    decision.plan = std::move(best);
+  } else if (decision.gain > gain_min) {
     decision.reason =
         absl::StrFormat("%sother groups make %.1f %% more progress: %s; now %s", change,
                         decision.gain * 100, best.Explain(), decision.plan.Explain());

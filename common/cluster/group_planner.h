@@ -82,10 +82,11 @@ struct ReplanDecision {
   std::string reason;
 };
 
-// Whether to form other groups: when a member has gone or a worker is in no group, or when the best
-// plan gains more than `gain_min`. After a change of membership the groups keep who is left and take
-// newcomers in where they fit best, unless the best plan gains more than `gain_min` over that, so
-// that one departure does not move everybody. Pure; independent of the order of `workers`.
+// Whether to form other groups: when a member has gone or a worker is in no group, when there are not
+// as many groups as wanted, or when the best plan gains more than `gain_min`. After a change of
+// membership the groups keep who is left and take newcomers in where they fit best, unless the best
+// plan gains more than `gain_min` over that, so that one departure does not move everybody. Pure;
+// independent of the order of `workers`. Preconditions as of PlanGroups.
 inline constexpr double kReplanGainMin = 0.05;
 ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
                       const std::vector<std::vector<NodeId>>& present,

@@ -351,6 +351,15 @@ TEST(GroupPlannerTest, ADepartureMovesNobodyElse) {
               ElementsAre(NodeId(10), NodeId(11), NodeId(12), NodeId(13), NodeId(50)));
 }
 
+TEST(GroupPlannerTest, ReplansWhenAGroupIsLost) {
+  std::vector<PlannedWorker> workers = Workers({"z/r", "z/r", "z/r", "z/r"});
+  const ReplanDecision decision =
+      Replan(workers, {Ids({10, 11, 12, 13}), Ids({14, 15})}, {.groups = 2, .model = {}});
+  EXPECT_TRUE(decision.replan);
+  EXPECT_EQ(decision.plan.groups.size(), 2u);
+  EXPECT_THAT(decision.reason, HasSubstr("2 groups are wanted, 1 are left"));
+}
+
 TEST(GroupPlannerTest, ReplansFromNothing) {
   const ReplanDecision decision = Replan(Workers({"z/r", "z/r"}), {}, {.model = SlowUplinks()});
   EXPECT_TRUE(decision.replan);
