@@ -15,6 +15,9 @@ struct GroupProgress {
   proto::Group::State state = proto::Group::STATE_UNSPECIFIED;
   std::string reason;
   size_t members = 0;
+  uint64_t generation = 0;
+  // Members that are slow for long, or late now and then.
+  size_t stragglers = 0;
   // Some member has finished a step; else the rest is 0.
   bool started = false;
   // Of the member that is furthest.
@@ -22,6 +25,11 @@ struct GroupProgress {
   // Sums over members.
   uint64_t samples = 0;
   double samples_per_second = 0;
+  // Steps that went on without the gradient of a member that was late.
+  uint64_t steps_aside = 0;
+  // Per step: the slowest member's own work, and the mean of the members' waiting.
+  double compute_seconds = 0;
+  double wait_seconds = 0;
   // Means over members that have finished a step.
   double loss = 0;
   double staleness = 0;

@@ -19,6 +19,11 @@ TEST(GroupProgressTest, PutsTheMembersTogether) {
   EXPECT_DOUBLE_EQ(groups[0].samples_per_second, 2500);
   EXPECT_DOUBLE_EQ(groups[0].loss, 0.4);
   EXPECT_DOUBLE_EQ(groups[0].staleness, 1.5);
+  EXPECT_EQ(groups[0].generation, 1u);
+  EXPECT_EQ(groups[0].stragglers, 1u);
+  EXPECT_EQ(groups[0].steps_aside, 4u);
+  EXPECT_DOUBLE_EQ(groups[0].compute_seconds, 0.06);
+  EXPECT_DOUBLE_EQ(groups[0].wait_seconds, 0.02);
 }
 
 TEST(GroupProgressTest, AGroupThatHasSaidNothingHasNotStarted) {

@@ -42,6 +42,7 @@ td:first-child { color: var(--faint); white-space: nowrap; padding-right: 2rem; 
 .plot-text { fill: var(--faint); font-size: 12px; font-variant-numeric: tabular-nums; }
 .plot-grid { stroke: var(--edge); stroke-width: 1; }
 .plot-axis { stroke: var(--faint); stroke-width: 1; }
+.plot-mark { stroke: var(--faint); stroke-width: 1; stroke-dasharray: 3 3; }
 polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
 @media print { body { padding: 0; } figure, .tile, .card { break-inside: avoid; } }
 )css";

@@ -19,6 +19,7 @@ constexpr double kRight = 532;
 constexpr double kTop = 44;
 constexpr double kBottom = 252;
 constexpr double kLegendEntryWidth = 80;
+constexpr double kMarkLetterWidth = 8;
 
 // One axis: from values to the drawing.
 class Axis {
@@ -91,6 +92,21 @@ std::string Legend(const Plot& plot) {
   return svg;
 }
 
+std::string Marks(const Plot& plot, const Axis& x) {
+  std::string svg;
+  double free_from = kLeft;
+  for (const PlotMark& mark : plot.marks) {
+    if (!std::isfinite(mark.x) || mark.x < x.ticks().front() || mark.x > x.ticks().back()) continue;
+    const double place = x.Place(mark.x);
+    absl::StrAppend(&svg, Line("plot-mark", place, kTop, place, kBottom));
+    const double width = kMarkLetterWidth * static_cast<double>(mark.name.size());
+    if (place - width / 2 < free_from) continue;
+    absl::StrAppend(&svg, Text(place, kTop + 10, "middle", mark.name));
+    free_from = place + width / 2;
+  }
+  return svg;
+}
+
 // A path for each run of finite points; a dot where a run has only one.
 std::string Curve(const PlotSeries& series, size_t color, const Axis& x, const Axis& y) {
   std::string svg;
@@ -148,7 +164,7 @@ std::string RenderPlot(const Plot& plot) {
       EscapeMarkup(plot.title), kWidth, kHeight, EscapeMarkup(plot.title));
   const Axis x(AxisTicks(x_range.low, x_range.high, 6), kLeft, kRight);
   const Axis y(AxisTicks(y_range.low, y_range.high, 5), kBottom, kTop);
-  absl::StrAppend(&svg, Grid(plot, x, y), Legend(plot));
+  absl::StrAppend(&svg, Grid(plot, x, y), Marks(plot, x), Legend(plot));
   for (size_t i = 0; i < plot.series.size(); ++i) {
     absl::StrAppend(&svg, Curve(plot.series[i], i % kPlotColors, x, y));
   }

@@ -16,11 +16,20 @@ struct PlotSeries {
   std::vector<PlotPoint> points;
 };
 
+// A moment on the x axis, with a short name above it.
+struct PlotMark {
+  double x = 0;
+  std::string name;
+};
+
 struct Plot {
   std::string title;
   std::string x_label;
   std::string y_label;
   std::vector<PlotSeries> series;
+  // Lines across the plot; those outside its range are left out, and names that would cover each
+  // other.
+  std::vector<PlotMark> marks = {};
 };
 
 // How many colours there are; series beyond them begin again with the first.
@@ -28,7 +37,7 @@ inline constexpr size_t kPlotColors = 8;
 
 // A figure in SVG with axes, grid and legend; both axes include 0. Colours come from the style
 // sheet around it: classes plot-line-0 … for strokes, plot-dot-0 … for fills, and plot-grid,
-// plot-axis, plot-text. Pure.
+// plot-axis, plot-mark, plot-text. Pure.
 std::string RenderPlot(const Plot& plot);
 
 // Round numbers from `low` to at least `high`, about `count` of them; `low` < `high`, finite.

@@ -25,7 +25,9 @@ std::string Rest(size_t groups) { return absl::StrCat("and ", groups, " more gro
 std::string Note(const GroupProgress& group) {
   if (group.state == proto::Group::BROKEN) return absl::StrCat("broken: ", group.reason);
   if (group.state == proto::Group::DONE) return "done";
-  return group.started ? "" : "starting";
+  if (!group.started) return "starting";
+  if (group.stragglers == 0) return "";
+  return absl::StrCat(group.stragglers, group.stragglers == 1 ? " straggler" : " stragglers");
 }
 
 }  // namespace

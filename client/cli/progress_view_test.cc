@@ -15,7 +15,7 @@ constexpr absl::Duration kElapsed = absl::Seconds(12);
 TEST(ProgressViewTest, OneAlignedLinePerGroup) {
   EXPECT_THAT(ProgressBlock(StatusForTests(), kElapsed, 10),
               ElementsAre("group 0   step       31  samples       3,904      2,500 samples/s  "
-                          "loss 0.4      staleness 1.5",
+                          "loss 0.4      staleness 1.5  1 straggler",
                           "group 1    broken: worker-2 dead: silent for 2.6 s"));
 }
 
@@ -25,7 +25,7 @@ TEST(ProgressViewTest, NeverMoreLinesThanThereIsRoomFor) {
 
 TEST(ProgressViewTest, EverythingInOneLine) {
   EXPECT_EQ(ProgressLine(StatusForTests(), kElapsed),
-            "12 s: group 0 step 31, 3,904 samples, 2,500/s, loss 0.4, staleness 1.5; "
+            "12 s: group 0 step 31, 3,904 samples, 2,500/s, loss 0.4, staleness 1.5 1 straggler; "
             "group 1 broken: worker-2 dead: silent for 2.6 s");
 }
 

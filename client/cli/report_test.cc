@@ -52,7 +52,7 @@ TEST(PlotTest, NothingSaysSo) { EXPECT_THAT(RenderPlot({}), HasSubstr("no data")
 TEST(ReportTest, AnEmptyHistoryIsAPageAllTheSame) {
   const std::string html = RenderReport({.title = "run", .outcome = "done in 3 s"});
   EXPECT_THAT(html, HasSubstr("<h1>run</h1>"));
-  EXPECT_EQ(Count(html, "no data"), 4u);
+  EXPECT_EQ(Count(html, "no data"), 5u);
   EXPECT_THAT(html, Not(HasSubstr("Decisions")));
   EXPECT_THAT(html, ::testing::EndsWith("</html>\n"));
 }
@@ -65,10 +65,41 @@ TEST(ReportTest, ShowsEveryGroupAndEvent) {
   status.clear_events();
   report.history.Add(absl::Seconds(14), status);
   const std::string html = RenderReport(report);
-  EXPECT_EQ(Count(html, "<polyline"), 4u);
-  EXPECT_EQ(Count(html, "group 0"), 4u);
+  EXPECT_EQ(Count(html, "<polyline"), 5u);
+  EXPECT_EQ(Count(html, "group 0"), 5u);
   EXPECT_THAT(html, HasSubstr("class=\"outcome failed\""));
-  EXPECT_THAT(html, HasSubstr("<td>4.9 s</td><td>worker-2 dead: silent for 2.6 s</td>"));
+  EXPECT_THAT(html, HasSubstr("<td>2 at 4.9 s</td><td>worker-2 dead: silent for 2.6 s</td>"));
+}
+
+TEST(ReportTest, DecisionsDuringTheTrainingAreMarkedOnTheTimeLines) {
+  Report report = {.title = "run", .outcome = "done"};
+  proto::StatusReply status = StatusForTests();
+  status.set_uptime_ms(2000);
+  status.mutable_events(1)->set_at_ms(500);
+  report.history.Add(absl::Seconds(2), status);  // Events before the first point.
+  status.clear_events();
+  status.mutable_events()->Add()->set_at_ms(4000);
+  status.set_uptime_ms(5000);
+  status.mutable_nodes(1)->mutable_progress()->set_step(50);
+  report.history.Add(absl::Seconds(5), status);
+  status.mutable_events(0)->set_at_ms(9000);  // After the last one.
+  status.set_uptime_ms(10000);
+  report.history.Add(absl::Seconds(10), status);
+  ASSERT_EQ(report.history.events().size(), 4u);
+  const std::string html = RenderReport(report);
+  EXPECT_EQ(Count(html, "<line class=\"plot-mark\""), 4u) << "one on each plot over time";
+  EXPECT_EQ(Count(html, "y=\"54.0\" text-anchor=\"middle\">3</text>"), 4u);
+}
+
+TEST(PlotTest, MarksOutsideAreLeftOutAndNamesDoNotCoverEachOther) {
+  const Plot plot = {.series = {{.name = "a", .points = {{0, 1}, {10, 2}}}},
+                     .marks = {{5, "17"}, {5.1, "18"}, {7.5, "19"}, {50, "20"}, {NAN, "21"}}};
+  const std::string svg = RenderPlot(plot);
+  EXPECT_EQ(Count(svg, "plot-mark"), 3u);
+  EXPECT_EQ(Count(svg, ">17<"), 1u);
+  EXPECT_EQ(Count(svg, ">18<"), 0u);
+  EXPECT_EQ(Count(svg, ">19<"), 1u);
+  EXPECT_EQ(Count(svg, ">20<"), 0u);
 }
 
 TEST(ReportTest, NamesAreNeverMarkup) {

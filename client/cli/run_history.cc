@@ -30,7 +30,10 @@ void RunHistory::Add(absl::Duration elapsed, const proto::StatusReply& status) {
                       .samples = progress.samples,
                       .samples_per_second = progress.samples_per_second,
                       .loss = progress.loss,
-                      .staleness = progress.staleness});
+                      .staleness = progress.staleness,
+                      .steps_aside = progress.steps_aside,
+                      .compute_seconds = progress.compute_seconds,
+                      .wait_seconds = progress.wait_seconds});
   }
   // Events count from the scheduler's start, and so does its uptime.
   const double scheduler_start = seconds - static_cast<double>(status.uptime_ms()) / 1000;

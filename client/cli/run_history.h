@@ -19,6 +19,11 @@ struct HistoryPoint {
   double samples_per_second = 0;
   double loss = 0;
   double staleness = 0;
+  // Steps so far that went on without a late member; seconds per step of the slowest member's own
+  // work, and of waiting.
+  uint64_t steps_aside = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;
 };
 
 struct GroupHistory {

@@ -22,6 +22,9 @@ TEST(RunHistoryTest, OnePointPerProgress) {
   EXPECT_EQ(group.points[0].samples, 3904u);
   EXPECT_DOUBLE_EQ(group.points[0].samples_per_second, 2500);
   EXPECT_DOUBLE_EQ(group.points[0].loss, 0.4);
+  EXPECT_EQ(group.points[0].steps_aside, 4u);
+  EXPECT_DOUBLE_EQ(group.points[0].compute_seconds, 0.06);
+  EXPECT_DOUBLE_EQ(group.points[0].wait_seconds, 0.02);
   EXPECT_EQ(group.points[1].seconds, 3);
   EXPECT_EQ(group.points[1].step, 40u);
 }

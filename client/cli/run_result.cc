@@ -62,7 +62,10 @@ std::string ResultFile(const RunOptions& options, const RunOutcome& outcome) {
                         {"samples", point.samples},
                         {"samples_per_second", point.samples_per_second},
                         {"loss", point.loss},
-                        {"staleness", point.staleness}});
+                        {"staleness", point.staleness},
+                        {"steps_aside", point.steps_aside},
+                        {"compute_seconds", point.compute_seconds},
+                        {"wait_seconds", point.wait_seconds}});
     }
     json["history"].push_back({{"group", group.group}, {"points", std::move(points)}});
   }

@@ -46,6 +46,8 @@ TEST(RunResultTest, TheFileHasTheCourseAndTheErrorBesides) {
   EXPECT_EQ(json["contract"], "bsp");
   EXPECT_EQ(json["error"], "worker-1 died");
   EXPECT_EQ(json["history"][0]["points"][0]["step"], 31);
+  EXPECT_EQ(json["history"][0]["points"][0]["steps_aside"], 4);
+  EXPECT_EQ(json["history"][0]["points"][0]["compute_seconds"], 0.06);
   EXPECT_EQ(json["events"].size(), 2u);
   outcome.status = absl::OkStatus();
   EXPECT_FALSE(nlohmann::json::parse(ResultFile(SomeOptions(), outcome)).contains("error"));

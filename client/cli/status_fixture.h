@@ -44,7 +44,25 @@ inline proto::StatusReply StatusForTests() {
             departure: "silent for 2.6 s"
           }
           nodes { id: 6 role: WORKER state: LEFT name: "worker-3" rank: 3 departure: "done" }
-          groups { id: 0 generation: 1 members: 3 members: 4 state: ACTIVE }
+          nodes {
+            id: 7
+            role: WORKER
+            state: ALIVE
+            name: "worker-4"
+            rank: 4
+            standby: "evicted from group 0: too slow"
+          }
+          groups {
+            id: 0
+            generation: 1
+            members: 3
+            members: 4
+            state: ACTIVE
+            shares: 500
+            shares: 1500
+            minimum_members: 1
+            grace_ms: 20
+          }
           groups {
             id: 1
             generation: 1
@@ -74,22 +92,57 @@ inline proto::StatusReply StatusForTests() {
               element_count: 50176
               chain { node: 2 loop: 1 }
             }
+            contract { kind: SSP staleness: 3 }
+            contract_epoch: 4
           }
         }
         nodes {
           node: 2
           silent_ms: 40
-          load { table_bytes: 401408 pushes: 10 pulls: 12 }
+          load {
+            table_bytes: 401408
+            pushes: 10
+            pulls: 12
+            tables {
+              table: 1
+              updates: 10
+              staleness: 1
+              implicit_momentum: 0.5
+              explicit_momentum: 0.4
+              target_momentum: 0.9
+            }
+          }
         }
         nodes {
           node: 3
           silent_ms: 120
-          progress { step: 30 samples: 1920 loss: 0.5 staleness: 1 samples_per_second: 1000 }
+          progress {
+            step: 30
+            samples: 1920
+            loss: 0.5
+            staleness: 1
+            samples_per_second: 1000
+            compute_seconds: 0.06
+            wait_seconds: 0.01
+            samples_per_step: 60
+            steps_aside: 4
+          }
+          pace { seconds_per_sample: 0.001 slowness: 2.5 state: STRAGGLER }
         }
         nodes {
           node: 4
           silent_ms: 80
-          progress { step: 31 samples: 1984 loss: 0.3 staleness: 2 samples_per_second: 1500 }
+          progress {
+            step: 31
+            samples: 1984
+            loss: 0.3
+            staleness: 2
+            samples_per_second: 1500
+            compute_seconds: 0.04
+            wait_seconds: 0.03
+            samples_per_step: 100
+          }
+          pace { seconds_per_sample: 0.0004 slowness: 1 state: STEADY }
         }
         nodes { node: 5 silent_ms: 9000 }
         nodes { node: 6 silent_ms: 8000 }

@@ -8,12 +8,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/figures.h"
 #include "client/cli/group_progress.h"
 #include "client/cli/text_table.h"
 #include "common/base/check.h"
 #include "common/cluster/contract.h"
+#include "common/cluster/momentum_governor.h"
 
 namespace covey::cli {
 namespace {
@@ -38,16 +40,43 @@ std::string ShowContract(const proto::Table& table) {
   return known.ok() ? ContractName(*known) : "unknown";
 }
 
+std::string ShowTime(double seconds) {
+  if (seconds < 1e-3) return absl::StrCat(ShowNumber(seconds * 1e6), " us");
+  if (seconds < 1) return absl::StrCat(ShowNumber(seconds * 1e3), " ms");
+  return absl::StrCat(ShowNumber(seconds), " s");
+}
+
+std::string ShowPercent(double part) { return absl::StrFormat("%.0f %%", part * 100); }
+
+// Where a worker is in the groups.
+struct Place {
+  const proto::Group* group = nullptr;
+  int rank = 0;
+
+  std::string Show() const { return group == nullptr ? "-" : absl::StrCat(group->id(), "/", rank); }
+  double Share() const {
+    uint64_t sum = 0;
+    for (const uint32_t share : group->shares()) sum += share;
+    return sum == 0 || rank >= group->shares_size()
+               ? 1.0 / group->members_size()
+               : static_cast<double>(group->shares(rank)) / static_cast<double>(sum);
+  }
+};
+
+std::map<uint64_t, Place> Places(const proto::ClusterView& view) {
+  std::map<uint64_t, Place> places;
+  for (const proto::Group& group : view.groups()) {
+    for (int rank = 0; rank < group.members_size(); ++rank) {
+      places[group.members(rank)] = {.group = &group, .rank = rank};
+    }
+  }
+  return places;
+}
+
 std::string NodesText(const proto::StatusReply& status) {
   std::map<uint64_t, const proto::NodeStatus*> by_node;
   for (const proto::NodeStatus& node : status.nodes()) by_node[node.node()] = &node;
-  // "0/1": group 0, rank 1 in it.
-  std::map<uint64_t, std::string> places;
-  for (const proto::Group& group : status.view().groups()) {
-    for (int rank = 0; rank < group.members_size(); ++rank) {
-      places[group.members(rank)] = absl::StrCat(group.id(), "/", rank);
-    }
-  }
+  std::map<uint64_t, Place> places = Places(status.view());
   std::vector<const proto::Node*> nodes;
   for (const proto::Node& node : status.view().nodes()) nodes.push_back(&node);
   std::stable_sort(nodes.begin(), nodes.end(), [](const proto::Node* a, const proto::Node* b) {
@@ -60,18 +89,79 @@ std::string NodesText(const proto::StatusReply& status) {
     const bool heard = found != by_node.end() && node->state() == proto::Node::ALIVE;
     table.Add({node->name(), absl::AsciiStrToLower(proto::Node::State_Name(node->state())),
                heard ? ShowSeconds(static_cast<double>(found->second->silent_ms()) / 1000) : "-",
-               places.contains(node->id()) ? places[node->id()] : "-",
-               absl::StrCat(node->process_id()), node->host(), node->labels(), node->departure()});
+               places[node->id()].Show(), absl::StrCat(node->process_id()), node->host(),
+               node->labels(), node->departure().empty() ? node->standby() : node->departure()});
   }
   return table.Render();
 }
 
+std::string ShowPace(const proto::Pace& pace) {
+  switch (pace.state()) {
+    case proto::Pace::STRAGGLER:
+      return "straggler";
+    case proto::Pace::HICCUPS:
+      return "hiccups";
+    case proto::Pace::STEADY:
+      return "steady";
+    default:
+      return "-";
+  }
+}
+
+// Those at work: how fast, and whom they wait for. "" when there are none.
+std::string WorkersText(const proto::StatusReply& status) {
+  std::map<uint64_t, const proto::Node*> nodes;
+  for (const proto::Node& node : status.view().nodes()) nodes[node.id()] = &node;
+  const std::map<uint64_t, Place> places = Places(status.view());
+  TextTable table({"WORKER", "GROUP/RANK", "SHARE", "STEP", "SAMPLES/STEP", "COMPUTE", "WAIT",
+                   "ASIDE", "SLOWNESS", "PACE"});
+  for (const proto::NodeStatus& worker : status.nodes()) {
+    const auto place = places.find(worker.node());
+    const auto node = nodes.find(worker.node());
+    const proto::Progress& progress = worker.progress();
+    if (place == places.end() || node == nodes.end() || progress.step() == 0 ||
+        node->second->state() != proto::Node::ALIVE) {
+      continue;
+    }
+    const bool is_measured = progress.samples_per_step() > 0;
+    const auto measured = [&](const std::string& text) { return is_measured ? text : "-"; };
+    const double slowness = worker.pace().slowness();
+    table.Add({node->second->name(), place->second.Show(), ShowPercent(place->second.Share()),
+               ShowCount(progress.step()), measured(ShowNumber(progress.samples_per_step())),
+               measured(ShowTime(progress.compute_seconds())),
+               measured(ShowTime(progress.wait_seconds())), ShowCount(progress.steps_aside()),
+               slowness > 0 ? absl::StrFormat("%.2fx", slowness) : "-", ShowPace(worker.pace())});
+  }
+  return table.empty() ? "" : table.Render();
+}
+
+// "even", "40:40:20 %".
+std::string ShowShares(const proto::Group& group) {
+  constexpr int kShown = 8;
+  if (group.shares().empty()) return "even";
+  std::vector<std::string> parts;
+  for (int rank = 0; rank < std::min(group.members_size(), kShown); ++rank) {
+    parts.push_back(absl::StrFormat("%.0f", Place{.group = &group, .rank = rank}.Share() * 100));
+  }
+  if (group.members_size() > kShown) parts.push_back("...");
+  return absl::StrCat(absl::StrJoin(parts, ":"), " %");
+}
+
+// Of whom a step needs the gradients.
+std::string ShowWaitsFor(const proto::Group& group) {
+  if (group.minimum_members() == 0) return "all";
+  return absl::StrCat(group.minimum_members(), ", then ", group.grace_ms(), " ms");
+}
+
 std::string GroupsText(const proto::StatusReply& status) {
-  TextTable table(
-      {"GROUP", "STATE", "MEMBERS", "STEP", "SAMPLES", "SAMPLES/S", "LOSS", "STALENESS", "REASON"});
+  TextTable table({"GROUP", "STATE", "GENERATION", "MEMBERS", "SHARES", "WAITS FOR", "STEP",
+                   "SAMPLES", "SAMPLES/S", "LOSS", "STALENESS", "REASON"});
+  int index = 0;
   for (const GroupProgress& group : ProgressOfGroups(status)) {
+    const proto::Group& view = status.view().groups(index++);
     const auto shown = [&](const std::string& text) { return group.started ? text : "-"; };
-    table.Add({absl::StrCat(group.group), ShowState(group.state), absl::StrCat(group.members),
+    table.Add({absl::StrCat(group.group), ShowState(group.state), absl::StrCat(group.generation),
+               absl::StrCat(group.members), ShowShares(view), ShowWaitsFor(view),
                shown(ShowCount(group.step)), shown(ShowCount(group.samples)),
                shown(ShowNumber(group.samples_per_second)), shown(ShowNumber(group.loss)),
                shown(ShowNumber(group.staleness)), group.reason});
@@ -79,16 +169,43 @@ std::string GroupsText(const proto::StatusReply& status) {
   return table.Render();
 }
 
-template <typename Tables>
-std::string TablesOf(const Tables& tables) {
-  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "SHARDS", "BYTES"});
-  for (const proto::Table& table : tables) {
-    uint64_t elements = 0;
-    for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
-    const proto::Optimizer::Kind optimizer = table.spec().optimizer().kind();
-    text.Add({table.spec().name(), absl::StrJoin(table.spec().shape(), "x"), ShowContract(table),
-              absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
-              absl::StrCat(table.shards_size()), ShowBytes(elements * sizeof(float))});
+std::vector<std::string> TableCells(const proto::Table& table) {
+  uint64_t elements = 0;
+  for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
+  const proto::Optimizer::Kind optimizer = table.spec().optimizer().kind();
+  return {table.spec().name(),
+          absl::StrJoin(table.spec().shape(), "x"),
+          table.has_contract()
+              ? absl::StrCat(ShowContract(table), " since epoch ", table.contract_epoch())
+              : ShowContract(table),
+          absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
+          absl::StrCat(table.shards_size()),
+          ShowBytes(elements * sizeof(float))};
+}
+
+std::string TablesInUse(const proto::StatusReply& status) {
+  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "SHARDS", "BYTES", "UPDATES",
+                  "DISCARDED", "STALENESS", "MOMENTUM"});
+  // What the servers say together.
+  AsynchronyByTable asynchrony;
+  for (const proto::NodeStatus& node : status.nodes()) {
+    for (const proto::TableAsynchrony& report : node.load().tables()) {
+      AddAsynchrony(report, asynchrony);
+    }
+  }
+  for (const proto::Table& table : status.view().tables()) {
+    const proto::TableAsynchrony& use = asynchrony[table.id()];
+    std::string momentum =
+        absl::StrFormat("%.2f implicit + %.2f", use.implicit_momentum(), use.explicit_momentum());
+    if (use.target_momentum() > 0) {
+      absl::StrAppendFormat(&momentum, " of %.2f", use.target_momentum());
+    }
+    std::vector<std::string> cells = TableCells(table);
+    for (const std::string& cell : {ShowCount(use.updates()), ShowCount(use.discarded()),
+                                    ShowNumber(use.staleness()), momentum}) {
+      cells.push_back(use.updates() > 0 ? cell : "-");
+    }
+    text.Add(std::move(cells));
   }
   return text.Render();
 }
@@ -136,8 +253,11 @@ std::string StatusText(const proto::StatusReply& status) {
     absl::StrAppend(&text, "  waiting for ", view.waiting_for(), "\n");
   }
   if (view.nodes_size() > 0) absl::StrAppend(&text, "\n", NodesText(status));
+  if (const std::string workers = WorkersText(status); !workers.empty()) {
+    absl::StrAppend(&text, "\n", workers);
+  }
   if (view.groups_size() > 0) absl::StrAppend(&text, "\n", GroupsText(status));
-  if (view.tables_size() > 0) absl::StrAppend(&text, "\n", TablesOf(view.tables()));
+  if (view.tables_size() > 0) absl::StrAppend(&text, "\n", TablesInUse(status));
   if (status.events_size() > 0) {
     TextTable events({"AT", "EVENT"});
     for (const proto::Event& event : status.events()) {
@@ -165,7 +285,9 @@ std::string StatusJson(const proto::StatusReply& status) {
 
 std::string TablesText(const proto::ListTablesReply& tables) {
   if (tables.tables().empty()) return "no tables yet\n";
-  return TablesOf(tables.tables());
+  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "SHARDS", "BYTES"});
+  for (const proto::Table& table : tables.tables()) text.Add(TableCells(table));
+  return text.Render();
 }
 
 std::string TablesJson(const proto::ListTablesReply& tables) { return Dump(ToJson(tables)); }

@@ -16,7 +16,7 @@ std::vector<std::string> Problems(const proto::StatusReply& status);
 // Keeps the newest `count` events.
 void KeepLastEvents(proto::StatusReply& status, size_t count);
 
-// For people: nodes by role, groups, tables, events.
+// For people: nodes by role, workers at work, groups, tables, events.
 std::string StatusText(const proto::StatusReply& status);
 // The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
 // "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for".
