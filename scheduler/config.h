@@ -29,6 +29,8 @@ struct Config {
   // for one that has left (2 s), above that in which all leave when training is over.
   absl::Duration regroup_after = absl::Seconds(1);
   StragglerLadder::Options stragglers;
+  // Tables whose momentum asynchrony raises above what they ask for become buffered.
+  bool contract_fallback = true;
 
   // The process: main reads these.
   std::string host = "127.0.0.1";

@@ -145,6 +145,8 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("regroup-after", &config.regroup_after,
               "a group goes on without a member so long after it left");
   DeclareStragglers(config.stragglers, options);
+  options.Add("contract-fallback", &config.contract_fallback,
+              "tables whose momentum asynchrony raises above what they ask for become buffered");
   options.Add("host", &config.host, "address to listen at");
   options.Add("port", &config.port, "port to listen at; 0 = any free one");
   options.Add("port-file", &config.port_file, "file that the chosen port is written to");

@@ -52,6 +52,7 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       membership_(config_, state_, groups_),
       stragglers_(config_, state_, groups_),
       tables_(state_),
+      governor_(config_, state_, tables_),
       barriers_(state_),
       published_(state_.view()),
       watches_(kWatchesMax) {}
@@ -99,6 +100,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
     stragglers_.Forget(death.node);
+    governor_.Forget(death.node);
     barriers_.Forget(death.node, withdrawn);
   }
   Decide(now, groups_.Tick(now));
@@ -202,6 +204,7 @@ void SchedulerActor::Heartbeat(absl::Time now, const Message& message, Outbox& o
   const NodeId node = message.from().node;
   membership_.Heartbeat(now, node, request);
   if (request.has_progress()) Decide(now, stragglers_.Hear(now, node, request.progress()));
+  for (const std::string& decision : governor_.Hear(node, request.load())) Decide(now, decision);
   Message reply = MakeControlReply(message);
   reply.envelope.mutable_heartbeat_reply()->set_epoch(published_.epoch());
   outbox.Send(std::move(reply));
@@ -276,6 +279,7 @@ void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbo
   if (!membership_.HasLeft(node, message.incarnation())) {
     Decide(now, membership_.Leave(now, node, message.envelope.leave_request().reason()));
     stragglers_.Forget(node);
+    governor_.Forget(node);
     std::vector<Barriers::Answer> withdrawn;
     barriers_.Forget(node, withdrawn);
     AnswerBarriers(std::move(withdrawn), outbox);

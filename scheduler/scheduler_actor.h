@@ -14,6 +14,7 @@
 #include "scheduler/barrier.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
+#include "scheduler/governor.h"
 #include "scheduler/groups.h"
 #include "scheduler/membership.h"
 #include "scheduler/stragglers.h"
@@ -23,8 +24,8 @@
 namespace covey::scheduler {
 
 // Who is in the cluster and who owns what: the only actor that raises epochs. Dispatches requests
-// to its machines (Membership, Groups, Stragglers, Tables, Barriers), which edit one state; makes
-// each edit durable; then answers.
+// to its machines (Membership, Groups, Stragglers, Tables, Governor, Barriers), which edit one state;
+// makes each edit durable; then answers.
 //
 //   request ─▶ machine edits state_ ─▶ DiskAppend ─▶ DiskDurable ─▶ publish view, send answers
 //
@@ -96,6 +97,7 @@ class SchedulerActor : public Actor {
   Membership membership_;
   Stragglers stragglers_;
   Tables tables_;
+  Governor governor_;
   Barriers barriers_;
   EventTrail trail_;
 

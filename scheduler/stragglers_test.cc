@@ -95,8 +95,7 @@ TEST_F(StragglersTest, SharesFollowSpeedInTheView) {
   EXPECT_EQ(group(1).generation(), 1u) << "the same members";
 
   seconds_[3] = 0.1;
-  EXPECT_THAT(Run(100),
-              ::testing::Contains(HasSubstr("group 1 divides its samples evenly again")));
+  EXPECT_THAT(Run(100), ::testing::Contains(HasSubstr("group 1 divides its samples evenly again")));
   EXPECT_THAT(group(1).shares(), IsEmpty());
 }
 
