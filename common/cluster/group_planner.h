@@ -82,8 +82,8 @@ struct ReplanDecision {
   std::string reason;
 };
 
-// Whether to form other groups: when a member has gone or a worker is in no group, when there are not
-// as many groups as wanted, or when the best plan gains more than `gain_min`. After a change of
+// Whether to form other groups: when a member has gone or a worker is in no group, when there are
+// not as many groups as wanted, or when the best plan gains more than `gain_min`. After a change of
 // membership the groups keep who is left and take newcomers in where they fit best, unless the best
 // plan gains more than `gain_min` over that, so that one departure does not move everybody. Pure;
 // independent of the order of `workers`. Preconditions as of PlanGroups.

@@ -85,7 +85,8 @@ class GroupRater {
   //   availability   1 / (1 + failures per second * recovery)
   Terms Rate(std::span<const uint32_t> members) const;
 
-  // k samples_per_step availability / (compute + communication + server_seconds_per_group * groups).
+  // k samples_per_step availability
+  //   / (compute + communication + server_seconds_per_group * groups).
   double SamplesPerSecond(const Terms& terms, size_t groups) const;
   // Progress per sample with so many groups: groups^-penalty.
   double StatisticalFactor(size_t groups) const;

@@ -32,7 +32,8 @@ using Clustering = std::vector<uint32_t>;
 // when all nodes are one cluster, with no gap to cut at.
 //
 // The rule. (1) A node that is slow towards everybody is measured by its own scale: where its
-// farthest is `gap` times its nearest or more, so that it sees near and far, its slowness is how many times its nearest and its upper quartile exceed those of the median node, the smaller of
+// farthest is `gap` times its nearest or more, so that it sees near and far, its slowness is how
+// many times its nearest and its upper quartile exceed those of the median node, the smaller of
 // both. The distance of two nodes is divided by the larger slowness. (2) Average linkage of the
 // logarithms: the two nearest clusters merge until one is left, their distance being the mean over
 // all known pairs, so that no single measurement decides. (3) The heights of the merges, in growing

@@ -53,16 +53,16 @@ struct LinkSample {
 };
 
 // Costs from measurements: of each level and size the shortest round trip counts, for noise only
-// adds. Half of the smallest size's is the latency; the bandwidth is that of the largest size beyond
-// the smallest. A level with one size measured keeps the bandwidth of `otherwise`; a level with
-// none takes both numbers from the next narrower level with samples, or else the next wider one.
-// message_seconds and slice_bytes stay those of `otherwise`; latencies are at least message_seconds.
-// Samples that are not positive and finite are ignored.
+// adds. Half of the smallest size's is the latency; the bandwidth is that of the largest size
+// beyond the smallest. A level with one size measured keeps the bandwidth of `otherwise`; a level
+// with none takes both numbers from the next narrower level with samples, or else the next wider
+// one. message_seconds and slice_bytes stay those of `otherwise`; latencies are at least
+// message_seconds. Samples that are not positive and finite are ignored.
 //
-// One flow at a time does not show what flows share. But where one out of a domain is clearly slower
-// than one inside it, something between them is narrow: all that leaves the domain is then expected
-// to share what the one flow had. Otherwise the uplink is that of `otherwise`, and never less than
-// one flow had.
+// One flow at a time does not show what flows share. But where one out of a domain is clearly
+// slower than one inside it, something between them is narrow: all that leaves the domain is then
+// expected to share what the one flow had. Otherwise the uplink is that of `otherwise`, and never
+// less than one flow had.
 //
 // Pure; independent of the order of samples.
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise = {});

@@ -21,8 +21,8 @@ struct Prediction {
   double latency_seconds = 0;
   // The busiest link or uplink, or the longest way of one slice: large tensors pay this.
   double transfer_seconds = 0;
-  // What `seconds` would be if levels did not work at once: latency, and for each level of links the
-  // busiest one. Between this and `seconds` lies what a real network does.
+  // What `seconds` would be if levels did not work at once: latency, and for each level of links
+  // the busiest one. Between this and `seconds` lies what a real network does.
   double stepwise_seconds = 0;
   // Most that one member sends and receives.
   double messages = 0;
@@ -41,8 +41,8 @@ struct Prediction {
 //
 // so levels and directions work at once, as slices let them. Sections that a member sends at the
 // same height of their trees to the same peer are one message. The classic closed forms for rings
-// (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per level are special cases; see
-// the test.
+// (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per level are special cases;
+// see the test.
 //
 // `paths`: where each member is, by rank; the plan's size. O(sections * members) up to
 // kEdgesMax edges; beyond, evenly chosen sections stand for the others, and the members of a rack

@@ -68,9 +68,9 @@ double RingPerTier(const std::vector<Tier>& tiers, double bytes) {
 constexpr double kSizes[] = {10e3, 1e6, 102e6, 680e6};
 constexpr double kFlat[] = {7.66e-3, 8.31e-3, 75.7e-3, 459e-3};
 constexpr double kTiers[] = {0.34e-3, 0.60e-3, 26.6e-3, 175e-3};
-// What fits: 15 us and 3 GB/s for the flat ring; 40 GB/s between devices, 12 GB/s per host, shared by
-// 4, and 24 GB/s per rack, shared by 32. Only the sum of the lower latencies shows: 6 a + 14 b = 128
-// us.
+// What fits: 15 us and 3 GB/s for the flat ring; 40 GB/s between devices, 12 GB/s per host, shared
+// by 4, and 24 GB/s per rack, shared by 32. Only the sum of the lower latencies shows: 6 a + 14 b =
+// 128 us.
 constexpr double kHostBandwidth = 12e9;
 constexpr double kRackBandwidth = 24e9;
 
