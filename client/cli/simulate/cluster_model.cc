@@ -107,12 +107,11 @@ class Cluster {
         fabric_(options.links, RacksOfNodes(options.nodes, options.racks), options.servers),
         step_times_(options.step_times, options.nodes,
                     simulator_.Draws(Simulator::Stream::kStepTimes)),
-        shard_(simulator_, options.contract, MakeShardListener()),
         world_{.options = options,
                .simulator = simulator_,
                .fabric = fabric_,
                .step_times = step_times_,
-               .shard = shard_,
+               .shards = shards_,
                .nodes = nodes_,
                .computed =
                    [this](uint32_t node, absl::Duration compute, double samples) {
@@ -129,7 +128,11 @@ class Cluster {
       groups_.push_back(
           std::make_unique<SimulatedGroup>(world_, live.back().id, Make(std::move(members))));
     }
-    shard_.SetGroups(std::move(live));
+    for (uint32_t tensor = 0; tensor < options.tensors; ++tensor) {
+      shards_.push_back(std::make_unique<SimulatedShard>(simulator_, options.contract,
+                                                         MakeShardListener(tensor)));
+      shards_.back()->SetGroups(live);
+    }
     result_.staleness.assign(kStalenessPlaces, 0);
     if (options.ladder != StragglerRung::kOff) {
       ladder_ = std::make_unique<LadderDriver>(
@@ -158,18 +161,19 @@ class Cluster {
     return MakeMembership(options_, paths_, std::move(members), messages_);
   }
 
-  SimulatedShard::Listener MakeShardListener() {
-    return {
-        .applied =
-            [this](GroupId, uint64_t staleness) {
-              ++pushes_;
-              staleness_sum_ += static_cast<double>(staleness);
-              result_.staleness_max = std::max(result_.staleness_max, staleness);
-              ++result_.staleness[std::min<uint64_t>(staleness, kStalenessPlaces - 1)];
-            },
-        .discarded = [this](GroupId) { ++result_.discarded; },
-        .answered = [this](GroupId group, Step step,
-                           Version version) { groups_[group.value() - 1]->Answer(step, version); }};
+  SimulatedShard::Listener MakeShardListener(uint32_t tensor) {
+    return {.applied =
+                [this](GroupId, uint64_t staleness) {
+                  ++pushes_;
+                  staleness_sum_ += static_cast<double>(staleness);
+                  result_.staleness_max = std::max(result_.staleness_max, staleness);
+                  ++result_.staleness[std::min<uint64_t>(staleness, kStalenessPlaces - 1)];
+                },
+            .discarded = [this](GroupId) { ++result_.discarded; },
+            .answered =
+                [this, tensor](GroupId group, Step step, Version version) {
+                  groups_[group.value() - 1]->Answer(tensor, step, version);
+                }};
   }
 
   void OnFinished(const StepRecord& record) {
@@ -243,7 +247,7 @@ class Cluster {
   Simulator simulator_;
   Fabric fabric_;
   StepTimes step_times_;
-  SimulatedShard shard_;
+  std::vector<std::unique_ptr<SimulatedShard>> shards_;  // per tensor
   SimulatedGroup::World world_;
   std::vector<std::unique_ptr<SimulatedGroup>> groups_;
   std::unique_ptr<LadderDriver> ladder_;  // none when it is off

@@ -222,6 +222,21 @@ TEST(ClusterModelTest, UplinksCarryOneGradientAndOneModelPerGroup) {
   EXPECT_GT(SimulateCluster(options, 1).uplink_bytes_per_step, 2.5 * (1 << 20));
 }
 
+// A server that takes 0.6 s for a step's gradient is hidden behind the computation of a second, but
+// for what the first tensor's way takes.
+TEST(ClusterModelTest, TensorsTravelWhileOthersAreComputed) {
+  ClusterOptions options = SmallCluster();
+  options.gradient_bytes = 1 << 20;
+  options.links.server_bytes_per_second = (2 << 20) / 0.6;
+  for (const Detail detail : {Detail::kMessages, Detail::kModel}) {
+    options.detail = detail;
+    options.tensors = 1;
+    EXPECT_NEAR(SimulateCluster(options, 1).efficiency, 1 / 1.6, 0.02);
+    options.tensors = 20;
+    EXPECT_NEAR(SimulateCluster(options, 1).efficiency, 1 / 1.03, 0.04);
+  }
+}
+
 TEST(ClusterModelTest, RecordedStepsAreDrawnTogether) {
   ClusterOptions options = SmallCluster();
   options.nodes = 4;

@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kNodesAsMessagesMax = 1024;
 constexpr uint64_t kStepsMax = 1'000'000;
 constexpr uint64_t kGradientBytesMax = uint64_t{1} << 42;
+constexpr uint64_t kTensorsMax = 1024;
 constexpr uint64_t kSamplesMax = 1'000'000'000;
 
 absl::Status InRange(absl::string_view flag, double value, double low, double high) {
@@ -69,8 +70,10 @@ absl::Status ClusterOptions::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--servers", uint64_t{servers}, 0, kNodesMax));
   COVEY_RETURN_IF_ERROR(InRange("--samples", samples, 1, kSamplesMax));
   COVEY_RETURN_IF_ERROR(InRange("--steps", steps, 1, kStepsMax));
-  if (gradient_bytes < 1 || gradient_bytes > kGradientBytesMax) {
-    return absl::InvalidArgumentError("--gradient-mib must be more than 0, and at most 4194304");
+  COVEY_RETURN_IF_ERROR(InRange("--tensors", uint64_t{tensors}, 1, kTensorsMax));
+  if (gradient_bytes < tensors || gradient_bytes > kGradientBytesMax) {
+    return absl::InvalidArgumentError(
+        "--gradient-mib must be more than a byte per tensor, and at most 4194304");
   }
   if (detail == Detail::kMessages && nodes > kNodesAsMessagesMax) {
     return absl::InvalidArgumentError(absl::StrCat("--detail messages is for up to ",

@@ -69,6 +69,9 @@ struct ClusterOptions {
   uint32_t servers = 1;
   Contract contract;
   uint64_t gradient_bytes = 100 << 20;
+  // That the gradient consists of, all of the same size; the communication of one overlaps the
+  // computation of others.
+  uint32_t tensors = 1;
   // Samples of each node and step.
   uint64_t samples = 32;
   LinkOptions links;

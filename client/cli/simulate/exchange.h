@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "absl/time/time.h"
 #include "client/cli/simulate/fabric.h"
 #include "client/cli/simulate/membership.h"
 #include "common/simulation/simulator.h"
@@ -44,10 +45,13 @@ class Exchange {
   virtual void Answer() = 0;
 };
 
-// What all exchanges of a cluster share; outlives them.
+// What all exchanges of a group share; outlives them.
 struct ExchangeWorld {
   Simulator& simulator;
   Fabric& fabric;
+  // When the links of the group are done with the exchanges before, where these are not simulated
+  // message by message.
+  absl::Time& links_free;
 };
 
 // Each message waits its turn on each link.
@@ -56,7 +60,8 @@ std::shared_ptr<Exchange> MakeMessageExchange(ExchangeWorld world,
                                               Exchange::Options options,
                                               Exchange::Listener listener);
 
-// Takes the membership's times; everybody waits for the last one.
+// Takes the membership's times; everybody waits for the last one. Exchanges of a group share its
+// links: the next one's bytes come after those of the one before.
 std::shared_ptr<Exchange> MakeModelExchange(ExchangeWorld world,
                                             std::shared_ptr<const Membership> membership,
                                             Exchange::Options options, Exchange::Listener listener);

@@ -28,10 +28,11 @@ Times Alone(const ClusterOptions& options, bool messages) {
   Times times;
   double returned = 0;
   uint32_t gathered = 0;
+  absl::Time links_free = absl::InfinitePast();
   const auto now = [&] { return absl::ToDoubleSeconds(simulator.now() - kStart); };
   const auto make = messages ? MakeMessageExchange : MakeModelExchange;
   std::shared_ptr<Exchange> exchange =
-      make({simulator, fabric}, membership,
+      make({simulator, fabric, links_free}, membership,
            {.bytes = static_cast<double>(options.gradient_bytes), .push = false, .await = true},
            {.arrived = nullptr,
             .reduced =

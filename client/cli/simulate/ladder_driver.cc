@@ -174,7 +174,8 @@ void LadderDriver::OnLeft(uint32_t node) {
   const GroupId to = moving->second;
   moving_.erase(moving);
   const uint64_t steps_aside = world_.nodes[node].steps_aside;
-  world_.nodes[node] = {.steps_aside = steps_aside};
+  world_.nodes[node] = NodeState();
+  world_.nodes[node].steps_aside = steps_aside;
   if (to == GroupId()) return;
   SimulatedGroup& group = Group(to);
   std::vector<uint32_t> nodes = group.membership().nodes;
@@ -183,6 +184,7 @@ void LadderDriver::OnLeft(uint32_t node) {
   // A new generation starts evenly and waits for everybody.
   groups_[to.value() - 1].shares.clear();
   groups_[to.value() - 1].minimum_members = 0;
+  group.Join(node);
 }
 
 void LadderDriver::EndProbation() {

@@ -111,23 +111,28 @@ std::shared_ptr<const Membership> MakeMembership(const ClusterOptions& options,
                                                  std::vector<uint32_t> nodes, bool messages) {
   PlanOptions plan = {.algorithm = options.collective, .size = static_cast<uint32_t>(nodes.size())};
   for (const uint32_t node : nodes) plan.paths.push_back(paths[node]);
-  const Cost cost = Cheapest(plan, options.gradient_bytes, LinkCostsOf(options.links));
+  const uint64_t bytes = options.gradient_bytes / options.tensors;
+  const Cost cost = Cheapest(plan, bytes, LinkCostsOf(options.links));
   auto membership = std::make_shared<Membership>();
   membership->algorithm = plan.algorithm = cost.algorithm;
-  membership->reduce_time = absl::Seconds(cost.reduce.seconds);
-  membership->spread_time = absl::Seconds(cost.spread.seconds);
+  const auto time = [](const Prediction& prediction) {
+    return Membership::Time{.latency = absl::Seconds(prediction.latency_seconds),
+                            .transfer = absl::Seconds(prediction.transfer_seconds)};
+  };
+  membership->reduce = time(cost.reduce);
+  membership->spread = time(cost.spread);
   if (messages) {
     membership->trees = std::make_shared<Trees>(Plan(std::move(plan)));
   } else {
     const std::vector<uint32_t> racks = RacksOfNodes(options.nodes, options.racks);
     std::vector<uint32_t> rack_of_rank;
     for (const uint32_t node : nodes) rack_of_rank.push_back(racks[node]);
-    const double bytes = BytesBetweenRacks(Plan(std::move(plan)), rack_of_rank,
-                                           static_cast<double>(options.gradient_bytes));
+    const double moved =
+        BytesBetweenRacks(Plan(std::move(plan)), rack_of_rank, static_cast<double>(bytes));
     // Out of one rack and into another; racks with more members have more of it.
     membership->uplink_bytes.assign(options.racks, 0);
     for (const uint32_t rack : rack_of_rank) {
-      membership->uplink_bytes[rack] += 2 * bytes / static_cast<double>(nodes.size());
+      membership->uplink_bytes[rack] += 2 * moved / static_cast<double>(nodes.size());
     }
   }
   membership->nodes = std::move(nodes);

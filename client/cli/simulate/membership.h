@@ -47,10 +47,14 @@ struct Membership {
   Algorithm algorithm = Algorithm::kRing;
   // For collectives that are simulated as messages.
   std::shared_ptr<const Trees> trees;
-  // For the others: how long they take, and per rack what one step's collectives send and receive
-  // over its uplink.
-  absl::Duration reduce_time;
-  absl::Duration spread_time;
+  // For the others: how long they take for one tensor, and per rack what they send and receive over
+  // its uplink.
+  struct Time {
+    absl::Duration latency;
+    absl::Duration transfer;
+  };
+  Time reduce;
+  Time spread;
   std::vector<double> uplink_bytes;
 
   uint32_t size() const { return static_cast<uint32_t>(nodes.size()); }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "client/cli/simulate/exchange.h"
@@ -16,8 +17,8 @@ class ModelExchange final : public Exchange, public std::enable_shared_from_this
 
   void Submit(uint32_t) override {
     if (++submitted_ < membership_->size()) return;
-    world_.simulator.After(membership_->reduce_time,
-                           [self = shared_from_this()] { self->OnReduced(); });
+    world_.simulator.At(Pass(membership_->reduce),
+                        [self = shared_from_this()] { self->OnReduced(); });
   }
 
   void Answer() override {
@@ -26,6 +27,11 @@ class ModelExchange final : public Exchange, public std::enable_shared_from_this
   }
 
  private:
+  absl::Time Pass(const Membership::Time& time) {
+    world_.links_free = std::max(world_.simulator.now(), world_.links_free) + time.transfer;
+    return world_.links_free + time.latency;
+  }
+
   void OnReduced() {
     reduced_ = true;
     for (uint32_t rack = 0; rack < membership_->uplink_bytes.size(); ++rack) {
@@ -52,7 +58,7 @@ class ModelExchange final : public Exchange, public std::enable_shared_from_this
 
   void Spread() {
     listener_.returned();
-    world_.simulator.After(membership_->spread_time, [self = shared_from_this()] {
+    world_.simulator.At(Pass(membership_->spread), [self = shared_from_this()] {
       for (uint32_t rank = 0; rank < self->membership_->size(); ++rank) {
         self->listener_.gathered(rank);
       }

@@ -167,6 +167,8 @@ void SimulateOptions::AddTo(ConfigFile& file) {
   AddParsed<Contract>(file, "contract", &cluster.contract, ParseContract, ContractName,
                       "bsp, ssp:N, async, buffered, buffered:K or local:H");
   file.Add("gradient-mib", &gradient_mib, "size of the gradient, and of the parameters");
+  file.Add("tensors", &cluster.tensors,
+           "equal tensors that it consists of: one travels while others are computed");
   file.Add("samples", &cluster.samples, "samples per node and step");
   file.Add("link-gbps", &link_gbps, "of each node, in each direction");
   file.Add("uplink-gbps", &uplink_gbps, "of each rack; 0 = never in the way");

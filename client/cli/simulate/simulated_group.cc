@@ -10,6 +10,9 @@
 namespace covey::cli {
 namespace {
 
+// Part of a step's computation that comes before the gradients.
+constexpr double kForwardShare = 1.0 / 3;
+
 // What a step has to do with the servers.
 struct ServerPart {
   // The step, or the round, that is pushed or waited for; 0 = none.
@@ -35,12 +38,23 @@ ServerPart ServerPartOf(const ClusterOptions& options, Step step) {
 
 SimulatedGroup::SimulatedGroup(const World& world, GroupId id,
                                std::shared_ptr<const Membership> membership)
-    : world_(world), id_(id), membership_(std::move(membership)) {}
+    : world_(world), id_(id), membership_(std::move(membership)), tracks_(world.options.tensors) {}
 
 void SimulatedGroup::Start() {
-  // A copy: the last member may change what comes next.
-  const std::vector<uint32_t> nodes = membership_->nodes;
-  for (uint32_t rank = 0; rank < nodes.size(); ++rank) Begin(Step(1), nodes[rank], rank);
+  for (uint32_t rank = 0; rank < membership_->size(); ++rank) {
+    NodeState& state = world_.nodes[membership_->nodes[rank]];
+    state.group = id_;
+    state.values.assign(tensors(), Step());
+    Begin(Step(1), membership_->nodes[rank], rank);
+  }
+}
+
+void SimulatedGroup::Join(uint32_t node) {
+  NodeState& state = world_.nodes[node];
+  state.group = id_;
+  state.values.clear();
+  for (const Track& track : tracks_) state.values.push_back(track.gathered);
+  Begin(begun_.Next(), node, membership_->size());
 }
 
 void SimulatedGroup::SetMembership(std::shared_ptr<const Membership> membership) {
@@ -68,146 +82,205 @@ SimulatedGroup::Running& SimulatedGroup::RunningOf(Step step) {
   Running& running = found->second;
   if (!is_new) return running;
   begun_ = std::max(begun_, step);
-  const ServerPart servers = ServerPartOf(world_.options, step);
-  const Exchange::Options exchange = {.bytes = static_cast<double>(world_.options.gradient_bytes),
-                                      .push = servers.pushed != Step(),
-                                      .await = servers.awaited != Step()};
   running.membership = membership_;
-  running.awaited = servers.awaited;
-  running.submitted.assign(membership_->size(), false);
-  const auto make = membership_->trees != nullptr ? MakeMessageExchange : MakeModelExchange;
-  running.exchange = make({world_.simulator, world_.fabric}, membership_, exchange,
-                          ListenerFor(step, exchange.push));
-  if (exchange.await && answered_ >= running.awaited) running.exchange->Answer();
+  for (uint32_t tensor = 0; tensor < tensors(); ++tensor) {
+    running.lanes.push_back(MakeLane(step, tensor));
+  }
   return running;
 }
 
-Exchange::Listener SimulatedGroup::ListenerFor(Step step, bool push) {
-  const Step pushed = ServerPartOf(world_.options, step).pushed;
+SimulatedGroup::Lane SimulatedGroup::MakeLane(Step step, uint32_t tensor) {
+  const ServerPart servers = ServerPartOf(world_.options, step);
+  const Exchange::Options options = {
+      .bytes = static_cast<double>(world_.options.gradient_bytes) / tensors(),
+      .push = servers.pushed != Step(),
+      .await = servers.awaited != Step()};
   Exchange::Listener listener = {
-      .arrived = nullptr,
-      .reduced = [this, step] { OnReduced(step); },
-      .returned = [this, step] { running_.at(step).returned = Now(); },
-      .gathered = [this, step](uint32_t rank) { OnGathered(step, rank); }};
-  if (push) {
-    listener.arrived = [this, pushed] {
-      const double samples = std::exchange(round_samples_, 0);
-      world_.shard.Push(
-          {.group = id_, .step = pushed, .samples = static_cast<uint64_t>(std::llround(samples))},
-          version_);
-    };
-  }
-  return listener;
+      .arrived =
+          [this, tensor, pushed = servers.pushed] {
+            Track& track = tracks_[tensor];
+            const auto samples = std::llround(std::exchange(track.round_samples, 0));
+            world_.shards[tensor]->Push(
+                {.group = id_, .step = pushed, .samples = static_cast<uint64_t>(samples)},
+                track.version);
+          },
+      .reduced = [this, step, tensor] { OnReduced(step, tensor); },
+      .returned = [this, step, tensor] { running_.at(step).lanes[tensor].returned = Now(); },
+      .gathered = [this, step, tensor](uint32_t rank) { OnGathered(step, tensor, rank); }};
+  const auto make = membership_->trees != nullptr ? MakeMessageExchange : MakeModelExchange;
+  Lane lane = {.exchange = make({world_.simulator, world_.fabric, links_free_}, membership_,
+                                options, std::move(listener)),
+               .awaited = servers.awaited,
+               .submitted = std::vector<bool>(membership_->size(), false)};
+  if (options.await && tracks_[tensor].answered >= lane.awaited) lane.exchange->Answer();
+  return lane;
 }
 
 void SimulatedGroup::Begin(Step step, uint32_t node, uint32_t rank) {
+  NodeState& state = world_.nodes[node];
+  state.waiting = false;
   // Without it, a step may be over.
   if (step <= finished_) return world_.left(node);
-  const std::shared_ptr<const Membership>& membership = RunningOf(step).membership;
-  const std::vector<uint32_t>& nodes = membership->nodes;
+  const std::vector<uint32_t>& nodes = RunningOf(step).membership->nodes;
   if (rank >= nodes.size() || nodes[rank] != node) {
     const auto place = std::find(nodes.begin(), nodes.end(), node);
     if (place == nodes.end()) return world_.left(node);
     rank = static_cast<uint32_t>(place - nodes.begin());
   }
-  world_.nodes[node].computing = step;
-  const double share = shares_.empty() || membership != membership_ ? 1 : shares_[rank];
-  const absl::Duration compute = world_.step_times.Next(node, id_.value(), step.value()) * share;
-  const double samples = static_cast<double>(world_.options.samples) * share;
-  world_.simulator.After(compute, [this, step, node, rank, begun = Now(), samples] {
-    OnComputed(step, node, rank, begun, samples);
-  });
+  state.step = step;
+  state.rank = rank;
+  state.tensor = 0;
+  Forward(node);
 }
 
-void SimulatedGroup::OnComputed(Step step, uint32_t node, uint32_t rank, double begun,
-                                double samples) {
+// Goes on with the forward pass as far as there are values.
+void SimulatedGroup::Forward(uint32_t node) {
   NodeState& state = world_.nodes[node];
-  state.computing = Step();
-  world_.computed(node, absl::Seconds(Now() - begun), samples);
-  if (state.aside >= step) {
-    if (state.values >= state.aside) Begin(state.values.Next(), node, rank);
-    return;
+  state.waiting = state.values[state.tensor].Next() < state.step;
+  if (state.waiting) return;
+  if (state.tensor == 0) {
+    const bool present = running_.at(state.step).membership == membership_;
+    const double share = shares_.empty() || !present ? 1 : shares_[state.rank];
+    state.begun = Now();
+    state.compute = world_.step_times.Next(node, id_.value(), state.step.value()) * share;
+    state.samples = static_cast<double>(world_.options.samples) * share;
   }
-  Running& running = running_.at(step);
-  ++running.contributors;
-  running.samples += samples;
-  running.begun_sum += begun;
-  running.computed_sum += Now();
-  if (minimum_members_ > 0 && running.contributors == minimum_members_) {
-    world_.simulator.After(grace_, [this, step] { LeaveLateAside(step); });
+  const uint32_t last = tensors() - 1;
+  if (last == 0) {
+    world_.simulator.After(state.compute, [this, node] { Backward(node, 0); });
+  } else if (state.tensor < last) {
+    world_.simulator.After(state.compute * (kForwardShare / tensors()), [this, node] {
+      ++world_.nodes[node].tensor;
+      Forward(node);
+    });
+  } else {
+    world_.simulator.After(state.compute * (1.0 / tensors()),
+                           [this, node, last] { Backward(node, last); });
   }
-  Submit(step, rank);
 }
 
-void SimulatedGroup::Submit(Step step, uint32_t rank) {
+// The gradient of a tensor is there.
+void SimulatedGroup::Backward(uint32_t node, uint32_t tensor) {
+  const NodeState& state = world_.nodes[node];
+  if (state.aside < state.step) Submit(state.step, tensor, state.rank);
+  if (tensor == 0) return EndStep(node);
+  world_.simulator.After(state.compute * ((1 - kForwardShare) / tensors()),
+                         [this, node, tensor] { Backward(node, tensor - 1); });
+}
+
+void SimulatedGroup::EndStep(uint32_t node) {
+  const NodeState& state = world_.nodes[node];
+  const Step step = state.step;
+  if (state.aside < step) {
+    // The last one may have ended the step.
+    if (const auto found = running_.find(step); found != running_.end()) {
+      Running& running = found->second;
+      if (minimum_members_ > 0 && running.contributors == minimum_members_) {
+        world_.simulator.After(grace_, [this, step] { LeaveLateAside(step); });
+      }
+    }
+  }
+  world_.computed(node, state.compute, state.samples);
+  Begin(std::max(step, state.aside).Next(), node, state.rank);
+}
+
+void SimulatedGroup::Submit(Step step, uint32_t tensor, uint32_t rank) {
   Running& running = running_.at(step);
-  running.submitted[rank] = true;
-  running.submitted_last = Now();
+  Lane& lane = running.lanes[tensor];
+  lane.submitted[rank] = true;
+  lane.submitted_last = Now();
+  lane.submitted_sum += Now();
+  const NodeState& state = world_.nodes[running.membership->nodes[rank]];
+  if (tensor == 0 && state.aside < step) {
+    ++running.contributors;
+    running.samples += state.samples;
+    running.begun_sum += state.begun;
+    running.compute_sum += absl::ToDoubleSeconds(state.compute);
+  }
   // The last one may end the step.
-  const std::shared_ptr<Exchange> exchange = running.exchange;
+  const std::shared_ptr<Exchange> exchange = lane.exchange;
   exchange->Submit(rank);
 }
 
 void SimulatedGroup::LeaveLateAside(Step step) {
   const auto running = running_.find(step);
   if (running == running_.end()) return;
-  std::vector<uint32_t> late;
+  std::vector<std::pair<uint32_t, uint32_t>> missing;  // rank, tensor
   for (uint32_t rank = 0; rank < running->second.membership->size(); ++rank) {
-    if (running->second.submitted[rank]) continue;
-    late.push_back(rank);
+    if (running->second.lanes[0].submitted[rank]) continue;
     NodeState& state = world_.nodes[running->second.membership->nodes[rank]];
     state.aside = step;
     ++state.steps_aside;
+    for (uint32_t tensor = 0; tensor < tensors(); ++tensor) {
+      if (!running->second.lanes[tensor].submitted[rank]) missing.emplace_back(rank, tensor);
+    }
   }
-  for (const uint32_t rank : late) Submit(step, rank);
+  for (const auto& [rank, tensor] : missing) Submit(step, tensor, rank);
 }
 
-void SimulatedGroup::OnReduced(Step step) {
+void SimulatedGroup::OnReduced(Step step, uint32_t tensor) {
   Running& running = running_.at(step);
-  running.reduced = Now();
-  round_samples_ += running.samples;
+  running.lanes[tensor].reduced = Now();
+  tracks_[tensor].round_samples += running.samples;
 }
 
-void SimulatedGroup::OnGathered(Step step, uint32_t rank) {
+void SimulatedGroup::OnGathered(Step step, uint32_t tensor, uint32_t rank) {
   Running& running = running_.at(step);
-  const uint32_t node = running.membership->nodes[rank];
-  NodeState& state = world_.nodes[node];
-  state.values = step;
-  running.gathered_sum += Now();
-  const bool last = ++running.gathered == running.membership->size();
-  if (state.computing == Step() && state.aside <= step) Begin(step.Next(), node, rank);
-  if (!last) return;
-  // What has joined has no step behind it here.
-  for (const uint32_t other : RunningOf(step.Next()).membership->nodes) {
-    NodeState& joined = world_.nodes[other];
-    if (joined.computing != Step() || joined.values >= step || joined.aside > step) continue;
-    joined.values = step;
-    Begin(step.Next(), other, 0);
+  Lane& lane = running.lanes[tensor];
+  lane.gathered_sum += Now();
+  const bool last = ++lane.gathered == running.membership->size();
+  if (last) {
+    tracks_[tensor].gathered = std::max(tracks_[tensor].gathered, step);
+    // What has joined was not part of this step.
+    const auto next = running_.find(step.Next());
+    if (next != running_.end() && next->second.membership != running.membership) {
+      for (const uint32_t node : next->second.membership->nodes) TakeValues(node, tensor, step);
+    }
   }
-  const Running done = std::move(running);
+  TakeValues(running.membership->nodes[rank], tensor, step);
+  if (!last || ++running.lanes_gathered < tensors()) return;
+  const StepRecord record = RecordOf(running);
   running_.erase(step);
-  Finish(step, done);
+  finished_ = std::max(finished_, step);
+  world_.finished(record);
 }
 
-void SimulatedGroup::Finish(Step step, const Running& running) {
-  finished_ = std::max(finished_, step);
+void SimulatedGroup::TakeValues(uint32_t node, uint32_t tensor, Step step) {
+  NodeState& state = world_.nodes[node];
+  if (state.group != id_ || state.values[tensor] >= step) return;
+  state.values[tensor] = step;
+  if (state.waiting && state.tensor == tensor) Forward(node);
+}
+
+// Waiting is told apart by the first tensor, which is submitted last and needed first.
+StepRecord SimulatedGroup::RecordOf(const Running& running) const {
+  const Lane& lane = running.lanes[0];
   const double size = running.membership->size();
   const double contributors = std::max(1u, running.contributors);
-  world_.finished(
-      {.samples = running.samples,
-       .members = running.membership->size(),
-       .compute = (running.computed_sum - running.begun_sum) / contributors,
-       .waiting_for_members = running.submitted_last - running.computed_sum / contributors,
-       .collectives = running.reduced - running.submitted_last +
-                      std::max(0.0, running.gathered_sum / size - running.returned),
-       .servers = running.returned - running.reduced});
+  StepRecord record = {.samples = running.samples,
+                       .members = running.membership->size(),
+                       .compute = running.compute_sum / contributors,
+                       .waiting_for_members = lane.submitted_last - lane.submitted_sum / size,
+                       .collectives = lane.reduced - lane.submitted_last +
+                                      std::max(0.0, lane.gathered_sum / size - lane.returned),
+                       .servers = lane.returned - lane.reduced};
+  const double waiting =
+      std::max(0.0, (lane.gathered_sum / size - running.begun_sum / contributors) - record.compute);
+  const double told = record.waiting_for_members + record.collectives + record.servers;
+  const double scale = told > 0 ? waiting / told : 0;
+  record.waiting_for_members *= scale;
+  record.collectives *= scale;
+  record.servers *= scale;
+  return record;
 }
 
-void SimulatedGroup::Answer(Step step, Version version) {
-  answered_ = std::max(answered_, step);
-  version_ = std::max(version_, version);
+void SimulatedGroup::Answer(uint32_t tensor, Step step, Version version) {
+  Track& track = tracks_[tensor];
+  track.answered = std::max(track.answered, step);
+  track.version = std::max(track.version, version);
   for (auto& [number, running] : running_) {
-    if (running.awaited == step && step != Step()) running.exchange->Answer();
+    Lane& lane = running.lanes[tensor];
+    if (lane.awaited == step) lane.exchange->Answer();
   }
 }
 
