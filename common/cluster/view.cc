@@ -95,8 +95,8 @@ std::shared_ptr<const ClusterView> ClusterView::Empty() {
 ClusterView::ClusterView(proto::ClusterView view) : proto_(std::move(view)) {
   for (const proto::Group& group : proto_.groups()) {
     if (group.state() != proto::Group::ACTIVE) continue;
-    live_groups_.push_back({.id = GroupId(group.id()),
-                            .first_step = Step(std::max<uint64_t>(1, group.first_step()))});
+    live_groups_.push_back(
+        {.id = GroupId(group.id()), .first_step = Step(std::max<uint64_t>(1, group.first_step()))});
   }
 }
 
