@@ -70,9 +70,11 @@ class CollectiveRun {
   // Of slices that came too soon to be added.
   size_t waiting_bytes() const { return waiting_bytes_; }
 
-  // What GroupMachine keeps here: frames queued or on the wire, and whether `arrived` was told.
+  // What GroupMachine keeps here: frames queued or on the wire, whether `arrived` was told, and
+  // whether its group is no more, so that it only waits for its frames.
   size_t frames_out = 0;
   bool told_arrived = false;
+  bool abandoned = false;
 
  private:
   struct Piece {

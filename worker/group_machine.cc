@@ -28,13 +28,17 @@ GroupMachine::~GroupMachine() = default;
 
 Algorithm GroupMachine::AlgorithmOf(const Collective& collective) {
   if (collective.algorithm != Algorithm::kAutomatic) return collective.algorithm;
+  return AlgorithmFor(collective.kind, EncodedBytes(collective.format, collective.data.size()));
+}
+
+Algorithm GroupMachine::AlgorithmFor(CollectiveKind kind, size_t bytes) {
   if (options_.algorithm != Algorithm::kAutomatic) return options_.algorithm;
   if (size_ == 1) return Algorithm::kRing;
-  const std::pair key(collective.kind, EncodedBytes(collective.format, collective.data.size()));
+  const std::pair key(kind, bytes);
   const auto known = choices_.find(key);
   if (known != choices_.end()) return known->second;
   if (choices_.size() >= kChoicesMax) choices_.clear();
-  return choices_[key] = ChooseAlgorithm(collective.kind, key.second, paths_, costs_).algorithm;
+  return choices_[key] = ChooseAlgorithm(kind, bytes, paths_, costs_).algorithm;
 }
 
 std::shared_ptr<const Plan> GroupMachine::PlanOf(Algorithm algorithm) {
@@ -160,7 +164,9 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
   if (!failure_.ok()) return true;
   if (!formed() || GroupId(group) != id_ || generation != generation_) {
     // The sender may be a stranger, who must not fail anything.
-    if (MayBeNext(group, generation) && before_forming_.HasRoom(message, 0)) {
+    if (!MayBeNext(group, generation)) {
+      TellSuperseded(message, outbox);
+    } else if (before_forming_.HasRoom(message, 0)) {
       before_forming_.Keep({}, message);
     }
     return true;
@@ -200,6 +206,10 @@ void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& 
 void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox) {
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || !IsMember(message, rank)) continue;
+    if (message.envelope.group_abort().superseded()) {
+      Abandon(now, outbox);
+      return;
+    }
     Fail(now,
          absl::UnavailableError(
              absl::StrCat(NameOf(rank), " gave up: ", message.envelope.group_abort().reason())),
@@ -265,7 +275,9 @@ void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
   failure_ = std::move(status);
   sender_.CancelQueued([this](uint64_t number) { Released(number); });
   // With the connection go the frames that wait in it for a peer that may never take them.
-  for (const uint32_t rank : sender_.peers_in_flight()) outbox.Route(AddressOf(rank), "");
+  for (const uint32_t rank : sender_.peers_in_flight()) {
+    if (rank < size_) outbox.Route(AddressOf(rank), "");
+  }
   early_.Clear();
   before_forming_.Clear();
   for (const auto& [number, run] : runs_) changed_.push_back(number);
@@ -295,20 +307,28 @@ void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
     if (found == runs_.end()) continue;
     CollectiveRun& run = *found->second;
     const bool failed = !failure_.ok();
-    if (!failed && run.arrived() && !run.told_arrived) {
+    if (!failed && !run.abandoned && run.arrived() && !run.told_arrived) {
       run.told_arrived = true;
       changed_.push_back(run.number());
       const Collective::Callback arrived = std::move(run.collective().arrived);
       if (arrived) arrived(now, run.result(), outbox);
       continue;
     }
-    if (run.frames_out > 0 || !(failed || run.told_arrived)) continue;
+    if (run.frames_out > 0 || !(failed || run.told_arrived || run.abandoned)) continue;
     const std::unique_ptr<CollectiveRun> over = std::move(found->second);
     runs_.erase(found);
-    numbers_.erase(over->collective().id);
+    if (over->abandoned) {
+      --abandoned_;
+    } else {
+      numbers_.erase(over->collective().id);
+    }
     waiting_bytes_ -= over->waiting_bytes();
     CollectiveResult result = over->result();
-    if (!over->told_arrived) result = {.status = failure_};
+    if (over->abandoned) {
+      result = {.status = absl::CancelledError("the group's plan was superseded")};
+    } else if (!over->told_arrived) {
+      result = {.status = failure_};
+    }
     if (over->collective().done) over->collective().done(now, result, outbox);
   }
 }
@@ -368,8 +388,9 @@ absl::Status GroupMachine::DeadlineStatus(const CollectiveRun& run) const {
     waits_for = absl::StrCat("the own part of ", NameOf(rank_), " was not ready");
   } else {
     const std::vector<uint32_t> peers = sender_.peers_in_flight();
-    waits_for = absl::StrCat(peers.empty() ? "another member" : NameOf(peers[0]),
-                             " did not take what was sent to it");
+    waits_for =
+        absl::StrCat(peers.empty() || peers[0] >= size_ ? "another member" : NameOf(peers[0]),
+                     " did not take what was sent to it");
   }
   return absl::DeadlineExceededError(
       absl::StrCat(Describe(run.collective()), ": ", waits_for,

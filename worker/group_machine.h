@@ -88,6 +88,13 @@ class GroupMachine {
     on_ready_ = std::move(callback);
   }
 
+  // Called when a generation that Reform went over to was superseded, before it was ready, by a plan
+  // without this worker: as if Reform had returned the status, UNAVAILABLE. Without a callback, the
+  // group has failed with it.
+  void OnLeft(std::function<void(absl::Time, const absl::Status&, Outbox&)> callback) {
+    on_left_ = std::move(callback);
+  }
+
   // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
   // none.
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
@@ -110,6 +117,12 @@ class GroupMachine {
   // heard; DEADLINE_EXCEEDED: names the member waited for; INVALID_ARGUMENT: members started
   // different collectives.
   const absl::Status& failure() const { return failure_; }
+
+  // The plan of a collective that leaves the algorithm open, of so many encoded bytes. Precondition:
+  // ready().
+  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes) {
+    return PlanOf(AlgorithmFor(kind, bytes));
+  }
 
   // The next one of stream 0.
   CollectiveId NextPlain() { return {.stream = 0, .sequence = ++last_plain_}; }
@@ -143,7 +156,7 @@ class GroupMachine {
   absl::Time NextWake() const;
 
   // Not done yet.
-  size_t collectives() const { return runs_.size() + waiting_.size(); }
+  size_t collectives() const { return runs_.size() - abandoned_ + waiting_.size(); }
 
  private:
   // Membership: group_membership.cc.
@@ -157,12 +170,17 @@ class GroupMachine {
   void Probe(absl::Time now, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
   void Agree(absl::Time now, Outbox& outbox);
-  void Agreed(absl::Time now, Outbox& outbox);
+  void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
+  void TellSuperseded(const Message& message, Outbox& outbox);
+  void Abandon(absl::Time now, Outbox& outbox);
+  // To the newest view's plan for this worker. UNAVAILABLE: there is none.
+  absl::Status ChangeOver(absl::Time now, Outbox& outbox);
 
   // Collectives: group_machine.cc.
   void Release(absl::Time now, const CollectiveId& id, const Contribution* contribution,
                Outbox& outbox);
   Algorithm AlgorithmOf(const Collective& collective);
+  Algorithm AlgorithmFor(CollectiveKind kind, size_t bytes);
   std::shared_ptr<const Plan> PlanOf(Algorithm algorithm);
   void Begin(absl::Time now, Collective collective, Outbox& outbox);
   void ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox);
@@ -180,6 +198,7 @@ class GroupMachine {
 
   Options options_;
   std::function<void(absl::Time, Outbox&)> on_ready_;
+  std::function<void(absl::Time, const absl::Status&, Outbox&)> on_left_;
 
   NodeId self_;
   std::shared_ptr<const ClusterView> view_;
@@ -198,8 +217,10 @@ class GroupMachine {
   LinkCosts costs_;
   uint64_t own_step_ = 0;
   uint64_t agreed_step_ = 0;
-  std::vector<float> agreement_;     // one record per member
-  std::vector<Collective> waiting_;  // for the group to be ready
+  bool agreeing_ = false;
+  bool superseded_ = false;  // this generation will never be; a view with the next one will come
+  std::pair<GroupId, uint64_t> was_ready_;  // the last generation that was
+  std::vector<Collective> waiting_;         // for the group to be ready
 
   std::map<Algorithm, std::shared_ptr<const Plan>> plans_;
   std::map<std::pair<CollectiveKind, size_t>, Algorithm> choices_;
@@ -210,6 +231,7 @@ class GroupMachine {
   std::map<CollectiveId, uint64_t> numbers_;                 // of runs
   std::deque<uint64_t> changed_;                             // numbers whose callbacks may be due
   EarlySlices early_;
+  size_t abandoned_ = 0;      // runs that only wait for their frames
   size_t waiting_bytes_ = 0;  // in runs, for their turn to be added
   SliceSender sender_;
   absl::Time look_again_ = absl::InfiniteFuture();

@@ -66,13 +66,27 @@ void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const Cl
   if (!failure_.ok()) return;
   if (formed()) {
     FollowGroup(now, outbox);
-    return;
+  } else {
+    const proto::Group* group = view_->GroupOf(self_);
+    if (group != nullptr && group->state() == proto::Group::ACTIVE) Form(now, *group, outbox);
   }
-  const proto::Group* group = view_->GroupOf(self_);
-  if (group != nullptr && group->state() == proto::Group::ACTIVE) Form(now, *group, outbox);
+  // What was kept for a generation to come may be known now to be of one that never comes.
+  if (!failure_.ok()) return;
+  for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
 }
 
 void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
+  if (superseded_) {
+    if (!change_pending()) return;
+    const absl::Status status = ChangeOver(now, outbox);
+    if (status.ok()) return;
+    if (on_left_) {
+      on_left_(now, status, outbox);
+    } else {
+      Fail(now, status, outbox);
+    }
+    return;
+  }
   const proto::Group* group = view_->FindGroup(id_);
   const bool same = group != nullptr && group->generation() == generation_;
   if (same && group->state() == proto::Group::BROKEN) {
@@ -146,6 +160,10 @@ absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox)
         " collectives are under way, and a change is ", change_pending() ? "" : "not ", "pending"));
   }
   own_step_ = step;
+  return ChangeOver(now, outbox);
+}
+
+absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   const proto::Group* group = view_->GroupOf(self_);
   if (group != nullptr && group->state() == proto::Group::ACTIVE) {
     Form(now, *group, outbox);
@@ -156,11 +174,71 @@ absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox)
                                  ? "the scheduler's plan has no place for it"
                                  : node->standby();
   const absl::Status status = absl::UnavailableError(
-      absl::StrCat(view_->NameOf(self_), " left group ", id_.value(), " after step ", step, ": ",
-                   reason, "; the group goes on without it, see `covey status`"));
+      absl::StrCat(view_->NameOf(self_), " left group ", id_.value(), " after step ", own_step_,
+                   ": ", reason, "; the group goes on without it, see `covey status`"));
   size_ = 0;
   ready_ = false;
+  superseded_ = false;
   return status;
+}
+
+// Somebody waits for this member in a generation that it will never take part in, because it knows
+// of a newer one; so that one can never begin, and who waits for it may go on.
+void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
+  if (message.envelope.has_group_abort()) return;
+  const bool slice = message.envelope.has_group_slice();
+  const uint32_t group =
+      slice ? message.envelope.group_slice().group() : message.envelope.group_probe().group();
+  const uint64_t generation = slice ? message.envelope.group_slice().generation()
+                                    : message.envelope.group_probe().generation();
+  const proto::Group* known = view_->FindGroup(GroupId(group));
+  const proto::Node* sender = view_->FindNode(message.from().node);
+  const std::pair meant(GroupId(group), generation);
+  if (known == nullptr || known->generation() <= generation || meant == was_ready_ ||
+      sender == nullptr || Incarnation(sender->incarnation()) != message.incarnation()) {
+    return;
+  }
+  outbox.Route(message.from(), view_->EndpointOf(message.from()));
+  Message reply;
+  reply.set_to(message.from());
+  proto::GroupAbort& abort = *reply.envelope.mutable_group_abort();
+  abort.set_group(group);
+  abort.set_generation(generation);
+  abort.set_reason("the group has a newer plan");
+  abort.set_superseded(true);
+  outbox.Send(std::move(reply));
+}
+
+// The members of this generation will never meet.
+void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
+  if (ready_ || superseded_) return;
+  superseded_ = true;
+  agreeing_ = false;
+  prober_ = LinkProber();
+  const auto meeting = numbers_.find({.stream = kFormationStream, .sequence = 1});
+  if (meeting != numbers_.end()) {
+    CollectiveRun& run = *runs_.at(meeting->second);
+    run.abandoned = true;
+    run.collective().deadline = absl::InfiniteFuture();
+    ++abandoned_;
+    changed_.push_back(run.number());
+    numbers_.erase(meeting);
+    sender_.CancelQueued(run.number(), [this](uint64_t number) { Released(number); });
+  }
+  // Not all of them have heard it from the one who knew.
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    Reach(rank, outbox);
+    Message message;
+    message.set_to(AddressOf(rank));
+    proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
+    abort.set_group(id_.value());
+    abort.set_generation(generation_);
+    abort.set_reason("the group has a newer plan");
+    abort.set_superseded(true);
+    outbox.Send(std::move(message));
+  }
+  FollowGroup(now, outbox);
 }
 
 void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox) {
@@ -182,16 +260,29 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   last_plain_ = 0;
   last_started_.clear();
   early_.Clear();
+  agreeing_ = false;
+  superseded_ = false;
+  prober_ = LinkProber();
+  for (const Collective& waiting : std::exchange(waiting_, {})) {
+    if (!waiting.done) continue;
+    waiting.done(now,
+                 {.status = absl::UnavailableError(absl::StrCat(
+                      Describe(waiting), ": the group has other members now; start it again"))},
+                 outbox);
+  }
   costs_ = LinkCosts();
   costs_.slice_bytes = options_.slice_bytes;
   agreed_step_ = own_step_;
   ready_ = options_.formation == Formation::kAtOnce;
+  if (ready_) was_ready_ = {id_, generation_};
+  const std::pair formed(id_, generation_);
   for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
+  if (formed != std::pair(id_, generation_)) return;  // It has been superseded meanwhile.
   if (ready_) {
     if (on_ready_) on_ready_(now, outbox);
     return;
   }
-  if (options_.formation == Formation::kMeasured && failure_.ok()) {
+  if (options_.formation == Formation::kMeasured && failure_.ok() && !superseded_) {
     prober_.Begin(now, rank_, paths_);
   }
   Probe(now, outbox);
@@ -200,7 +291,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
 
 // Sends what the prober has to say; when it is done, the members agree.
 void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
-  if (!formed() || ready_ || !failure_.ok() || !agreement_.empty()) return;
+  if (!formed() || ready_ || !failure_.ok() || agreeing_ || superseded_) return;
   for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
     Reach(probe.peer, outbox);
     Message message;
@@ -239,34 +330,37 @@ void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& 
 }
 
 void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
-  agreement_.assign(kRecordFloats * size_, 0);
+  agreeing_ = true;
+  // The transport may read it after this generation is forgotten.
+  const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
   WriteRecord(own_step_, prober_.samples(),
-              std::span(agreement_).subspan(kRecordFloats * rank_, kRecordFloats));
+              std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats));
   Collective meeting{
       .id = {.stream = kFormationStream, .sequence = 1},
       .kind = CollectiveKind::kAllGather,
-      .data = agreement_,
-      .parts = EvenParts(agreement_.size(), size_),
+      .data = *records,
+      .parts = EvenParts(records->size(), size_),
       .deadline = now + kAgreementPatience,
       .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
-  meeting.done = [this](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-    if (result.status.ok()) Agreed(now, outbox);
-    agreement_.clear();
+  meeting.done = [this, records](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    if (result.status.ok()) Agreed(now, *records, outbox);
   };
   last_started_[kFormationStream] = 1;
   Begin(now, std::move(meeting), outbox);
 }
 
-void GroupMachine::Agreed(absl::Time now, Outbox& outbox) {
+void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox) {
   std::vector<LinkSample> samples;
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const auto record =
-        std::span<const float>(agreement_).subspan(kRecordFloats * rank, kRecordFloats);
+        std::span<const float>(records).subspan(kRecordFloats * rank, kRecordFloats);
     agreed_step_ = std::max(agreed_step_, StepOf(record));
     ReadSamples(record, samples);
   }
   if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
   ready_ = true;
+  agreeing_ = false;
+  was_ready_ = {id_, generation_};
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
     Begin(now, std::move(waiting), outbox);

@@ -84,6 +84,10 @@ class Ring {
   void SetElsewhere(std::function<void(uint32_t from, Message)> elsewhere) {
     elsewhere_ = std::move(elsewhere);
   }
+  // Called after a member has received a message.
+  void SetHeard(std::function<void(uint32_t to, const Message&)> heard) {
+    heard_ = std::move(heard);
+  }
   void Pass(absl::Duration time) { now_ += time; }
 
   // Puts what the members have said onto the links; the message as the loop would fill it in.
@@ -120,6 +124,7 @@ class Ring {
       const Message message = std::move(links_[chosen].front());
       links_[chosen].pop_front();
       machines_[to]->Receive(now_, message, outboxes_[to]);
+      if (heard_) heard_(to, message);
     }
     return true;
   }
@@ -144,6 +149,7 @@ class Ring {
   std::vector<std::unique_ptr<GroupMachine>> machines_;
   std::vector<Outbox> outboxes_;
   std::function<void(uint32_t, Message)> elsewhere_;
+  std::function<void(uint32_t, const Message&)> heard_;
   std::vector<std::deque<Message>> links_;  // [from * size + to]
 };
 

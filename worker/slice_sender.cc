@@ -68,6 +68,15 @@ void SliceSender::CancelQueued(Released released) {
   for (const uint64_t collective : cancelled) released(collective);
 }
 
+void SliceSender::CancelQueued(uint64_t collective, Released released) {
+  size_t cancelled = 0;
+  for (auto& [rank, peer] : peers_) {
+    cancelled += std::erase_if(
+        peer.queued, [&](const auto& queued) { return queued.second.collective == collective; });
+  }
+  for (; cancelled > 0; --cancelled) released(collective);
+}
+
 std::vector<uint32_t> SliceSender::peers_in_flight() const {
   std::vector<uint32_t> ranks;
   for (const auto& [rank, peer] : peers_) {

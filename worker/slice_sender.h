@@ -36,6 +36,8 @@ class SliceSender {
   void Advance(Outbox& outbox, Released released);
   // Forgets what was not sent; `released` runs for each.
   void CancelQueued(Released released);
+  // The same for one collective.
+  void CancelQueued(uint64_t collective, Released released);
 
   // Whether the transport may still hold frames. Nobody tells when it lets go: look again.
   bool in_flight() const { return slices_in_flight_ > 0; }

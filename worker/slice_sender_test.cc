@@ -123,5 +123,13 @@ TEST_F(SliceSenderTest, CancelledOnesAreReleasedUnsent) {
   EXPECT_THAT(released_, ElementsAre(kGroupSlicesInFlightMax, kGroupSlicesInFlightMax + 1));
 }
 
+TEST_F(SliceSenderTest, OneCollectiveCanBeCancelledAlone) {
+  for (size_t i = 0; i < kGroupSlicesInFlightMax; ++i) Queue(1, 4);
+  const std::vector<Message> sent = Advance();
+  for (uint64_t i = 2; i <= 5; ++i) Queue(i % 2 == 0 ? 2 : 3, 4);
+  sender_.CancelQueued(2, [this](uint64_t collective) { released_.push_back(collective); });
+  EXPECT_THAT(released_, ElementsAre(2, 2));
+}
+
 }  // namespace
 }  // namespace covey::worker
