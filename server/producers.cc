@@ -13,12 +13,17 @@ namespace {
 // In place of a version; no shard gets there.
 constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
 
+// Whether sequences go on in a new incarnation: a group counts its steps on over changes of members,
+// a client begins at 1.
+bool CountsOn(const Producer& producer) { return producer.kind == Producer::Kind::kGroup; }
+
 }  // namespace
 
 absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
   const auto found = entries_.find(key.producer);
-  if (found == entries_.end() || key.incarnation > found->second.incarnation) return Finding{};
+  if (found == entries_.end()) return Finding{};
   const Entry& entry = found->second;
+  if (key.incarnation > entry.incarnation && !CountsOn(key.producer)) return Finding{};
   if (key.incarnation < entry.incarnation) {
     return absl::AbortedError(absl::StrCat("incarnation ", key.incarnation,
                                            " of the producer has been replaced by ",
@@ -44,7 +49,10 @@ absl::Status Producers::Record(const PushKey& key,
     found = entries_.emplace(key.producer, Entry{.incarnation = key.incarnation}).first;
   }
   Entry& entry = found->second;
-  if (key.incarnation > entry.incarnation) entry = Entry{.incarnation = key.incarnation};
+  if (key.incarnation > entry.incarnation) {
+    if (!CountsOn(key.producer)) entry.window = DedupWindow();
+    entry.incarnation = key.incarnation;
+  }
   entry.last_use = ++uses_;
   entry.window.Record(key.sequence, Version());
   return absl::OkStatus();
@@ -70,7 +78,8 @@ absl::Status Producers::MakeRoom(absl::FunctionRef<bool(const Producer&)> is_gon
 
 void Producers::SetVersion(const PushKey& key, Version version) {
   const auto found = entries_.find(key.producer);
-  if (found == entries_.end() || found->second.incarnation != key.incarnation) return;
+  if (found == entries_.end()) return;
+  if (found->second.incarnation != key.incarnation && !CountsOn(key.producer)) return;
   found->second.window.SetVersion(key.sequence, version);
 }
 

@@ -47,7 +47,8 @@ class Producers {
   // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: too old to tell.
   absl::StatusOr<Finding> Find(const PushKey& key) const;
 
-  // Notes the receipt of a push that Find did not know; a new incarnation replaces the one before.
+  // Notes the receipt of a push that Find did not know. A new incarnation of a client replaces the
+  // one before; a group's new generation goes on with its steps.
   // RESOURCE_EXHAUSTED: too many producers, none of which `is_gone`; nothing is noted then.
   absl::Status Record(const PushKey& key, absl::FunctionRef<bool(const Producer&)> is_gone);
 

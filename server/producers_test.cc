@@ -38,6 +38,22 @@ TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(10));
 }
 
+TEST(Producers, AGroupCountsItsStepsOnOverGenerations) {
+  Producers producers;
+  const auto step = [](uint64_t generation, uint64_t sequence) {
+    PushKey key = Key(1, generation, sequence);
+    key.producer.kind = Producer::Kind::kGroup;
+    return key;
+  };
+  ASSERT_TRUE(producers.Record(step(1, 5), Nobody).ok());
+  EXPECT_TRUE(producers.Find(step(2, 5))->known);  // Sent again by the members that are left.
+  ASSERT_TRUE(producers.Record(step(2, 6), Nobody).ok());
+  EXPECT_TRUE(producers.Find(step(2, 5))->known);
+  EXPECT_EQ(producers.Find(step(1, 7)).status().code(), absl::StatusCode::kAborted);
+  producers.SetVersion(step(1, 5), Version(9));  // It had waited for other groups.
+  EXPECT_EQ(producers.Find(step(2, 5))->version, Version(9));
+}
+
 TEST(Producers, RememberWhatWasDiscarded) {
   Producers producers;
   ASSERT_TRUE(producers.Record(Key(1, 1, 1), Nobody).ok());

@@ -198,23 +198,25 @@ std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups
 
 std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const GroupCensus& groups) {
   next_due_ = absl::InfiniteFuture();
-  if (steps_.empty()) {
-    // Late changes wait for the next round as long as there can be one.
-    if (late_.empty() || !groups.live.empty()) return std::nullopt;
-    return CutLate();
-  }
-  const Step round = steps_.begin()->first;
-  if (!AllReach(round, groups, [&](GroupId group) { return StepOf(received_, group) >= round; }) &&
-      !QuorumWaitIsOver(now, round)) {
-    return std::nullopt;
-  }
-  return CutFirstStep(/*with_late=*/true);
+  if (steps_.empty() && late_.empty()) return std::nullopt;
+  const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
+  const bool complete =
+      AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });
+  if (!complete && !QuorumWaitIsOver(now, round)) return std::nullopt;
+  quorum_round_ = Step();
+  return steps_.empty() ? CutLate() : CutFirstStep(/*with_late=*/true);
+}
+
+// A change of a round that is over is the group's part of the next one.
+bool UpdateGate::HasPart(GroupId group, Step round) const {
+  return StepOf(received_, group) >= round || StepsHeld(group) > 0;
 }
 
 bool UpdateGate::QuorumWaitIsOver(absl::Time now, Step round) {
   if (contract_.quorum == 0) return false;
-  const auto arrived = std::count_if(received_.begin(), received_.end(),
-                                     [round](const auto& group) { return group.second >= round; });
+  const auto arrived = std::count_if(received_.begin(), received_.end(), [&](const auto& group) {
+    return HasPart(group.first, round);
+  });
   if (static_cast<uint64_t>(arrived) < contract_.quorum) return false;
   if (quorum_round_ != round) {
     quorum_round_ = round;

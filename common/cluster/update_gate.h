@@ -40,8 +40,9 @@ struct GatePush {
 //                when 0, else it shrinks with the share of groups that still live, so that the last
 //                pushes of a job are not held for ever; at least 1
 //   local        one update per round, summed in growing order of group, once every live group has
-//                pushed its change of this round or of a later one; or, with a quorum, `grace`
-//                after so many groups have. A change of a round that is over counts in the next one
+//                pushed a change that is not part of an update yet, or one of this round or a later
+//                one; or, with a quorum, `grace` after so many groups have. So a change of a round
+//                that is over counts in the next one
 //
 // A live group is waited for from its first step on. Every push that was added is part of exactly
 // one update, sooner or later: at the latest when no group lives any more. Depends on nothing but
@@ -107,6 +108,7 @@ class UpdateGate {
   std::optional<Update> TakeStep(const GroupCensus& groups);
   std::optional<Update> TakeRound(absl::Time now, const GroupCensus& groups);
   std::optional<Update> TakeArrivals(const GroupCensus& groups);
+  bool HasPart(GroupId group, Step round) const;
   bool QuorumWaitIsOver(absl::Time now, Step round);
   size_t ArrivalsPerUpdate(const GroupCensus& groups) const;
   // Pushes of the first held step, with `late` ones in between, in growing order of group.

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using Code = absl::StatusCode;
 using Kind = Contract::Kind;
 
@@ -211,13 +212,28 @@ TEST(UpdateGate, ALateChangeCountsInTheNextRound) {
   Driver driver({.kind = Kind::kLocal, .quorum = 2}, Groups({1, 2, 3}));
   driver.Push(1, 1);
   EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.1 2.1"));
-  // It makes no round by itself, nor does it count towards the next one's quorum.
+  // It makes no round by itself; it is its group's part of the next one.
   EXPECT_THAT(driver.Push(3, 1, 7), IsEmpty());
   EXPECT_EQ(driver.gate().samples_held(), 7u);
   EXPECT_EQ(driver.Admit(3, 1), Code::kAborted);
-  EXPECT_THAT(driver.Push(1, 2), IsEmpty());
-  EXPECT_THAT(driver.Push(3, 2), ElementsAre("1.2 3.1 3.2"));
+  EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.2 3.1"));
   EXPECT_EQ(driver.gate().last_step(), Step(2));
+}
+
+// Groups that the fast ones have left behind, and that died, are not needed to go on.
+TEST(UpdateGate, GroupsThatAreLateTogetherMakeARound) {
+  Driver driver({.kind = Kind::kLocal, .quorum = 2}, Groups({1, 2, 3}));
+  for (uint64_t round = 1; round <= 20; ++round) {
+    driver.Push(1, round);
+    EXPECT_THAT(driver.Push(2, round), SizeIs(1)) << round;
+  }
+  driver.SetLive({{.id = GroupId(2)}, {.id = GroupId(3)}});
+  for (uint64_t round = 1; round <= 20; ++round) {
+    EXPECT_THAT(driver.Push(3, round), IsEmpty()) << round;
+    EXPECT_THAT(driver.Push(2, 20 + round), SizeIs(1)) << round;
+  }
+  driver.SetLive({{.id = GroupId(3)}});
+  EXPECT_THAT(driver.Push(3, 21), ElementsAre("3.21"));
 }
 
 TEST(UpdateGate, LocalDoesNotWaitForGroupsThatAreGoneOrAhead) {
@@ -234,13 +250,12 @@ TEST(UpdateGate, LocalDoesNotWaitForGroupsThatAreGoneOrAhead) {
 }
 
 TEST(UpdateGate, LateChangesAreNotLostWithTheLastGroup) {
-  Driver driver({.kind = Kind::kLocal, .quorum = 1}, Groups({1, 2}));
-  EXPECT_THAT(driver.Push(1, 1), ElementsAre("1.1"));
-  EXPECT_THAT(driver.Push(2, 1), IsEmpty());
-  driver.SetLive({{.id = GroupId(2)}});
-  EXPECT_THAT(driver.Due(), IsEmpty());
+  Driver driver({.kind = Kind::kLocal, .quorum = 2}, Groups({1, 2, 3}));
+  driver.Push(1, 1);
+  EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.1 2.1"));
+  EXPECT_THAT(driver.Push(3, 1), IsEmpty());
   driver.SetLive({});
-  EXPECT_THAT(driver.Due(), ElementsAre("2.1"));
+  EXPECT_THAT(driver.Due(), ElementsAre("3.1"));
 }
 
 TEST(UpdateGate, RefusesGroupsThatRunAway) {

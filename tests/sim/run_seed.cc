@@ -22,13 +22,6 @@ namespace {
 // A run that needs more events than this goes round in circles.
 constexpr uint64_t kEventsMax = 3'000'000;
 
-std::unique_ptr<Workload> MakeWorkload(const SeedOptions& options, Random random,
-                                       Violations& violations) {
-  if (options.workload == kCounting) return MakeCountingWorkload(random, violations);
-  COVEY_CHECK(options.workload == kStaleness);
-  return MakeStalenessWorkload(random, violations);
-}
-
 // Until `until`, or until something is wrong, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
@@ -48,9 +41,9 @@ SeedResult RunSeed(const SeedOptions& options) {
   Violations violations;
 
   const std::unique_ptr<Workload> workload =
-      MakeWorkload(options, simulator.Draws(Simulator::Stream::kWorkload), violations);
-  const SimConfig config =
-      DrawConfig(simulator.Draws(Simulator::Stream::kConfig), workload->groups());
+      MakeWorkload(options.workload, simulator.Draws(Simulator::Stream::kWorkload), violations);
+  SimConfig config = DrawConfig(simulator.Draws(Simulator::Stream::kConfig), workload->groups());
+  config.scheduler.elastic = workload->is_elastic();
   ViewHistory view_history(violations);
   DepartedNodes departed_nodes(violations);
   OneOwner one_owner(violations);

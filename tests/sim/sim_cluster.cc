@@ -94,6 +94,7 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
 
 Process& SimCluster::Add(Process::Options options, Process::Factory factory) {
   done_.push_back(false);
+  delays_.push_back(absl::ZeroDuration());
   processes_.push_back(std::make_unique<Process>(simulator_, network_, observers_,
                                                  std::move(options), std::move(factory)));
   return *processes_.back();
@@ -130,6 +131,13 @@ Process& SimCluster::AddClient(std::string name, proto::Role role,
              });
 }
 
+Process& SimCluster::AddLateClient(absl::Duration delay, std::string name, proto::Role role,
+                                   std::function<std::unique_ptr<Script>(Random)> make_script) {
+  Process& process = AddClient(std::move(name), role, std::move(make_script));
+  delays_.back() = delay;
+  return process;
+}
+
 Member::Options SimCluster::MemberOptions(proto::Role role, const Process::Birth& birth) const {
   Member::Options member = config_.member;
   member.role = role;
@@ -139,7 +147,15 @@ Member::Options SimCluster::MemberOptions(proto::Role role, const Process::Birth
 }
 
 void SimCluster::Start() {
-  for (const auto& process : processes_) process->Start();
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    if (delays_[i] == absl::ZeroDuration()) {
+      processes_[i]->Start();
+      continue;
+    }
+    simulator_.After(delays_[i], [this, i] {
+      if (!processes_[i]->running() && !done_[i]) processes_[i]->Start();
+    });
+  }
 }
 
 std::vector<std::string> SimCluster::names() const {

@@ -28,6 +28,9 @@ class SimCluster {
   // Before Start. `make_script` is called at each start of the process.
   Process& AddClient(std::string name, proto::Role role,
                      std::function<std::unique_ptr<Script>(Random)> make_script);
+  // The same, for one that is started so long after the others.
+  Process& AddLateClient(absl::Duration delay, std::string name, proto::Role role,
+                         std::function<std::unique_ptr<Script>(Random)> make_script);
   // Before Start. Outlives the cluster.
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 
@@ -57,7 +60,8 @@ class SimCluster {
   SimNetwork network_;
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::vector<bool> done_;  // per process: must not be started again
+  std::vector<bool> done_;              // per process: must not be started again
+  std::vector<absl::Duration> delays_;  // per process: of the first start
   std::vector<Fault> active_;
   bool healed_ = false;
 };

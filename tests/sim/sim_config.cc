@@ -29,7 +29,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.scheduler.servers = config.servers;
   config.scheduler.groups = groups;
   config.scheduler.workers_per_group = 1;
-  config.scheduler.elastic = false;  // Workloads know their groups beforehand.
+  config.scheduler.placement_wait = duration(absl::Milliseconds(100), absl::Seconds(5));
   config.scheduler.heartbeat = duration(absl::Milliseconds(200), absl::Milliseconds(800));
   config.scheduler.silence_min =
       std::max(config.scheduler.heartbeat * 4, duration(absl::Seconds(2), absl::Seconds(6)));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/runtime/config_file.h"
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/run_seed.h"
@@ -38,11 +39,10 @@ void Print(const std::string& text) {
 absl::StatusOr<std::vector<std::string>> Workloads(const std::string& name) {
   const std::vector<std::string> all = {std::string(kCounting), std::string(kStaleness)};
   if (name == "all") return all;
-  for (const std::string& one : all) {
-    if (name == one) return std::vector<std::string>{one};
-  }
+  if (IsWorkload(name)) return std::vector<std::string>{name};
   return absl::InvalidArgumentError(
-      absl::StrCat("--workload=", name, ": choose counting, staleness or all"));
+      absl::StrCat("--workload=", name, ": choose counting, staleness, staleness:KIND (KIND = ",
+                   absl::StrJoin(kContractKinds, ", "), ") or all"));
 }
 
 absl::StatusOr<server::Sabotage> Plant(const std::string& name) {
@@ -121,7 +121,8 @@ int Main(int argc, char** argv) {
   options.Add("seed", &flags.seed, "run this one seed and print what was drawn; 0 = run many");
   options.Add("seeds", &flags.seeds, "how many seeds to run");
   options.Add("first-seed", &flags.first_seed, "the first of them");
-  options.Add("workload", &flags.workload, "counting, staleness or all");
+  options.Add("workload", &flags.workload,
+              "counting, staleness, staleness:KIND (of contract) or all");
   options.Add("trace", &flags.trace, "print every event; with --seed");
   options.Add("plant", &flags.plant, "plant a bug that must be found: no-dedup or no-gate");
   options.Add("jobs", &flags.jobs, "processes that share the seeds");

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/workloads/workload.h"
@@ -7,7 +11,7 @@
 namespace covey::sim {
 namespace {
 
-// 500 seeds of each workload, in tests small enough to be shared out; sim_test has the first ones.
+// 500 seeds of each workload and contract, in tests small enough to be shared out; sim_test has the first ones.
 constexpr uint64_t kFirstSeed = 1000;
 constexpr int kTests = 10;
 constexpr int kSeedsPerTest = 50;
@@ -18,10 +22,14 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SimSlowTest, testing::Range(0, kTests));
 
 TEST_P(SimSlowTest, KeepsItsInvariants) {
   for (int i = 0; i < kSeedsPerTest; ++i) {
-    for (absl::string_view workload : {kCounting, kStaleness}) {
+    std::vector<std::string> workloads = {std::string(kCounting)};
+    for (absl::string_view kind : kContractKinds) {
+      workloads.push_back(absl::StrCat(kStaleness, ":", kind));
+    }
+    for (const std::string& workload : workloads) {
       const SeedOptions options{
           .seed = kFirstSeed + static_cast<uint64_t>(GetParam() * kSeedsPerTest + i),
-          .workload = std::string(workload)};
+          .workload = workload};
       const SeedResult result = RunSeed(options);
       EXPECT_TRUE(result.violations.empty()) << absl::StrJoin(result.violations, "\n") << "\n"
                                              << ReplayCommand(options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/workloads/workload.h"
@@ -70,6 +71,15 @@ uint64_t FirstSeedThatSays(absl::string_view words, SeedOptions options) {
   return 0;
 }
 
+// Every contract, with groups that join and leave.
+TEST(ContractTest, EachKeepsItsBound) {
+  for (absl::string_view kind : kContractKinds) {
+    for (uint64_t seed = 1; seed <= kQuickSeeds / 2; ++seed) {
+      ExpectClean({.seed = seed, .workload = absl::StrCat(kStaleness, ":", kind)});
+    }
+  }
+}
+
 // Found in the values themselves, not only in what servers claim.
 TEST(PlantedBugTest, MissingDedupIsFound) {
   EXPECT_NE(
@@ -93,7 +103,7 @@ TEST(RegressionTest, KeptSeedsAreClean) {
     uint64_t seed = 0;
     std::string workload;
     words >> seed >> workload;
-    ASSERT_TRUE(words && (workload == kCounting || workload == kStaleness)) << line;
+    ASSERT_TRUE(words && IsWorkload(workload)) << line;
     ExpectClean({.seed = seed, .workload = workload});
   }
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -14,19 +15,24 @@ namespace {
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 
 constexpr uint32_t kGroupsMax = 4;
+// Groups that a run can have in all: those that join late, and those of workers that came back.
+constexpr uint32_t kPositionsMax = 12;
+constexpr uint32_t kLateWorkersMax = 3;
 // Once nothing goes wrong any more every group that is left takes so many steps more, and must
 // succeed.
 constexpr uint64_t kLastSteps = 3;
 constexpr absl::Duration kEveryDeathIsNoticed = absl::Seconds(60);
 
-// Groups of one member train at different speeds: push a step, read back, go on. Each step is
-// recognisable in the values, so StalenessTruth knows who has read what.
+// Groups of one member train at different speeds: push a step, read back, go on. Some join late,
+// some leave early; the table's contract may be switched meanwhile. Each step is recognisable in
+// the values, so StalenessTruth knows who has read what.
 class StalenessWorkload : public Workload {
  public:
-  StalenessWorkload(Random random, Violations& violations);
+  StalenessWorkload(Random random, absl::string_view kind, Violations& violations);
 
   std::string name() const override { return std::string(kStaleness); }
   uint32_t groups() const override { return groups_; }
+  bool is_elastic() const override { return elastic_; }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override;
   void Check() override;
@@ -34,16 +40,16 @@ class StalenessWorkload : public Workload {
 
  private:
   class Trainer;
+  class Operator;
 
   proto::TableSpec Spec() const;
-  uint64_t elements() const { return (kGroupsMax * steps() + 15) / 16 * 16; }
+  uint64_t elements() const { return (kPositionsMax * steps() + 15) / 16 * 16; }
   uint64_t steps() const { return steps_ + kLastSteps; }
   absl::Duration HealedFor(absl::Time now);
-  // Under bsp, a shard that was lost with its server waits for the steps that some groups had
+  // Under bsp and local, a shard that was lost with its server waits for the steps that some groups had
   // pushed before and will not push again: the job has to be started anew.
   bool IsBeyondRepair(absl::Time now) {
-    return contract_.kind == Contract::Kind::kBsp && truth_.HistoryWasLost() &&
-           HealedFor(now) > kEveryDeathIsNoticed;
+    return waits_for_steps_ && truth_.HistoryWasLost() && HealedFor(now) > kEveryDeathIsNoticed;
   }
   // The cluster is whole, and every group that can has finished its ordinary steps.
   bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
@@ -54,6 +60,12 @@ class StalenessWorkload : public Workload {
   const uint32_t shards_;
   const uint64_t steps_;
   const Contract contract_;
+  // What the table's contract is switched to, one after the other.
+  const std::vector<Contract> switches_;
+  const bool elastic_;
+  const std::vector<double> late_starts_;  // as shares of the time in which things go wrong
+  // Some contract makes one update of all groups' pushes for a step.
+  const bool waits_for_steps_;
   const double haste_;
   const absl::Duration deadline_max_;
 
@@ -61,11 +73,14 @@ class StalenessWorkload : public Workload {
   SimCluster* cluster_ = nullptr;
   absl::Duration think_max_;
   absl::Time healed_at_ = absl::InfiniteFuture();
-  std::set<GroupId> waiting_;  // for the last steps
+  std::map<GroupId, uint64_t> begun_;  // last step
+  std::set<GroupId> waiting_;          // for the last steps
   bool last_steps_ = false;
   std::set<GroupId> finished_;  // all steps
   uint64_t succeeded_ = 0;
   uint64_t failed_ = 0;
+  uint64_t joined_late_ = 0;  // trainers that began after step 1
+  uint64_t switched_ = 0;
 };
 
 // The program of a group's only member.
@@ -84,16 +99,17 @@ class StalenessWorkload::Trainer : public Script {
     const ClusterView& view = *client.member().view();
     const proto::Group* group = view.GroupOf(client.member().node());
     if (group == nullptr) {
-      // A worker that returns finds the groups made without it: nothing to do.
-      done_ = done_ || view.proto().groups_size() > 0;
+      // Who comes late, or comes back, waits for a group; not for ever.
+      done_ = done_ || workload_.HealedFor(now) > kEveryDeathIsNoticed;
       next_ = now + kLookAgain;
       return;
     }
-    if (group->state() != proto::Group::ACTIVE) done_ = true;
+    if (group->state() != proto::Group::ACTIVE || !MayTrain(client, *group)) done_ = true;
     if (done_ || under_way_ || now < next_) return;
+    if (step_ == 0) Join(*group);
     next_ = now + kLookAgain;
     if (table == nullptr) return;
-    const bool has_left = step_ == workload_.steps_ && !again_ && leaves_early_;
+    const bool has_left = step_ >= workload_.steps_ && !again_ && leaves_early_;
     if (has_left || workload_.IsBeyondRepair(now)) {
       done_ = true;
       return;
@@ -102,12 +118,14 @@ class StalenessWorkload::Trainer : public Script {
       workload_.waiting_.insert(GroupId(group->id()));
       if (!workload_.LastStepsMayBegin(now, view)) return;
     }
-    if (step_ == workload_.steps() && !again_) {
+    if (step_ >= workload_.steps() && !again_) {
       workload_.finished_.insert(GroupId(group->id()));
       next_ = absl::InfiniteFuture();
       return;
     }
     if (!again_) ++step_;
+    workload_.begun_[GroupId(group->id())] = step_;
+    client.member().progress().set_step(step_);
     Push(now, *table, *group, client, outbox);
   }
   absl::Time NextWake() const override {
@@ -116,6 +134,21 @@ class StalenessWorkload::Trainer : public Script {
   bool done() const override { return done_; }
 
  private:
+  // One member speaks for its group; and the values have room for so many groups.
+  bool MayTrain(client::ClientActor& client, const proto::Group& group) const {
+    return group.members(0) == client.member().node().value() &&
+           workload_.truth_.PositionOf(GroupId(group.id())) < kPositionsMax;
+  }
+
+  // A late group begins at its first step; a group's new member goes on where the one before it was,
+  // whose last push may not have arrived.
+  void Join(const proto::Group& group) {
+    const uint64_t begun = workload_.begun_[GroupId(group.id())];
+    step_ = std::max(begun, std::max<uint64_t>(1, group.first_step()) - 1);
+    again_ = begun > 0;
+    if (step_ > 0) ++workload_.joined_late_;
+  }
+
   void Push(absl::Time now, const proto::Table& table, const proto::Group& group,
             client::ClientActor& client, Outbox& outbox) {
     const uint64_t element =
@@ -147,10 +180,9 @@ class StalenessWorkload::Trainer : public Script {
     under_way_ = false;
     const proto::Group* group = client.member().view()->GroupOf(client.member().node());
     if (group == nullptr) return;
-    // Under bsp nobody may leave a step out: the others would wait for it. The same push is sent
-    // again.
-    again_ = !result.status.ok() &&
-             (workload_.contract_.kind == Contract::Kind::kBsp || random_.Chance(0.5));
+    // Under bsp and local nobody may leave a step out: the others would wait for it. The same push
+    // is sent again.
+    again_ = !result.status.ok() && (workload_.waits_for_steps_ || random_.Chance(0.5));
     if (!result.status.ok() && !again_) {
       workload_.truth_.GaveUp(GroupId(group->id()), covey::Step(step_));
     } else if (result.status.ok() && !pulled) {
@@ -212,29 +244,109 @@ class StalenessWorkload::Trainer : public Script {
   std::vector<float> values_;
 };
 
-Contract DrawContract(Random& random, uint32_t groups) {
-  switch (random.Below(4)) {
-    case 0:
-      return {.kind = Contract::Kind::kBsp};
-    case 1:
-      return {.kind = Contract::Kind::kSsp, .staleness = random.Below(4)};
-    case 2:
-      return {.kind = Contract::Kind::kAsync};
-    default:
-      // More arrivals than groups would wait for ever once the groups are done.
-      return {.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
+// Changes the table's contract while the groups train.
+class StalenessWorkload::Operator : public Script {
+ public:
+  Operator(StalenessWorkload& workload, Random random) : workload_(workload), random_(random) {}
+
+  void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    if (under_way_ || done() || now < next_) return;
+    if (next_ > absl::InfinitePast()) Switch(now, client, outbox);
+    next_ = now + workload_.cluster_->config().safety * random_.Uniform();
   }
+  absl::Time NextWake() const override { return under_way_ ? absl::InfiniteFuture() : next_; }
+  bool done() const override { return next_switch_ == workload_.switches_.size(); }
+
+ private:
+  void Switch(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+    under_way_ = true;
+    proto::Envelope request;
+    proto::SetContractRequest& body = *request.mutable_set_contract_request();
+    body.set_name(workload_.Spec().name());
+    *body.mutable_contract() = ContractToProto(workload_.switches_[next_switch_]);
+    client.control().Start(
+        now, std::move(request), now + absl::Seconds(10),
+        [this](absl::Time, const absl::Status& status, const proto::Envelope*, Outbox&) {
+          under_way_ = false;
+          if (status.ok()) ++workload_.switched_;
+          if (status.ok() || absl::IsInvalidArgument(status)) {
+            // The latter: to bsp when all groups are gone.
+            ++next_switch_;
+          } else if (status.code() != absl::StatusCode::kNotFound && !IsExpected(status)) {
+            workload_.violations_.Add("staleness", absl::StrCat("switch: ", status.ToString()));
+          }
+        },
+        outbox);
+  }
+
+  StalenessWorkload& workload_;
+  Random random_;
+  size_t next_switch_ = 0;
+  absl::Time next_ = absl::InfinitePast();
+  bool under_way_ = false;
+};
+
+Contract DrawContract(Random& random, uint32_t groups, absl::string_view kind) {
+  if (kind.empty()) kind = kContractKinds[random.Below(std::size(kContractKinds))];
+  if (kind == "bsp") return {.kind = Contract::Kind::kBsp};
+  if (kind == "ssp") return {.kind = Contract::Kind::kSsp, .staleness = random.Below(4)};
+  if (kind == "async") return {.kind = Contract::Kind::kAsync};
+  if (kind == "local") {
+    Contract contract{.kind = Contract::Kind::kLocal, .quorum = random.Below(groups + 1)};
+    if (random.Chance(0.7)) contract.grace = absl::Milliseconds(1 + random.Below(2000));
+    return contract;
+  }
+  // More arrivals than groups would wait for ever once the groups are done.
+  Contract contract{.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
+  if (random.Chance(0.3)) contract.staleness_cut = 1 + random.Below(6);
+  return contract;
 }
 
-StalenessWorkload::StalenessWorkload(Random random, Violations& violations)
+std::vector<Contract> DrawSwitches(Random& random, uint32_t groups, const Contract& first) {
+  std::vector<Contract> switches;
+  if (first.kind == Contract::Kind::kLocal || !random.Chance(0.4)) return switches;
+  const uint64_t count = 1 + random.Below(3);
+  while (switches.size() < count) {
+    const Contract contract = DrawContract(random, groups, "");
+    if (contract.kind != Contract::Kind::kLocal) switches.push_back(contract);
+  }
+  return switches;
+}
+
+// Shares of the time in which things go wrong.
+std::vector<double> DrawLateStarts(Random& random) {
+  std::vector<double> starts;
+  const uint64_t count = random.Below(kLateWorkersMax + 1);
+  for (uint64_t i = 0; i < count; ++i) starts.push_back(0.05 + 0.9 * random.Uniform());
+  return starts;
+}
+
+bool IsAmong(Contract::Kind kind, const Contract& first, const std::vector<Contract>& others) {
+  return first.kind == kind ||
+         std::any_of(others.begin(), others.end(),
+                     [kind](const Contract& contract) { return contract.kind == kind; });
+}
+
+bool HasCut(const Contract& contract) { return contract.staleness_cut != 0; }
+
+StalenessWorkload::StalenessWorkload(Random random, absl::string_view kind, Violations& violations)
     : violations_(violations),
       groups_(2 + static_cast<uint32_t>(random.Below(kGroupsMax - 1))),
       shards_(1 + static_cast<uint32_t>(random.Below(4))),
       steps_(6 + random.Below(40)),
-      contract_(DrawContract(random, groups_)),
+      contract_(DrawContract(random, groups_, kind)),
+      switches_(DrawSwitches(random, groups_, contract_)),
+      elastic_(random.Chance(0.7)),
+      late_starts_(elastic_ ? DrawLateStarts(random) : std::vector<double>()),
+      waits_for_steps_(IsAmong(Contract::Kind::kBsp, contract_, switches_) ||
+                       contract_.kind == Contract::Kind::kLocal),
       haste_(0.1 + random.Uniform()),
       deadline_max_(DrawDuration(random, absl::Seconds(1), absl::Seconds(10))),
-      truth_(violations, contract_, steps()) {}
+      truth_(violations, {.steps = steps(),
+                          .averages = waits_for_steps_ ||
+                                      IsAmong(Contract::Kind::kBuffered, contract_, switches_),
+                          .discards = HasCut(contract_) ||
+                                      std::any_of(switches_.begin(), switches_.end(), HasCut)}) {}
 
 proto::TableSpec StalenessWorkload::Spec() const {
   proto::TableSpec spec;
@@ -244,6 +356,10 @@ proto::TableSpec StalenessWorkload::Spec() const {
   spec.add_shape(elements());
   spec.mutable_learning_rate()->set_base(1);
   *spec.mutable_contract() = ContractToProto(contract_);
+  if (contract_.kind == Contract::Kind::kLocal) {
+    spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+    spec.mutable_inner_learning_rate()->set_base(1);
+  }
   spec.set_shard_bytes(elements() * sizeof(float));
   return spec;
 }
@@ -256,6 +372,14 @@ void StalenessWorkload::SetUp(SimCluster& cluster) {
     cluster.AddClient(absl::StrCat("worker-", i), proto::WORKER,
                       [this](Random random) { return std::make_unique<Trainer>(*this, random); });
   }
+  for (size_t i = 0; i < late_starts_.size(); ++i) {
+    cluster.AddLateClient(
+        cluster.config().safety * late_starts_[i], absl::StrCat("worker-", groups_ + i),
+        proto::WORKER, [this](Random random) { return std::make_unique<Trainer>(*this, random); });
+  }
+  if (switches_.empty()) return;
+  cluster.AddClient("operator", proto::CLIENT,
+                    [this](Random random) { return std::make_unique<Operator>(*this, random); });
 }
 
 absl::Duration StalenessWorkload::HealedFor(absl::Time now) {
@@ -291,14 +415,17 @@ void StalenessWorkload::Check() {
 
 std::string StalenessWorkload::Report() const {
   return absl::StrCat("groups=", groups_, " shards=", shards_, " steps=", steps_,
-                      " contract=", ContractName(contract_), " succeeded=", succeeded_,
-                      " failed=", failed_, " reads=", truth_.reads());
+                      " contract=", ContractName(contract_), " elastic=", elastic_,
+                      " late=", late_starts_.size(), " joined_late=", joined_late_,
+                      " switched=", switched_, " succeeded=", succeeded_, " failed=", failed_,
+                      " reads=", truth_.reads());
 }
 
 }  // namespace
 
-std::unique_ptr<Workload> MakeStalenessWorkload(Random random, Violations& violations) {
-  return std::make_unique<StalenessWorkload>(random, violations);
+std::unique_ptr<Workload> MakeStalenessWorkload(Random random, absl::string_view kind,
+                                                Violations& violations) {
+  return std::make_unique<StalenessWorkload>(random, kind, violations);
 }
 
 }  // namespace covey::sim

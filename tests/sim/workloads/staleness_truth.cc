@@ -29,6 +29,16 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
     acknowledged_[{reply->history.shard,
                    {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}}]
         .insert(reply->history.generation);
+    const std::pair<ShardHistory, GroupId> key = {reply->history,
+                                                  GroupId(static_cast<uint32_t>(id.producer()))};
+    if (reply->push->discarded()) {
+      discarded_[key].insert(Step(id.sequence()));
+    } else if (presumed_discarded_[key].count(Step(id.sequence())) > 0) {
+      violations_.Add(
+          kName, absl::StrCat(Where(*reply), ": step ", id.sequence(), " of group ", id.producer(),
+                              " is said to be applied, but readers were "
+                              "given values without it"));
+    }
     first_generation_.try_emplace(reply->history.shard, reply->history.generation);
   }
   if (reply->values.empty()) return;
@@ -37,24 +47,40 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
   CheckClocks(*reply);
   const auto read =
       requests_.find({message.to().node.value(), message.envelope.header().request_id()});
-  if (read != requests_.end()) CheckBound(*reply, read->second);
+  const auto view = loop_views_.find(message.from());
+  if (read != requests_.end() && view != loop_views_.end()) {
+    CheckBound(*reply, read->second, view->second);
+  }
 }
 
 void StalenessTruth::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
   epoch_ = view.epoch();
   groups_.clear();
-  live_.clear();
-  for (const proto::Group& group : view.groups()) {
-    groups_.push_back(GroupId(group.id()));
-    if (group.state() == proto::Group::ACTIVE) live_.insert(GroupId(group.id()));
-  }
+  for (const proto::Group& group : view.groups()) groups_.push_back(GroupId(group.id()));
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
       const auto first = first_generation_.find({TableId(table.id()), ShardIndex(shard.index())});
       history_was_lost_ = history_was_lost_ ||
                           (first != first_generation_.end() && first->second < shard.generation());
     }
+  }
+}
+
+// A server's control loop hands each view on to its data loops.
+void StalenessTruth::NoteLoopView(const Message& message) {
+  if (!message.envelope.has_watch_view_reply() || message.to().loop == 0) return;
+  const proto::ClusterView& view = message.envelope.watch_view_reply().view();
+  LoopView& known = loop_views_[message.to()];
+  known.live.clear();
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    known.live.push_back(
+        {.id = GroupId(group.id()), .first_step = Step(std::max<uint64_t>(1, group.first_step()))});
+  }
+  for (const proto::Table& table : view.tables()) {
+    const absl::StatusOr<Contract> contract = ContractInForce(table);
+    if (contract.ok()) known.contract = *contract;
   }
 }
 
@@ -73,47 +99,82 @@ uint64_t StalenessTruth::PositionOf(GroupId group) const {
 }
 
 bool StalenessTruth::Includes(const ShardReply& reply, GroupId group, uint64_t step) const {
-  return reply.values[PositionOf(group) * steps_ + step - 1] != 0;
+  const uint64_t element = PositionOf(group) * steps_ + step - 1;
+  return element < reply.values.size() && reply.values[element] != 0;
 }
 
 bool StalenessTruth::IsOwed(const ShardHistory& history, GroupId group, Step step) const {
   if (given_up_.count({group, step}) > 0) return false;
+  const auto discarded = discarded_.find({history, group});
+  if (discarded != discarded_.end() && discarded->second.count(step) > 0) return false;
   const auto found = acknowledged_.find({history.shard, {group, step}});
   if (found == acknowledged_.end()) return true;
   return *found->second.begin() >= history.generation;
 }
 
-void StalenessTruth::CheckBound(const ShardReply& reply, const Read& read) {
-  std::optional<Step> required = contract_.RequiredStep(read.step);
+bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, Step step) {
+  if (!options_.discards) return false;
+  const auto discarded = discarded_.find({history, group});
+  if (discarded != discarded_.end() && discarded->second.count(step) > 0) return true;
+  const auto acknowledged = acknowledged_.find({history.shard, {group, step}});
+  if (acknowledged != acknowledged_.end() && acknowledged->second.count(history.generation) > 0) {
+    return false;
+  }
+  presumed_discarded_[{history, group}].insert(step);
+  return true;
+}
+
+void StalenessTruth::CheckBound(const ShardReply& reply, const Read& read, const LoopView& view) {
+  if (view.contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
+    CheckRound(reply, read);
+  }
+  CheckSteps(reply, read, view);
+}
+
+void StalenessTruth::CheckRound(const ShardReply& reply, const Read& read) {
+  if (read.step == Step() || !IsOwed(reply.history, read.group, read.step)) return;
+  for (GroupId group : groups_) {
+    for (uint64_t round = read.step.value(); round <= steps_; ++round) {
+      if (Includes(reply, group, round)) return;
+    }
+  }
+  violations_.Add(
+      kName, absl::StrCat(Where(reply), ": group ", read.group.value(), " finished round ",
+                          read.step.value(), " and was given values without step of that round"));
+}
+
+void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const LoopView& view) {
+  std::optional<Step> required = view.contract.RequiredStep(read.step);
   if (read.max_staleness) {
     required = Step(read.step.value() - std::min(read.step.value(), *read.max_staleness));
   }
-  const bool own = contract_.kind == Contract::Kind::kSsp ||
-                   (contract_.kind == Contract::Kind::kBsp && !read.max_staleness);
-  for (GroupId group : groups_) {
-    uint64_t bound = required && live_.count(group) > 0 ? required->value() : 0;
-    if (own && group == read.group && live_.count(group) > 0) bound = read.step.value();
-    for (uint64_t step = 1; step <= bound; ++step) {
-      if (Includes(reply, group, step) || !IsOwed(reply.history, group, Step(step))) continue;
+  const bool own = view.contract.kind == Contract::Kind::kSsp ||
+                   (view.contract.kind == Contract::Kind::kBsp && !read.max_staleness);
+  for (const LiveGroup& group : view.live) {
+    uint64_t bound = required ? required->value() : 0;
+    if (own && group.id == read.group) bound = read.step.value();
+    for (uint64_t step = group.first_step.value(); step <= bound; ++step) {
+      if (Includes(reply, group.id, step) || !IsOwed(reply.history, group.id, Step(step)) ||
+          MayBeDiscarded(reply.history, group.id, Step(step))) {
+        continue;
+      }
       violations_.Add(kName,
                       absl::StrCat(Where(reply), ": group ", read.group.value(), " finished step ",
                                    read.step.value(), " and was given values without step ", step,
-                                   " of group ", group.value()));
+                                   " of group ", group.id.value()));
       return;
     }
   }
 }
 
 void StalenessTruth::CheckElements(const ShardReply& reply) {
-  const bool exactly_one =
-      contract_.kind == Contract::Kind::kSsp || contract_.kind == Contract::Kind::kAsync;
   for (uint64_t element = 0; element < reply.values.size(); ++element) {
     const float value = reply.values[element];
     if (value == 0) continue;
     // An update of n pushes leaves 1/n of each behind.
     const float pushes = 1 / value;
     const bool share = value > 0 && value <= 1 && std::fabs(pushes - std::round(pushes)) < 1e-4f;
-    if (share && (!exactly_one || value == 1) && element < groups_.size() * steps_) continue;
+    if (share && (options_.averages || value == 1) && element < groups_.size() * steps_) continue;
     violations_.Add(kName, absl::StrCat(Where(reply), " holds ", value, " in the element of step ",
                                         element % steps_ + 1, " of the group at position ",
                                         element / steps_, ": not applied exactly once"));
@@ -131,6 +192,9 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
     for (uint64_t step = 1; step <= steps_; ++step) {
       if (Includes(reply, group, step)) highest = step;
     }
+    if (claimed[group] > highest && MayBeDiscarded(reply.history, group, Step(claimed[group]))) {
+      continue;
+    }
     if (claimed[group] == highest) continue;
     violations_.Add(kName, absl::StrCat(Where(reply), ": the clock of group ", group.value(),
                                         " says ", claimed[group], ", the values ", highest));
@@ -139,6 +203,7 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
 }
 
 void StalenessTruth::OnReceive(absl::Time, absl::string_view receiver, const Message& message) {
+  NoteLoopView(message);
   const auto reply = ReadShardReply(message);
   if (!reply || reply->values.empty()) return;
   // A later request's answer supersedes: what is still on its way for an earlier one is ignored by

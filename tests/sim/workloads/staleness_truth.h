@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/cluster/contract.h"
+#include "common/cluster/ids.h"
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/observer.h"
@@ -20,21 +21,30 @@ namespace covey::sim {
 // checked against them.
 //
 // Invariants, for every answer with values to a reader that has finished step t:
-//  - of every group that contracts wait for, all steps up to the contract's bound are in the values
-//  (bsp: t,
-//    ssp(s): t - s, or the reader's own max_staleness), unless the step was acknowledged in an
-//    earlier history of the shard, lost with its server, or given up by its group;
+//  - of every group that contracts wait for, all steps from its first one up to the contract's bound
+//    are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the step
+//    was acknowledged in an earlier history of the shard, lost with its server, found too stale, or
+//    given up by its group;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
-//  under bsp when
-//    the reader asked for older values);
-//  - no step is in twice; under bsp and buffered an element holds its share of one update;
-//  - the clock vector names exactly the highest step of each group that is in;
+//    under bsp when the reader asked for older values);
+//  - under local some group's round t or a later one is in, unless the reader's own is not owed;
+//  - no step is in twice; where pushes are averaged an element holds its share of one update;
+//  - the clock vector names exactly the highest step of each group that is in, or was too stale;
 //  - what a reader gets from one history never goes back.
+//
+// The contract, and who is waited for, are those of the view that the answering loop had.
 class StalenessTruth : public Observer {
  public:
-  // Steps are numbered from 1; element of (group at position p, step t): p * steps + t - 1.
-  StalenessTruth(Violations& violations, const Contract& contract, uint64_t steps)
-      : violations_(violations), contract_(contract), steps_(steps) {}
+  struct Options {
+    // Steps are numbered from 1; element of (group at position p, step t): p * steps + t - 1.
+    uint64_t steps = 0;
+    // Some contract of the run makes one update of several pushes.
+    bool averages = false;
+    // Some contract of the run does not apply what is too stale.
+    bool discards = false;
+  };
+  StalenessTruth(Violations& violations, const Options& options)
+      : violations_(violations), options_(options), steps_(options.steps) {}
 
   void OnSend(absl::Time now, const Message& message) override;
   void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
@@ -55,6 +65,11 @@ class StalenessTruth : public Observer {
     std::optional<uint64_t> max_staleness;
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;
+  // What a server's loop knows.
+  struct LoopView {
+    Contract contract;
+    std::vector<LiveGroup> live;
+  };
   struct LastRead {
     uint64_t request = 0;
     uint64_t generation = 0;
@@ -64,24 +79,32 @@ class StalenessTruth : public Observer {
 
   void NoteView(const proto::ClusterView& view);
   void NoteRead(const Message& message);
-  void CheckBound(const ShardReply& reply, const Read& read);
+  void NoteLoopView(const Message& message);
+  void CheckBound(const ShardReply& reply, const Read& read, const LoopView& view);
+  void CheckSteps(const ShardReply& reply, const Read& read, const LoopView& view);
+  void CheckRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
   void CheckClocks(const ShardReply& reply);
   // The step must not be missing from the values of this history.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
+  // Its sender may not have heard of it yet; then it must, when it hears of the push.
+  bool MayBeDiscarded(const ShardHistory& history, GroupId group, Step step);
   bool Includes(const ShardReply& reply, GroupId group, uint64_t step) const;
 
   Violations& violations_;
-  const Contract contract_;
+  const Options options_;
   const uint64_t steps_;
 
   uint64_t epoch_ = 0;
   std::vector<GroupId> groups_;
-  std::set<GroupId> live_;
+  std::map<Address, LoopView> loop_views_;
   std::map<RequestKey, Read> requests_;
   // Generations in which a server acknowledged the group's push of a step to a shard.
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;
   std::set<std::pair<GroupId, Step>> given_up_;
+  // Too stale to be applied, per history.
+  std::map<std::pair<ShardHistory, GroupId>, std::set<Step>> discarded_;
+  std::map<std::pair<ShardHistory, GroupId>, std::set<Step>> presumed_discarded_;
   std::map<std::pair<uint64_t, ShardId>, LastRead> last_read_;  // by node
   std::map<ShardId, uint64_t> first_generation_;                // of those with acknowledged pushes
   bool history_was_lost_ = false;

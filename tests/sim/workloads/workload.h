@@ -20,6 +20,8 @@ class Workload {
   virtual std::string name() const = 0;
   // Groups, of one worker each, that the cluster must have.
   virtual uint32_t groups() const = 0;
+  // Whether workers that come late, or come back, get groups.
+  virtual bool is_elastic() const { return false; }
   // Adds the nodes that work, and the observers that know what they do.
   virtual void SetUp(SimCluster& cluster) = 0;
   virtual bool Finished() const = 0;
@@ -31,11 +33,20 @@ class Workload {
 
 // Draws a workload; `violations` outlives it.
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
-std::unique_ptr<Workload> MakeStalenessWorkload(Random random, Violations& violations);
+// `kind`: of the first contract; empty = drawn.
+std::unique_ptr<Workload> MakeStalenessWorkload(Random random, absl::string_view kind,
+                                                Violations& violations);
 
 // Names of all workloads, in the order of their constructors above.
 inline constexpr absl::string_view kCounting = "counting";
 inline constexpr absl::string_view kStaleness = "staleness";
+// "staleness:bsp": begins under a contract of that kind.
+inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};
+// Whether MakeWorkload knows the name.
+bool IsWorkload(absl::string_view name);
+// Precondition: IsWorkload(name).
+std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
+                                       Violations& violations);
 
 // Errors that faults explain; another one is a violation.
 bool IsExpected(const absl::Status& status);
