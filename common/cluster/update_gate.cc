@@ -202,7 +202,7 @@ std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const Gr
   const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
   const bool complete =
       AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });
-  if (!complete && !QuorumWaitIsOver(now, round)) return std::nullopt;
+  if (!complete && !QuorumWaitIsOver(now, round) && !LateIsFull()) return std::nullopt;
   quorum_round_ = Step();
   return steps_.empty() ? CutLate() : CutFirstStep(/*with_late=*/true);
 }
@@ -210,6 +210,13 @@ std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const Gr
 // A change of a round that is over is the group's part of the next one.
 bool UpdateGate::HasPart(GroupId group, Step round) const {
   return StepOf(received_, group) >= round || StepsHeld(group) > 0;
+}
+
+// No round begins, perhaps because its groups wait for the one that is behind; it must get on.
+bool UpdateGate::LateIsFull() const {
+  return steps_.empty() && std::any_of(late_.begin(), late_.end(), [this](const auto& late) {
+           return StepsHeld(late.first.first) >= kHeldStepsPerGroupMax;
+         });
 }
 
 bool UpdateGate::QuorumWaitIsOver(absl::Time now, Step round) {

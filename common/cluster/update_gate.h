@@ -42,7 +42,8 @@ struct GatePush {
 //   local        one update per round, summed in growing order of group, once every live group has
 //                pushed a change that is not part of an update yet, or one of this round or a later
 //                one; or, with a quorum, `grace` after so many groups have. So a change of a round
-//                that is over counts in the next one
+//                that is over counts in the next one; where none begins, a group's late changes
+//                are an update once the shard may hold no more of them
 //
 // A live group is waited for from its first step on. Every push that was added is part of exactly
 // one update, sooner or later: at the latest when no group lives any more. Depends on nothing but
@@ -110,6 +111,7 @@ class UpdateGate {
   std::optional<Update> TakeArrivals(const GroupCensus& groups);
   bool HasPart(GroupId group, Step round) const;
   bool QuorumWaitIsOver(absl::Time now, Step round);
+  bool LateIsFull() const;
   size_t ArrivalsPerUpdate(const GroupCensus& groups) const;
   // Pushes of the first held step, with `late` ones in between, in growing order of group.
   Update CutFirstStep(bool with_late);

@@ -236,6 +236,17 @@ TEST(UpdateGate, GroupsThatAreLateTogetherMakeARound) {
   EXPECT_THAT(driver.Push(3, 21), ElementsAre("3.21"));
 }
 
+TEST(UpdateGate, AGroupThatIsFarBehindGetsOnAlone) {
+  Driver driver({.kind = Kind::kLocal}, Groups({1}));
+  EXPECT_THAT(driver.Push(1, 20), SizeIs(1));
+  driver.SetLive(Groups({1, 2}));  // 1 has come to its end and waits for 2.
+  for (uint64_t round = 1; round < kHeldStepsPerGroupMax; ++round) {
+    EXPECT_THAT(driver.Push(2, round), IsEmpty()) << round;
+  }
+  EXPECT_THAT(driver.Push(2, kHeldStepsPerGroupMax), SizeIs(1));
+  EXPECT_EQ(driver.Admit(2, kHeldStepsPerGroupMax + 1), Code::kOk);
+}
+
 TEST(UpdateGate, LocalDoesNotWaitForGroupsThatAreGoneOrAhead) {
   Driver driver({.kind = Kind::kLocal}, Groups({1, 2, 3}));
   driver.Push(1, 1);
