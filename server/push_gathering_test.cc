@@ -82,15 +82,16 @@ TEST(PushGathering, BspAndLocalSumInTheOrderOfGroups) {
 }
 
 TEST(PushGathering, ALateChangeIsSummedBesideItsGroups) {
-  Gatherer gatherer({.kind = Contract::Kind::kLocal, .quorum = 1}, {1, 2});
+  Gatherer gatherer({.kind = Contract::Kind::kLocal, .quorum = 2}, {1, 2, 3});
   gatherer.Push(1, 1, 5);
-  EXPECT_THAT(gatherer.Due(), ElementsAre(5));
-  gatherer.Push(2, 1, kValues[1]);
+  gatherer.Push(2, 1, 6);
+  EXPECT_THAT(gatherer.Due(), ElementsAre(11));
+  gatherer.Push(3, 1, kValues[1]);
+  gatherer.Push(3, 2, kValues[2]);
   EXPECT_THAT(gatherer.Due(), IsEmpty());
-  gatherer.Push(2, 2, kValues[2]);
   gatherer.Push(1, 2, kValues[0]);
   EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
-  EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 21, 22));
+  EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 31, 32));
 }
 
 TEST(PushGathering, BufferedSumsInTheOrderOfArrival) {
