@@ -192,6 +192,29 @@ TEST(ClusterModelTest, TheLadderIsWorthIt) {
   EXPECT_GT(shift.efficiency, off.efficiency + 0.1);
 }
 
+// A share of a tenth is as little as a member gets, and a node that is twenty times slower still
+// takes twice as long with it as the others.
+TEST(ClusterModelTest, WhoIsFarTooSlowGoesWhereItFits) {
+  ClusterOptions options = SmallCluster();
+  options.steps = 400;
+  options.step_times.slow_nodes = {{.rank = 0, .factor = 20}};
+  options.ladder = StragglerRung::kShift;
+  const double shift = SimulateCluster(options, 3).efficiency;
+  options.ladder = StragglerRung::kEvict;
+  const ClusterResult evicted = SimulateCluster(options, 3);
+  EXPECT_THAT(evicted.decisions,
+              testing::Contains(testing::Pair(testing::_, HasSubstr("worker-0 leaves group 1"))));
+  EXPECT_GT(evicted.efficiency, shift + 0.02);
+
+  for (uint32_t rank = 8; rank < 12; ++rank) {
+    options.step_times.slow_nodes.push_back({.rank = rank, .factor = 20});
+  }
+  options.ladder = StragglerRung::kRegroup;
+  const ClusterResult regrouped = SimulateCluster(options, 3);
+  EXPECT_THAT(regrouped.decisions,
+              testing::Contains(testing::Pair(testing::_, HasSubstr("worker-0 goes to group 3"))));
+}
+
 TEST(ClusterModelTest, GroupsGoOnWithoutThoseWithHiccups) {
   ClusterOptions options = SmallCluster();
   options.steps = 400;

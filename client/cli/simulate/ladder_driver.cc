@@ -46,13 +46,15 @@ LadderDriver::LadderDriver(World world, Decisions& decisions)
     : world_(std::move(world)),
       decisions_(decisions),
       ladder_({.highest = world_.options.ladder}),
-      intervals_(world_.options.nodes) {
+      intervals_(world_.options.nodes),
+      planned_(world_.options.nodes) {
   for (const auto& group : world_.groups) {
     StragglerLadder::GroupInForce& in_force = groups_.emplace_back();
     in_force.id = group->id();
     in_force.generation = 1;
     for (const uint32_t node : group->membership().nodes) {
       in_force.members.push_back({.node = IdOf(node), .name = absl::StrCat("worker-", node)});
+      planned_[node] = group->id();
     }
   }
   if (world_.options.ladder == StragglerRung::kEvict) {
@@ -76,17 +78,10 @@ void LadderDriver::OnComputed(uint32_t node, absl::Duration compute, double samp
                              .steps = interval.all_steps,
                              .steps_aside = world_.nodes[node].steps_aside};
   interval = {.begun = world_.simulator.now(), .all_steps = interval.all_steps};
-  const StragglerLadder::GroupInForce* const group = GroupInForceOf(IdOf(node));
+  const GroupId id = planned_[node];
+  const StragglerLadder::GroupInForce* const group =
+      id == GroupId() ? nullptr : &groups_[id.value() - 1];
   if (const auto action = ladder_.Report(IdOf(node), report, group, groups_)) Carry(*action);
-}
-
-const StragglerLadder::GroupInForce* LadderDriver::GroupInForceOf(NodeId member) const {
-  for (const StragglerLadder::GroupInForce& group : groups_) {
-    for (const Member& other : group.members) {
-      if (other.node == member) return &group;
-    }
-  }
-  return nullptr;
 }
 
 void LadderDriver::Carry(const Action& action) {
@@ -129,21 +124,21 @@ void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
 // In the plan at once; the node itself when it has done its step.
 void LadderDriver::Move(NodeId member, GroupId to) {
   Member moved{.node = member};
-  bool in_group = false;
-  for (StragglerLadder::GroupInForce& group : groups_) {
+  const GroupId from = planned_[NodeOf(member)];
+  if (from != GroupId()) {
+    StragglerLadder::GroupInForce& group = groups_[from.value() - 1];
     const auto found = std::find_if(group.members.begin(), group.members.end(),
                                     [member](const Member& other) { return other.node == member; });
-    if (found == group.members.end()) continue;
-    in_group = true;
+    COVEY_CHECK(found != group.members.end());
     moved = *found;
     if (moved.home == GroupId()) moved.home = group.id;
     group.members.erase(found);
     ++group.generation;
     group.shares.clear();
     group.minimum_members = 0;
-    std::vector<uint32_t> nodes;
-    for (const Member& other : group.members) nodes.push_back(NodeOf(other.node));
-    Group(group.id).SetMembership(world_.make(std::move(nodes)));
+    std::vector<uint32_t> nodes = Group(from).membership().nodes;
+    std::erase(nodes, NodeOf(member));
+    Group(from).SetMembership(world_.make(std::move(nodes)));
   }
   const auto out = std::find_if(evicted_.begin(), evicted_.end(),
                                 [member](const Member& other) { return other.node == member; });
@@ -162,10 +157,11 @@ void LadderDriver::Move(NodeId member, GroupId to) {
     group.shares.clear();
     group.minimum_members = 0;
   }
+  planned_[NodeOf(member)] = to;
   const bool on_its_way = moving_.contains(NodeOf(member));
   moving_[NodeOf(member)] = to;
   // A node that waits outside has nothing to finish.
-  if (!in_group && !on_its_way) OnLeft(NodeOf(member));
+  if (from == GroupId() && !on_its_way) OnLeft(NodeOf(member));
 }
 
 void LadderDriver::OnLeft(uint32_t node) {

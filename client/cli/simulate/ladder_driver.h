@@ -48,8 +48,6 @@ class LadderDriver {
     double samples = 0;
   };
 
-  // Null when it is in none.
-  const StragglerLadder::GroupInForce* GroupInForceOf(NodeId member) const;
   void Carry(const StragglerLadder::Action& action);
   void Shift(StragglerLadder::GroupInForce& in_force, const std::vector<uint32_t>& shares);
   void Move(NodeId member, GroupId to);
@@ -60,6 +58,7 @@ class LadderDriver {
   Decisions& decisions_;
   StragglerLadder ladder_;
   std::vector<Interval> intervals_;
+  std::vector<GroupId> planned_;  // per node; 0 = in none
   std::vector<StragglerLadder::GroupInForce> groups_;
   std::vector<StragglerLadder::Member> evicted_;
   // Nodes on their way to another group; 0 = to none.

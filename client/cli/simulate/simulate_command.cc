@@ -1,12 +1,13 @@
 #include "client/cli/simulate/simulate_command.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "client/cli/command.h"
 #include "client/cli/scheduler_options.h"
 #include "client/cli/simulate/cluster_model.h"
@@ -29,15 +30,34 @@ constexpr char kSummary[] =
     "--nodes, --groups, --servers and --gradient-mib as it had them, and for loopback --link-gbps "
     "and --server-gbps as `covey bench` measures them.";
 
-// The preset's name decides on the defaults of all other options, so it is read first. Mistakes are
-// found when all is read.
-SimulateOptions Defaults(const std::vector<std::string>& arguments,
-                         const ConfigFile::Environment& environment) {
+// Reads everything into `options`, whose values are the defaults.
+std::optional<int> Load(int count, const char* const* arguments, SimulateOptions& options) {
+  ConfigFile file("covey simulate", kSummary);
+  options.AddTo(file);
+  return file.LoadForMain(count, arguments);
+}
+
+// The preset that arguments and file ask for, which decides on the defaults of all other options.
+// Mistakes are found when all is read.
+std::string PresetAskedFor(int count, const char* const* arguments) {
   SimulateOptions scratch;
   ConfigFile file("covey simulate", kSummary);
   scratch.AddTo(file);
-  if (!file.Load(arguments, environment).ok()) return {};
-  return *PresetOptions(scratch.preset);
+  const auto outcome = file.Load({arguments + 1, arguments + count},
+                                 [](const char*) -> const char* { return nullptr; });
+  return outcome.ok() ? scratch.preset : "none";
+}
+
+absl::StatusOr<SimulateOptions> ReadOptions(int count, const char* const* arguments,
+                                            std::optional<int>& exit_code) {
+  const std::string asked = PresetAskedFor(count, arguments);
+  COVEY_ASSIGN_OR_RETURN(SimulateOptions options, PresetOptions(asked));
+  exit_code = Load(count, arguments, options);
+  if (exit_code.has_value() || options.preset == asked) return options;
+  // The environment names another one.
+  COVEY_ASSIGN_OR_RETURN(SimulateOptions others, PresetOptions(options.preset));
+  exit_code = Load(count, arguments, others);
+  return others;
 }
 
 absl::Status ReadTrace(SimulateOptions& options) {
@@ -59,24 +79,11 @@ absl::Status Prepare(SimulateOptions& options) {
 }
 
 // A line that shows how far the work is; nothing when nobody watches.
-class ProgressLine {
- public:
-  explicit ProgressLine(Terminal& terminal) : terminal_(terminal) {}
-
-  void Show(uint32_t groups, double part) {
-    if (!terminal_.interactive() || absl::Now() < next_) return;
-    next_ = absl::Now() + absl::Milliseconds(200);
-    terminal_.SetBlock({absl::StrFormat("simulating %d groups: %.0f %%", groups, part * 100)});
-    terminal_.Redraw();
-  }
-  void Clear() {
-    if (terminal_.interactive()) terminal_.SetBlock({});
-  }
-
- private:
-  Terminal& terminal_;
-  absl::Time next_ = absl::Now() + absl::Milliseconds(500);
-};
+void ShowProgress(Terminal& terminal, uint32_t groups, double part) {
+  if (!terminal.interactive()) return;
+  terminal.SetBlock({absl::StrFormat("simulating %d groups: %.0f %%", groups, part * 100)});
+  terminal.Redraw();
+}
 
 }  // namespace
 
@@ -85,24 +92,26 @@ int SimulateCommand(int count, const char* const* arguments) {
   for (const char*& argument : expanded) {
     if (absl::string_view(argument) == "-o") argument = "--output";
   }
-  SimulateOptions options = Defaults({expanded.begin() + 1, expanded.end()},
-                                     [](const char* name) { return getenv(name); });
-  ConfigFile file("covey simulate", kSummary);
-  options.AddTo(file);
-  if (const auto code = file.LoadForMain(count, expanded.data())) return *code;
+  std::optional<int> exit_code;
+  absl::StatusOr<SimulateOptions> read = ReadOptions(count, expanded.data(), exit_code);
+  if (exit_code.has_value()) return *exit_code;
+  if (!read.ok()) {
+    PrintFailure(arguments[0], read.status());
+    return kExitUsage;
+  }
+  SimulateOptions& options = *read;
   if (const absl::Status ready = Prepare(options); !ready.ok()) {
     PrintFailure(arguments[0], ready);
     return kExitUsage;
   }
 
   Terminal terminal;
-  ProgressLine line(terminal);
   std::vector<ClusterResult> results;
   for (const uint32_t groups : options.groups) {
-    results.push_back(
-        SimulateCluster(options.cluster, groups, [&](double part) { line.Show(groups, part); }));
+    results.push_back(SimulateCluster(options.cluster, groups,
+                                      [&](double part) { ShowProgress(terminal, groups, part); }));
   }
-  line.Clear();
+  if (terminal.interactive()) terminal.SetBlock({});
   std::string text =
       options.json ? SimulationJson(options, results) : SimulationText(options, results);
   if (!text.empty() && text.back() == '\n') text.pop_back();

@@ -165,10 +165,12 @@ std::string SimulationJson(const SimulateOptions& options,
   SimulateOptions shown = options;
   ConfigFile file("covey simulate", "");
   shown.AddTo(file);
+  nlohmann::ordered_json asked = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : file.Values()) asked[name] = value;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const ClusterResult& result : results) all.push_back(ResultAsJson(result));
   return nlohmann::ordered_json(
-             {{"summary", Summary(options)}, {"options", file.Values()}, {"results", all}})
+             {{"summary", Summary(options)}, {"options", asked}, {"results", all}})
              .dump(1) +
          "\n";
 }
