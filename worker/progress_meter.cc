@@ -1,5 +1,7 @@
 #include "worker/progress_meter.h"
 
+#include <algorithm>
+
 namespace covey::worker {
 
 bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
@@ -16,6 +18,7 @@ bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
   samples_ += report.samples;
   compute_ += report.compute;
   wait_ += report.wait;
+  slowest_ = std::max(slowest_, report.compute);
   const absl::Duration passed = now - start_;
   if (passed < absl::Seconds(1)) return false;
   const double steps = static_cast<double>(steps_);
@@ -23,11 +26,13 @@ bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
   progress_.samples_per_step = static_cast<double>(samples_) / steps;
   progress_.compute_seconds = absl::ToDoubleSeconds(compute_) / steps;
   progress_.wait_seconds = absl::ToDoubleSeconds(wait_) / steps;
+  progress_.slowest_seconds = absl::ToDoubleSeconds(slowest_);
   start_ = now;
   steps_ = 0;
   samples_ = 0;
   compute_ = absl::ZeroDuration();
   wait_ = absl::ZeroDuration();
+  slowest_ = absl::ZeroDuration();
   return true;
 }
 

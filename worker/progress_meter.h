@@ -18,6 +18,8 @@ struct Progress {
   // Per step: time of the program's own, and time spent waiting for values.
   double compute_seconds = 0;
   double wait_seconds = 0;
+  // The program's own time of the slowest step: hiccups that the mean hides.
+  double slowest_seconds = 0;
   double samples_per_step = 0;
   // Updates by others between the values a gradient was computed on and its application; the mean.
   double staleness = 0;
@@ -53,6 +55,7 @@ class ProgressMeter {
   uint64_t samples_ = 0;
   absl::Duration compute_ = absl::ZeroDuration();
   absl::Duration wait_ = absl::ZeroDuration();
+  absl::Duration slowest_ = absl::ZeroDuration();
 };
 
 }  // namespace covey::worker

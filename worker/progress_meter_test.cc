@@ -44,11 +44,13 @@ TEST(ProgressMeterTest, TimesAreMeansPerStepOfTheInterval) {
   }
   EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.15);
   EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0.05);
+  EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.2);
   EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 8);
   now += absl::Seconds(1);
   ASSERT_TRUE(meter.AddStep(now, {.samples = 4, .compute = absl::Milliseconds(20)}));
   EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.02);
   EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0);
+  EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.02);
   EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 4);
 }
 

@@ -19,6 +19,8 @@ void MemberPace::Add(const PaceReport& report) {
     aside_ = std::min(1.0, static_cast<double>(report.steps_aside - steps_aside_) /
                                static_cast<double>(report.steps - steps_));
   }
+  const double steps =
+      report.steps > steps_ && reports_ > 0 ? static_cast<double>(report.steps - steps_) : 1;
   steps_ = report.steps;
   steps_aside_ = report.steps_aside;
 
@@ -26,10 +28,13 @@ void MemberPace::Add(const PaceReport& report) {
   Interval now = {.seconds_per_sample = pace};
   if (!window_.empty()) {
     // Only the beginning of a slowness that lasts is a hiccup.
-    const double limit = options_.hiccup_ratio * UsualPace();
+    const double usual = UsualPace();
+    const double limit = options_.hiccup_ratio * usual;
+    const double slowest = report.slowest_seconds / report.samples_per_step;
+    const double cost = (slowest - usual) / (usual * steps);
     if (pace > limit) now.slow_in_a_row = window_.back().slow_in_a_row + 1;
     now.hiccup = now.slow_in_a_row > 0 ? now.slow_in_a_row == 1
-                                       : report.slowest_seconds / report.samples_per_step > limit;
+                                       : slowest > limit && cost >= options_.hiccup_cost_min;
   }
   window_.push_back(now);
   if (window_.size() > options_.window_reports) window_.pop_front();

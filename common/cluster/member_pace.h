@@ -33,6 +33,9 @@ class MemberPace {
     double hiccup_ratio = 3;
     // Unless so many come in a row.
     size_t pace_reports = 3;
+    // A slow step inside a report is one when it cost at least this part of the report's time: what
+    // an operating system does to steps of a millisecond delays nobody.
+    double hiccup_cost_min = 0.05;
     // Hiccups are counted over so many reports: a minute.
     size_t window_reports = 60;
     // The mean step time starts anew when the samples per step change by more than this.

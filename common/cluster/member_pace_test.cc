@@ -62,6 +62,23 @@ TEST(MemberPaceTest, ASlowStepInsideAnIntervalIsAHiccup) {
   EXPECT_EQ(pace.hiccups(), 0u) << "forgotten with the window";
 }
 
+TEST(MemberPaceTest, ASlowStepThatCostsNothingIsNoHiccup) {
+  PaceReport report = {.compute_seconds = 0.001, .slowest_seconds = 0.001, .samples_per_step = 1};
+  MemberPace pace({});
+  for (int i = 0; i < 30; ++i) {
+    report.steps += 1000;
+    pace.Add(report);
+  }
+  report.steps += 1000;
+  report.slowest_seconds = 0.04;
+  pace.Add(report);
+  EXPECT_EQ(pace.hiccups(), 0u);
+  report.steps += 1000;
+  report.slowest_seconds = 0.06;
+  pace.Add(report);
+  EXPECT_EQ(pace.hiccups(), 1u) << "6 % of the second";
+}
+
 TEST(MemberPaceTest, NewSamplesPerStepStartTheStepTimeAnew) {
   MemberPace pace = After(30, Steady(1, 10));
   pace.Add(Steady(0.5, 5));

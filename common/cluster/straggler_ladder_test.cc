@@ -202,6 +202,41 @@ TEST(StragglerLadderTest, SlowIsAboveOneAndAHalfTimesForFiveReports) {
   EXPECT_THAT(Kinds(cluster.Run(300)), ::testing::Contains(Kind::kShiftSamples));
 }
 
+TEST(StragglerLadderTest, AGroupIsLeftAloneForAWhileAfterEachDecision) {
+  Cluster cluster({});
+  cluster.AddGroup(Healthy(4));
+  cluster.Run(50);
+  cluster.worker(3).seconds_per_sample *= 6;
+  std::vector<int> times;
+  for (int round = 0; round < 200; ++round) {
+    if (!cluster.Run(1).empty()) times.push_back(round);
+  }
+  ASSERT_GE(times.size(), 2u) << "the average settles after the first decision";
+  for (size_t i = 1; i < times.size(); ++i) EXPECT_GE(times[i] - times[i - 1], 10);
+}
+
+TEST(StragglerLadderTest, RecoveredIsFasterThanNotQuiteAStraggler) {
+  Cluster cluster({});
+  cluster.AddGroup(Healthy(4));
+  cluster.worker(3).seconds_per_sample *= 2;
+  cluster.Run(100);
+  cluster.worker(3).seconds_per_sample *= 1.35 / 2;
+  for (const Action& action : cluster.Run(300)) EXPECT_FALSE(action.shares.empty());
+  EXPECT_FALSE(cluster.group(0).shares.empty());
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kStraggler);
+}
+
+TEST(StragglerLadderTest, WithOtherMembersTheJudgementBeginsAnew) {
+  Cluster cluster({.highest = StragglerRung::kObserve});
+  cluster.AddGroup(Healthy(4));
+  cluster.worker(3).seconds_per_sample *= 2;
+  cluster.Run(100);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kStraggler);
+  ++cluster.group(0).generation;
+  cluster.Run(1);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kSteady);
+}
+
 TEST(StragglerLadderTest, OfAPairTheSlowerIsTheStraggler) {
   Cluster cluster({});
   cluster.AddGroup(Healthy(2));
