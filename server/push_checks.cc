@@ -43,7 +43,9 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
     return Unknown(absl::StrCat("group ", push.group(), " generation ", push.group_generation()),
                    request, view);
   }
-  if (group->generation() != push.group_generation()) {
+  // An older generation may finish its last step: Producers refuse it from the newer one's first
+  // push on.
+  if (group->generation() < push.group_generation()) {
     return absl::AbortedError(absl::StrCat("group ", push.group(), " has generation ",
                                            group->generation(), ", the push has ",
                                            push.group_generation(), "; follow the newer view"));

@@ -158,6 +158,26 @@ TEST(ShardContract, AGroupThatJoinsIsWaitedForFromItsFirstStep) {
 }
 
 // It planned to join at step 3, but the others were faster.
+// The members change between two steps; the last pushes of the old ones may come after the view.
+TEST(ShardContract, AnOlderGenerationMayFinishItsStep) {
+  TestJob job(kAsync, 1);
+  ShardDriver driver(job);
+  const auto push = [&driver](uint64_t step, uint64_t generation) {
+    Message message = driver.GroupPush(1, step, {1, 1, 1, 1}, 1);
+    proto::PushRequest& request = *message.envelope.mutable_push_request();
+    request.set_group_generation(generation);
+    request.mutable_id()->set_producer_incarnation(generation);
+    return driver.Ask(message);
+  };
+  job.view.mutable_groups(0)->set_generation(2);
+  job.view.set_epoch(job.view.epoch() + 1);
+  driver.AdoptView(job);
+  EXPECT_EQ(CodeOf(push(1, 1)), Code::kOk);
+  EXPECT_EQ(CodeOf(push(2, 2)), Code::kOk);
+  EXPECT_EQ(CodeOf(push(3, 1)), Code::kAborted);
+  EXPECT_TRUE(Pushed(push(1, 2)).duplicate());
+}
+
 TEST(ShardContract, AGroupThatJoinsLateCatchesUpUnderBsp) {
   TestJob job(kBsp, 1);
   ShardDriver driver(job);
