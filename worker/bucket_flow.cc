@@ -8,23 +8,25 @@
 
 namespace covey::worker {
 
-BucketFlow::BucketFlow(GroupMachine& group, ServerLink& link, Config config)
+BucketFlow::BucketFlow(GroupMachine& group, ServerLink& link, Config config,
+                       Environment environment, Step step, uint64_t pulls)
     : group_(group),
       link_(link),
+      environment_(std::move(environment)),
       bucket_(std::move(config.bucket)),
       number_(config.number),
       name_(std::move(config.name)),
       format_(config.format),
       lag_(config.lag),
       update_(std::move(config.update)),
-      step_(config.step),
-      pulls_(config.pulls) {
+      step_(step),
+      finished_(step),
+      pulls_(pulls) {
   if (config.error_feedback) residual_.assign(bucket_.element_count, 0);
 }
 
-bool BucketFlow::Submit(absl::Time now, Step step, Work work, Outbox& outbox) {
-  const bool counts = step > step_;
-  if (counts) {
+void BucketFlow::Submit(absl::Time now, Step step, Work work, Outbox& outbox) {
+  if (step > step_) {
     COVEY_CHECK(submissions_.empty() || submitted_ == step);
     submitted_ = step;
     submissions_.push_back(std::move(work));
@@ -32,7 +34,6 @@ bool BucketFlow::Submit(absl::Time now, Step step, Work work, Outbox& outbox) {
     deliveries_.push_back(std::move(work));
   }
   Advance(now, outbox);
-  return counts;
 }
 
 void BucketFlow::Pull(absl::Time now, Work work, Outbox& outbox) {
@@ -41,8 +42,8 @@ void BucketFlow::Pull(absl::Time now, Work work, Outbox& outbox) {
 }
 
 void BucketFlow::Flush(absl::Time now, Work work, Outbox& outbox) {
-  // Without memory of its own the bucket has left the newest values with the program.
-  if (values_.empty()) {
+  // Where the program has lent its own memory, the newest values are there.
+  if (lag_ == 0 && bucket_.pieces.size() == 1) {
     work.done(now, group_.failure(), outbox);
     return;
   }
@@ -54,9 +55,10 @@ void BucketFlow::Advance(absl::Time now, Outbox& outbox) {
   if (!idle()) return;
   Deliver(now, std::exchange(deliveries_, {}), outbox);
   if (!idle()) return;  // A callback has begun something.
-  if (complete(pull_requests_)) {
-    BeginPull(now, outbox);
-  } else if (complete(submissions_) && submitted_ == step_.Next()) {
+  if (complete(pull_requests_) && MayBegin(finished_)) {
+    const absl::Time deadline = pull_requests_.front().deadline;
+    BeginPull(now, std::exchange(pull_requests_, {}), deadline, outbox);
+  } else if (HasSubmitted(step_.Next()) && MayBegin(submitted_)) {
     BeginStep(now, outbox);
   }
 }
@@ -98,19 +100,40 @@ void BucketFlow::BeginStep(absl::Time now, Outbox& outbox) {
   StartReduce(now, outbox);
 }
 
-void BucketFlow::BeginPull(absl::Time now, Outbox& outbox) {
+void BucketFlow::BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline,
+                           Outbox& outbox) {
   ++pulls_;
   Journey& journey = journey_.emplace();
-  journey.works = std::exchange(pull_requests_, {});
-  journey.deadline = journey.works.front().deadline;
-  if (lag_ == 0 && journey.works.size() == 1) {
+  journey.works = std::move(works);
+  journey.deadline = deadline;
+  if (lag_ == 0 && bucket_.pieces.size() == 1 && !journey.works.empty()) {
     journey.values = journey.works.front().values;
   } else {
     UseOwnMemory(journey);
   }
   journey.unfinished = 1;
   StartGather(now, {kPullStreams + number_, pulls_}, outbox);
-  Exchange(now, 0, outbox);
+  Exchange(now, {}, outbox);
+}
+
+void BucketFlow::FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  for (std::vector<Work>* waiting : {&submissions_, &pull_requests_, &deliveries_}) {
+    for (const Work& work : std::exchange(*waiting, {})) {
+      if (work.done) work.done(now, status, outbox);
+    }
+  }
+}
+
+void BucketFlow::Adopt(absl::Time now, Bucket bucket, std::unique_ptr<PartUpdate> update, Step step,
+                       absl::Time deadline, Outbox& outbox) {
+  COVEY_CHECK(idle() && bucket.element_count == bucket_.element_count);
+  if (!submissions_.empty()) submitted_ = step.Next();
+  bucket_ = std::move(bucket);
+  update_ = std::move(update);
+  step_ = step;
+  finished_ = step;
+  pulls_ = 0;
+  BeginPull(now, {}, deadline, outbox);
 }
 
 void BucketFlow::UseOwnMemory(Journey& journey) {
@@ -158,7 +181,7 @@ void BucketFlow::StartReduce(absl::Time now, Outbox& outbox) {
   reduce.priority = static_cast<int>(bucket_.position());
   reduce.arrived = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
                                                Outbox& outbox) {
-    self->Exchange(now, result.samples, outbox);
+    self->Exchange(now, result, outbox);
   };
   reduce.done = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
                                             Outbox& outbox) {
@@ -168,6 +191,7 @@ void BucketFlow::StartReduce(absl::Time now, Outbox& outbox) {
   // First the gather, so that it is there when the sum is complete, which may be at once.
   StartGather(now, {2 * number_ + 2, step_.value()}, outbox);
   group_.Start(now, std::move(reduce), outbox);
+  TellChange(now, 0, outbox);
 }
 
 void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox) {
@@ -183,12 +207,13 @@ void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& out
   gather.priority = static_cast<int>(bucket_.position());
   gather.done = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
                                             Outbox& outbox) {
+    self->journey_->seen_epoch = result.seen_epoch;
     self->Settle(now, result.status, outbox);
   };
   group_.Start(now, std::move(gather), outbox);
 }
 
-void BucketFlow::Exchange(absl::Time now, uint64_t samples, Outbox& outbox) {
+void BucketFlow::Exchange(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
   const PartRange part = bucket_.parts[group_.rank()];
   if (part.count == 0) {
     group_.Contribute(now, gather_, outbox);
@@ -197,12 +222,16 @@ void BucketFlow::Exchange(absl::Time now, uint64_t samples, Outbox& outbox) {
   if (!group_.failure().ok()) return;
   ++journey_->unfinished;
   PartStep step{.step = step_,
-                .samples = std::max<uint64_t>(samples, 1),
+                .samples = std::max<uint64_t>(sum.samples, 1),
                 .values = journey_->values.subspan(part.first, part.count),
                 .deadline = journey_->deadline,
-                .done = [self = shared_from_this()](absl::Time now, const absl::Status& status,
-                                                    Outbox& outbox) {
-                  if (status.ok()) self->group_.Contribute(now, self->gather_, outbox);
+                .done = [self = shared_from_this(),
+                         contribution = GroupMachine::Contribution{.samples = sum.samples,
+                                                                   .seen_epoch = sum.seen_epoch}](
+                            absl::Time now, const absl::Status& status, Outbox& outbox) {
+                  if (status.ok()) {
+                    self->group_.Contribute(now, self->gather_, contribution, outbox);
+                  }
                   self->Settle(now, status, outbox);
                 }};
   if (journey_->gradient.empty()) {
@@ -221,6 +250,8 @@ void BucketFlow::Settle(absl::Time now, const absl::Status& status, Outbox& outb
   if (!over) return;
   const Journey journey = std::move(*journey_);
   journey_.reset();
+  const bool step_over = !journey.gradient.empty() && journey.status.ok();
+  if (step_over) finished_ = step_;
   if (journey.in_own_memory && journey.status.ok()) {
     Deliver(now, journey.works, outbox);
   } else {
@@ -228,6 +259,7 @@ void BucketFlow::Settle(absl::Time now, const absl::Status& status, Outbox& outb
       if (work.done) work.done(now, journey.status, outbox);
     }
   }
+  if (step_over) TellChange(now, journey.seen_epoch, outbox);
   Advance(now, outbox);
 }
 

@@ -48,6 +48,9 @@ struct Work {
 // With lag 1, a submission is done as soon as its step begins, with the values of the step before;
 // the next one waits until this step is over. Flush gives the newest values.
 //
+// When a step may begin, and when a pull, MayBegin says: the group may be about to change its members.
+// Adopt takes the bucket over into the new generation, with what the program has submitted meanwhile.
+//
 // Stepping aside: StepAside begins the next step in the program's stead, with a gradient of zero
 // that counts no samples. A submission for that step, when it comes, is dropped, and is done with
 // the newest values once they are there.
@@ -65,29 +68,55 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     WireFormat format = WireFormat::kFloat32;
     bool error_feedback = false;
     uint32_t lag = 0;
-    // Steps and pulls that are over: this bucket goes on from there.
-    Step step;
-    uint64_t pulls = 0;
     std::unique_ptr<PartUpdate> update;
   };
+  // What its owner decides and hears. The owner outlives it, or calls Retire first.
+  struct Environment {
+    // Whether a bucket may begin a step, or, with the step it has finished, a pull.
+    std::function<bool(uint32_t number, Step step)> may_begin;
+    // It has begun or finished a step. `seen_epoch`: as CollectiveResult, of the step finished.
+    std::function<void(absl::Time, uint32_t number, uint64_t seen_epoch, Outbox&)> changed;
+  };
 
-  // Both outlive it.
-  BucketFlow(GroupMachine& group, ServerLink& link, Config config);
+  // Group and link outlive it. Steps and pulls that are over: it goes on from there.
+  BucketFlow(GroupMachine& group, ServerLink& link, Config config, Environment environment,
+             Step step, uint64_t pulls);
 
-  // False when the group went on without it: then it counts for nothing.
-  bool Submit(absl::Time now, Step step, Work work, Outbox& outbox);
+  // When the group went on without it, it counts for nothing.
+  void Submit(absl::Time now, Step step, Work work, Outbox& outbox);
   void Pull(absl::Time now, Work work, Outbox& outbox);
   void Flush(absl::Time now, Work work, Outbox& outbox);
   // Precondition: idle().
   void StepAside(absl::Time now, absl::Time deadline, Outbox& outbox);
 
+  // Begins what waited for may_begin.
+  void Advance(absl::Time now, Outbox& outbox);
+  // Ends what has not begun.
+  void FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox);
+  // The same bucket in a new generation of the group, which goes on after `step`. Submissions of the
+  // next step stay so. All members then pull once, because some may be new; the program's values
+  // stay as they are. Precondition: idle().
+  void Adopt(absl::Time now, Bucket bucket, std::unique_ptr<PartUpdate> update, Step step,
+             absl::Time deadline, Outbox& outbox);
+  // Its owner goes; what is under way ends by itself.
+  void Retire() { environment_ = Environment(); }
+
   // Nothing is under way.
   bool idle() const { return !journey_; }
-  // The newest step that has begun here.
+  // The newest step that has begun here, and the newest that is over.
   Step step() const { return step_; }
+  Step finished() const { return finished_; }
+  // The program is at `step` or beyond, and will not submit the step to begin next.
+  bool IsBehind(Step step) const { return step_.Next() < step && !HasSubmitted(step_.Next()); }
+  // The program has submitted all of `step`, which waits.
+  bool HasSubmitted(Step step) const { return complete(submissions_) && submitted_ == step; }
+  // Submissions, pulls or deliveries wait.
+  bool waiting() const {
+    return !submissions_.empty() || !pull_requests_.empty() || !deliveries_.empty();
+  }
+  const Bucket& bucket() const { return bucket_; }
+  WireFormat format() const { return format_; }
   uint64_t pulls() const { return pulls_; }
-  // Of the reduce-scatter of the step to begin next.
-  CollectiveId NextReduction() const { return {2 * number_ + 1, step_.value() + 1}; }
 
  private:
   // A step or a pull on its way.
@@ -98,6 +127,7 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     absl::Time deadline;
     bool in_own_memory = false;
     std::vector<Work> works;  // done when it is over
+    uint64_t seen_epoch = 0;  // of the gather
     int unfinished = 0;       // stages
     absl::Status status;
   };
@@ -105,29 +135,36 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   bool complete(const std::vector<Work>& works) const {
     return works.size() == bucket_.pieces.size();
   }
-  // Begins and delivers what can be, when idle.
-  void Advance(absl::Time now, Outbox& outbox);
+  bool MayBegin(Step step) const {
+    return !environment_.may_begin || environment_.may_begin(number_, step);
+  }
+  void TellChange(absl::Time now, uint64_t seen_epoch, Outbox& outbox) {
+    if (environment_.changed) environment_.changed(now, number_, seen_epoch, outbox);
+  }
   void BeginStep(absl::Time now, Outbox& outbox);
-  void BeginPull(absl::Time now, Outbox& outbox);
+  // `works` of the whole bucket, or none: then nobody gets the values but the other members.
+  void BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline, Outbox& outbox);
   void UseOwnMemory(Journey& journey);
   void Pack(const std::vector<Work>& works);
   void Deliver(absl::Time now, std::vector<Work> works, Outbox& outbox);
 
   void StartReduce(absl::Time now, Outbox& outbox);
   void StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox);
-  void Exchange(absl::Time now, uint64_t samples, Outbox& outbox);
+  void Exchange(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   void Settle(absl::Time now, const absl::Status& status, Outbox& outbox);
 
   GroupMachine& group_;
   ServerLink& link_;
-  const Bucket bucket_;
+  Environment environment_;
+  Bucket bucket_;
   const uint32_t number_;
   const std::string name_;
   const WireFormat format_;
   const uint32_t lag_;
-  const std::unique_ptr<PartUpdate> update_;
+  std::unique_ptr<PartUpdate> update_;
 
   Step step_;
+  Step finished_;
   uint64_t pulls_ = 0;
   CollectiveId gather_;  // of the journey under way
   std::optional<Journey> journey_;

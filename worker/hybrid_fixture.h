@@ -48,6 +48,7 @@ struct Model {
 };
 
 inline constexpr uint64_t kFakeServer = 500;
+inline constexpr absl::Duration kPatience = absl::Seconds(20);
 
 inline proto::ClusterView ViewWithTables(uint32_t members, const Model& model) {
   proto::ClusterView view = Ring::ActiveView(members);
@@ -147,7 +148,8 @@ class FakeServer {
     FakeShard& shard = shards_.at({push.id().table(), push.id().shard()});
     EXPECT_EQ(push.id().sequence(), shard.updates() + 1) << "a step was skipped or repeated";
     EXPECT_EQ(push.id().producer_kind(), proto::PushId::GROUP);
-    EXPECT_EQ(push.id().producer_incarnation(), Ring::kGeneration);
+    EXPECT_GE(push.id().producer_incarnation(), generation_) << "an old generation goes on";
+    generation_ = push.id().producer_incarnation();
     EXPECT_EQ(push.read().step(), push.step());
     const auto format = static_cast<WireFormat>(push.format());
     std::vector<float> sum(shard.values().size());
@@ -175,6 +177,7 @@ class FakeServer {
   }
 
   std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;  // by table and shard
+  uint64_t generation_ = Ring::kGeneration;
 };
 
 // One group with clients, hybrid machines and one server. Messages between members arrive in random
@@ -183,36 +186,62 @@ class Fleet {
  public:
   explicit Fleet(uint32_t members, const Model& model = {}, const HybridOptions& options = {},
                  uint64_t seed = 1, size_t slice_bytes = 16)
+      : Fleet(ViewWithTables(members, model),
+              {.slice_bytes = slice_bytes,
+               .formation = GroupMachine::Formation::kAtOnce,
+               .algorithm = Algorithm::kRing},
+              model, options, seed) {}
+  // `view` has the model's tables; workers that are in no group may join later.
+  Fleet(const proto::ClusterView& view, const GroupMachine::Options& group, const Model& model,
+        const HybridOptions& options, uint64_t seed)
       : model(model),
-        ring(members, slice_bytes, seed),
+        options(options),
+        ring(Workers(view), group, seed),
         server(model),
         random_(seed),
-        request_ids_(members, 1) {
-    view_ = *ClusterView::Make(ViewWithTables(members, model));
-    ring.SetView(ViewWithTables(members, model));
+        request_ids_(ring.size(), 1) {
     ring.SetElsewhere([this](uint32_t from, Message message) {
       if (message.to().node == NodeId(kFakeServer)) {
         requests_.emplace_back(from, std::move(message));
       }
     });
-    Settle();
-    std::vector<TableId> tables;
-    for (size_t t = 0; t < model.tables.size(); ++t) {
-      tables.push_back(TableId(static_cast<uint32_t>(t + 1)));
-    }
-    for (uint32_t rank = 0; rank < members; ++rank) {
+    ring.SetHeard([this](uint32_t to, const Message& message) {
+      if (to < hybrids.size()) hybrids[to]->Notice(ring.now(), message, ring.outbox(to));
+    });
+    for (uint32_t rank = 0; rank < ring.size(); ++rank) {
       clients.push_back(std::make_unique<client::ClientMachine>(
           client::ClientMachine::Options{.incarnation = Incarnation(100 + rank)},
           request_ids_[rank]));
-      clients[rank]->SetView(ring.now(), NodeId(Ring::kFirstNode + rank), view_, ring.outbox(rank));
       hybrids.push_back(std::make_unique<HybridMachine>(*clients[rank], ring.machine(rank)));
-      const absl::Status set = hybrids[rank]->SetTables(*view_, tables, options);
-      EXPECT_TRUE(set.ok()) << set;
+      ring.machine(rank).OnReady([hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
+        hybrid->GroupReady(now, outbox);
+      });
       for (size_t t = 0; t < model.tables.size(); ++t) {
         gradients[{rank, t}].assign(model.ElementsOf(t), 0);
         values[{rank, t}].assign(model.ElementsOf(t), -1);
       }
     }
+    for (uint32_t rank = 0; rank < ring.size(); ++rank) ShowView(rank, view);
+    Settle();
+    for (uint32_t rank = 0; rank < ring.size(); ++rank) {
+      if (ring.machine(rank).ready()) SetTables(rank);
+    }
+  }
+
+  void ShowView(uint32_t rank, const proto::ClusterView& view) {
+    const auto made = *ClusterView::Make(view);
+    const NodeId self(Ring::kFirstNode + rank);
+    clients[rank]->SetView(ring.now(), self, made, ring.outbox(rank));
+    hybrids[rank]->SetView(ring.now(), made, ring.outbox(rank));
+    ring.machine(rank).SetView(ring.now(), self, made, ring.outbox(rank));
+  }
+  void SetTables(uint32_t rank) {
+    std::vector<TableId> tables;
+    for (size_t t = 0; t < model.tables.size(); ++t) {
+      tables.push_back(TableId(static_cast<uint32_t>(t + 1)));
+    }
+    const absl::Status set = hybrids[rank]->SetTables(tables, options, kPatience);
+    EXPECT_TRUE(set.ok()) << set;
   }
 
   Work WorkOf(uint32_t rank, size_t tensor, uint64_t samples) {
@@ -220,7 +249,7 @@ class Fleet {
             .gradient = gradients[{rank, tensor}],
             .values = values[{rank, tensor}],
             .samples = samples,
-            .deadline = ring.now() + absl::Seconds(20),
+            .deadline = ring.now() + kPatience,
             .done = [this](absl::Time, const absl::Status& status, Outbox&) {
               outcomes.push_back(status);
             }};
@@ -228,6 +257,7 @@ class Fleet {
 
   void PullAll() {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
+      if (!ring.machine(rank).ready()) continue;
       for (const size_t t : RandomOrder()) {
         hybrids[rank]->Pull(ring.now(), WorkOf(rank, t, 0), ring.outbox(rank));
       }
@@ -281,9 +311,9 @@ class Fleet {
     }
     return order;
   }
-  std::shared_ptr<const ClusterView> view() const { return view_; }
 
   const Model model;
+  const HybridOptions options;
   Ring ring;
   FakeServer server;
   bool answering = true;
@@ -295,6 +325,12 @@ class Fleet {
   std::vector<absl::Status> outcomes;
 
  private:
+  // The view without server and tables, which the group machines do not need.
+  static proto::ClusterView Workers(proto::ClusterView view) {
+    view.clear_tables();
+    view.mutable_nodes()->RemoveLast();
+    return view;
+  }
   bool Deliver() {
     if (!ring.Step()) return false;
     ++group_messages;
@@ -306,6 +342,7 @@ class Fleet {
       while (Deliver()) moved = true;
       for (uint32_t rank = 0; rank < ring.size(); ++rank) {
         ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
+        if (rank < hybrids.size()) hybrids[rank]->Wake(ring.now(), ring.outbox(rank));
       }
     }
     return moved;
@@ -322,7 +359,6 @@ class Fleet {
 
   Random random_;
   std::vector<uint64_t> request_ids_;
-  std::shared_ptr<const ClusterView> view_;
   std::deque<std::pair<uint32_t, Message>> requests_;
 };
 

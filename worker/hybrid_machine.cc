@@ -19,22 +19,41 @@ std::string NameOf(const Bucket& bucket, std::span<const proto::Table* const> ta
 
 }  // namespace
 
-absl::Status HybridMachine::SetTables(const ClusterView& view, std::span<const TableId> tables,
-                                      const HybridOptions& options) {
-  COVEY_CHECK(group_.formed() && options.lag <= 1);
+HybridMachine::~HybridMachine() {
+  for (const auto& flow : flows_) flow->Retire();
+}
+
+absl::StatusOr<std::vector<const proto::Table*>> HybridMachine::FindTables() const {
   std::vector<const proto::Table*> found;
-  for (const TableId id : tables) {
-    found.push_back(view.FindTable(id));
+  for (const TableId id : tables_) {
+    found.push_back(view_->FindTable(id));
     if (found.back() == nullptr) {
       return absl::NotFoundError(absl::StrCat("table ", id.value(), " is not in the view of epoch ",
-                                              view.epoch().value(), "; create it first"));
+                                              view_->epoch().value(), "; create it first"));
     }
   }
-  COVEY_ASSIGN_OR_RETURN(std::vector<TablePlan> plans, PlanTables(found, view, options));
-  std::vector<uint64_t> kinds;
-  for (const TablePlan& plan : plans) kinds.push_back(plan.kind());
-  layout_ = std::make_unique<ModelLayout>(found, group_.size(), options.fusion, kinds);
-  for (const auto& flow : flows_) pulls_ = std::max(pulls_, flow->pulls());
+  return found;
+}
+
+absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const HybridOptions& options,
+                                      absl::Duration patience) {
+  COVEY_CHECK(group_.ready() && options.lag <= 1);
+  tables_.assign(tables.begin(), tables.end());
+  options_ = options;
+  patience_ = patience;
+  COVEY_ASSIGN_OR_RETURN(const auto found, FindTables());
+  COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(found, *view_, options));
+  layout_ = LayoutOf(found, plans, group_.size(), options.fusion);
+  // A worker that joins a running group goes on with the group's steps.
+  const proto::Group* group = view_->FindGroup(group_.id());
+  const uint64_t first = group == nullptr ? 0 : std::max<uint64_t>(group->first_step(), 1) - 1;
+  const Step own = flows_.empty() ? Step() : step_;
+  step_ = std::max({own, Step(group_.agreed_step()), Step(first)});
+  uint64_t pulls = 0;
+  for (const auto& flow : flows_) {
+    pulls = std::max(pulls, flow->pulls());
+    flow->Retire();
+  }
   flows_.clear();
   for (const Bucket& bucket : layout_->buckets()) {
     const TablePlan& plan = plans[bucket.position()];
@@ -43,32 +62,49 @@ absl::Status HybridMachine::SetTables(const ClusterView& view, std::span<const T
                               .name = NameOf(bucket, found),
                               .format = plan.format,
                               .error_feedback = plan.error_feedback,
-                              .lag = options.lag,
-                              .step = step_,
-                              .pulls = pulls_};
+                              .lag = options.lag};
     COVEY_ASSIGN_OR_RETURN(config.update, MakeUpdate(bucket, found, plans, group_, link_));
-    flows_.push_back(std::make_shared<BucketFlow>(group_, link_, std::move(config)));
+    flows_.push_back(std::make_shared<BucketFlow>(
+        group_, link_, std::move(config),
+        BucketFlow::Environment{
+            .may_begin = [this](uint32_t number, Step step) { return MayBegin(number, step); },
+            .changed = [this](absl::Time now, uint32_t number, uint64_t seen_epoch,
+                              Outbox& outbox) { Changed(now, number, seen_epoch, outbox); }},
+        step_, pulls));
   }
+  lateness_.assign(flows_.size(), Lateness());
+  any_bucket_.clear();
+  last_aside_ = step_;
+  submitted_ = step_;
+  cut_.reset();
+  failure_ = absl::OkStatus();
+  closed_ = false;
   return absl::OkStatus();
 }
 
-void HybridMachine::BeginStep(absl::Time, Outbox&) { step_ = step_.Next(); }
+void HybridMachine::BeginStep(absl::Time now, Outbox& outbox) {
+  for (const auto& flow : flows_) step_ = std::max(step_, flow->step());
+  step_ = step_.Next();
+  Wake(now, outbox);
+}
 
 void HybridMachine::Submit(absl::Time now, Work work, Outbox& outbox) {
   COVEY_CHECK(work.gradient.size() == element_count(work.tensor) &&
               work.values.size() == work.gradient.size() && step_.value() > 0);
+  if (!failure_.ok()) return work.done(now, failure_, outbox);
   BucketFlow& flow = FlowOf(work.tensor);
+  if (flow.step() < step_) submitted_ = step_;
   flow.Submit(now, step_, std::move(work), outbox);
 }
 
 void HybridMachine::Pull(absl::Time now, Work work, Outbox& outbox) {
-  BucketFlow& flow = FlowOf(work.tensor);
-  flow.Pull(now, std::move(work), outbox);
+  if (!failure_.ok()) return work.done(now, failure_, outbox);
+  FlowOf(work.tensor).Pull(now, std::move(work), outbox);
 }
 
 void HybridMachine::Flush(absl::Time now, Work work, Outbox& outbox) {
-  BucketFlow& flow = FlowOf(work.tensor);
-  flow.Flush(now, std::move(work), outbox);
+  if (!failure_.ok()) return work.done(now, failure_, outbox);
+  FlowOf(work.tensor).Flush(now, std::move(work), outbox);
 }
 
 }  // namespace covey::worker

@@ -1,20 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/client_machine.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
+#include "common/net/message.h"
 #include "worker/bucket_flow.h"
 #include "worker/group_machine.h"
 #include "worker/hybrid_options.h"
+#include "worker/lateness.h"
 #include "worker/model_layout.h"
 #include "worker/server_link.h"
 
@@ -33,6 +36,19 @@ namespace covey::worker {
 // ModelLayout::parts_of give, and applies one optimizer update. When one member's update fails, the
 // group fails with its status: half a step is no step.
 //
+// Stepping aside (when the view asks for it, lateness.h): a program that is late does not hold the
+// group up. This machine goes through the step in its stead, without a gradient; what the program
+// submits for it is dropped and counted, and its next step is the group's.
+//
+// Another plan for the group: the first bucket's gather tells all members the same step s as the
+// last of this generation (GroupMachine). No bucket begins another one; when all have finished s the
+// new generation forms, and goes on after the highest step of its members. Values and optimizer
+// state stay where they are, on the servers; what LOCAL members have learned since their last push,
+// and the state of their inner optimizers, is given up. With kDistributed the group fails instead.
+//
+//   running ── cut known ──▶ last step ── all idle: Reform ──▶ forming ── ready ──▶ running
+//                                              └─ in no group any more ──▶ out: everything ABORTED
+//
 // Actor-confined. Deterministic. Client and group machine outlive it, and see every message first.
 class HybridMachine {
  public:
@@ -40,20 +56,31 @@ class HybridMachine {
 
   HybridMachine(client::ClientMachine& client, GroupMachine& group)
       : group_(group), link_(client, group) {}
+  ~HybridMachine();
 
-  // The model: one table per tensor, the same ones in the same order on every member, each within
-  // its contract in force. When the group has formed, and nothing is under way.
-  // NOT_FOUND: a table is not in this view. INVALID_ARGUMENT: mode and contract do not go together,
+  // After the group machine has taken it in.
+  void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
+  // The group has become ready.
+  void GroupReady(absl::Time now, Outbox& outbox);
+
+  // The model: one table per tensor, the same ones in the same order on every member. When the
+  // group is ready, and nothing is under way. What has no deadline of the program's gets `patience`.
+  // NOT_FOUND: a table is not in the view. INVALID_ARGUMENT: mode and contract do not go together,
   // or a definition that this member must follow is not valid; names the table.
-  absl::Status SetTables(const ClusterView& view, std::span<const TableId> tables,
-                         const HybridOptions& options);
+  absl::Status SetTables(std::span<const TableId> tables, const HybridOptions& options,
+                         absl::Duration patience);
+  // The program submits no more: never steps aside for it.
+  void Close() { closed_ = true; }
   // Elements of each tensor.
   size_t element_count(size_t tensor) const { return layout_->place_of(tensor).count; }
 
-  // Steps are counted from 1; every tensor is submitted once per step, in any order.
+  // Steps are counted from 1; every tensor is submitted once per step, in any order. The step that
+  // begins is the next one, or, after stepping aside, the one that the group is at.
   void BeginStep(absl::Time now, Outbox& outbox);
   Step step() const { return step_; }
   // Preconditions: after SetTables and BeginStep; spans have the tensor's size.
+  // Errors, like all that follow: those of the group and of pushes; ABORTED: this worker is in no
+  // group any more.
   void Submit(absl::Time now, Work work, Outbox& outbox);
   // The newest values of the servers (of the members, where these update): every member gets the
   // same bits. For all tensors, by all members, between the same steps.
@@ -61,18 +88,51 @@ class HybridMachine {
   // With lag, the values of the last step submitted; else what is there already.
   void Flush(absl::Time now, Work work, Outbox& outbox);
 
+  // What the group machine has taken: tells how far the others are.
+  void Notice(absl::Time now, const Message& message, Outbox& outbox);
+  void Wake(absl::Time now, Outbox& outbox);
+  absl::Time NextWake() const;
+
   // See ServerLink.
   double TakeStaleness() { return link_.TakeStaleness(); }
+  // Steps that the group took without this program's gradient.
+  uint64_t steps_aside() const { return steps_aside_; }
 
  private:
   BucketFlow& FlowOf(size_t tensor) { return *flows_[layout_->bucket_of(tensor)]; }
+  absl::StatusOr<std::vector<const proto::Table*>> FindTables() const;
+  LatenessRule Rule() const;
+  bool MayBegin(uint32_t bucket, Step step) const;
+  void Changed(absl::Time now, uint32_t bucket, uint64_t seen_epoch, Outbox& outbox);
+  // When bucket b is to step aside; InfinitePast() = as soon as possible.
+  absl::Time AsideAt(size_t bucket, const LatenessRule& rule) const;
+  bool MayReform() const;
+  void Reform(absl::Time now, Outbox& outbox);
+  absl::Status Adopt(absl::Time now, Outbox& outbox);
+  // In no group any more.
+  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
 
   GroupMachine& group_;
   ServerLink link_;
+  std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
+
+  std::vector<TableId> tables_;
+  HybridOptions options_;
+  absl::Duration patience_ = absl::ZeroDuration();
+  bool closed_ = false;
   std::unique_ptr<const ModelLayout> layout_;
   std::vector<std::shared_ptr<BucketFlow>> flows_;  // by bucket
-  Step step_;
-  uint64_t pulls_ = 0;
+
+  Step step_;                // of the program
+  std::optional<Step> cut_;  // the last one of this generation
+  bool forming_ = false;     // the next generation
+  absl::Status failure_;     // in no group any more
+
+  std::vector<Lateness> lateness_;       // by bucket
+  std::map<Step, Lateness> any_bucket_;  // of the steps that are under way
+  Step submitted_;                       // newest step of which the program has given something
+  Step last_aside_;
+  uint64_t steps_aside_ = 0;
 };
 
 }  // namespace covey::worker

@@ -167,7 +167,7 @@ TEST(HybridMachineOneTest, ADeadMemberEndsPushesAndCollectivesAlike) {
   view.set_epoch(3);
   view.mutable_groups(0)->set_state(proto::Group::BROKEN);
   view.mutable_groups(0)->set_reason("worker-1 dead: silent for 2.6 s");
-  fleet.ring.SetView(view);
+  for (uint32_t rank = 0; rank < 2; ++rank) fleet.ShowView(rank, view);
   fleet.answering = true;
   fleet.Run();
   EXPECT_EQ(fleet.outcomes.size(), 2 * fleet.model.tables.size());

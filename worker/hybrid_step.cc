@@ -49,7 +49,7 @@ absl::Status HybridStep::CreateTables() {
   absl::Status fits;
   COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
     HybridMachine& machine = worker_.actor_->hybrid();
-    fits = machine.SetTables(*worker_.actor_->client().member().view(), tables, options_);
+    fits = machine.SetTables(tables, options_, worker_.config_.cluster.operation_deadline);
     for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
       const Tensor& tensor = states_[i].tensor;
       if (tensor.values.size() == machine.element_count(i) &&
@@ -172,10 +172,18 @@ absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
   uint64_t samples = 0;
   COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
     const GroupMachine& group = worker_.actor_->group();
+    if (!group.formed()) return;
     const ClusterView& view = *worker_.actor_->client().member().view();
     samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];
   }));
   return samples;
+}
+
+absl::StatusOr<uint64_t> HybridStep::step() const {
+  uint64_t step = 0;
+  COVEY_RETURN_IF_ERROR(worker_.connection_->Run(
+      [&](absl::Time, Outbox&) { step = worker_.actor_->hybrid().step().value(); }));
+  return step;
 }
 
 void HybridStep::Report(double loss) {

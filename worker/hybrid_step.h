@@ -36,7 +36,12 @@ namespace covey::worker {
 //
 // Memory: from Submit until Wait returns, the tensor's gradient and values belong to the step.
 // Errors are those of the group (group.h) and of pushes (client/parameter_client.h): a member's
-// death, a lost server, NaN in a gradient. After one the group can do nothing more.
+// death, a lost server, NaN in a gradient. After one the group can do nothing more. ABORTED: the
+// scheduler's plan has no place for this worker any more; the group goes on without it, and the
+// program can end.
+//
+// A group whose members change goes on: between two steps, without a call. A member that is late may
+// find that the group went on without its gradient, when the plan allows it (view.proto, Group).
 //
 // Thread-safety: one thread. The worker outlives it; one per worker. Destruction waits for what is
 // under way.
@@ -78,6 +83,10 @@ class HybridStep {
   // All members call it, between steps. Blocks.
   absl::Status Refresh();
 
+  // The step that began last, counted by the group: it is this program's own count, unless steps
+  // went on without its gradient, or it joined a group that was running. Programs that want all
+  // members to end with the same step go by it. UNAVAILABLE: the worker is stopping.
+  absl::StatusOr<uint64_t> step() const;
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
   // proportion to the shares that the scheduler gave last, evenly when it gave none. Over all
   // members they add up to `group_batch`; while a change of shares is on its way they may not, which

@@ -103,6 +103,14 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
   return plans;
 }
 
+std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
+                                            std::span<const TablePlan> plans, uint32_t members,
+                                            const FusionLimits& fusion) {
+  std::vector<uint64_t> kinds;
+  for (const TablePlan& plan : plans) kinds.push_back(plan.kind());
+  return std::make_unique<ModelLayout>(tables, members, fusion, kinds);
+}
+
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,
                                                        std::span<const proto::Table* const> tables,
                                                        std::span<const TablePlan> plans,

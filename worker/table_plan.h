@@ -40,6 +40,11 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
                                                   const ClusterView& view,
                                                   const HybridOptions& options);
 
+// The layout of a model with these plans.
+std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
+                                            std::span<const TablePlan> plans, uint32_t members,
+                                            const FusionLimits& fusion);
+
 // How this member's part of a bucket is updated. INVALID_ARGUMENT: an optimizer's definition is not
 // valid; names the table.
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,

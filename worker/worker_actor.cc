@@ -8,21 +8,31 @@
 
 namespace covey::worker {
 
-WorkerActor::WorkerActor(const client::ClientActor::Options& options)
-    : client_(options), hybrid_(client_.client(), group_) {
+WorkerActor::WorkerActor(const client::ClientActor::Options& options,
+                         const GroupMachine::Options& group)
+    : client_(options), group_(group), hybrid_(client_.client(), group_) {
+  group_.OnReady([this](absl::Time now, Outbox& outbox) {
+    hybrid_.GroupReady(now, outbox);
+    TellFormed();
+  });
   client_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
 
 void WorkerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
   const Member& member = client_.member();
+  hybrid_.SetView(now, member.view(), outbox);
   group_.SetView(now, member.node(), member.view(), outbox);
   if (member.state() == Member::State::kFailed) group_.Abort(now, member.failure(), outbox);
-  const bool lost = member.state() == Member::State::kFailed;
-  if (on_formed_ && (group_.formed() || lost)) {
-    const auto on_formed = std::exchange(on_formed_, nullptr);
-    on_formed(lost ? member.failure() : absl::OkStatus());
-  }
+  TellFormed();
   CheckMeeting();
+}
+
+void WorkerActor::TellFormed() {
+  const Member& member = client_.member();
+  const bool lost = member.state() == Member::State::kFailed;
+  if (!on_formed_ || !(group_.ready() || lost || !group_.failure().ok())) return;
+  const auto on_formed = std::exchange(on_formed_, nullptr);
+  on_formed(lost ? member.failure() : group_.failure());
 }
 
 void WorkerActor::Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met,
@@ -58,6 +68,7 @@ void WorkerActor::CheckMeeting() {
 }
 
 void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
+  meter_.SetStepsAside(hybrid_.steps_aside());
   if (meter_.AddStep(now, step)) meter_.SetStaleness(hybrid_.TakeStaleness());
   const Progress& progress = meter_.progress();
   proto::Progress& report = client_.member().progress();
@@ -68,19 +79,29 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   report.set_staleness(progress.staleness);
   report.set_compute_seconds(progress.compute_seconds);
   report.set_wait_seconds(progress.wait_seconds);
+  report.set_slowest_seconds(progress.slowest_seconds);
   report.set_samples_per_step(progress.samples_per_step);
   report.set_steps_aside(progress.steps_aside);
 }
 
 void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  if (!group_.Receive(now, message, outbox)) client_.Receive(now, message, outbox);
+  if (group_.Receive(now, message, outbox)) {
+    hybrid_.Notice(now, message, outbox);
+  } else {
+    client_.Receive(now, message, outbox);
+  }
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
   client_.Wake(now, outbox);
   group_.Wake(now, outbox);
+  hybrid_.Wake(now, outbox);
+  // A group may fail before it is ready.
+  TellFormed();
 }
 
-absl::Time WorkerActor::NextWake() const { return std::min(client_.NextWake(), group_.NextWake()); }
+absl::Time WorkerActor::NextWake() const {
+  return std::min({client_.NextWake(), group_.NextWake(), hybrid_.NextWake()});
+}
 
 }  // namespace covey::worker

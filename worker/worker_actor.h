@@ -18,7 +18,8 @@ namespace covey::worker {
 // Actor-confined. Deterministic in its options.
 class WorkerActor : public Actor {
  public:
-  explicit WorkerActor(const client::ClientActor::Options& options);
+  explicit WorkerActor(const client::ClientActor::Options& options,
+                       const GroupMachine::Options& group = GroupMachine::Options());
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
@@ -38,7 +39,7 @@ class WorkerActor : public Actor {
   using Met = std::function<void(const absl::Status&)>;
   void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
 
-  // Called once: the group has formed, or this worker is no member of the job any more. Before the
+  // Called once: the group is ready, or this worker is no member of the job any more. Before the
   // loop starts.
   void OnFormed(std::function<void(const absl::Status&)> callback) {
     on_formed_ = std::move(callback);
@@ -46,6 +47,7 @@ class WorkerActor : public Actor {
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
+  void TellFormed();
   void EndMeeting(const absl::Status& status);
   // Fails the meeting under way when a worker is dead.
   void CheckMeeting();

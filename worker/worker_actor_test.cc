@@ -14,7 +14,9 @@ using ::testing::HasSubstr;
 // A worker of a group of two, and the scheduler's answers by hand.
 class WorkerActorTest : public testing::Test {
  protected:
-  WorkerActorTest() : actor_({.member = {.job_name = "j", .role = proto::WORKER}}) {
+  WorkerActorTest()
+      : actor_({.member = {.job_name = "j", .role = proto::WORKER}},
+               {.formation = GroupMachine::Formation::kAtOnce}) {
     actor_.OnFormed([this](const absl::Status& status) { formed_ = status; });
     actor_.Wake(now_, outbox_);
   }

@@ -1,0 +1,199 @@
+// What HybridMachine does when something is not as usual: a program that is late, and a group whose
+// members change.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/collective/plan.h"
+#include "worker/hybrid_machine.h"
+#include "worker/table_plan.h"
+
+namespace covey::worker {
+namespace {
+
+// Buckets are hardly ever more than a step apart.
+constexpr size_t kStepsHeardMax = 8;
+
+// Ranks whose values are in what `rank` sends up its tree, its own included.
+void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
+                      std::vector<uint32_t>& members) {
+  for (const uint32_t operand : plan.Reduce(section.owner, section.stripe, rank).operands) {
+    if (operand == rank) {
+      members.push_back(rank);
+    } else {
+      AddMembersBehind(plan, section, operand, members);
+    }
+  }
+}
+
+}  // namespace
+
+LatenessRule HybridMachine::Rule() const {
+  const proto::Group* group = view_->FindGroup(group_.id());
+  if (closed_ || group == nullptr || group->generation() != group_.generation()) return {};
+  return {.minimum_members = group->minimum_members(),
+          .grace = absl::Milliseconds(group->grace_ms())};
+}
+
+void HybridMachine::Notice(absl::Time now, const Message& message, Outbox& outbox) {
+  if (flows_.empty() || !message.envelope.has_group_slice() || !Rule().on()) return;
+  const proto::GroupSlice& slice = message.envelope.group_slice();
+  const uint32_t bucket = (slice.stream() - 1) / 2;
+  if (slice.stream() % 2 == 0 || bucket >= flows_.size()) return;
+  if (slice.phase() != proto::GroupSlice::REDUCE || slice.samples() == 0) return;
+  if (GroupId(slice.group()) != group_.id() || slice.generation() != group_.generation()) return;
+  BucketFlow& flow = *flows_[bucket];
+  const Step step(slice.sequence());
+  if (step != flow.step().Next() || slice.from_rank() >= group_.size()) return;
+  constexpr CollectiveKind kReduce = CollectiveKind::kReduceScatter;
+  const size_t elements = flow.bucket().element_count;
+  const auto plan = group_.PlanFor(kReduce, EncodedBytes(flow.format(), elements));
+  for (const Section& section : SectionsOf(*plan, kReduce, flow.bucket().parts, elements, 0)) {
+    const PartRange range = section.range;
+    if (slice.first() < range.first || slice.first() >= range.first + range.count) continue;
+    std::vector<uint32_t> members;
+    AddMembersBehind(*plan, section, slice.from_rank(), members);
+    lateness_[bucket].Hear(now, step, members);
+    any_bucket_[step].Hear(now, step, members);
+    if (any_bucket_.size() > kStepsHeardMax) any_bucket_.erase(any_bucket_.begin());
+  }
+  Wake(now, outbox);
+}
+
+absl::Time HybridMachine::AsideAt(size_t bucket, const LatenessRule& rule) const {
+  const BucketFlow& flow = *flows_[bucket];
+  const Step next = flow.step().Next();
+  if (!flow.idle() || !MayBegin(static_cast<uint32_t>(bucket), next)) {
+    return absl::InfiniteFuture();
+  }
+  // The program has gone on to a later step, which the group was at with another bucket.
+  if (flow.IsBehind(step_)) return absl::InfinitePast();
+  if (!rule.on() || flow.HasSubmitted(next)) return absl::InfiniteFuture();
+  const absl::Time due = lateness_[bucket].DueAt(next, rule);
+  const auto heard = any_bucket_.find(next);
+  if (submitted_ >= next || heard == any_bucket_.end()) return due;
+  return std::min(due, heard->second.DueAt(next, rule));
+}
+
+void HybridMachine::Wake(absl::Time now, Outbox& outbox) {
+  if (MayReform()) Reform(now, outbox);
+  if (!group_.failure().ok()) {
+    // Nothing will ever begin again.
+    for (const auto& flow : flows_) flow->FailWaiting(now, group_.failure(), outbox);
+  }
+  if (!failure_.ok() || forming_ || !group_.failure().ok()) return;
+  const LatenessRule rule = Rule();
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    if (AsideAt(b, rule) > now) continue;
+    if (last_aside_ < flows_[b]->step().Next()) {
+      last_aside_ = flows_[b]->step().Next();
+      ++steps_aside_;
+    }
+    flows_[b]->StepAside(now, now + patience_, outbox);
+  }
+}
+
+absl::Time HybridMachine::NextWake() const {
+  if (MayReform()) return absl::InfinitePast();
+  absl::Time next = absl::InfiniteFuture();
+  if (!group_.failure().ok()) {
+    const bool waiting =
+        std::any_of(flows_.begin(), flows_.end(), [](const auto& flow) { return flow->waiting(); });
+    return waiting ? absl::InfinitePast() : next;
+  }
+  if (!failure_.ok() || forming_) return next;
+  const LatenessRule rule = Rule();
+  for (size_t b = 0; b < flows_.size(); ++b) next = std::min(next, AsideAt(b, rule));
+  return next;
+}
+
+bool HybridMachine::MayBegin(uint32_t bucket, Step step) const {
+  if (forming_ || (cut_ && step > *cut_)) return false;
+  if (cut_ && step == flows_[bucket]->finished()) return false;  // a pull
+  if (bucket == 0) return true;
+  // The first bucket's gather may tell that the step before was the last one.
+  const BucketFlow& first = *flows_[0];
+  return first.step().Next() >= step &&
+         (!group_.change_pending() || first.finished().Next() >= step);
+}
+
+void HybridMachine::Changed(absl::Time now, uint32_t bucket, uint64_t seen_epoch, Outbox& outbox) {
+  if (bucket != 0) return;
+  if (seen_epoch > 0 && !cut_) {
+    cut_ = flows_[0]->finished();
+    if (options_.synchronization == Synchronization::kDistributed) {
+      group_.Abort(
+          now,
+          absl::FailedPreconditionError(absl::StrCat(
+              "group ", group_.id().value(), " changes its members after step ", cut_->value(),
+              ", and distributed synchronisation keeps optimizer state on them; start "
+              "the run again, or use the centralised one")),
+          outbox);
+    }
+  }
+  for (size_t b = 1; b < flows_.size(); ++b) flows_[b]->Advance(now, outbox);
+}
+
+bool HybridMachine::MayReform() const {
+  if (!cut_ || forming_ || !failure_.ok() || !group_.failure().ok()) return false;
+  if (group_.collectives() > 0 || !group_.change_pending()) return false;
+  return std::all_of(flows_.begin(), flows_.end(),
+                     [this](const auto& flow) { return flow->idle() && flow->step() == *cut_; });
+}
+
+void HybridMachine::Reform(absl::Time now, Outbox& outbox) {
+  // The group may be ready before Reform returns.
+  forming_ = true;
+  const absl::Status status = group_.Reform(now, cut_->value(), outbox);
+  if (status.ok()) return;
+  forming_ = false;
+  if (absl::IsFailedPrecondition(status)) return;  // Something else is under way: later.
+  Leave(now, absl::AbortedError(status.message()), outbox);
+}
+
+void HybridMachine::GroupReady(absl::Time now, Outbox& outbox) {
+  if (!forming_) return;
+  forming_ = false;
+  const absl::Status adopted = Adopt(now, outbox);
+  if (!adopted.ok()) group_.Abort(now, adopted, outbox);
+}
+
+absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
+  COVEY_ASSIGN_OR_RETURN(const auto tables, FindTables());
+  COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(tables, *view_, options_));
+  layout_ = LayoutOf(tables, plans, group_.size(), options_.fusion);
+  const Step agreed(group_.agreed_step());
+  step_ = step_ > *cut_ ? agreed.Next() : agreed;
+  last_aside_ = agreed;
+  submitted_ = agreed;
+  any_bucket_.clear();
+  cut_.reset();
+  lateness_.assign(flows_.size(), Lateness());
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    const Bucket& bucket = layout_->buckets()[b];
+    COVEY_ASSIGN_OR_RETURN(auto update, MakeUpdate(bucket, tables, plans, group_, link_));
+    flows_[b]->Adopt(now, bucket, std::move(update), agreed, now + patience_, outbox);
+  }
+  return absl::OkStatus();
+}
+
+void HybridMachine::Leave(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  failure_ = status;
+  // Should this worker be in a group again, it begins as a new one.
+  const std::vector<std::shared_ptr<BucketFlow>> flows = std::exchange(flows_, {});
+  for (const auto& flow : flows) {
+    flow->Retire();
+    flow->FailWaiting(now, status, outbox);
+  }
+}
+
+void HybridMachine::SetView(absl::Time now, std::shared_ptr<const ClusterView> view,
+                            Outbox& outbox) {
+  view_ = std::move(view);
+  Wake(now, outbox);
+}
+
+}  // namespace covey::worker
