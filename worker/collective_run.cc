@@ -1,6 +1,7 @@
 #include "worker/collective_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -312,8 +313,10 @@ CollectiveRun::Saying CollectiveRun::Say(std::span<const Ready> together) const 
   saying.slice.set_seen_epoch(first.seen_epoch);
   if (count == 0) return saying;
   if (collective_.format == WireFormat::kFloat32) {
-    saying.frame =
-        Buffer::Wrap(collective_.data.data() + first.range.first, count * sizeof(float), {});
+    std::function<void()> release;
+    if (collective_.owner != nullptr) release = [owner = collective_.owner] {};
+    saying.frame = Buffer::Wrap(collective_.data.data() + first.range.first, count * sizeof(float),
+                                std::move(release));
   } else if (together.size() == 1) {
     // A handle of its own: the same bytes may go to several members.
     saying.frame = Buffer::Wrap(first.encoded.data(), first.encoded.size(),

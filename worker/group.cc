@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/connection.h"
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/topology.h"
 #include "worker/worker_actor.h"
 
 namespace covey::worker {
@@ -38,6 +40,28 @@ absl::Status CheckParts(std::span<const PartRange> parts, size_t elements, uint3
   return absl::OkStatus();
 }
 
+// What the choice of algorithms rests on, once per group and run.
+void LogGroup(const GroupMachine& group) {
+  std::string links;
+  for (size_t i = 0; i < kLevels; ++i) {
+    const auto level = static_cast<Level>(i);
+    bool used = false;
+    for (const TopologyPath& path : group.paths()) {
+      used = used || (&path != &group.paths()[group.rank()] &&
+                      CommonLevel(path, group.paths()[group.rank()]) == level);
+    }
+    if (!used) continue;
+    const LinkCost& cost = group.link_costs().at(level);
+    absl::StrAppend(&links, links.empty() ? "" : ", ", LevelName(level), " ",
+                    absl::FormatDuration(absl::Seconds(cost.latency_seconds)), " ",
+                    absl::StrFormat("%.3g MB/s", cost.bytes_per_second / 1e6));
+  }
+  LogInfo("group ready", {{"group", group.id().value()},
+                          {"members", group.size()},
+                          {"rank", group.rank()},
+                          {"links", links}});
+}
+
 }  // namespace
 
 Handle Group::ReduceScatter(std::span<float> data, std::vector<PartRange> parts,
@@ -64,7 +88,7 @@ Handle Group::AllReduce(std::vector<std::span<float>> tensors, const CollectiveO
   for (const std::span<float> tensor : tensors) {
     fused->insert(fused->end(), tensor.begin(), tensor.end());
   }
-  Collective collective{.kind = CollectiveKind::kAllReduce, .data = *fused};
+  Collective collective{.kind = CollectiveKind::kAllReduce, .data = *fused, .owner = fused};
   collective.arrived = [fused, tensors = std::move(tensors)](absl::Time, const CollectiveResult&,
                                                              Outbox&) {
     auto from = fused->begin();
@@ -74,8 +98,6 @@ Handle Group::AllReduce(std::vector<std::span<float>> tensors, const CollectiveO
       from = end;
     }
   };
-  // The memory outlives the frames that the transport may still read.
-  collective.done = [fused](absl::Time, const CollectiveResult&, Outbox&) {};
   return Start(std::move(collective), options);
 }
 
@@ -98,9 +120,7 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   collective.format = options.format.value_or(worker_.config_.collective_wire);
   collective.priority = options.priority;
   const Handle handle;
-  collective.done = [handle, before = std::move(collective.done)](
-                        absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-    if (before) before(now, result, outbox);
+  collective.done = [handle](absl::Time, const CollectiveResult& result, Outbox&) {
     handle.Complete({.status = result.status});
   };
   const bool posted = worker_.connection_->Post(
@@ -170,7 +190,11 @@ absl::Status Worker::AwaitGroup(const Handle& formed) {
     const ClusterView& view = *actor_->client().member().view();
     waiting_for = view.proto().waiting_for();
     const GroupMachine& group = actor_->group();
-    if (!group.formed()) return;
+    if (!group.ready()) {
+      if (group.formed()) waiting_for = "all members of its group to meet";
+      return;
+    }
+    LogGroup(group);
     group_.id_ = group.id();
     group_.rank_ = group.rank();
     group_.size_ = group.size();

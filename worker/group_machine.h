@@ -111,6 +111,8 @@ class GroupMachine {
   // Once ready: the highest step that any member brought along to this generation; 0 for the first
   // one.
   uint64_t agreed_step() const { return agreed_step_; }
+  // Where the members are, by rank.
+  const std::vector<TopologyPath>& paths() const { return paths_; }
   // Once ready: what the members have measured, the same on all of them.
   const LinkCosts& link_costs() const { return costs_; }
   // Why the group can do nothing any more. UNAVAILABLE: names the member that died, left or was not

@@ -331,7 +331,7 @@ void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& 
 
 void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
   agreeing_ = true;
-  // The transport may read it after this generation is forgotten.
+  // Owned by the collective: the transport may read it after this generation is forgotten.
   const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
   WriteRecord(own_step_, prober_.samples(),
               std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats));
@@ -339,6 +339,7 @@ void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
       .id = {.stream = kFormationStream, .sequence = 1},
       .kind = CollectiveKind::kAllGather,
       .data = *records,
+      .owner = records,
       .parts = EvenParts(records->size(), size_),
       .deadline = now + kAgreementPatience,
       .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};

@@ -1,5 +1,6 @@
 """A group under `bsp` trains the same bits as one process, over any number of servers."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,8 +10,10 @@ _LAUNCHER, _SCHEDULER, _SERVER, _WORKER, _REFERENCE = sys.argv[1:6]
 _WEIGHTS = re.compile(r"weights \w+ [0-9a-f]{8}")
 
 
-def _weights(command):
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def _weights(command, **environment):
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
     if run.returncode != 0:
         raise AssertionError(f"{command} exited with {run.returncode}\n{run.stdout}{run.stderr}")
     return sorted(_WEIGHTS.findall(run.stdout))
@@ -21,8 +24,8 @@ def _of_cluster(members, servers, algorithm="ring"):
         [
             _LAUNCHER, "run", f"--servers={servers}", "--groups=1", f"--workers={members}",
             f"--scheduler-binary={_SCHEDULER}", f"--server-binary={_SERVER}", "--", _WORKER,
-            f"--collective={algorithm}",
-        ]
+        ],
+        COVEY_COLLECTIVE=algorithm,
     )  # fmt: skip
 
 

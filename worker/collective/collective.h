@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ struct Collective {
   // What errors call it: "'hidden/weight'". May be empty.
   std::string name;
   std::span<float> data;
+  // Optional: keeps the memory of `data` for as long as the transport may read from it.
+  std::shared_ptr<const void> owner;
   // One range of `data` per member, disjoint; broadcast and barrier need none.
   std::vector<PartRange> parts;
   uint32_t root = 0;  // broadcast
