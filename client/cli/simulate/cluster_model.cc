@@ -134,6 +134,7 @@ class Cluster {
       shards_.back()->SetGroups(live);
     }
     result_.staleness.assign(kStalenessPlaces, 0);
+    result_.group_steps_per_second.assign(groups_.size(), 0);
     if (options.ladder != StragglerRung::kOff) {
       ladder_ = std::make_unique<LadderDriver>(
           LadderDriver::World{
@@ -178,6 +179,7 @@ class Cluster {
 
   void OnFinished(const StepRecord& record) {
     ++steps_done_;
+    ++result_.group_steps_per_second[record.group.value() - 1];
     simulator_.Note(static_cast<uint64_t>(record.samples));
     finished_.emplace_back(simulator_.now(), record.samples);
     const double members = record.members;
@@ -203,6 +205,7 @@ class Cluster {
     double samples = 0;
     for (const auto& [when, count] : finished_) samples += count;
     result_.steps_per_second = steps / seconds;
+    for (double& group : result_.group_steps_per_second) group /= seconds;
     result_.samples_per_second = samples / seconds;
     result_.efficiency =
         result_.samples_per_second * absl::ToDoubleSeconds(step_times_.ideal()) /

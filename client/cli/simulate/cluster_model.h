@@ -32,8 +32,9 @@ struct ClusterResult {
   bool messages = false;
 
   absl::Duration elapsed;
-  // Of one group, the mean.
+  // Of one group, the mean; and of each.
   double steps_per_second = 0;
+  std::vector<double> group_steps_per_second;
   double samples_per_second = 0;
   // Samples over those of as many nodes that compute all the time, without noise.
   double efficiency = 0;

@@ -213,6 +213,8 @@ TEST(ClusterModelTest, WhoIsFarTooSlowGoesWhereItFits) {
   const ClusterResult regrouped = SimulateCluster(options, 3);
   EXPECT_THAT(regrouped.decisions,
               testing::Contains(testing::Pair(testing::_, HasSubstr("worker-0 goes to group 3"))));
+  EXPECT_GT(regrouped.group_steps_per_second[0], 0.6) << "0.5 with it";
+  EXPECT_NEAR(regrouped.group_steps_per_second[2], 1.0 / 20, 0.01) << "it goes on with it";
 }
 
 TEST(ClusterModelTest, GroupsGoOnWithoutThoseWithHiccups) {
@@ -238,11 +240,16 @@ TEST(ClusterModelTest, ThePlannerSaysWhy) {
 TEST(ClusterModelTest, UplinksCarryOneGradientAndOneModelPerGroup) {
   ClusterOptions options = SmallCluster();
   options.gradient_bytes = 1 << 20;
-  // One group per rack: nothing but pushes and answers leaves it.
-  const ClusterResult result = SimulateCluster(options, 3);
-  EXPECT_NEAR(result.uplink_bytes_per_step, 2 * (1 << 20), 0.05 * (1 << 20));
-  // A group over all racks reduces and gathers over the uplinks too.
-  EXPECT_GT(SimulateCluster(options, 1).uplink_bytes_per_step, 2.5 * (1 << 20));
+  options.collective = Algorithm::kRing;
+  for (const Detail detail : {Detail::kMessages, Detail::kModel}) {
+    options.detail = detail;
+    // One group per rack: nothing but pushes and answers leaves it.
+    EXPECT_NEAR(SimulateCluster(options, 3).uplink_bytes_per_step, 2 << 20, 0.05 * (1 << 20));
+    // A ring over all racks enters and leaves each of them with 11/12 of the gradient, twice; and
+    // a third of the pushes and answers.
+    EXPECT_NEAR(SimulateCluster(options, 1).uplink_bytes_per_step,
+                (4 * 11.0 / 12 + 2.0 / 3) * (1 << 20), 0.1 * (1 << 20));
+  }
 }
 
 // A server that takes 0.6 s for a step's gradient is hidden behind the computation of a second, but
@@ -257,6 +264,20 @@ TEST(ClusterModelTest, TensorsTravelWhileOthersAreComputed) {
     EXPECT_NEAR(SimulateCluster(options, 1).efficiency, 1 / 1.6, 0.02);
     options.tensors = 20;
     EXPECT_NEAR(SimulateCluster(options, 1).efficiency, 1 / 1.03, 0.04);
+  }
+}
+
+TEST(ClusterModelTest, TensorsShareTheLinksOfTheirGroup) {
+  ClusterOptions options = SmallCluster();
+  options.gradient_bytes = 12 << 20;
+  options.collective = Algorithm::kRing;
+  options.tensors = 10;
+  // Reduction and gathering take 0.9 s each in all, and begin when the forward pass and the
+  // gradient of the last tensor are done, at 0.4 s.
+  options.links.node_bytes_per_second = (11 << 20) / 0.9;
+  for (const Detail detail : {Detail::kMessages, Detail::kModel}) {
+    options.detail = detail;
+    EXPECT_NEAR(SimulateCluster(options, 1).steps_per_second, 1 / 2.2, 0.05 / 2.2);
   }
 }
 

@@ -54,6 +54,7 @@ nlohmann::ordered_json ResultAsJson(const ClusterResult& result) {
           {"detail", result.messages ? "messages" : "model"},
           {"seconds", absl::ToDoubleSeconds(result.elapsed)},
           {"steps_per_second", result.steps_per_second},
+          {"group_steps_per_second", result.group_steps_per_second},
           {"samples_per_second", result.samples_per_second},
           {"efficiency", result.efficiency},
           {"time",

@@ -257,7 +257,8 @@ StepRecord SimulatedGroup::RecordOf(const Running& running) const {
   const Lane& lane = running.lanes[0];
   const double size = running.membership->size();
   const double contributors = std::max(1u, running.contributors);
-  StepRecord record = {.samples = running.samples,
+  StepRecord record = {.group = id_,
+                       .samples = running.samples,
                        .members = running.membership->size(),
                        .compute = running.compute_sum / contributors,
                        .waiting_for_members = lane.submitted_last - lane.submitted_sum / size,

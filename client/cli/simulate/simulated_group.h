@@ -39,6 +39,7 @@ struct NodeState {
 
 // A step of a group that is over. Times are means over its members, in seconds.
 struct StepRecord {
+  GroupId group;
   double samples = 0;
   uint32_t members = 0;
   double compute = 0;
