@@ -221,8 +221,7 @@ class GroupMachine {
   uint64_t agreed_step_ = 0;
   bool agreeing_ = false;
   bool superseded_ = false;  // this generation will never be; a view with the next one will come
-  std::pair<GroupId, uint64_t> was_ready_;  // the last generation that was
-  std::vector<Collective> waiting_;         // for the group to be ready
+  std::vector<Collective> waiting_;  // for the group to be ready
 
   std::map<Algorithm, std::shared_ptr<const Plan>> plans_;
   std::map<std::pair<CollectiveKind, size_t>, Algorithm> choices_;

@@ -324,6 +324,26 @@ TEST(GroupMachineOneTest, ALostSliceIsNoticedByItsGap) {
   EXPECT_THAT(trial.outcome[1].message(), HasSubstr("lost with a connection"));
 }
 
+// A member may skip sequences of a stream; what came early for those is forgotten.
+TEST(GroupMachineOneTest, SkippedSequencesLeaveNothingBehind) {
+  Random random(1);
+  Ring ring(2, kSmallSlice, 1);
+  Trial skipped(CollectiveKind::kBroadcast, 2, 8, random);
+  Trial next(CollectiveKind::kBroadcast, 2, 8, random);
+  for (Trial* trial : {&skipped, &next}) trial->common.root = 0;
+  skipped.common.id = {.stream = 5, .sequence = 1};
+  next.common.id = {.stream = 5, .sequence = 2};
+  skipped.Start(ring, 0);
+  next.Start(ring, 0);
+  ring.Run();
+  EXPECT_EQ(skipped.done, 0u) << "its frames are kept by the other member";
+  next.Start(ring, 1);
+  ring.Run();
+  EXPECT_EQ(next.done, 2u);
+  EXPECT_EQ(skipped.done, 1u);
+  EXPECT_TRUE(SameBits(next.data[1], next.data[0]));
+}
+
 TEST(GroupMachineOneTest, MembersThatDisagreeAreTold) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);

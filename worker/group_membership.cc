@@ -193,9 +193,8 @@ void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
                                     : message.envelope.group_probe().generation();
   const proto::Group* known = view_->FindGroup(GroupId(group));
   const proto::Node* sender = view_->FindNode(message.from().node);
-  const std::pair meant(GroupId(group), generation);
-  if (known == nullptr || known->generation() <= generation || meant == was_ready_ ||
-      sender == nullptr || Incarnation(sender->incarnation()) != message.incarnation()) {
+  if (known == nullptr || known->generation() <= generation || sender == nullptr ||
+      Incarnation(sender->incarnation()) != message.incarnation()) {
     return;
   }
   outbox.Route(message.from(), view_->EndpointOf(message.from()));
@@ -274,10 +273,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   costs_.slice_bytes = options_.slice_bytes;
   agreed_step_ = own_step_;
   ready_ = options_.formation == Formation::kAtOnce;
-  if (ready_) was_ready_ = {id_, generation_};
-  const std::pair formed(id_, generation_);
   for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
-  if (formed != std::pair(id_, generation_)) return;  // It has been superseded meanwhile.
   if (ready_) {
     if (on_ready_) on_ready_(now, outbox);
     return;
@@ -361,7 +357,6 @@ void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Out
   if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
   ready_ = true;
   agreeing_ = false;
-  was_ready_ = {id_, generation_};
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
     Begin(now, std::move(waiting), outbox);

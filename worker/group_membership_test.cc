@@ -14,6 +14,7 @@
 namespace covey::worker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr GroupMachine::Options kMeasured = {.formation = GroupMachine::Formation::kMeasured};
@@ -311,6 +312,74 @@ TEST(ChangeTest, PlansThatNotAllHaveSeenAreSkipped) {
     skipped += steppers[3]->generations().size() < plans.size() ? 1 : 0;
   }
   EXPECT_GT(skipped, 0);
+}
+
+// Who knows of the newer plan tells those who ask, and these tell the others, who would not have
+// asked.
+TEST(ChangeTest, AGenerationThatCannotBeIsLeftByAllOfALargeGroup) {
+  constexpr uint32_t kMembers = 40;
+  proto::ClusterView plan = Ring::ActiveView(kMembers);
+  proto::ClusterView nobody = plan;
+  nobody.clear_groups();
+  Ring ring(nobody, kAgreed, 1);
+  proto::ClusterView next = plan;
+  plan.set_epoch(2);
+  next.set_epoch(3);
+  next.mutable_groups(0)->set_generation(Ring::kGeneration + 1);
+  ring.SetView(kMembers - 1, next);
+  for (uint32_t node = 0; node + 1 < kMembers; ++node) ring.SetView(node, plan);
+  RunInTime(ring);
+  for (uint32_t node = 0; node + 1 < kMembers; ++node) {
+    EXPECT_EQ(ring.machine(node).collectives(), 0u) << "node " << node << " still waits";
+    ring.SetView(node, next);
+  }
+  RunInTime(ring);
+  for (uint32_t node = 0; node < kMembers; ++node) EXPECT_TRUE(ring.machine(node).ready());
+}
+
+TEST(ChangeTest, WhoIsNoMemberOfTheNewerPlanTellsToo) {
+  proto::ClusterView nobody = Plan(1, 1, {});
+  nobody.clear_groups();
+  Ring ring(nobody, kAgreed, 1);
+  ring.SetView(0, Plan(2, 1, {0, 1}));
+  RunInTime(ring);  // Node 1 keeps what node 0 says.
+  for (const uint32_t node : {1, 2}) ring.SetView(node, Plan(3, 2, {0, 2}));
+  RunInTime(ring);
+  ring.SetView(0, Plan(3, 2, {0, 2}));
+  RunInTime(ring);
+  EXPECT_TRUE(ring.machine(0).ready() && ring.machine(2).ready());
+  EXPECT_EQ(ring.machine(0).generation(), 2u);
+}
+
+// Results say what the least informed of those behind them knows.
+TEST(ChangeTest, ASumAndAGatherKnowOfAPlanOnlyIfAllDo) {
+  Ring ring(Plan(1, 1, {0, 1, 2}), {.formation = GroupMachine::Formation::kAtOnce}, 1);
+  std::vector<std::vector<float>> data(3, std::vector<float>(3));
+  std::vector<std::vector<uint64_t>> seen(2, std::vector<uint64_t>(3, 99));
+  const auto run = [&](size_t way, CollectiveKind kind, uint64_t sequence) {
+    for (uint32_t node = 0; node < 3; ++node) {
+      ring.machine(node).Start(
+          ring.now(),
+          {.id = {.stream = 1, .sequence = sequence},
+           .kind = kind,
+           .data = data[node],
+           .parts = EvenParts(3, 3),
+           .done = [&seen, way, node](absl::Time, const CollectiveResult& result,
+                                      Outbox&) { seen[way][node] = result.seen_epoch; }},
+          ring.outbox(node));
+    }
+    ring.Run();
+  };
+  for (const uint32_t node : {0, 1}) ring.SetView(node, Plan(7, 2, {0, 1}));
+  run(0, CollectiveKind::kReduceScatter, 1);
+  run(1, CollectiveKind::kAllGather, 2);
+  EXPECT_THAT(seen[0], ElementsAre(0, 0, 0));
+  EXPECT_THAT(seen[1], ElementsAre(0, 0, 0));
+  ring.SetView(2, Plan(8, 2, {0, 1}));
+  run(0, CollectiveKind::kReduceScatter, 3);
+  run(1, CollectiveKind::kAllGather, 4);
+  EXPECT_THAT(seen[0], ElementsAre(7, 7, 7));
+  EXPECT_THAT(seen[1], ElementsAre(7, 7, 7));
 }
 
 TEST(ChangeTest, NobodyChangesOverBeforeAllKnow) {

@@ -89,6 +89,8 @@ class Ring {
     heard_ = std::move(heard);
   }
   void Pass(absl::Duration time) { now_ += time; }
+  // Every message is delivered twice from now on.
+  void RepeatMessages() { repeat_ = true; }
 
   // Puts what the members have said onto the links; the message as the loop would fill it in.
   void Collect() {
@@ -124,6 +126,7 @@ class Ring {
       const Message message = std::move(links_[chosen].front());
       links_[chosen].pop_front();
       machines_[to]->Receive(now_, message, outboxes_[to]);
+      if (repeat_) machines_[to]->Receive(now_, message, outboxes_[to]);
       if (heard_) heard_(to, message);
     }
     return true;
@@ -146,6 +149,7 @@ class Ring {
   const uint32_t size_;
   Random random_;
   absl::Time now_ = absl::UnixEpoch();
+  bool repeat_ = false;
   std::vector<std::unique_ptr<GroupMachine>> machines_;
   std::vector<Outbox> outboxes_;
   std::function<void(uint32_t, Message)> elsewhere_;
