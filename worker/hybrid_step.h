@@ -90,7 +90,8 @@ class HybridStep {
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
   // proportion to the shares that the scheduler gave last, evenly when it gave none. Over all
   // members they add up to `group_batch`; while a change of shares is on its way they may not, which
-  // does no harm, because gradients are weighted by samples. UNAVAILABLE: the worker is stopping.
+  // does no harm, because gradients are weighted by samples. 0 when this worker is in no group any
+  // more. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
 
   // Says how the last step went; heartbeats carry it to the scheduler. With it go the time spent in
