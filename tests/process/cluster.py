@@ -85,7 +85,7 @@ class Cluster(Observer):
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=()):
         self._test = test
         self._loops = loops
-        self._port_file = os.path.join(test.folder, "port")
+        self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
             SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
             "--workers", workers, "--port-file", self._port_file, *scheduler_options,

@@ -54,5 +54,72 @@ class HybridTrafficTest(cluster.ProcessTest):
             self.assertAlmostEqual(_NODES, reached / _MODEL_BYTES, delta=0.05 * _NODES)
 
 
+class HierarchicalTest(cluster.ProcessTest):
+    """One group over both racks. What an all-reduce costs the uplinks, in times its data."""
+
+    _BYTES, _REPETITIONS = 4 << 20, 3
+
+    def cost(self, collective, ordered=True):
+        """(times the data that leave rack 0, seconds) of an all-reduce. Not `ordered`: a ring goes
+        from rack to rack at every hop, for nobody knows about racks."""
+        racks = network.Racks(self, _RACKS, _NODES, _RACK_BITS, _UPLINK_BITS)
+        nodes, labels = racks.nodes, network_cluster.rack_labels(racks.racks)
+        if not ordered:
+            nodes = [node for column in zip(*racks.racks) for node in column]
+            labels = [f"site/hall/host-{index:02}" for index in range(len(nodes))]
+        run = network_cluster.NetworkCluster(self, racks.outside, nodes, groups=1, labels=labels)
+        run.start(cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", self._REPETITIONS,
+                  "--collective", collective)
+        # What it costs to come together, and to warm up, does not count.
+        run.workers[0].await_line("^warm")
+        before = racks.uplink_bytes()[0][0]
+        [result] = run.finish(180)
+        self.assertEqual(0, result["error_max"])
+        times = (racks.uplink_bytes()[0][0] - before) / self._REPETITIONS / self._BYTES
+        racks.close()
+        print(f"{collective}, {'racks known' if ordered else 'racks not known'}: {times:.3f} times "
+              f"the data leave a rack, {result['seconds']:.2f} s for 4 MiB", flush=True)
+        return times, result["seconds"]
+
+    def test_racks_are_left_once(self):
+        members = _RACKS * _NODES
+        hierarchical, hierarchical_seconds = self.cost("hierarchical")
+        self.assertAlmostEqual(2 * (_RACKS - 1) / _RACKS, hierarchical, delta=0.05)
+        # A ring through one rack after the other has one hop out of each.
+        ring, ring_seconds = self.cost("ring")
+        self.assertAlmostEqual(2 * (members - 1) / members, ring, delta=0.05 * ring)
+        # One that goes to and fro has as many as the rack has members.
+        naive, naive_seconds = self.cost("ring", ordered=False)
+        self.assertAlmostEqual(_NODES * 2 * (members - 1) / members, naive, delta=0.05 * naive)
+        self.assertGreater(ring_seconds / hierarchical_seconds, 1.2)
+        self.assertGreater(naive_seconds / hierarchical_seconds, 2)
+
+
+class MultiRingTest(cluster.ProcessTest):
+    """Five machines with a link of its own for each pair: a ring uses a quarter of them."""
+
+    _NODES, _LINK_BITS, _BYTES = 5, 60 * _MBIT, 4 << 20
+
+    def all_reduce(self, collective):
+        """(seconds, links that carried a fair part of all four)."""
+        mesh = network.Mesh(self, self._NODES, self._LINK_BITS)
+        run = network_cluster.NetworkCluster(self, mesh.outside, mesh.nodes, groups=1)
+        run.start(cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", 3,
+                  "--collective", collective)
+        [result] = run.finish(180)
+        self.assertEqual(0, result["error_max"])
+        used = sum(sent > self._BYTES for sent in mesh.link_bytes().values())
+        mesh.close()
+        print(f"{collective}: {result['seconds']:.3f} s for 4 MiB over {used} links", flush=True)
+        return result["seconds"], used
+
+    def test_uses_all_links_at_once(self):
+        ring_seconds, ring_links = self.all_reduce("ring")
+        seconds, links = self.all_reduce("multi-ring")
+        self.assertEqual(self._NODES, ring_links)
+        self.assertEqual(self._NODES * (self._NODES - 1), links)
+        self.assertGreater(ring_seconds / seconds, 1.5)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -7,11 +7,11 @@ import unittest
 
 from tests.process import cluster
 
-# Small next to a step of some 30 ms: what counts is who waits for whom.
+# Small next to the steps: what counts is who waits for whom.
 _MODEL = ["--tensors", 4, "--tensor-kib", 64]
 _STOPPED_SECONDS, _RUNNING_SECONDS = 2, 2
 # Of its rate, a group keeps at least so much: 1, but for what else the machine does.
-_SHARE_MIN = 0.95
+_SHARE_MIN = 0.9
 # Nobody is dead because it was stopped so long.
 _SILENCE_MIN = "30s"
 
@@ -64,8 +64,8 @@ class AMemberThatStops(StragglersTest):
     def rate_of_the_other(self, contract, stop):
         """Steps per second of group 1, while a member of group 2 is stopped now and then or not."""
         workers = self.start_workers(
-            2, 2, ["--contract", contract, "--steps", 300, "--group-batch", 60,
-                   "--milliseconds-per-sample", 1], ["--stragglers", "off"])
+            2, 2, ["--contract", contract, "--steps", 150, "--group-batch", 60,
+                   "--milliseconds-per-sample", 2], ["--stragglers", "off"])
         if stop:
             # The first of its group reports progress, but the group waits for either.
             with Hiccups(workers[2]):

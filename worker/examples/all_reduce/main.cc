@@ -19,7 +19,8 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitUnreachable = 3;
 
-void PrintResult(const worker::Group& group, const Options& options, const Outcome& outcome) {
+void PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
+                 const Options& options, const Outcome& outcome) {
   const double seconds = absl::ToDoubleSeconds(outcome.Median());
   nlohmann::ordered_json each = nlohmann::ordered_json::array();
   for (const absl::Duration duration : outcome.durations) {
@@ -31,6 +32,8 @@ void PrintResult(const worker::Group& group, const Options& options, const Outco
       {"bytes", options.bytes},
       {"bytes_per_second", static_cast<double>(options.bytes) / seconds},
       {"error_max", outcome.error_max},
+      {"collective", AlgorithmName(config.collective)},
+      {"wire", WireFormatName(config.collective_wire)},
       {"group", group.id().value()},
       {"members", group.size()}};
   std::cout << absl::StrCat("result ", json.dump()) << std::endl;
@@ -43,10 +46,11 @@ int Fail(const absl::Status& status, int exit_code) {
 
 absl::Status Run(const worker::WorkerConfig& config, const Options& options,
                  worker::Worker& worker) {
-  COVEY_ASSIGN_OR_RETURN(const Outcome outcome, Measure(worker.group(), options, MonotonicNow));
+  COVEY_ASSIGN_OR_RETURN(const Outcome outcome, Measure(worker.group(), options, MonotonicNow,
+                                                        [] { std::cout << "warm" << std::endl; }));
   // A group ends together, or whoever is late would find the others gone.
   COVEY_RETURN_IF_ERROR(worker.Barrier("all_reduce/measured", config.cluster.operation_deadline));
-  if (worker.group().rank() == 0) PrintResult(worker.group(), options, outcome);
+  if (worker.group().rank() == 0) PrintResult(worker.group(), config, options, outcome);
   return absl::OkStatus();
 }
 

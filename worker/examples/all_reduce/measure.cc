@@ -50,10 +50,12 @@ double ErrorOf(const std::vector<float>& sums, uint32_t members) {
 }
 
 absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
-                                const std::function<absl::Time()>& now) {
+                                const std::function<absl::Time()>& now,
+                                const std::function<void()>& warm) {
   std::vector<float> data(options.bytes / sizeof(float));
   Outcome outcome;
   for (uint64_t repetition = 0; repetition <= options.repetitions; ++repetition) {
+    if (repetition == 1) warm();
     for (size_t i = 0; i < data.size(); ++i) data[i] = Term(group.rank(), i);
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     const absl::Time start = now();

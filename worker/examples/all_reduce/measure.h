@@ -40,8 +40,10 @@ float Term(uint32_t rank, size_t i);
 // Of `sums` as the group should have them, over members 0 to `members` - 1. NaN is infinitely wrong.
 double ErrorOf(const std::vector<float>& sums, uint32_t members);
 
-// Sums again and again within the worker's group. Blocks. Errors: those of group.h.
+// Sums again and again within the worker's group. `warm` is called when the measurement begins.
+// Blocks. Errors: those of group.h.
 absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
-                                const std::function<absl::Time()>& now);
+                                const std::function<absl::Time()>& now,
+                                const std::function<void()>& warm);
 
 }  // namespace covey::all_reduce

@@ -10,7 +10,6 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "worker/config.h"
-#include "worker/examples/choices.h"
 #include "worker/examples/fashion_mnist/options.h"
 #include "worker/examples/fashion_mnist/train.h"
 
@@ -42,7 +41,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"contract", ContractName(options.contract)},
       {"groups", worker.groups()},
       {"workers", worker.size()},
-      {"wire", examples::WireFormatName(options.wire)}};
+      {"wire", WireFormatName(options.wire)}};
   if (options.target_accuracy > 0) {
     json["samples_to_target"] = outcome.samples_to_target.has_value()
                                     ? nlohmann::ordered_json(*outcome.samples_to_target)

@@ -12,6 +12,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 100.0));
   COVEY_RETURN_IF_ERROR(InRange("--momentum", momentum, 0.0, 0.9999));
   COVEY_RETURN_IF_ERROR(InRange("--hidden", hidden, 1, 4096));
+  COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
   COVEY_RETURN_IF_ERROR(InRange("--target-accuracy", target_accuracy, 0, 1));
   return InRange("--evaluate-every", evaluate_every, 1, 1e9);
 }
@@ -25,6 +26,9 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("automatic-momentum", &automatic_momentum,
               "servers lower the momentum by what asynchrony adds");
   examples::AddWireFormat(options, &wire);
+  options.Add("update-on-members", &update_on_members,
+              "members run the optimizer, not servers; one group under bsp");
+  options.Add("lag", &lag, "steps by which values are behind: 0 or 1");
   options.Add("target-accuracy", &target_accuracy,
               "test accuracy to reach: after how many samples? 0 = do not ask");
   options.Add("evaluate-every", &evaluate_every, "samples between two looks at the target");

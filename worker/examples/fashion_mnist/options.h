@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "common/cluster/contract.h"
 #include "common/runtime/config_file.h"
-#include "proto/tensor.pb.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey::fashion_mnist {
 
@@ -33,7 +33,13 @@ struct Options {
   // and set the latter.
   bool automatic_momentum = false;
   // How gradients travel; less than 32 bits sends less and rounds more.
-  proto::WireFormat wire = proto::WIRE_FLOAT32;
+  WireFormat wire = WireFormat::kFloat32;
+  // True: the group's members run the optimizer, each for its part, and servers only start it; for
+  // one group under bsp.
+  bool update_on_members = false;
+  // 0, or 1: a step computes with the values of the step before last, which hides communication
+  // behind a whole step's computation.
+  uint32_t lag = 0;
   // Test accuracy to reach, 0 to 1; the result says after how many samples. 0 = none. Then all
   // workers meet each `evaluate_every` samples of the whole run, 1 to 10^9, and look.
   double target_accuracy = 0;

@@ -50,12 +50,12 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.data_dir, "/data");
   EXPECT_FALSE(options.automatic_momentum || options.stop_at_target);
-  ASSERT_TRUE(Load({"--automatic-momentum", "--wire=bf16", "--target-accuracy", "0.88",
+  ASSERT_TRUE(Load({"--automatic-momentum", "--wire=bfloat16", "--target-accuracy", "0.88",
                     "--evaluate-every", "500", "--stop-at-target"},
                    options)
                   .ok());
   EXPECT_TRUE(options.automatic_momentum && options.stop_at_target);
-  EXPECT_EQ(options.wire, proto::WIRE_BFLOAT16);
+  EXPECT_EQ(options.wire, WireFormat::kBfloat16);
   EXPECT_EQ(options.target_accuracy, 0.88);
   EXPECT_EQ(options.evaluate_every, 500u);
 }
@@ -70,6 +70,7 @@ TEST(OptionsTest, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_THAT(ErrorOf({"--momentum", "1"}), HasSubstr("--momentum is 1"));
   EXPECT_THAT(ErrorOf({"--learning-rate", "nan"}), HasSubstr("--learning-rate"));
   EXPECT_THAT(ErrorOf({"--target-accuracy", "88"}), HasSubstr("--target-accuracy is 88"));
+  EXPECT_THAT(ErrorOf({"--lag", "2"}), HasSubstr("--lag is 2; choose 0 to 1"));
   EXPECT_THAT(ErrorOf({"--evaluate-every", "0"}), HasSubstr("--evaluate-every is 0"));
   EXPECT_THAT(ErrorOf({"--contract", "sometimes"}), HasSubstr("sometimes"));
 }

@@ -50,7 +50,7 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   rate.set_decay_samples(total_samples);
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.mutable_asynchrony()->set_automatic_momentum(options.automatic_momentum);
-  spec.set_gradient_format(options.wire);
+  spec.set_gradient_format(static_cast<proto::WireFormat>(options.wire));
   return spec;
 }
 
@@ -64,6 +64,12 @@ std::vector<HybridStep::Tensor> TensorsOf(const Perceptron<float>& model, const 
          .gradient = tensor.gradient});
   }
   return tensors;
+}
+
+worker::HybridOptions HybridOptionsOf(const Options& options) {
+  return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
+                                                       : worker::Synchronization::kCentralized,
+          .lag = options.lag};
 }
 
 std::string ProgressLine(const Worker& worker, const worker::Progress& progress) {
@@ -101,8 +107,9 @@ class Training {
         labels_(options.batch) {}
 
   absl::StatusOr<Outcome> Run() {
-    COVEY_ASSIGN_OR_RETURN(
-        hybrid_, HybridStep::Create(worker_, TensorsOf(model_, options_, total_samples_)));
+    COVEY_ASSIGN_OR_RETURN(hybrid_,
+                           HybridStep::Create(worker_, TensorsOf(model_, options_, total_samples_),
+                                              HybridOptionsOf(options_)));
     start_ = surroundings_.now();
     next_progress_ = start_ + kProgressInterval;
     COVEY_RETURN_IF_ERROR(TakeSteps());
@@ -121,20 +128,24 @@ class Training {
 
  private:
   absl::Status TakeSteps() {
-    for (uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      order_.StartEpoch(epoch);
-      for (size_t step = 0; step < order_.steps_per_epoch(); ++step) {
-        COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
-        COVEY_RETURN_IF_ERROR(Step(order_.Batch(step)));
-        samples_ =
-            std::min(samples_ + options_.batch * worker_.size(), (epoch + 1) * training_.size());
-        COVEY_RETURN_IF_ERROR(LookAtTarget());
-        if (options_.stop_at_target && outcome_.samples_to_target.has_value()) {
-          return absl::OkStatus();
-        }
+    const size_t steps_per_epoch = order_.steps_per_epoch();
+    uint64_t shuffled = 0;  // the epoch that order_ is of
+    for (;;) {
+      // Counted by the group: it may have gone on without this worker.
+      COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid_->step());
+      const uint64_t epoch = step / steps_per_epoch;
+      if (epoch >= options_.epochs) return absl::OkStatus();
+      if (epoch != shuffled) order_.StartEpoch(shuffled = epoch);
+      COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
+      COVEY_RETURN_IF_ERROR(Step(order_.Batch(step % steps_per_epoch)));
+      samples_ = epoch * training_.size() +
+                 std::min((step % steps_per_epoch + 1) * options_.batch * worker_.size(),
+                          training_.size());
+      COVEY_RETURN_IF_ERROR(LookAtTarget());
+      if (options_.stop_at_target && outcome_.samples_to_target.has_value()) {
+        return absl::OkStatus();
       }
     }
-    return absl::OkStatus();
   }
 
   absl::Status Step(std::span<const uint32_t> batch) {

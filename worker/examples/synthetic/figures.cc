@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<Figures>> GatherFigures(worker::Worker& worker,
     for (float& number : numbers) number = -number;
     COVEY_RETURN_IF_ERROR(client->Push(table, numbers).Wait());
   }
-  COVEY_RETURN_IF_ERROR(worker.Barrier("synthetic/figures", patience));
+  COVEY_RETURN_IF_ERROR(worker.Barrier(kFiguresBarrier, patience));
   if (worker.rank() != 0) return std::vector<Figures>();
   // Rank 0 is not always the first of its group.
   if (client == nullptr) {

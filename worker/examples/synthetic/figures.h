@@ -22,6 +22,9 @@ struct Figures {
   double compute_seconds = 0;
 };
 
+// At which all workers meet when they have trained.
+inline constexpr char kFiguresBarrier[] = "synthetic/figures";
+
 // The figures of all workers, by rank, for the worker of rank 0; empty for the others. All workers
 // call it, when they have trained; it blocks until the last one has, at most for `patience`. Within
 // groups the figures travel by a collective, between them by a table. Errors: those of worker and

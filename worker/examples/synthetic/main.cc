@@ -12,7 +12,6 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "worker/config.h"
-#include "worker/examples/choices.h"
 #include "worker/examples/synthetic/options.h"
 #include "worker/examples/synthetic/train.h"
 
@@ -82,7 +81,7 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"distance", outcome.distance},
       {"model_bytes", options.tensors * options.tensor_kib * 1024},
       {"contract", ContractName(options.contract)},
-      {"wire", examples::WireFormatName(options.wire)},
+      {"wire", WireFormatName(options.wire)},
       {"groups", worker.groups()},
       {"workers", worker.size()},
       {"by_group", std::move(groups)},

@@ -81,6 +81,7 @@ absl::Status Options::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--milliseconds-per-sample", milliseconds_per_sample, 0, 60000));
   COVEY_RETURN_IF_ERROR(InRange("--step-noise", step_noise, 0, 2));
   COVEY_RETURN_IF_ERROR(InRange("--learning-rate", learning_rate, 1e-6, 1));
+  COVEY_RETURN_IF_ERROR(InRange("--lag", lag, 0, 1));
   return InRange("--spread", spread, 0, 1000);
 }
 
@@ -98,6 +99,9 @@ void Options::AddTo(ConfigFile& options) {
                 "workers that do nothing for a while, once: RANK:STEP:SECONDS,...");
   examples::AddContract(options, &contract);
   examples::AddWireFormat(options, &wire);
+  options.Add("update-on-members", &update_on_members,
+              "members run the optimizer, not servers; one group under bsp");
+  options.Add("lag", &lag, "steps by which values are behind: 0 or 1");
   options.Add("learning-rate", &learning_rate, "of gradient descent; 1 is there at once");
   options.Add("spread", &spread, "how far apart the workers' optima are");
   options.Add("seed", &seed, "of the noise");

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/contract.h"
 #include "common/runtime/config_file.h"
-#include "proto/tensor.pb.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey::synthetic {
 
@@ -45,7 +45,13 @@ struct Options {
   };
   std::vector<Hang> hangs;
   Contract contract;
-  proto::WireFormat wire = proto::WIRE_FLOAT32;
+  WireFormat wire = WireFormat::kFloat32;
+  // True: the group's members run the optimizer, each for its part, and servers only start it; for
+  // one group under bsp.
+  bool update_on_members = false;
+  // 0, or 1: a step computes with the values of the step before last, which hides communication
+  // behind a whole step's computation.
+  uint32_t lag = 0;
   // Of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so 1 is there at
   // once.
   double learning_rate = 0.1;

@@ -26,14 +26,14 @@ std::string ErrorOf(const std::vector<std::string>& arguments) {
 TEST(OptionsTest, ReadsWhoIsSlowAndWhoHangs) {
   Options options;
   const absl::Status status = Load(
-      {"--slow", "3:5,1:0.5:20", "--hang=2:7:0.25", "--step-noise", "0.1", "--wire=fp16"}, options);
+      {"--slow", "3:5,1:0.5:20", "--hang=2:7:0.25", "--step-noise", "0.1", "--wire=float16"}, options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(options.slow, ElementsAre(Options::Slow{.rank = 3, .factor = 5},
                                         Options::Slow{.rank = 1, .factor = 0.5, .first_step = 20}));
   EXPECT_THAT(options.hangs, ElementsAre(Options::Hang{
                                  .rank = 2, .step = 7, .duration = absl::Milliseconds(250)}));
   EXPECT_EQ(options.step_noise, 0.1);
-  EXPECT_EQ(options.wire, proto::WIRE_FLOAT16);
+  EXPECT_EQ(options.wire, WireFormat::kFloat16);
 }
 
 TEST(OptionsTest, WhatIsPrintedIsReadAgain) {
@@ -51,6 +51,7 @@ TEST(OptionsTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(ErrorOf({"--slow", "3"}), HasSubstr("RANK:FACTOR"));
   EXPECT_THAT(ErrorOf({"--slow", "3:0"}), HasSubstr("RANK:FACTOR"));
   EXPECT_THAT(ErrorOf({"--slow", "3:nan"}), HasSubstr("RANK:FACTOR"));
+  EXPECT_THAT(ErrorOf({"--lag", "2"}), HasSubstr("--lag is 2; choose 0 to 1"));
   EXPECT_THAT(ErrorOf({"--hang", "3:5"}), HasSubstr("RANK:STEP:SECONDS"));
   EXPECT_THAT(ErrorOf({"--hang", "3:5:-1"}), HasSubstr("RANK:STEP:SECONDS"));
   EXPECT_THAT(ErrorOf({"--step-noise", "nan"}), HasSubstr("--step-noise"));

@@ -32,8 +32,14 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
   spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
   spec.mutable_learning_rate()->set_base(options.learning_rate);
   *spec.mutable_contract() = ContractToProto(options.contract);
-  spec.set_gradient_format(options.wire);
+  spec.set_gradient_format(static_cast<proto::WireFormat>(options.wire));
   return spec;
+}
+
+worker::HybridOptions HybridOptionsOf(const Options& options) {
+  return {.synchronization = options.update_on_members ? worker::Synchronization::kDistributed
+                                                       : worker::Synchronization::kCentralized,
+          .lag = options.lag};
 }
 
 struct Model {
@@ -90,12 +96,16 @@ class Training {
 
   // Makes all steps.
   absl::StatusOr<Figures> Run() {
-    COVEY_ASSIGN_OR_RETURN(hybrid_, HybridStep::Create(worker_, model_.Tensors(options_)));
+    COVEY_ASSIGN_OR_RETURN(
+        hybrid_, HybridStep::Create(worker_, model_.Tensors(options_), HybridOptionsOf(options_)));
     Figures figures{.group = worker_.group().id().value()};
     start_ = surroundings_.now();
     absl::Time next_progress = start_ + kProgressInterval;
-    for (uint64_t step = 1; step <= options_.steps; ++step) {
-      COVEY_RETURN_IF_ERROR(Step(step, figures));
+    // Counted by the group: it may have gone on without this worker.
+    for (;;) {
+      COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid_->step());
+      if (step >= options_.steps) break;
+      COVEY_RETURN_IF_ERROR(Step(step + 1, figures));
       if (worker_.group().rank() != 0 || surroundings_.now() < next_progress) continue;
       next_progress += kProgressInterval;
       COVEY_RETURN_IF_ERROR(PrintProgress());
@@ -139,11 +149,12 @@ class Training {
   }
 
   absl::Status PrintProgress() {
+    COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid_->step());
     COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
     const nlohmann::ordered_json json = {
         {"group", worker_.group().id().value()},
         {"rank", worker_.rank()},
-        {"step", progress.step},
+        {"step", step},
         {"seconds", absl::ToDoubleSeconds(surroundings_.now() - start_)},
         {"samples", progress.samples},
         {"loss", progress.loss},
@@ -169,10 +180,19 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
                               const Options& options, const Surroundings& surroundings) {
   COVEY_ASSIGN_OR_RETURN(StepTrace trace, StepTrace::Open(options.step_trace));
   Training training(worker, options, surroundings, trace);
-  COVEY_ASSIGN_OR_RETURN(const Figures own, training.Run());
+  const absl::StatusOr<Figures> own = training.Run();
   COVEY_RETURN_IF_ERROR(trace.Flush());
   Outcome outcome;
-  COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, own, kLastWorkerMax));
+  if (absl::IsAborted(own.status())) {
+    // The group goes on without this worker, which is expected to wait for the end all the same.
+    surroundings.print(absl::StrCat("left out: ", own.status().message()));
+    COVEY_RETURN_IF_ERROR(worker.Barrier(kFiguresBarrier, kLastWorkerMax));
+    return outcome;
+  }
+  COVEY_RETURN_IF_ERROR(own.status());
+  // Its group may be another one by now.
+  COVEY_RETURN_IF_ERROR(worker.group().Refresh());
+  COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, *own, kLastWorkerMax));
   // What the other groups pushed last counts too.
   COVEY_ASSIGN_OR_RETURN(outcome.distance, training.FinalDistance());
   return outcome;

@@ -1,0 +1,65 @@
+"""Gradients in fewer bits: what is saved on the wire, and what it costs in loss."""
+
+import unittest
+
+from tests.process import cluster, network, network_cluster
+
+# Bytes of an element.
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256}
+# How far the loss may be from that of float32.
+_LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01}
+
+
+class LossTest(cluster.ProcessTest):
+    """Of Fashion-MNIST under bsp, where runs differ by nothing but the format."""
+
+    def loss(self, wire):
+        result = self.result_of(1, 2, [
+            cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 2, "--hidden", 64, "--batch", 64,
+            # Small, so that rounding does not lead to another minimum altogether.
+            "--learning-rate", 0.02, "--wire", wire])
+        print(f"{wire}: loss {result['train_loss']:.5f}, test accuracy {result['test_accuracy']}",
+              flush=True)
+        return result["train_loss"]
+
+    def test_fewer_bits_lose_little(self):
+        exact = self.loss("float32")
+        for wire, tolerance in _LOSS_TOLERANCE.items():
+            with self.subTest(wire):
+                loss = self.loss(wire)
+                self.assertAlmostEqual(1, loss / exact, delta=tolerance)
+                # Or the format was not used.
+                self.assertNotEqual(exact, loss)
+
+
+class BytesTest(cluster.ProcessTest):
+    """What a worker sends to its server for one more step, counted at its network interface."""
+
+    _TENSORS, _TENSOR_KIB = 4, 64
+
+    def sent(self, wire, steps):
+        racks = network.Racks(self, 1, 1, 10**9, 10**9)
+        run = network_cluster.NetworkCluster(self, racks.outside, racks.nodes, groups=1)
+        run.start(cluster.SYNTHETIC, "--tensors", self._TENSORS, "--tensor-kib", self._TENSOR_KIB,
+                  "--steps", steps, "--milliseconds-per-sample", 0, "--wire", wire)
+        run.finish()
+        [(left, _)] = racks.uplink_bytes()
+        racks.close()
+        return left
+
+    def test_fewer_bits_are_fewer_bytes(self):
+        elements = self._TENSORS * self._TENSOR_KIB * 1024 // 4
+        few, many = 10, 60
+        for wire, bytes_per_element in _BYTES.items():
+            with self.subTest(wire):
+                per_step = (self.sent(wire, many) - self.sent(wire, few)) / (many - few)
+                expected = elements * bytes_per_element
+                print(f"{wire}: {per_step:.0f} bytes per step; {expected:.0f} without headers",
+                      flush=True)
+                # Headers, and acknowledgements of what comes back.
+                self.assertGreaterEqual(per_step, expected)
+                self.assertLess(per_step, 1.05 * expected + 3000)
+
+
+if __name__ == "__main__":
+    unittest.main()
