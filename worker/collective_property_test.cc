@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "common/tensor/kernels.h"
 #include "gtest/gtest.h"
 #include "worker/ring_fixture.h"
@@ -250,6 +251,28 @@ TEST_P(CollectivePropertyTest, EveryMemberGetsTheBitsOfThePlan) {
       return;
     }
   }
+}
+
+// Every member has more to pass on than one peer may have in flight.
+TEST(EncodedRingTest, PassesOnMoreThanTheCreditOfALink) {
+  constexpr uint32_t kMembers = 3;
+  constexpr size_t kElements = kMembers * 2 * kGroupBytesInFlightPerPeer;
+  Ring ring(kMembers, kSliceBytesMax, 1);
+  Tensors data(kMembers, std::vector<float>(kElements, 1));
+  size_t done = 0;
+  for (uint32_t rank = 0; rank < kMembers; ++rank) {
+    ring.machine(rank).Start(
+        ring.now(),
+        {.id = ring.machine(rank).NextPlain(),
+         .kind = CollectiveKind::kAllGather,
+         .data = data[rank],
+         .parts = EvenParts(kElements, kMembers),
+         .format = WireFormat::kInt8Block,
+         .done = [&done](absl::Time, const CollectiveResult&, Outbox&) { ++done; }},
+        ring.outbox(rank));
+  }
+  for (int i = 0; i < 30 && done < kMembers; ++i) ring.Run();
+  EXPECT_EQ(done, kMembers);
 }
 
 // What one message's rounding loses, later ones make good: the mean of many all-reduces with

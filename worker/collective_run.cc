@@ -247,14 +247,18 @@ void CollectiveRun::Hear(Lane& lane, size_t slice, const Piece& piece) {
   const PartRange range = RangeOf(lane, slice);
   Decode(collective_.format, piece.bytes.bytes(),
          collective_.data.subspan(range.first, range.count));
+  if (lane.spread.children.empty()) return;
+  // The same bytes go on, but not the same memory: members of one process would wait in a circle
+  // for each other to let frames go.
+  const Buffer encoded =
+      collective_.format == WireFormat::kFloat32 ? Buffer() : Buffer::CopyOf(piece.bytes.bytes());
   for (const uint32_t child : lane.spread.children) {
-    ready_.push_back(
-        {.peer = child,
-         .phase = proto::GroupSlice::SPREAD,
-         .range = range,
-         .samples = piece.samples,
-         .seen_epoch = piece.seen_epoch,
-         .encoded = collective_.format == WireFormat::kFloat32 ? Buffer() : piece.bytes});
+    ready_.push_back({.peer = child,
+                      .phase = proto::GroupSlice::SPREAD,
+                      .range = range,
+                      .samples = piece.samples,
+                      .seen_epoch = piece.seen_epoch,
+                      .encoded = encoded});
   }
 }
 

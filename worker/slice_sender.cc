@@ -89,8 +89,7 @@ void SliceSender::TakeBack(Released released) {
   std::vector<uint64_t> free;
   for (auto entry = peers_.begin(); entry != peers_.end();) {
     Peer& peer = entry->second;
-    // Any of them, not only the oldest: a member of the same process may keep a frame until what it
-    // sends on is taken, by members who wait for others of these.
+    // Any of them, not only the oldest: a member of the same process keeps what comes too soon.
     std::erase_if(peer.sent, [&](const Sent& sent) {
       if (!sent.frame.empty() && !sent.frame.IsUnique()) return false;
       peer.bytes -= sent.frame.size();
