@@ -25,8 +25,9 @@ std::string ErrorOf(const std::vector<std::string>& arguments) {
 
 TEST(OptionsTest, ReadsWhoIsSlowAndWhoHangs) {
   Options options;
-  const absl::Status status = Load(
-      {"--slow", "3:5,1:0.5:20", "--hang=2:7:0.25", "--step-noise", "0.1", "--wire=float16"}, options);
+  const absl::Status status =
+      Load({"--slow", "3:5,1:0.5:20", "--hang=2:7:0.25", "--step-noise", "0.1", "--wire=float16"},
+           options);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(options.slow, ElementsAre(Options::Slow{.rank = 3, .factor = 5},
                                         Options::Slow{.rank = 1, .factor = 0.5, .first_step = 20}));
