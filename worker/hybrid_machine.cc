@@ -82,9 +82,14 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
   return absl::OkStatus();
 }
 
+Step HybridMachine::step() const {
+  Step newest = step_;
+  for (const auto& flow : flows_) newest = std::max(newest, flow->step());
+  return newest;
+}
+
 void HybridMachine::BeginStep(absl::Time now, Outbox& outbox) {
-  for (const auto& flow : flows_) step_ = std::max(step_, flow->step());
-  step_ = step_.Next();
+  step_ = step().Next();
   Wake(now, outbox);
 }
 

@@ -77,7 +77,8 @@ class HybridMachine {
   // Steps are counted from 1; every tensor is submitted once per step, in any order. The step that
   // begins is the next one, or, after stepping aside, the one that the group is at.
   void BeginStep(absl::Time now, Outbox& outbox);
-  Step step() const { return step_; }
+  // The newest one that has begun here, also without the program.
+  Step step() const;
   // Preconditions: after SetTables and BeginStep; spans have the tensor's size.
   // Errors, like all that follow: those of the group and of pushes; ABORTED: this worker is in no
   // group any more.

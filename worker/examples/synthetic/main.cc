@@ -48,6 +48,8 @@ nlohmann::ordered_json GroupsJson(const std::vector<Figures>& workers) {
   };
   std::map<uint32_t, Sum> sums;
   for (const Figures& worker : workers) {
+    // Left out by its group: it has nothing to say.
+    if (worker.steps == 0) continue;
     Sum& sum = sums[worker.group];
     sum.steps = std::max(sum.steps, worker.steps);
     sum.samples += worker.samples;
