@@ -22,6 +22,17 @@ namespace {
 // A run that needs more events than this goes round in circles.
 constexpr uint64_t kEventsMax = 3'000'000;
 
+// Slices of results, of which one is bent.
+constexpr uint64_t kBentOneIn = 100;
+
+FaultPlan DrawFor(const SimConfig& config, size_t processes, Random random) {
+  const size_t hubs = config.all_links_fail ? processes : 1 + config.servers;
+  FaultPlan plan = DrawFaults(random, processes, hubs, config.safety);
+  Random share = random.Split(1);
+  std::erase_if(plan, [&](const Fault&) { return !share.Chance(config.fault_share); });
+  return plan;
+}
+
 // Until `until`, or until something is wrong, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
@@ -44,6 +55,7 @@ SeedResult RunSeed(const SeedOptions& options) {
       MakeWorkload(options.workload, simulator.Draws(Simulator::Stream::kWorkload), violations);
   SimConfig config = DrawConfig(simulator.Draws(Simulator::Stream::kConfig), workload->groups());
   config.scheduler.elastic = workload->is_elastic();
+  workload->Adapt(config);
   ViewHistory view_history(violations);
   DepartedNodes departed_nodes(violations);
   OneOwner one_owner(violations);
@@ -59,10 +71,11 @@ SeedResult RunSeed(const SeedOptions& options) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);
+  if (options.bent_slices) cluster.BendSlices(kBentOneIn);
 
   SeedResult result;
-  const FaultPlan plan = DrawFaults(simulator.Draws(Simulator::Stream::kFaults),
-                                    cluster.processes().size(), 1 + config.servers, config.safety);
+  const FaultPlan plan =
+      DrawFor(config, cluster.processes().size(), simulator.Draws(Simulator::Stream::kFaults));
   result.drawn.push_back(Describe(config));
   for (const Fault& fault : plan) result.drawn.push_back(Describe(fault, cluster.names()));
 
@@ -92,6 +105,7 @@ std::string ReplayCommand(const SeedOptions& options) {
   absl::string_view plant;
   if (options.sabotage == server::Sabotage::kNoDedup) plant = " --plant=no-dedup";
   if (options.sabotage == server::Sabotage::kNoStalenessGate) plant = " --plant=no-gate";
+  if (options.bent_slices) plant = " --plant=bent-slice";
   return absl::StrCat("bazel run -c opt //tests/sim -- --seed=", options.seed,
                       " --workload=", options.workload, plant, " --trace");
 }

@@ -13,9 +13,11 @@ namespace covey::sim {
 
 struct SeedOptions {
   uint64_t seed = 1;
-  // kCounting or kStaleness, see workloads/workload.h.
+  // kCounting, kStaleness or kGroups, see workloads/workload.h.
   std::string workload;
   server::Sabotage sabotage = server::Sabotage::kNone;
+  // Plants flipped bits in what members of a group send each other, see SimNetwork.
+  bool bent_slices = false;
   // Given every line of the history; null = none are made.
   std::function<void(absl::Time, const std::string&)> trace;
 };

@@ -34,16 +34,16 @@ absl::Time ScriptedClient::NextWake() const {
   return std::min(client_->NextWake(), working ? script_->NextWake() : absl::InfiniteFuture());
 }
 
-Program::Outcome ScriptedClient::outcome() const {
-  switch (client_->member().state()) {
+Program::Outcome OutcomeOf(const Member& member) {
+  switch (member.state()) {
     case Member::State::kFailed:
       // A worker whose group runs without it has nothing to come back for.
-      return absl::IsFailedPrecondition(client_->member().failure()) ? Outcome::kDone
-                                                                     : Outcome::kFailed;
+      return absl::IsFailedPrecondition(member.failure()) ? Program::Outcome::kDone
+                                                          : Program::Outcome::kFailed;
     case Member::State::kLeft:
-      return Outcome::kDone;
+      return Program::Outcome::kDone;
     default:
-      return Outcome::kRunning;
+      return Program::Outcome::kRunning;
   }
 }
 

@@ -41,7 +41,10 @@ void Tell(int pipe, absl::string_view kind, absl::string_view text) {
        seed += options.jobs) {
     for (const std::string& workload : options.workloads) {
       Tell(pipe, "begin", absl::StrCat(seed, " ", workload));
-      const SeedOptions run{.seed = seed, .workload = workload, .sabotage = options.sabotage};
+      const SeedOptions run{.seed = seed,
+                            .workload = workload,
+                            .sabotage = options.sabotage,
+                            .bent_slices = options.bent_slices};
       const SeedResult result = RunSeed(run);
       for (const std::string& violation : result.violations) Tell(pipe, "bad", violation);
       for (const auto& [name, count] : result.counts) counts[name] += count;

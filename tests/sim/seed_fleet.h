@@ -15,6 +15,7 @@ struct FleetOptions {
   uint64_t seeds = 1;
   std::vector<std::string> workloads;
   server::Sabotage sabotage = server::Sabotage::kNone;
+  bool bent_slices = false;
   // Processes that share the seeds.
   uint32_t jobs = 1;
   // Each seed divisible by this is run twice, and the histories compared. 0 = none.

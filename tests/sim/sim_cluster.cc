@@ -123,12 +123,23 @@ Process& SimCluster::AddClient(std::string name, proto::Role role,
                                std::function<std::unique_ptr<Script>(Random)> make_script) {
   return Add(OptionsFor(std::move(name), {false}),
              [this, role, make_script = std::move(make_script)](const Process::Birth& birth) {
-               client::ClientActor::Options options{.member = MemberOptions(role, birth),
-                                                    .client = config_.client};
-               options.client.incarnation = birth.incarnation;
-               options.client.seed = birth.random.Split(2).Next();
-               return std::make_unique<ScriptedClient>(options, make_script(birth.random.Split(3)));
+               return std::make_unique<ScriptedClient>(ClientOptions(role, birth),
+                                                       make_script(birth.random.Split(3)));
              });
+}
+
+Process& SimCluster::AddWorker(Worker worker) {
+  const absl::Duration delay = worker.delay;
+  Process::Options process_options = OptionsFor(worker.name, {true});
+  Process& process = Add(
+      std::move(process_options), [this, worker = std::move(worker)](const Process::Birth& birth) {
+        client::ClientActor::Options options = ClientOptions(proto::WORKER, birth);
+        options.member.labels = worker.labels;
+        return std::make_unique<ScriptedWorker>(options, worker.group,
+                                                worker.make_script(birth.random.Split(3)));
+      });
+  delays_.back() = delay;
+  return process;
 }
 
 Process& SimCluster::AddLateClient(absl::Duration delay, std::string name, proto::Role role,
@@ -144,6 +155,15 @@ Member::Options SimCluster::MemberOptions(proto::Role role, const Process::Birth
   member.endpoints = birth.endpoints;
   member.seed = birth.random.Split(1).Next();
   return member;
+}
+
+client::ClientActor::Options SimCluster::ClientOptions(proto::Role role,
+                                                       const Process::Birth& birth) const {
+  client::ClientActor::Options options{.member = MemberOptions(role, birth),
+                                       .client = config_.client};
+  options.client.incarnation = birth.incarnation;
+  options.client.seed = birth.random.Split(2).Next();
+  return options;
 }
 
 void SimCluster::Start() {

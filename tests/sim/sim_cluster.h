@@ -11,6 +11,7 @@
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"
 #include "tests/sim/scripted_client.h"
+#include "tests/sim/scripted_worker.h"
 #include "tests/sim/sim_config.h"
 #include "tests/sim/sim_network.h"
 
@@ -31,6 +32,17 @@ class SimCluster {
   // The same, for one that is started so long after the others.
   Process& AddLateClient(absl::Duration delay, std::string name, proto::Role role,
                          std::function<std::unique_ptr<Script>(Random)> make_script);
+  struct Worker {
+    std::string name;
+    std::string labels;  // zone/rack/host/device
+    worker::GroupMachine::Options group;
+    // After the others are started.
+    absl::Duration delay = absl::ZeroDuration();
+    // Called at each start of the process.
+    std::function<std::unique_ptr<WorkerScript>(Random)> make_script;
+  };
+  // Before Start. A worker that talks to the members of its group.
+  Process& AddWorker(Worker worker);
   // Before Start. Outlives the cluster.
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 
@@ -39,6 +51,8 @@ class SimCluster {
   // Ends every fault, now and for ever, and starts what is down.
   void Heal();
   bool healed() const { return healed_; }
+  // See SimNetwork.
+  void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
 
   const SimConfig& config() const { return config_; }
   Simulator& simulator() { return simulator_; }
@@ -51,6 +65,7 @@ class SimCluster {
   void AddScheduler();
   void AddServer(uint32_t index, server::Sabotage sabotage);
   Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
+  client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
   void Begin(const Fault& fault);
   void End(const Fault& fault);
   void Both(HostId a, HostId b, void (SimNetwork::*change)(HostId, HostId));

@@ -28,6 +28,10 @@ struct SimConfig {
   absl::Duration disk_delay_max;
   size_t inbox_max = 0;
 
+  // So many of the faults that are drawn happen.
+  double fault_share = 1;
+  // Links between any two processes fail; else those of the scheduler and the servers.
+  bool all_links_fail = false;
   // How long faults go on; and how long the cluster then has to finish its work.
   absl::Duration safety;
   absl::Duration liveness = absl::Seconds(1200);

@@ -37,20 +37,27 @@ void Print(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<std::string>> Workloads(const std::string& name) {
-  const std::vector<std::string> all = {std::string(kCounting), std::string(kStaleness)};
+  const std::vector<std::string> all = {std::string(kCounting), std::string(kStaleness),
+                                        std::string(kGroups)};
   if (name == "all") return all;
   if (IsWorkload(name)) return std::vector<std::string>{name};
   return absl::InvalidArgumentError(
       absl::StrCat("--workload=", name, ": choose counting, staleness, staleness:KIND (KIND = ",
-                   absl::StrJoin(kContractKinds, ", "), ") or all"));
+                   absl::StrJoin(kContractKinds, ", "), "), groups or all"));
 }
 
-absl::StatusOr<server::Sabotage> Plant(const std::string& name) {
-  if (name == "nothing") return server::Sabotage::kNone;
-  if (name == "no-dedup") return server::Sabotage::kNoDedup;
-  if (name == "no-gate") return server::Sabotage::kNoStalenessGate;
+struct Planted {
+  server::Sabotage server = server::Sabotage::kNone;
+  bool bent_slices = false;
+};
+
+absl::StatusOr<Planted> Plant(const std::string& name) {
+  if (name == "nothing") return Planted();
+  if (name == "no-dedup") return Planted{.server = server::Sabotage::kNoDedup};
+  if (name == "no-gate") return Planted{.server = server::Sabotage::kNoStalenessGate};
+  if (name == "bent-slice") return Planted{.bent_slices = true};
   return absl::InvalidArgumentError(
-      absl::StrCat("--plant=", name, ": choose nothing, no-dedup or no-gate"));
+      absl::StrCat("--plant=", name, ": choose nothing, no-dedup, no-gate or bent-slice"));
 }
 
 bool RunOne(const SeedOptions& options, bool trace) {
@@ -91,17 +98,19 @@ bool RunMany(const FleetOptions& options) {
     for (const std::string& violation : violations) {
       absl::StrAppend(&text, "VIOLATION seed ", at.first, " ", at.second, ": ", violation, "\n");
     }
-    absl::StrAppend(
-        &text,
-        ReplayCommand({.seed = at.first, .workload = at.second, .sabotage = options.sabotage}),
-        "\n");
+    absl::StrAppend(&text,
+                    ReplayCommand({.seed = at.first,
+                                   .workload = at.second,
+                                   .sabotage = options.sabotage,
+                                   .bent_slices = options.bent_slices}),
+                    "\n");
   }
   for (const auto& [name, count] : result.counts) {
     absl::StrAppend(&text, absl::StrFormat("%12d  %s\n", count, name));
   }
   bool all_happened = true;
   if (options.seeds >= kSeedsThatShowEverything && options.sabotage == server::Sabotage::kNone &&
-      options.workloads.size() > 1) {
+      !options.bent_slices && options.workloads.size() > 1) {
     for (absl::string_view name : kExpectedEvents) {
       if (result.counts.count(std::string(name)) > 0) continue;
       all_happened = false;
@@ -122,15 +131,16 @@ int Main(int argc, char** argv) {
   options.Add("seeds", &flags.seeds, "how many seeds to run");
   options.Add("first-seed", &flags.first_seed, "the first of them");
   options.Add("workload", &flags.workload,
-              "counting, staleness, staleness:KIND (of contract) or all");
+              "counting, staleness, staleness:KIND (of contract), groups or all");
   options.Add("trace", &flags.trace, "print every event; with --seed");
-  options.Add("plant", &flags.plant, "plant a bug that must be found: no-dedup or no-gate");
+  options.Add("plant", &flags.plant,
+              "plant a bug that must be found: no-dedup, no-gate or bent-slice");
   options.Add("jobs", &flags.jobs, "processes that share the seeds");
   if (const auto code = options.LoadForMain(argc, argv)) return *code;
 
   const auto workloads = Workloads(flags.workload);
-  const auto sabotage = Plant(flags.plant);
-  for (const absl::Status& status : {workloads.status(), sabotage.status()}) {
+  const auto planted = Plant(flags.plant);
+  for (const absl::Status& status : {workloads.status(), planted.status()}) {
     if (status.ok()) continue;
     Print(absl::StrCat(status.message(), "\n"));
     return 2;
@@ -138,14 +148,19 @@ int Main(int argc, char** argv) {
   bool ok = true;
   if (flags.seed != 0) {
     for (const std::string& workload : *workloads) {
-      ok = RunOne({.seed = flags.seed, .workload = workload, .sabotage = *sabotage}, flags.trace) &&
+      ok = RunOne({.seed = flags.seed,
+                   .workload = workload,
+                   .sabotage = planted->server,
+                   .bent_slices = planted->bent_slices},
+                  flags.trace) &&
            ok;
     }
   } else {
     ok = RunMany({.first_seed = flags.first_seed,
                   .seeds = flags.seeds,
                   .workloads = *workloads,
-                  .sabotage = *sabotage,
+                  .sabotage = planted->server,
+                  .bent_slices = planted->bent_slices,
                   .jobs = std::max(1u, flags.jobs)});
   }
   return ok ? 0 : 1;

@@ -12,6 +12,9 @@ namespace {
 
 constexpr WireLimits kLimits = {.envelope_bytes = kControlEnvelopeBytesMax};
 
+// Streams of slices from here on are no steps': see CollectiveId of worker/collective/collective.h.
+constexpr uint32_t kStepStreamsEnd = 0x80000000;
+
 // Of what a broken connection carried, so much arrives all the same.
 constexpr double kLateChance = 0.5;
 
@@ -100,6 +103,7 @@ bool SimNetwork::Send(PortId port, Message message) {
     return false;
   }
   for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
+  Bend(message);
   if (link.blocked > 0) {
     Lose(message, "partitioned");
   } else if (random_.Chance(config_.loss)) {
@@ -210,6 +214,14 @@ bool SimNetwork::Transcode(Message& message) {
     }
   }
   return false;
+}
+
+void SimNetwork::Bend(Message& message) {
+  if (bend_one_in_ == 0 || !message.envelope.has_group_slice() || message.frames.empty()) return;
+  const proto::GroupSlice& slice = message.envelope.group_slice();
+  if (slice.phase() != proto::GroupSlice::SPREAD || slice.stream() >= kStepStreamsEnd) return;
+  if (random_.Below(bend_one_in_) > 0) return;
+  message.frames[0].MutableData()[0] ^= 1;
 }
 
 absl::Duration SimNetwork::Delay() {

@@ -70,6 +70,9 @@ class SimNetwork {
   void Unclog(HostId from, HostId to);
   // Breaks every connection between the two.
   void Disconnect(HostId a, HostId b);
+  // Planted: one in so many slices of results arrives at a group's member with a flipped bit. A real
+  // network would have noticed.
+  void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
   // No loss, corruption, retries or long delays from now on; blocks and clogs end by their own
   // calls.
   void Heal();
@@ -103,11 +106,13 @@ class SimNetwork {
   // False: the bytes were damaged, and the damage was found.
   bool Transcode(Message& message);
   absl::Duration Delay();
+  void Bend(Message& message);
   void Lose(const Message& message, absl::string_view why);
 
   Simulator& simulator_;
   NetworkConfig config_;
   Random random_;
+  uint64_t bend_one_in_ = 0;  // 0 = none
   uint64_t next_port_ = 1;
   uint64_t next_connection_ = 1;
   std::map<PortId, Port> ports_;

@@ -22,7 +22,8 @@ constexpr uint64_t kPlantedSeedsMax = 200;
 class SimTest : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
-                         testing::Values(std::string(kCounting), std::string(kStaleness)),
+                         testing::Values(std::string(kCounting), std::string(kStaleness),
+                                         std::string(kGroups)),
                          [](const auto& info) { return info.param; });
 
 void ExpectClean(const SeedOptions& options) {
@@ -91,6 +92,18 @@ TEST(PlantedBugTest, MissingStalenessGateIsFound) {
   EXPECT_NE(0u, FirstSeedThatSays("was given values without step",
                                   {.workload = std::string(kStaleness),
                                    .sabotage = server::Sabotage::kNoStalenessGate}));
+}
+
+TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
+  EXPECT_NE(0u, FirstSeedThatSays("have different bits",
+                                  {.workload = std::string(kGroups), .bent_slices = true}));
+}
+
+// Of the members' pushes too, whichever member sends them.
+TEST(PlantedBugTest, MissingDedupOfGroupsIsFound) {
+  EXPECT_NE(
+      0u, FirstSeedThatSays("not applied exactly once", {.workload = std::string(kGroups),
+                                                         .sabotage = server::Sabotage::kNoDedup}));
 }
 
 // Seeds that once showed a bug stay for ever.

@@ -80,7 +80,7 @@ void StalenessTruth::NoteLoopView(const Message& message) {
   }
   for (const proto::Table& table : view.tables()) {
     const absl::StatusOr<Contract> contract = ContractInForce(table);
-    if (contract.ok()) known.contract = *contract;
+    if (contract.ok()) known.contracts[TableId(table.id())] = *contract;
   }
 }
 
@@ -125,10 +125,13 @@ bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, 
 }
 
 void StalenessTruth::CheckBound(const ShardReply& reply, const Read& read, const LoopView& view) {
-  if (view.contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
+  const auto known = view.contracts.find(reply.history.shard.table);
+  if (known == view.contracts.end()) return;
+  const Contract& contract = known->second;
+  if (contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
     CheckRound(reply, read);
   }
-  CheckSteps(reply, read, view);
+  CheckSteps(reply, read, contract, view);
 }
 
 void StalenessTruth::CheckRound(const ShardReply& reply, const Read& read) {
@@ -143,13 +146,14 @@ void StalenessTruth::CheckRound(const ShardReply& reply, const Read& read) {
                           read.step.value(), " and was given values without step of that round"));
 }
 
-void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const LoopView& view) {
-  std::optional<Step> required = view.contract.RequiredStep(read.step);
+void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const Contract& contract,
+                                const LoopView& view) {
+  std::optional<Step> required = contract.RequiredStep(read.step);
   if (read.max_staleness) {
     required = Step(read.step.value() - std::min(read.step.value(), *read.max_staleness));
   }
-  const bool own = view.contract.kind == Contract::Kind::kSsp ||
-                   (view.contract.kind == Contract::Kind::kBsp && !read.max_staleness);
+  const bool own = contract.kind == Contract::Kind::kSsp ||
+                   (contract.kind == Contract::Kind::kBsp && !read.max_staleness);
   for (const LiveGroup& group : view.live) {
     uint64_t bound = required ? required->value() : 0;
     if (own && group.id == read.group) bound = read.step.value();
@@ -167,14 +171,19 @@ void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const
   }
 }
 
+bool StalenessTruth::IsOnce(float value) const {
+  const float slack = options_.rounded ? 1e-4f : 0;
+  if (std::fabs(value - 1) <= slack) return true;
+  if (!options_.averages || value <= 0 || value > 1 + slack) return false;
+  // An update of n equal pushes leaves 1/n of each behind.
+  const float pushes = 1 / value;
+  return options_.uneven || std::fabs(pushes - std::round(pushes)) < 1e-4f;
+}
+
 void StalenessTruth::CheckElements(const ShardReply& reply) {
   for (uint64_t element = 0; element < reply.values.size(); ++element) {
     const float value = reply.values[element];
-    if (value == 0) continue;
-    // An update of n pushes leaves 1/n of each behind.
-    const float pushes = 1 / value;
-    const bool share = value > 0 && value <= 1 && std::fabs(pushes - std::round(pushes)) < 1e-4f;
-    if (share && (options_.averages || value == 1) && element < groups_.size() * steps_) continue;
+    if (value == 0 || (IsOnce(value) && element < groups_.size() * steps_)) continue;
     violations_.Add(kName, absl::StrCat(Where(reply), " holds ", value, " in the element of step ",
                                         element % steps_ + 1, " of the group at position ",
                                         element / steps_, ": not applied exactly once"));

@@ -40,6 +40,10 @@ class StalenessTruth : public Observer {
     uint64_t steps = 0;
     // Some contract of the run makes one update of several pushes.
     bool averages = false;
+    // Such an update weights pushes by samples, and not all pushes have the same.
+    bool uneven = false;
+    // Gradients travel in a format that rounds them.
+    bool rounded = false;
     // Some contract of the run does not apply what is too stale.
     bool discards = false;
   };
@@ -67,7 +71,7 @@ class StalenessTruth : public Observer {
   using RequestKey = std::pair<uint64_t, uint64_t>;
   // What a server's loop knows.
   struct LoopView {
-    Contract contract;
+    std::map<TableId, Contract> contracts;
     std::vector<LiveGroup> live;
   };
   struct LastRead {
@@ -81,9 +85,12 @@ class StalenessTruth : public Observer {
   void NoteRead(const Message& message);
   void NoteLoopView(const Message& message);
   void CheckBound(const ShardReply& reply, const Read& read, const LoopView& view);
-  void CheckSteps(const ShardReply& reply, const Read& read, const LoopView& view);
+  void CheckSteps(const ShardReply& reply, const Read& read, const Contract& contract,
+                  const LoopView& view);
   void CheckRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
+  // Whether a step that is in exactly once can leave this behind.
+  bool IsOnce(float value) const;
   void CheckClocks(const ShardReply& reply);
   // The step must not be missing from the values of this history.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;

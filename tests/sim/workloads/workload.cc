@@ -18,7 +18,7 @@ absl::string_view KindOf(absl::string_view name) {
 
 bool IsWorkload(absl::string_view name) {
   const absl::string_view kind = KindOf(name);
-  if (kind.empty()) return name == kCounting || name == kStaleness;
+  if (kind.empty()) return name == kCounting || name == kStaleness || name == kGroups;
   return std::count(std::begin(kContractKinds), std::end(kContractKinds), kind) > 0;
 }
 
@@ -26,6 +26,7 @@ std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
                                        Violations& violations) {
   COVEY_CHECK(IsWorkload(name));
   if (name == kCounting) return MakeCountingWorkload(random, violations);
+  if (name == kGroups) return MakeGroupsWorkload(random, violations);
   return MakeStalenessWorkload(random, KindOf(name), violations);
 }
 

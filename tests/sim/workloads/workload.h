@@ -18,8 +18,10 @@ class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::string name() const = 0;
-  // Groups, of one worker each, that the cluster must have.
+  // Groups, of one worker each unless Adapt says otherwise, that the cluster must have.
   virtual uint32_t groups() const = 0;
+  // Changes what was drawn to what the workload is about.
+  virtual void Adapt(SimConfig&) const {}
   // Whether workers that come late, or come back, get groups.
   virtual bool is_elastic() const { return false; }
   // Adds the nodes that work, and the observers that know what they do.
@@ -36,10 +38,12 @@ std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violat
 // `kind`: of the first contract; empty = drawn.
 std::unique_ptr<Workload> MakeStalenessWorkload(Random random, absl::string_view kind,
                                                 Violations& violations);
+std::unique_ptr<Workload> MakeGroupsWorkload(Random random, Violations& violations);
 
 // Names of all workloads, in the order of their constructors above.
 inline constexpr absl::string_view kCounting = "counting";
 inline constexpr absl::string_view kStaleness = "staleness";
+inline constexpr absl::string_view kGroups = "groups";
 // "staleness:bsp": begins under a contract of that kind.
 inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};
 // Whether MakeWorkload knows the name.

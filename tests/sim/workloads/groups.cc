@@ -1,0 +1,467 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/scripted_worker.h"
+#include "tests/sim/workloads/group_results.h"
+#include "tests/sim/workloads/groups_plan.h"
+#include "tests/sim/workloads/staleness_truth.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr absl::string_view kName = "groups";
+// Between two looks at what a script waits for.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+constexpr absl::Duration kEveryDeathIsNoticed = absl::Seconds(60);
+constexpr absl::Duration kLastPatience = absl::Seconds(60);
+// How late the end of something may be told after its deadline.
+constexpr absl::Duration kSlack = absl::Seconds(1);
+// The same for work that waits until the group has formed anew: its members wait so long for each
+// other.
+constexpr absl::Duration kFormationSlack = absl::Seconds(65);
+
+// Groups of real workers train: every member submits every tensor of every step, in an order of its
+// own, and looks at what it gets. Each step of each group is recognisable in the values, so
+// StalenessTruth knows what was applied; GroupResults knows what members were told.
+class GroupsWorkload : public Workload {
+ public:
+  GroupsWorkload(Random random, Violations& violations);
+
+  std::string name() const override { return std::string(kGroups); }
+  uint32_t groups() const override { return plan_.groups; }
+  bool is_elastic() const override { return plan_.elastic; }
+  void Adapt(SimConfig& config) const override;
+  void SetUp(SimCluster& cluster) override;
+  bool Finished() const override;
+  void Check() override;
+  std::string Report() const override;
+
+ private:
+  class Trainer;
+
+  absl::Duration HealedFor(absl::Time now);
+  // Under bsp, a shard that was lost with its server waits for steps that some groups will not push
+  // again: the job has to be started anew.
+  bool IsBeyondRepair(absl::Time now) {
+    return plan_.HasContract(Contract::Kind::kBsp) && !plan_.distributed() &&
+           truth_.HistoryWasLost() && HealedFor(now) > kEveryDeathIsNoticed;
+  }
+  // The cluster is whole, and every group that can has finished its ordinary steps.
+  bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
+  void AddMember(absl::Duration delay);
+
+  Violations& violations_;
+  const GroupsPlan plan_;
+  Random random_;
+  StalenessTruth truth_;
+  GroupResults results_;
+  SimCluster* cluster_ = nullptr;
+  absl::Duration think_max_;
+  absl::Time healed_at_ = absl::InfiniteFuture();
+  uint32_t members_ = 0;
+  std::set<GroupId> waiting_;  // for the last steps
+  bool last_steps_ = false;
+  std::set<std::string> finished_;  // members with all steps
+};
+
+// The program of a member.
+class GroupsWorkload::Trainer : public WorkerScript {
+ public:
+  Trainer(GroupsWorkload& workload, std::string name, Random random);
+
+  void Step(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) override;
+  absl::Time NextWake() const override;
+  bool done() const override { return done_; }
+
+ private:
+  enum class Phase { kTables, kPull, kThink, kSubmit, kFlush };
+  struct Tensor {
+    explicit Tensor(proto::TableSpec spec) : table(std::move(spec)) {}
+    TableCreation table;
+    std::vector<float> gradient;
+    std::vector<float> values;
+    absl::Time submit_at = absl::InfiniteFuture();
+    bool under_way = false;
+  };
+
+  const GroupsPlan& plan() const { return workload_.plan_; }
+  // False: there is no group to train with, at the moment or any more.
+  bool HasGroup(absl::Time now, worker::WorkerActor& worker);
+  bool SetTables(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
+  void PullAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
+  void Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
+  void SubmitWhatIsDue(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
+  void FlushAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
+  void EndStep(absl::Time now);
+  worker::Work WorkOf(absl::Time now, size_t tensor, worker::WorkerActor& worker);
+  void Ended(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
+  void CheckOwnSteps(size_t tensor);
+  void CheckDeadlines(absl::Time now);
+  void End(absl::string_view why) {
+    done_ = true;
+    workload_.cluster_->simulator().Trace(absl::StrCat(name_, " ends: ", why));
+  }
+  absl::Duration Patience() const {
+    return step_.value() > plan().ordinary_steps ? kLastPatience
+                                                 : plan().patience + workload_.think_max_ * 1.5;
+  }
+
+  absl::Duration Slack() const { return plan().elastic ? kFormationSlack : kSlack; }
+
+  GroupsWorkload& workload_;
+  const std::string name_;
+  Random random_;
+  std::vector<Tensor> tensors_;
+  Phase phase_ = Phase::kTables;
+  absl::Time next_ = absl::InfinitePast();
+  absl::Time next_submit_ = absl::InfiniteFuture();
+  bool done_ = false;
+  bool failed_ = false;
+  uint32_t under_way_ = 0;
+  absl::Time deadline_ = absl::InfiniteFuture();  // of all that is under way
+  absl::Time late_since_ = absl::InfiniteFuture();
+
+  covey::Step step_;
+  GroupId group_;
+  covey::Step first_step_;  // of this member in its group
+  uint64_t position_ = 0;   // of the group
+  uint64_t samples_ = 0;
+  uint64_t steps_aside_ = 0;
+};
+
+GroupsWorkload::Trainer::Trainer(GroupsWorkload& workload, std::string name, Random random)
+    : workload_(workload), name_(std::move(name)), random_(random) {
+  workload_.finished_.erase(name_);
+  for (size_t i = 0; i < plan().tables.size(); ++i) tensors_.emplace_back(plan().Spec(i));
+}
+
+absl::Time GroupsWorkload::Trainer::NextWake() const {
+  if (done_) return absl::InfiniteFuture();
+  if (under_way_ == 0) return next_;
+  const absl::Time late = std::min(deadline_, late_since_) + Slack() + absl::Milliseconds(1);
+  return std::min(late, next_submit_);
+}
+
+void GroupsWorkload::Trainer::Step(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
+  if (done_) return;
+  CheckDeadlines(now);
+  if (phase_ == Phase::kSubmit && !failed_) SubmitWhatIsDue(now, worker, outbox);
+  if (under_way_ > 0) return;
+  if (failed_ || !worker.group().failure().ok()) {
+    worker.hybrid().Close();
+    return End("its group failed");
+  }
+  if (now < next_) return;
+  next_ = now + kLookAgain;
+  switch (phase_) {
+    case Phase::kTables:
+      if (HasGroup(now, worker) && SetTables(now, worker, outbox)) PullAll(now, worker, outbox);
+      return;
+    case Phase::kPull:
+    case Phase::kSubmit:
+    case Phase::kFlush:
+      return EndStep(now);
+    case Phase::kThink:
+      return Begin(now, worker, outbox);
+  }
+}
+
+bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& worker) {
+  const Member& member = worker.client().member();
+  const proto::Group* group = member.view()->GroupOf(member.node());
+  // Who comes late, or comes back, waits for a group; not for ever. One whose group is over waits
+  // no longer.
+  if (group == nullptr) {
+    if (workload_.HealedFor(now) > kEveryDeathIsNoticed) End("there is no group for it");
+    return false;
+  }
+  if (group->state() != proto::Group::ACTIVE) End("its group is over");
+  position_ = workload_.truth_.PositionOf(GroupId(group->id()));
+  if (position_ >= plan().positions()) End("the values have no room for its group");
+  return !done_ && worker.group().ready();
+}
+
+bool GroupsWorkload::Trainer::SetTables(absl::Time now, worker::WorkerActor& worker,
+                                        Outbox& outbox) {
+  std::vector<TableId> tables;
+  for (Tensor& tensor : tensors_) {
+    const proto::Table* table = tensor.table.Advance(now, worker.client(), outbox);
+    if (!tensor.table.refusal().ok()) {
+      workload_.violations_.Add(kName, tensor.table.refusal().ToString());
+    }
+    if (table != nullptr) tables.push_back(TableId(table->id()));
+  }
+  if (tables.size() < tensors_.size()) return false;
+  const absl::Status set = worker.hybrid().SetTables(tables, plan().hybrid, Patience());
+  if (!set.ok()) {
+    workload_.violations_.Add(kName, absl::StrCat("tables: ", set.ToString()));
+    return false;
+  }
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    tensors_[t].gradient.assign(worker.hybrid().element_count(t), 0);
+    tensors_[t].values.assign(worker.hybrid().element_count(t), 0);
+  }
+  return true;
+}
+
+void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
+  phase_ = Phase::kPull;
+  step_ = worker.hybrid().step();
+  steps_aside_ = worker.hybrid().steps_aside();
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    worker.hybrid().Pull(now, WorkOf(now, t, worker), outbox);
+  }
+  // What ended at once is noticed at once.
+  next_ = now;
+}
+
+void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
+  const Member& member = worker.client().member();
+  const uint64_t ended = worker.hybrid().step().value();
+  if (workload_.IsBeyondRepair(now)) return End("others wait for steps that were lost");
+  if (ended >= plan().steps()) {
+    if (plan().hybrid.lag > 0 && step_.value() > 0 && workload_.finished_.count(name_) == 0) {
+      return FlushAll(now, worker, outbox);
+    }
+    workload_.finished_.insert(name_);
+    return;
+  }
+  if (ended >= plan().ordinary_steps && !workload_.last_steps_) {
+    workload_.waiting_.insert(worker.group().id());
+    if (!workload_.LastStepsMayBegin(now, *member.view())) return;
+  }
+  phase_ = Phase::kSubmit;
+  worker.hybrid().BeginStep(now, outbox);
+  step_ = worker.hybrid().step();
+  if (group_ != worker.group().id()) first_step_ = step_;
+  group_ = worker.group().id();
+  position_ = workload_.truth_.PositionOf(group_);
+  steps_aside_ = worker.hybrid().steps_aside();
+  worker.client().member().progress().set_step(step_.value());
+  samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
+                       worker.group().rank(), worker.group().size());
+  for (Tensor& tensor : tensors_) {
+    tensor.submit_at = now + workload_.think_max_ * (0.2 * random_.Uniform());
+  }
+  SubmitWhatIsDue(now, worker, outbox);
+}
+
+void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActor& worker,
+                                              Outbox& outbox) {
+  const uint64_t element = position_ * plan().steps() + step_.value() - 1;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    Tensor& tensor = tensors_[t];
+    if (tensor.submit_at > now) continue;
+    tensor.submit_at = absl::InfiniteFuture();
+    std::fill(tensor.gradient.begin(), tensor.gradient.end(), 0);
+    for (size_t first = 0; first < tensor.gradient.size(); first += plan().elements()) {
+      // -0 would be a gradient too, but the values tell by it that nobody has touched them.
+      if (element < plan().elements()) tensor.gradient[first + element] = -1;
+    }
+    worker.hybrid().Submit(now, WorkOf(now, t, worker), outbox);
+  }
+  next_submit_ = absl::InfiniteFuture();
+  for (const Tensor& tensor : tensors_) next_submit_ = std::min(next_submit_, tensor.submit_at);
+  // What ended at once is noticed at once.
+  next_ = next_submit_ < absl::InfiniteFuture() ? next_submit_ : now;
+}
+
+void GroupsWorkload::Trainer::FlushAll(absl::Time now, worker::WorkerActor& worker,
+                                       Outbox& outbox) {
+  phase_ = Phase::kFlush;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    worker.hybrid().Flush(now, WorkOf(now, t, worker), outbox);
+  }
+  next_ = now;
+}
+
+void GroupsWorkload::Trainer::EndStep(absl::Time now) {
+  if (next_submit_ < absl::InfiniteFuture()) return;
+  if (phase_ == Phase::kSubmit) workload_.cluster_->simulator().Count("group_step_ended");
+  if (phase_ == Phase::kFlush) workload_.finished_.insert(name_);
+  phase_ = Phase::kThink;
+  next_ = now + workload_.think_max_ * random_.Uniform();
+}
+
+worker::Work GroupsWorkload::Trainer::WorkOf(absl::Time now, size_t t,
+                                             worker::WorkerActor& worker) {
+  ++under_way_;
+  deadline_ = now + Patience();
+  tensors_[t].under_way = true;
+  worker::Work work{.tensor = t,
+                    .gradient = tensors_[t].gradient,
+                    .values = tensors_[t].values,
+                    .samples = samples_,
+                    .deadline = deadline_};
+  work.done = [this, t, &worker](absl::Time, const absl::Status& status, Outbox&) {
+    Ended(t, status, worker);
+  };
+  return work;
+}
+
+void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
+                                    worker::WorkerActor& worker) {
+  if (!tensors_[t].under_way) {
+    workload_.violations_.Add(kName, absl::StrCat(name_, " was told twice of tensor ", t));
+  }
+  tensors_[t].under_way = false;
+  if (--under_way_ == 0) {
+    deadline_ = absl::InfiniteFuture();
+    late_since_ = absl::InfiniteFuture();
+  }
+  if (!status.ok()) next_submit_ = absl::InfiniteFuture();
+  const std::string what = absl::StrCat("step ", step_.value(), " tensor ", t);
+  if (!status.ok()) {
+    failed_ = true;
+    workload_.results_.Failed(name_, what, status);
+    // A group that takes members in, or lets them go, may break by it.
+    if (step_.value() > plan().ordinary_steps && !plan().elastic &&
+        !workload_.truth_.HistoryWasLost()) {
+      workload_.violations_.Add(
+          kName, absl::StrCat(what, " of ", name_,
+                              ", when nothing went wrong any more: ", status.ToString()));
+    }
+    return;
+  }
+  // A late program gets what is there, which may be another step's.
+  if (worker.hybrid().steps_aside() != steps_aside_) return;
+  const bool pulled = phase_ == Phase::kPull;
+  workload_.results_.Succeeded(name_,
+                               {.group = worker.group().id(),
+                                .step = pulled ? covey::Step() : worker.hybrid().step(),
+                                .generation = pulled ? worker.group().generation()
+                                              : phase_ == Phase::kFlush ? ~uint64_t{0}
+                                                                        : 0},
+                               t, tensors_[t].values);
+  if (!pulled) CheckOwnSteps(t);
+}
+
+// Where the contract promises it, a member finds its own group's steps in what it gets.
+void GroupsWorkload::Trainer::CheckOwnSteps(size_t t) {
+  const Contract::Kind kind = plan().tables[t].contract.kind;
+  if (!plan().distributed() && workload_.truth_.HistoryWasLost()) return;
+  if (kind != Contract::Kind::kBsp && kind != Contract::Kind::kSsp) return;
+  const uint64_t lag = phase_ == Phase::kFlush ? 0 : plan().hybrid.lag;
+  for (uint64_t step = first_step_.value(); step + lag <= step_.value(); ++step) {
+    for (size_t first = 0; first < tensors_[t].values.size(); first += plan().elements()) {
+      const float value = tensors_[t].values[first + position_ * plan().steps() + step - 1];
+      if (plan().distributed() ? value > 0.9999f && value < 1.0001f : value > 0) continue;
+      workload_.violations_.Add(
+          kName, absl::StrCat(name_, " finished step ", step_.value(), " and got ", value,
+                              " for its group's step ", step, " in shard ",
+                              first / plan().elements(), " of tensor ", t));
+      return;
+    }
+  }
+}
+
+void GroupsWorkload::Trainer::CheckDeadlines(absl::Time now) {
+  if (under_way_ == 0 || now <= deadline_) return;
+  // A process that stood still has just begun to catch up.
+  late_since_ = std::min(late_since_, now);
+  if (now - late_since_ <= Slack()) return;
+  workload_.violations_.Add(
+      kName, absl::StrCat(under_way_, " tensors of step ", step_.value(), " of ", name_,
+                          " have not ended ", absl::FormatDuration(now - deadline_),
+                          " after their deadline"));
+  late_since_ = absl::InfiniteFuture();
+  deadline_ = absl::InfiniteFuture();
+}
+
+GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
+    : violations_(violations),
+      plan_(DrawGroupsPlan(random.Split(1))),
+      random_(random.Split(2)),
+      truth_(violations, {.steps = plan_.steps(),
+                          .averages = plan_.HasContract(Contract::Kind::kBsp) ||
+                                      plan_.HasContract(Contract::Kind::kBuffered),
+                          .uneven = plan_.elastic,
+                          .rounded = plan_.HasFormat(WireFormat::kInt8Block)}),
+      results_(violations) {}
+
+void GroupsWorkload::Adapt(SimConfig& config) const {
+  config.scheduler.workers_per_group = plan_.members;
+  config.fault_share = plan_.fault_share;
+  config.all_links_fail = true;
+  if (plan_.calm) {
+    config.network.loss = 0;
+    config.network.corruption = 0;
+  } else {
+    config.network.loss /= 100;
+    config.network.corruption /= 100;
+  }
+  if (plan_.calm) config.network.queue_messages = kTransportQueueMessagesMax;
+  if (plan_.calm) config.inbox_max = kTransportQueueMessagesMax;
+}
+
+void GroupsWorkload::AddMember(absl::Duration delay) {
+  const uint32_t index = members_++;
+  Random random = random_.Split(1000 + index);
+  const std::string name = absl::StrCat("worker-", index);
+  cluster_->AddWorker(
+      {.name = name,
+       .labels = absl::StrCat("zone/rack-", random.Below(2), "/host-", random.Below(3)),
+       .group = plan_.group,
+       .delay = delay,
+       .make_script = [this, name](Random draws) {
+         return std::make_unique<Trainer>(*this, name, draws);
+       }});
+}
+
+void GroupsWorkload::SetUp(SimCluster& cluster) {
+  cluster_ = &cluster;
+  think_max_ =
+      cluster.config().safety * (2 * plan_.haste / static_cast<double>(plan_.ordinary_steps));
+  cluster.AddObserver(truth_);
+  for (uint32_t i = 0; i < plan_.groups * plan_.members; ++i) AddMember(absl::ZeroDuration());
+  for (const double start : plan_.late_starts) AddMember(cluster.config().safety * start);
+}
+
+absl::Duration GroupsWorkload::HealedFor(absl::Time now) {
+  if (!cluster_->healed()) return absl::ZeroDuration();
+  healed_at_ = std::min(healed_at_, now);
+  return now - healed_at_;
+}
+
+bool GroupsWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
+  if (HealedFor(now) <= kEveryDeathIsNoticed) return false;
+  for (const LiveGroup& group : view.live_groups()) {
+    if (waiting_.count(group.id) == 0) return false;
+  }
+  last_steps_ = true;
+  return true;
+}
+
+bool GroupsWorkload::Finished() const {
+  // Whose group broke is gone.
+  size_t running = 0;
+  for (const auto& process : cluster_->processes()) {
+    if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
+  }
+  return running == finished_.size();
+}
+
+void GroupsWorkload::Check() {
+  if (!finished_.empty() && plan_.members > 1 && results_.compared() == 0) {
+    violations_.Add(kName, "members finished all steps, and nothing could be compared");
+  }
+}
+
+std::string GroupsWorkload::Report() const {
+  return absl::StrCat(Describe(plan_), " finished=", finished_.size(),
+                      " succeeded=", results_.succeeded(), " failed=", results_.failed(),
+                      " compared=", results_.compared(), " reads=", truth_.reads());
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeGroupsWorkload(Random random, Violations& violations) {
+  return std::make_unique<GroupsWorkload>(random, violations);
+}
+
+}  // namespace covey::sim

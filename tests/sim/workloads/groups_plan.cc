@@ -1,0 +1,129 @@
+#include "tests/sim/workloads/groups_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/sim_config.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr uint32_t kGroupsMax = 3;
+constexpr uint32_t kMembersMax = 4;
+constexpr uint32_t kTablesMax = 3;
+constexpr uint32_t kShardsMax = 3;
+constexpr uint32_t kLateWorkersMax = 3;
+// With late workers, and those that come back.
+constexpr uint32_t kElasticPositions = 10;
+
+Contract DrawContract(Random& random, uint32_t groups) {
+  switch (random.Below(4)) {
+    case 0:
+      return {.kind = Contract::Kind::kBsp};
+    case 1:
+      return {.kind = Contract::Kind::kSsp, .staleness = random.Below(4)};
+    case 2:
+      return {.kind = Contract::Kind::kAsync};
+    default:
+      return {.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
+  }
+}
+
+worker::HybridOptions DrawHybrid(Random& random, bool distributed) {
+  worker::HybridOptions options;
+  if (distributed) options.synchronization = worker::Synchronization::kDistributed;
+  options.lag = random.Chance(0.3) ? 1 : 0;
+  if (random.Chance(0.5)) options.fusion.bucket_bytes = 0;
+  options.error_feedback = worker::ErrorFeedback::kNever;
+  return options;
+}
+
+worker::GroupMachine::Options DrawGroup(Random& random) {
+  worker::GroupMachine::Options options;
+  options.slice_bytes = size_t{64} << random.Below(6);
+  if (random.Chance(0.3)) options.formation = worker::GroupMachine::Formation::kAgreed;
+  if (random.Chance(0.7)) options.algorithm = kAlgorithms[random.Below(std::size(kAlgorithms))];
+  return options;
+}
+
+}  // namespace
+
+uint32_t GroupsPlan::positions() const { return elastic ? kElasticPositions : groups; }
+
+bool GroupsPlan::HasContract(Contract::Kind kind) const {
+  return std::any_of(tables.begin(), tables.end(),
+                     [kind](const Table& table) { return table.contract.kind == kind; });
+}
+
+bool GroupsPlan::HasFormat(WireFormat format) const {
+  return std::any_of(tables.begin(), tables.end(),
+                     [format](const Table& table) { return table.format == format; });
+}
+
+proto::TableSpec GroupsPlan::Spec(size_t table) const {
+  proto::TableSpec spec;
+  spec.set_name(absl::StrCat("tensor-", table));
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(tables[table].shards);
+  spec.add_shape(elements());
+  spec.mutable_learning_rate()->set_base(1);
+  *spec.mutable_contract() = ContractToProto(tables[table].contract);
+  spec.set_gradient_format(static_cast<proto::WireFormat>(tables[table].format));
+  spec.set_shard_bytes(elements() * sizeof(float));
+  return spec;
+}
+
+GroupsPlan DrawGroupsPlan(Random random) {
+  GroupsPlan plan;
+  plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
+  plan.members = 1 + static_cast<uint32_t>(random.Below(kMembersMax));
+  const bool distributed = plan.groups == 1 && random.Chance(0.4);
+  plan.elastic = !distributed && random.Chance(0.4);
+  const uint64_t late = plan.elastic ? random.Below(kLateWorkersMax + 1) : 0;
+  for (uint64_t i = 0; i < late; ++i) plan.late_starts.push_back(0.05 + 0.9 * random.Uniform());
+  const uint64_t tables = 1 + random.Below(kTablesMax);
+  for (uint64_t i = 0; i < tables; ++i) {
+    GroupsPlan::Table& table = plan.tables.emplace_back();
+    table.shards = 1 + static_cast<uint32_t>(random.Below(kShardsMax));
+    table.contract =
+        distributed ? Contract{.kind = Contract::Kind::kBsp} : DrawContract(random, plan.groups);
+    if (random.Chance(0.4)) table.format = kWireFormats[random.Below(std::size(kWireFormats))];
+  }
+  plan.ordinary_steps = 4 + random.Below(20);
+  plan.samples = 1 + random.Below(8);
+  plan.group = DrawGroup(random);
+  plan.hybrid = DrawHybrid(random, distributed);
+  plan.patience = DrawDuration(random, absl::Seconds(1), absl::Seconds(20));
+  plan.haste = 0.1 + random.Uniform();
+  plan.calm = random.Chance(0.7);
+  constexpr double kShares[] = {0.1, 0.3, 1};
+  plan.fault_share = kShares[random.Below(std::size(kShares))];
+  return plan;
+}
+
+std::string Describe(const GroupsPlan& plan) {
+  std::string tables;
+  for (const GroupsPlan::Table& table : plan.tables) {
+    absl::StrAppend(&tables, " ", table.shards, "x", ContractName(table.contract), "/",
+                    WireFormatName(table.format));
+  }
+  return absl::StrCat(
+      "groups=", plan.groups, " members=", plan.members, " tables:", tables,
+      " steps=", plan.ordinary_steps, " samples=", plan.samples,
+      " mode=", plan.distributed() ? "distributed" : "centralised", " lag=", plan.hybrid.lag,
+      " fused=", plan.hybrid.fusion.bucket_bytes > 0, " slice=", plan.group.slice_bytes,
+      " algorithm=", AlgorithmName(plan.group.algorithm),
+      " measured=", plan.group.formation == worker::GroupMachine::Formation::kMeasured,
+      " elastic=", plan.elastic, " late=", plan.late_starts.size(), " calm=", plan.calm,
+      " faults=", plan.fault_share, " patience=", absl::FormatDuration(plan.patience));
+}
+
+uint64_t SamplesOf(Random random, uint64_t all, uint32_t rank, uint32_t size) {
+  uint64_t samples = 0;
+  for (uint64_t i = 0; i < all; ++i) {
+    if (random.Below(size) == rank) ++samples;
+  }
+  return samples;
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/random.h"
+#include "common/cluster/contract.h"
+#include "common/tensor/wire_format.h"
+#include "proto/table.pb.h"
+#include "worker/group_machine.h"
+#include "worker/hybrid_options.h"
+
+namespace covey::sim {
+
+// What a run of the workload "groups" trains, and how. A value.
+struct GroupsPlan {
+  struct Table {
+    uint32_t shards = 1;
+    Contract contract;
+    WireFormat format = WireFormat::kFloat32;
+  };
+
+  uint32_t groups = 1;
+  uint32_t members = 1;  // of each group, when training begins
+  // Of workers that come late, as shares of the time in which things go wrong. Without elastic
+  // membership there are none.
+  std::vector<double> late_starts;
+  bool elastic = false;
+  std::vector<Table> tables;
+  uint64_t ordinary_steps = 1;
+  // Once nothing goes wrong any more every group that is left takes so many steps more, and must
+  // succeed.
+  uint64_t last_steps = 2;
+  uint64_t samples = 1;  // of a group in a step
+  worker::GroupMachine::Options group;
+  worker::HybridOptions hybrid;
+  // How long a program waits for a step, beyond what the others may think.
+  absl::Duration patience;
+  double haste = 1;
+  // Whether the network loses next to nothing beside the faults. A lost slice breaks a group.
+  bool calm = false;
+  double fault_share = 1;
+
+  uint64_t steps() const { return ordinary_steps + last_steps; }
+  // Groups that a run can have in all.
+  uint32_t positions() const;
+  // Of each shard.
+  uint64_t elements() const { return (positions() * steps() + 15) / 16 * 16; }
+  bool distributed() const {
+    return hybrid.synchronization == worker::Synchronization::kDistributed;
+  }
+  bool HasContract(Contract::Kind kind) const;
+  bool HasFormat(WireFormat format) const;
+  proto::TableSpec Spec(size_t table) const;
+};
+
+GroupsPlan DrawGroupsPlan(Random random);
+// One line.
+std::string Describe(const GroupsPlan& plan);
+
+// Samples of one member of a group, when the whole group has `all` in the step that `random` is of:
+// the same division on all members.
+uint64_t SamplesOf(Random random, uint64_t all, uint32_t rank, uint32_t size);
+
+}  // namespace covey::sim
