@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -113,8 +114,8 @@ class FakeShard {
   uint64_t samples_ = 0;
 };
 
-// Serves one group: applies every push on arrival. Fails the test when a step is applied twice or
-// out of order.
+// Applies every push on arrival, as if each group were alone. Fails the test when a group skips or
+// repeats a step, or an old generation goes on.
 class FakeServer {
  public:
   explicit FakeServer(const Model& model) {
@@ -146,10 +147,16 @@ class FakeServer {
       return reply;
     }
     FakeShard& shard = shards_.at({push.id().table(), push.id().shard()});
-    EXPECT_EQ(push.id().sequence(), shard.updates() + 1) << "a step was skipped or repeated";
+    uint64_t& newest = newest_[{push.id().producer(), push.id().table(), push.id().shard()}];
+    EXPECT_GT(push.id().sequence(), newest) << "a step was repeated";
+    if (!groups_merge) {
+      EXPECT_EQ(push.id().sequence(), newest + 1) << "a step was skipped";
+    }
+    newest = push.id().sequence();
     EXPECT_EQ(push.id().producer_kind(), proto::PushId::GROUP);
-    EXPECT_GE(push.id().producer_incarnation(), generation_) << "an old generation goes on";
-    generation_ = push.id().producer_incarnation();
+    uint64_t& generation = generations_[push.id().producer()];
+    EXPECT_GE(push.id().producer_incarnation(), generation) << "an old generation goes on";
+    generation = push.id().producer_incarnation();
     EXPECT_EQ(push.read().step(), push.step());
     const auto format = static_cast<WireFormat>(push.format());
     std::vector<float> sum(shard.values().size());
@@ -166,6 +173,8 @@ class FakeServer {
   }
 
   uint32_t refuse_table = 0;
+  // A group may go on after the steps of another one, whose members it takes in.
+  bool groups_merge = false;
   uint64_t samples = 0;     // of all pushes
   uint64_t push_bytes = 0;  // of gradients
   uint64_t pulls = 0;
@@ -176,8 +185,9 @@ class FakeServer {
         {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
   }
 
-  std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;  // by table and shard
-  uint64_t generation_ = Ring::kGeneration;
+  std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;            // by table and shard
+  std::map<uint64_t, uint64_t> generations_;                             // by group
+  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> newest_;  // by group, table, shard
 };
 
 // One group with clients, hybrid machines and one server. Messages between members arrive in random
@@ -291,8 +301,7 @@ class Fleet {
     for (int quiet = 0; quiet < 20; ++quiet) {
       if (Settle()) quiet = 0;
       if (!answering) continue;
-      if (!requests_.empty()) quiet = 0;
-      while (!requests_.empty()) AnswerOne();
+      while (AnswerOne()) quiet = 0;
       for (uint32_t rank = 0; rank < ring.size(); ++rank) {
         clients[rank]->Wake(ring.now(), ring.outbox(rank));
       }
@@ -317,6 +326,7 @@ class Fleet {
   Ring ring;
   FakeServer server;
   bool answering = true;
+  uint64_t withheld_table = 0;  // its requests wait
   uint64_t group_messages = 0;
   std::vector<std::unique_ptr<client::ClientMachine>> clients;
   std::vector<std::unique_ptr<HybridMachine>> hybrids;
@@ -347,14 +357,24 @@ class Fleet {
     }
     return moved;
   }
-  void AnswerOne() {
-    const size_t chosen = random_.Below(requests_.size());
+  static uint64_t TableOf(const Message& request) {
+    return request.envelope.has_pull_request() ? request.envelope.pull_request().table()
+                                               : request.envelope.push_request().id().table();
+  }
+  bool AnswerOne() {
+    std::vector<size_t> due;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (TableOf(requests_[i].second) != withheld_table) due.push_back(i);
+    }
+    if (due.empty()) return false;
+    const size_t chosen = due[random_.Below(due.size())];
     const auto [rank, reply] = [&] {
       const auto request = std::move(requests_[chosen]);
       requests_.erase(requests_.begin() + static_cast<ptrdiff_t>(chosen));
       return std::pair(request.first, server.Answer(request.second));
     }();
     clients[rank]->Receive(ring.now(), reply, ring.outbox(rank));
+    return true;
   }
 
   Random random_;

@@ -16,7 +16,10 @@ class ReformFleet {
  public:
   ReformFleet(uint32_t workers, std::vector<uint32_t> members, const HybridOptions& options,
               uint64_t seed, const Model& model = {})
-      : fleet(ViewOf(workers, members, 0, model),
+      : ReformFleet(ViewOf(workers, members, 0, model), workers, options, seed, model) {}
+  ReformFleet(const proto::ClusterView& view, uint32_t workers, const HybridOptions& options,
+              uint64_t seed, const Model& model)
+      : fleet(view,
               {.slice_bytes = 16,
                .formation = GroupMachine::Formation::kAgreed,
                .algorithm = Algorithm::kRing},
@@ -46,13 +49,19 @@ class ReformFleet {
   void Show(uint32_t rank) { fleet.ShowView(rank, view_); }
 
   bool Idle(uint32_t rank) const { return waiting_[rank] == 0; }
-  void Submit(uint32_t rank) {
+  void Begin(uint32_t rank) {
     fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
-    for (const size_t t : fleet.RandomOrder()) {
+  }
+  void Submit(uint32_t rank, const std::vector<size_t>& tensors) {
+    for (const size_t t : tensors) {
       std::fill(fleet.gradients[{rank, t}].begin(), fleet.gradients[{rank, t}].end(), -1.0f);
       fleet.hybrids[rank]->Submit(fleet.ring.now(), Watched(rank, fleet.WorkOf(rank, t, 1 + rank)),
                                   fleet.ring.outbox(rank));
     }
+  }
+  void Submit(uint32_t rank) {
+    Begin(rank);
+    Submit(rank, fleet.RandomOrder());
   }
   // One step of those who are in the group.
   void StepOf(const std::vector<uint32_t>& ranks) {
@@ -168,6 +177,59 @@ TEST_P(HybridReformTest, WhatIsSubmittedMeanwhileCountsInTheNewGeneration) {
     EXPECT_EQ(f.fleet.hybrids[rank]->step().value(), 2u);
   }
   f.ExpectEqualValues({0, 1, 2});
+}
+
+// Members that are in the last step with one tensor, and have submitted the next one of others.
+class HybridCutTest : public testing::TestWithParam<uint64_t> {
+ protected:
+  static constexpr uint32_t kWorkers = 3;
+  // `slow`: the tensor whose server does not answer in the last step.
+  static void ChangeWithOneTensorSlow(uint64_t slow, uint64_t seed) {
+    ReformFleet f(kWorkers, {0, 1, 2}, {.fusion = {.bucket_bytes = 0}}, seed);
+    const size_t tensors = f.fleet.model.tables.size();
+    std::vector<size_t> others;
+    for (size_t t = 0; t < tensors; ++t) {
+      if (t != slow) others.push_back(t);
+    }
+    f.StepOf({0, 1, 2});
+    f.Plan({0, 2});
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) f.Show(rank);
+    f.fleet.withheld_table = slow + 1;
+    f.StepOf({0, 1, 2});
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      f.Begin(rank);
+      f.Submit(rank, others);
+    }
+    f.fleet.Run();
+    // The last step is not over, and no tensor goes beyond it.
+    EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration);
+    EXPECT_FALSE(f.Idle(0));
+    f.fleet.withheld_table = 0;
+    f.fleet.Run();
+    EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration + 1);
+    EXPECT_TRUE(f.Idle(1));
+    EXPECT_EQ(f.failures[1].code(), absl::StatusCode::kAborted);
+    EXPECT_THAT(f.failures[1].message(), HasSubstr("after step 2"));
+    for (const uint32_t rank : {0u, 2u}) f.Submit(rank, {slow});
+    f.fleet.Run();
+    for (const uint32_t rank : {0u, 2u}) {
+      EXPECT_TRUE(f.Idle(rank));
+      EXPECT_TRUE(f.failures[rank].ok()) << f.failures[rank];
+      EXPECT_EQ(f.fleet.hybrids[rank]->step().value(), 3u);
+    }
+    // Three steps of three and of two members, each once.
+    EXPECT_EQ(f.fleet.server.samples, (2 * (1 + 2 + 3) + (1 + 3)) * f.fleet.model.shards());
+    f.ExpectEqualValues({0, 2});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, HybridCutTest, testing::Range<uint64_t>(1, 5));
+
+TEST_P(HybridCutTest, NoTensorGoesOnBeforeTheFirstOneTellsWhetherToChange) {
+  ChangeWithOneTensorSlow(0, GetParam());
+}
+
+TEST_P(HybridCutTest, NoTensorGoesOnAfterTheLastStep) {
+  for (const uint64_t slow : {1, 2}) ChangeWithOneTensorSlow(slow, GetParam());
 }
 
 TEST_P(HybridReformTest, LocalTablesGoOnFromTheServersValues) {
