@@ -166,9 +166,14 @@ absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
   COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(tables, *view_, options_));
   layout_ = LayoutOf(tables, plans, group_.size(), options_.fusion);
   const Step agreed(group_.agreed_step());
-  step_ = step_ > *cut_ ? agreed.Next() : agreed;
+  // What the program is in or has given of later steps is for those after `agreed`; it may have begun
+  // two of them.
+  const auto relabel = [&](Step step) {
+    return Step(agreed.value() + (step > *cut_ ? step.value() - cut_->value() : 0));
+  };
+  step_ = relabel(step_);
+  submitted_ = relabel(submitted_);
   last_aside_ = agreed;
-  submitted_ = agreed;
   any_bucket_.clear();
   cut_.reset();
   lateness_.assign(flows_.size(), Lateness());

@@ -232,6 +232,88 @@ TEST_P(HybridCutTest, NoTensorGoesOnAfterTheLastStep) {
   for (const uint64_t slow : {1, 2}) ChangeWithOneTensorSlow(slow, GetParam());
 }
 
+// Groups {0, 1} and {2, 3}, of which the second is ahead, become one.
+class HybridMergeTest : public testing::TestWithParam<bool> {
+ protected:
+  HybridMergeTest()
+      : f(ViewOfTwo(), 4, {.fusion = {.bucket_bytes = GetParam() ? 1u << 20 : 0u}}, 6, {}) {
+    f.fleet.server.groups_merge = true;
+    f.StepOf({0, 1, 2, 3});
+    for (int step = 0; step < 4; ++step) f.StepOf({2, 3});
+    f.Plan({0, 1, 2, 3});
+    // The first group changes over after step 2, and waits for the others.
+    f.Show(0);
+    f.Show(1);
+    f.StepOf({0, 1});
+  }
+  static proto::ClusterView ViewOfTwo() {
+    proto::ClusterView view = ReformFleet::ViewOf(4, {0, 1}, 0, {});
+    proto::Group& second = *view.add_groups();
+    second = view.groups(0);
+    second.set_id(1);
+    second.clear_members();
+    for (const uint32_t rank : {2, 3}) second.add_members(Ring::kFirstNode + rank);
+    return view;
+  }
+  // After step 6.
+  void SecondGroupComes() {
+    f.Show(2);
+    f.Show(3);
+    f.StepOf({2, 3});
+    EXPECT_EQ(f.fleet.ring.machine(0).size(), 4u);
+    EXPECT_EQ(f.fleet.ring.machine(0).agreed_step(), 6u);
+  }
+  void ExpectAllAfterStep(uint64_t step) {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(f.Idle(rank)) << rank;
+      EXPECT_TRUE(f.failures[rank].ok()) << f.failures[rank];
+      EXPECT_EQ(f.fleet.hybrids[rank]->step().value(), step) << rank;
+      EXPECT_EQ(f.fleet.hybrids[rank]->steps_aside(), 0u);
+    }
+    f.ExpectEqualValues({0, 1, 2, 3});
+    // Two steps of the first group, six of the second, the others of all: no gradient is dropped.
+    const uint64_t samples = 2 * (1 + 2) + 6 * (3 + 4) + (step - 6) * (1 + 2 + 3 + 4);
+    EXPECT_EQ(f.fleet.server.samples, samples * f.fleet.model.shards());
+  }
+
+  ReformFleet f;
+};
+INSTANTIATE_TEST_SUITE_P(Fused, HybridMergeTest, testing::Bool());
+
+TEST_P(HybridMergeTest, WhatIsSubmittedMeanwhileIsForTheStepThatAllGoOnWith) {
+  f.Submit(0);
+  f.Submit(1);
+  SecondGroupComes();
+  EXPECT_FALSE(f.Idle(0));
+  f.StepOf({2, 3});
+  ExpectAllAfterStep(7);
+  f.StepOf({0, 1, 2, 3});
+  ExpectAllAfterStep(8);
+}
+
+TEST_P(HybridMergeTest, AStepMayBeSubmittedPartlyBeforeAndPartlyAfter) {
+  f.Begin(0);
+  f.Submit(0, {1});
+  f.Begin(1);
+  SecondGroupComes();
+  f.Submit(0, {2, 0});
+  f.Submit(1, {0, 1, 2});
+  f.StepOf({2, 3});
+  ExpectAllAfterStep(7);
+}
+
+TEST_P(HybridMergeTest, AProgramMayHaveBegunTheStepAfterTheOneThatItHasSubmitted) {
+  f.Submit(0);
+  f.Begin(0);
+  f.Submit(1);
+  SecondGroupComes();
+  f.StepOf({2, 3});
+  EXPECT_TRUE(f.Idle(0));
+  f.Submit(0, {0, 1, 2});
+  f.StepOf({1, 2, 3});
+  ExpectAllAfterStep(8);
+}
+
 TEST_P(HybridReformTest, LocalTablesGoOnFromTheServersValues) {
   Model model;
   model.spec.mutable_inner_learning_rate()->set_base(0.5);
