@@ -21,15 +21,19 @@ class LateFleet {
         late(std::move(late)) {
     fleet.PullAll();
     fleet.outcomes.clear();
-    proto::ClusterView view = ViewWithTables(members, fleet.model);
-    view.set_epoch(3);
+    SetRule(minimum);
+  }
+  void SetRule(uint32_t minimum) {
+    proto::ClusterView view = ViewWithTables(fleet.ring.size(), fleet.model);
+    view.set_epoch(++epoch_);
     view.mutable_groups(0)->set_minimum_members(minimum);
     view.mutable_groups(0)->set_grace_ms(absl::ToInt64Milliseconds(kGrace));
-    for (uint32_t rank = 0; rank < members; ++rank) fleet.ShowView(rank, view);
+    for (uint32_t rank = 0; rank < fleet.ring.size(); ++rank) fleet.ShowView(rank, view);
   }
 
   static Model CountingModel() {
     Model model;
+    model.tables = {{5, 4, 7, 1, 6, 3}, {2, 3, 4}, {3, 1, 2}};
     model.spec.clear_optimizer();
     model.spec.mutable_learning_rate()->Clear();
     model.spec.mutable_learning_rate()->set_base(1);
@@ -39,13 +43,18 @@ class LateFleet {
   bool IsLate(uint32_t rank) const {
     return std::find(late.begin(), late.end(), rank) != late.end();
   }
+  void Begin(uint32_t rank) {
+    fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
+  }
+  void Submit(uint32_t rank, size_t tensor, float slope, uint64_t samples) {
+    std::vector<float>& gradient = fleet.gradients[{rank, tensor}];
+    std::fill(gradient.begin(), gradient.end(), -slope);
+    fleet.Submit(rank, tensor, samples);
+  }
   // One step of `rank`'s program; its gradient is -`slope`.
   void StepOf(uint32_t rank, float slope, uint64_t samples) {
-    fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
-    for (const size_t t : fleet.RandomOrder()) {
-      std::fill(fleet.gradients[{rank, t}].begin(), fleet.gradients[{rank, t}].end(), -slope);
-      fleet.Submit(rank, t, samples);
-    }
+    Begin(rank);
+    for (const size_t t : fleet.RandomOrder()) Submit(rank, t, slope, samples);
   }
   void StepOfTheOthers(float slope) {
     for (uint32_t rank = 0; rank < fleet.ring.size(); ++rank) {
@@ -54,8 +63,8 @@ class LateFleet {
     fleet.Run();
   }
   // How much the values of `rank` have grown since the beginning.
-  float Grown(uint32_t rank) const {
-    return fleet.values.at({rank, 0})[2] - Model::FirstValue(0, 2);
+  float Grown(uint32_t rank, size_t tensor = 0) const {
+    return fleet.values.at({rank, tensor})[2] - Model::FirstValue(tensor, 2);
   }
   void Pass(absl::Duration time) {
     fleet.ring.Pass(time);
@@ -64,6 +73,9 @@ class LateFleet {
 
   Fleet fleet;
   const std::vector<uint32_t> late;
+
+ private:
+  uint64_t epoch_ = 2;
 };
 
 class HybridLatenessTest : public testing::TestWithParam<bool> {};
@@ -160,6 +172,83 @@ TEST_P(HybridLatenessTest, AProgramThatHasEndedIsWaitedFor) {
   f.StepOfTheOthers(1);
   f.Pass(absl::Seconds(5));
   EXPECT_TRUE(f.fleet.outcomes.empty());
+}
+
+TEST_P(HybridLatenessTest, AGradientOfNoSamplesIsNobodys) {
+  LateFleet f(3, 1, {1, 2}, GetParam(), 9);
+  f.StepOf(0, 1000, 0);
+  f.fleet.Run();
+  f.Pass(absl::Seconds(5));
+  EXPECT_TRUE(f.fleet.outcomes.empty()) << "nobody has given anything";
+  f.StepOf(1, 3, 2);
+  f.fleet.Run();
+  f.Pass(2 * kGrace);
+  EXPECT_EQ(f.fleet.outcomes.size(), 2 * f.fleet.model.tables.size());
+  EXPECT_NEAR(f.Grown(0), 3, 1e-5);
+  EXPECT_EQ(f.fleet.hybrids[2]->steps_aside(), 1u);
+}
+
+// Tensors that are apart.
+TEST(HybridLatenessOneTest, WhoSteppedAsideHasGivenNothing) {
+  LateFleet f(3, 1, {1}, false, 10);
+  // The first tensor of the others is enough for member 1 to step aside, with all tensors.
+  for (const uint32_t rank : {0u, 2u}) {
+    f.Begin(rank);
+    f.Submit(rank, 0, 1, 1);
+  }
+  f.fleet.Run();
+  f.Pass(2 * kGrace);
+  EXPECT_EQ(f.fleet.hybrids[1]->steps_aside(), 1u);
+  EXPECT_EQ(f.fleet.outcomes.size(), 2u);
+  // Nobody has given the other tensors, so nobody goes on without the own one.
+  f.Pass(absl::Seconds(5));
+  EXPECT_EQ(f.fleet.outcomes.size(), 2u);
+  for (const uint32_t rank : {0u, 2u}) {
+    for (const size_t t : {1, 2}) f.Submit(rank, t, rank == 0 ? 2 : 4, 1);
+  }
+  f.fleet.Run();
+  EXPECT_EQ(f.fleet.outcomes.size(), 6u);
+  EXPECT_TRUE(f.fleet.AllOk());
+  EXPECT_NEAR(f.Grown(0, 1), 3, 1e-5);
+  EXPECT_EQ(f.fleet.hybrids[0]->steps_aside() + f.fleet.hybrids[2]->steps_aside(), 0u);
+}
+
+TEST(HybridLatenessOneTest, AProgramThatGoesOnTakesTheStepsItSkipsWithAllTensors) {
+  LateFleet f(3, 2, {1}, false, 11);
+  // Step 1 of tensor 1 stays on its way, while member 1 steps aside in step 2 of tensor 0.
+  f.fleet.withheld_table = 2;
+  for (uint32_t rank = 0; rank < 3; ++rank) f.StepOf(rank, 1, 1);
+  f.fleet.Run();
+  for (const uint32_t rank : {0u, 2u}) {
+    f.Begin(rank);
+    for (const size_t t : {0, 2}) f.Submit(rank, t, 1, 1);
+  }
+  f.fleet.Run();
+  f.Pass(2 * kGrace);
+  EXPECT_EQ(f.fleet.hybrids[1]->steps_aside(), 1u);
+  // Its program comes for step 3, and nobody is to be late any more.
+  f.SetRule(0);
+  f.Begin(1);
+  for (const size_t t : {0, 2}) f.Submit(1, t, 1, 1);
+  EXPECT_EQ(f.fleet.hybrids[1]->step().value(), 3u);
+  f.fleet.withheld_table = 0;
+  f.fleet.Run();
+  // It never gives step 2 of tensor 1; the others have all that there is to wait for.
+  f.fleet.outcomes.clear();
+  for (const uint32_t rank : {0u, 2u}) f.Submit(rank, 1, 5, 1);
+  f.fleet.Run();
+  EXPECT_EQ(f.fleet.outcomes.size(), 2u);
+  EXPECT_NEAR(f.Grown(0, 1), 1 + 5, 1e-5);
+  f.Submit(1, 1, 1, 1);
+  for (const uint32_t rank : {0u, 2u}) f.StepOf(rank, 1, 1);
+  f.fleet.Run();
+  EXPECT_TRUE(f.fleet.AllOk());
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_NEAR(f.Grown(rank, 1), 7, 1e-5);
+    EXPECT_NEAR(f.Grown(rank, 0), 3, 1e-5);
+    EXPECT_EQ(f.fleet.hybrids[rank]->step().value(), 3u);
+    EXPECT_EQ(f.fleet.hybrids[rank]->steps_aside(), rank == 1 ? 1u : 0u);
+  }
 }
 
 TEST_P(HybridLatenessTest, RandomLatenessKeepsMembersTogether) {
