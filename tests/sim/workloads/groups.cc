@@ -154,7 +154,7 @@ void GroupsWorkload::Trainer::Step(absl::Time now, worker::WorkerActor& worker, 
   if (under_way_ > 0) return;
   if (failed_ || !worker.group().failure().ok()) {
     worker.hybrid().Close();
-    return End("its group failed");
+    return End(absl::StrCat("its group: ", worker.group().failure().ToString()));
   }
   if (now < next_) return;
   next_ = now + kLookAgain;
