@@ -59,6 +59,7 @@ Shard::Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view
       table_(std::move(table)),
       gathering_(rules.contract, environment.spares),
       asynchrony_(rules.asynchrony, environment.spares),
+      waited_for_(contract().WaitedFor(view_->live_groups())),
       last_update_(now) {}
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
@@ -152,7 +153,7 @@ void Shard::Discard(const GatheredPush& push) {
 
 bool Shard::ApplyDue(absl::Time now) {
   const Version before = version();
-  const GroupCensus groups{.live = view_->live_groups(),
+  const GroupCensus groups{.live = waited_for_,
                            .known = static_cast<size_t>(view_->proto().groups_size())};
   while (const auto update = gathering_.TakeDue(now, groups)) {
     const UpdateAdjustment adjustment =
@@ -182,6 +183,7 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
   view_ = std::move(view);
   FollowContract();
+  waited_for_ = contract().WaitedFor(view_->live_groups());
   asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
   ApplyDue(now);
   ReleaseParked(now, outbox);
@@ -251,7 +253,7 @@ bool Shard::MayAnswer(absl::Time now, const ReadRequirement& requirement) const 
 
 Freshness Shard::FreshnessAt(absl::Time now) const {
   return {.clocks = clocks_,
-          .live_groups = view_->live_groups(),
+          .live_groups = waited_for_,
           .version = version(),
           .age = now - last_update_};
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -139,6 +140,7 @@ class Shard {
   uint64_t discarded_ = 0;  // pushes that were too stale for the contract
   ClockVector clocks_;
   ParkedAnswers parked_;
+  std::vector<LiveGroup> waited_for_;  // of view_, as the contract counts
   absl::Time last_update_;
 };
 

@@ -131,7 +131,7 @@ TEST(ShardContract, LocalGoesOnWithoutABrokenGroup) {
 // Under every contract, a group that joins at step 5 neither stops those before it nor misses any
 // step from there on.
 TEST(ShardContract, AGroupThatJoinsIsWaitedForFromItsFirstStep) {
-  for (const Contract& contract : {kBsp, Ssp(0), kLocal}) {
+  for (const Contract& contract : {kBsp, Ssp(0), Contract{.kind = Kind::kLocal}}) {
     TestJob job(contract, 1);
     ShardDriver driver(job);
     for (uint64_t step = 1; step <= 3; ++step) driver.Ask(driver.GroupPush(1, step, {1, 1, 1, 1}));

@@ -82,6 +82,17 @@ std::optional<Step> Contract::RequiredRound(Step round) const {
   return round;
 }
 
+std::vector<LiveGroup> Contract::WaitedFor(std::vector<LiveGroup> live) const {
+  if (kind != Kind::kLocal) return live;
+  for (LiveGroup& group : live) {
+    // Tables' rounds end at different steps; the first one that is whole on all of them.
+    if (group.first_step <= Step(1)) continue;
+    const uint64_t steps_before = group.first_step.value() - 1 + local_steps - 1;
+    group.first_step = Step(steps_before / local_steps + 1);
+  }
+  return live;
+}
+
 bool Contract::Discards(Version base, Version present) const {
   return kind == Kind::kBuffered && staleness_cut != 0 && base != Version() && base < present &&
          present.value() - base.value() >= staleness_cut;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,6 +56,10 @@ struct Contract {
   // answer; nothing unless kLocal. Quorum and grace decide when that is; with overlap the reader
   // asks early and waits late.
   std::optional<Step> RequiredRound(Step round) const;
+
+  // The groups as this contract counts: under kLocal each from its first whole round on, because
+  // there a push's step is the round.
+  std::vector<LiveGroup> WaitedFor(std::vector<LiveGroup> live) const;
 
   // Whether a push computed on version `base` is acknowledged but not applied by a shard that is at
   // version `present`. `base` 0 = unknown, which is never too stale.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace covey {
 namespace {
 
@@ -37,6 +39,23 @@ TEST(Contract, RefusesWhatMakesNoSense) {
   }
   EXPECT_EQ(ContractFromProto(proto::Contract()).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Contract, UnderLocalGroupsAreWaitedForFromTheirFirstWholeRound) {
+  const std::vector<LiveGroup> live = {{.id = GroupId(1)},
+                                       {.id = GroupId(2), .first_step = Step(2)},
+                                       {.id = GroupId(3), .first_step = Step(9)},
+                                       {.id = GroupId(4), .first_step = Step(10)}};
+  const auto waited = [&live](const char* contract) {
+    std::vector<uint64_t> first;
+    for (const LiveGroup& group : ParseContract(contract)->WaitedFor(live)) {
+      first.push_back(group.first_step.value());
+    }
+    return first;
+  };
+  EXPECT_EQ(waited("bsp"), (std::vector<uint64_t>{1, 2, 9, 10}));
+  EXPECT_EQ(waited("local:1"), (std::vector<uint64_t>{1, 2, 9, 10}));
+  EXPECT_EQ(waited("local:4"), (std::vector<uint64_t>{1, 2, 3, 4}));
 }
 
 TEST(Contract, TheContractInForceIsTheLatest) {
