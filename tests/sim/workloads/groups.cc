@@ -245,6 +245,8 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
                        worker.group().rank(), worker.group().size());
+  // Who has which rank may change before the step begins, and some member needs an example.
+  if (plan().elastic) ++samples_;
   for (Tensor& tensor : tensors_) {
     tensor.submit_at = now + workload_.think_max_ * (0.2 * random_.Uniform());
   }
