@@ -28,7 +28,9 @@ struct Config {
   // So long after a member left, its group re-forms without it. Below the time that members wait
   // for one that has left (2 s), above that in which all leave when training is over.
   absl::Duration regroup_after = absl::Seconds(1);
-  StragglerLadder::Options stragglers;
+  // Beyond shares, the ladder changes what a step is made of, or who takes it: for programs that
+  // count steps as the group does (worker/hybrid_step.h).
+  StragglerLadder::Options stragglers = {.highest = StragglerRung::kShift};
   // Tables whose momentum asynchrony raises above what they ask for become buffered.
   bool contract_fallback = true;
 

@@ -21,7 +21,7 @@ struct RunOptions {
   // Data loops of each server, one thread each. 0 = as the server likes.
   uint32_t server_loops = 0;
   // How far the scheduler goes against slow workers.
-  StragglerRung stragglers = StragglerLadder::Options().highest;
+  StragglerRung stragglers = StragglerRung::kShift;
   // Cores for all of it; 0 = not known. Where every process has one of its own, servers wait awake.
   uint32_t cores = 0;
   // The whole run is stopped, and has failed, after so long.

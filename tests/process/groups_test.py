@@ -8,7 +8,7 @@ _WORKERS = 8
 _TARGET = 0.85
 _EPOCHS = 3
 # Many groups may need so much more than one.
-_RATIO_MAX = 1.3
+_RATIO_MAX = 1.5
 _COMMAND = [
     cluster.FASHION_MNIST, "--batch", 8, "--hidden", 64, "--epochs", _EPOCHS,
     "--learning-rate", 0.015, "--momentum", 0.9,
