@@ -56,9 +56,13 @@ void LogGroup(const GroupMachine& group) {
                     absl::FormatDuration(absl::Seconds(cost.latency_seconds)), " ",
                     absl::StrFormat("%.3g MB/s", cost.bytes_per_second / 1e6));
   }
+  const std::string racks = group.measured_racks() > 0
+                                ? absl::StrCat(group.measured_racks(), " measured by distance")
+                                : "by labels";
   LogInfo("group ready", {{"group", group.id().value()},
                           {"members", group.size()},
                           {"rank", group.rank()},
+                          {"racks", racks},
                           {"links", links}});
 }
 

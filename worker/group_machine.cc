@@ -194,7 +194,9 @@ void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& 
     return;
   }
   const auto last = last_started_.find(id.stream);
-  const bool over = ready_ && last != last_started_.end() && id.sequence <= last->second;
+  // Others than the formation's may have been started and still wait for the group to be ready.
+  const bool begun = ready_ || id.stream == kFormationStream;
+  const bool over = begun && last != last_started_.end() && id.sequence <= last->second;
   if (over) return;
   if (early_.HasRoom(message, waiting_bytes_)) {
     early_.Keep(id, message);
@@ -349,6 +351,7 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
+    distance_prober_.Wake(now);
     prober_.Wake(now);
     Probe(now, outbox);
   }
@@ -360,7 +363,7 @@ absl::Time GroupMachine::NextWake() const {
   if (!failure_.ok()) return next;
   for (const auto& [number, run] : runs_) next = std::min(next, run->collective().deadline);
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
-  return std::min(next, prober_.NextWake());
+  return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
 }
 
 std::string GroupMachine::Describe(const Collective& collective) const {

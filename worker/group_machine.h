@@ -19,6 +19,7 @@
 #include "common/runtime/actor.h"
 #include "worker/collective/collective.h"
 #include "worker/collective_run.h"
+#include "worker/distance_prober.h"
 #include "worker/early_slices.h"
 #include "worker/link_prober.h"
 #include "worker/slice_sender.h"
@@ -63,7 +64,8 @@ namespace covey::worker {
 class GroupMachine {
  public:
   enum class Formation {
-    // Members measure their links, tell each other, and agree on the step to go on from.
+    // Members measure their links, tell each other, and agree on the step to go on from. Where labels
+    // name no racks, they first find racks by their distances (measured_racks.h).
     kMeasured,
     // The same with default link costs.
     kAgreed,
@@ -111,8 +113,10 @@ class GroupMachine {
   // Once ready: the highest step that any member brought along to this generation; 0 for the first
   // one.
   uint64_t agreed_step() const { return agreed_step_; }
-  // Where the members are, by rank.
+  // Where the members are, by rank: what their labels say and, once ready, measured racks.
   const std::vector<TopologyPath>& paths() const { return paths_; }
+  // How many racks the members have found by their distances; 0: paths are those of the labels.
+  size_t measured_racks() const { return measured_racks_; }
   // Once ready: what the members have measured, the same on all of them.
   const LinkCosts& link_costs() const { return costs_; }
   // Why the group can do nothing any more. UNAVAILABLE: names the member that died, left or was not
@@ -170,7 +174,15 @@ class GroupMachine {
   std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
   void Reach(uint32_t rank, Outbox& outbox);
   void Probe(absl::Time now, Outbox& outbox);
+  void SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
+  // All members get all records, of the same size; `then` is called unless that fails.
+  using Records = std::shared_ptr<std::vector<float>>;
+  void Exchange(absl::Time now, Records records,
+                std::function<void(absl::Time, const std::vector<float>&, Outbox&)> then,
+                Outbox& outbox);
+  void TellDistances(absl::Time now, Outbox& outbox);
+  void FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox);
   void Agree(absl::Time now, Outbox& outbox);
   void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
   void TellSuperseded(const Message& message, Outbox& outbox);
@@ -215,6 +227,9 @@ class GroupMachine {
   EarlySlices before_forming_;  // of a generation to come
 
   bool ready_ = false;
+  bool finding_racks_ = false;  // before the links are measured
+  DistanceProber distance_prober_;
+  size_t measured_racks_ = 0;
   LinkProber prober_;
   LinkCosts costs_;
   uint64_t own_step_ = 0;

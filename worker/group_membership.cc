@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/net/message.h"
 #include "worker/group_machine.h"
+#include "worker/measured_racks.h"
 
 namespace covey::worker {
 namespace {
@@ -213,8 +214,10 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   if (ready_ || superseded_) return;
   superseded_ = true;
   agreeing_ = false;
+  distance_prober_ = DistanceProber();
   prober_ = LinkProber();
-  const auto meeting = numbers_.find({.stream = kFormationStream, .sequence = 1});
+  const auto meeting =
+      numbers_.find({.stream = kFormationStream, .sequence = last_started_[kFormationStream]});
   if (meeting != numbers_.end()) {
     CollectiveRun& run = *runs_.at(meeting->second);
     run.abandoned = true;
@@ -261,6 +264,9 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   early_.Clear();
   agreeing_ = false;
   superseded_ = false;
+  finding_racks_ = options_.formation == Formation::kMeasured && RacksAreToBeMeasured(paths_);
+  measured_racks_ = 0;
+  distance_prober_ = DistanceProber();
   prober_ = LinkProber();
   for (const Collective& waiting : std::exchange(waiting_, {})) {
     if (!waiting.done) continue;
@@ -279,38 +285,54 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
     return;
   }
   if (options_.formation == Formation::kMeasured && failure_.ok() && !superseded_) {
-    prober_.Begin(now, rank_, paths_);
+    if (finding_racks_) {
+      distance_prober_.Begin(now, rank_, size_);
+    } else {
+      prober_.Begin(now, rank_, paths_);
+    }
   }
   Probe(now, outbox);
   Advance(now, outbox);
 }
 
-// Sends what the prober has to say; when it is done, the members agree.
+// Sends what the probers have to say; when one is done, the members tell each other.
 void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
   if (!formed() || ready_ || !failure_.ok() || agreeing_ || superseded_) return;
-  for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
-    Reach(probe.peer, outbox);
-    Message message;
-    message.set_to(AddressOf(probe.peer));
-    proto::GroupProbe& body = *message.envelope.mutable_group_probe();
-    body.set_group(id_.value());
-    body.set_generation(generation_);
-    body.set_from_rank(rank_);
-    body.set_number(probe.number);
-    if (probe.bytes > 0) {
-      Buffer zeros = Buffer::Allocate(probe.bytes);
-      std::fill_n(zeros.MutableData(), probe.bytes, 0);
-      message.frames.push_back(std::move(zeros));
-    }
-    outbox.Send(std::move(message));
+  for (const DistanceProber::Probe& probe : distance_prober_.TakeProbes()) {
+    SendProbe(probe.peer, probe.number, 0, outbox);
   }
-  if (prober_.done()) Agree(now, outbox);
+  for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
+    SendProbe(probe.peer, probe.number, probe.bytes, outbox);
+  }
+  if (finding_racks_) {
+    if (distance_prober_.done()) TellDistances(now, outbox);
+  } else if (prober_.done()) {
+    Agree(now, outbox);
+  }
+}
+
+void GroupMachine::SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox) {
+  Reach(peer, outbox);
+  Message message;
+  message.set_to(AddressOf(peer));
+  proto::GroupProbe& body = *message.envelope.mutable_group_probe();
+  body.set_group(id_.value());
+  body.set_generation(generation_);
+  body.set_from_rank(rank_);
+  body.set_number(number);
+  if (bytes > 0) {
+    Buffer zeros = Buffer::Allocate(bytes);
+    std::fill_n(zeros.MutableData(), bytes, 0);
+    message.frames.push_back(std::move(zeros));
+  }
+  outbox.Send(std::move(message));
 }
 
 void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupProbe& probe = message.envelope.group_probe();
   if (probe.from_rank() == rank_ || !IsMember(message, probe.from_rank())) return;
   if (probe.echo()) {
+    distance_prober_.Echo(now, probe.from_rank(), probe.number());
     prober_.Echo(now, probe.from_rank(), probe.number());
     Probe(now, outbox);
     return;
@@ -325,25 +347,63 @@ void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& 
   outbox.Send(std::move(reply));
 }
 
-void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
+void GroupMachine::Exchange(
+    absl::Time now, Records records,
+    std::function<void(absl::Time, const std::vector<float>&, Outbox&)> then, Outbox& outbox) {
   agreeing_ = true;
   // Owned by the collective: the transport may read it after this generation is forgotten.
-  const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
-  WriteRecord(own_step_, prober_.samples(),
-              std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats));
   Collective meeting{
-      .id = {.stream = kFormationStream, .sequence = 1},
+      .id = {.stream = kFormationStream, .sequence = ++last_started_[kFormationStream]},
       .kind = CollectiveKind::kAllGather,
       .data = *records,
       .owner = records,
       .parts = EvenParts(records->size(), size_),
       .deadline = now + kAgreementPatience,
       .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
-  meeting.done = [this, records](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-    if (result.status.ok()) Agreed(now, *records, outbox);
+  meeting.done = [this, records, then = std::move(then)](
+                     absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    if (!result.status.ok()) return;
+    agreeing_ = false;
+    then(now, *records, outbox);
   };
-  last_started_[kFormationStream] = 1;
   Begin(now, std::move(meeting), outbox);
+}
+
+void GroupMachine::TellDistances(absl::Time now, Outbox& outbox) {
+  const auto rows = std::make_shared<std::vector<float>>(size_t{size_} * size_);
+  std::copy(distance_prober_.seconds().begin(), distance_prober_.seconds().end(),
+            rows->begin() + static_cast<ptrdiff_t>(size_t{rank_} * size_));
+  Exchange(
+      now, rows,
+      [this](absl::Time now, const std::vector<float>& distances, Outbox& outbox) {
+        FindRacks(now, distances, outbox);
+      },
+      outbox);
+}
+
+// Then links are measured as if labels had said so.
+void GroupMachine::FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox) {
+  DistanceMatrix matrix(size_);
+  for (uint32_t from = 0; from < size_; ++from) {
+    for (uint32_t to = 0; to < size_; ++to) matrix.Set(from, to, distances[from * size_ + to]);
+  }
+  measured_racks_ = NameMeasuredRacks(matrix, paths_);
+  plans_.clear();
+  finding_racks_ = false;
+  prober_.Begin(now, rank_, paths_);
+  Probe(now, outbox);
+}
+
+void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
+  const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
+  WriteRecord(own_step_, prober_.samples(),
+              std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats));
+  Exchange(
+      now, records,
+      [this](absl::Time now, const std::vector<float>& records, Outbox& outbox) {
+        Agreed(now, records, outbox);
+      },
+      outbox);
 }
 
 void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox) {
@@ -356,7 +416,6 @@ void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Out
   }
   if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
   ready_ = true;
-  agreeing_ = false;
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
     Begin(now, std::move(waiting), outbox);

@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 namespace covey::worker {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -49,6 +52,10 @@ TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
   EXPECT_TRUE(ring.machine(0).formed());
   EXPECT_FALSE(ring.machine(0).ready());
   const absl::Time before = ring.now();
+  // Labels say where the racks are: nobody measures distances.
+  ring.SetHeard([](uint32_t, const Message& message) {
+    EXPECT_EQ(message.envelope.group_probe().number() >> 32, 0u);
+  });
   RunInTime(ring);
   EXPECT_LT(ring.now() - before, absl::Milliseconds(50));
   const LinkCosts& costs = ring.machine(0).link_costs();
@@ -65,7 +72,9 @@ TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
 }
 
 TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
-  for (const uint32_t size : {1u, 2u, 40u}) {
+  for (const auto& [size, labelled] : std::vector<std::pair<uint32_t, bool>>{
+           {1, true}, {2, true}, {40, true}, {5, false}, {32, false}}) {
+    const proto::ClusterView view = labelled ? TwoRacks(size) : Ring::ActiveView(size);
     proto::ClusterView nobody = Ring::ActiveView(size);
     nobody.clear_groups();
     Ring ring(nobody, kMeasured, size);
@@ -74,7 +83,7 @@ TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
     for (uint32_t rank = 0; rank < size; ++rank) {
       // The last comes late; what the others say is kept.
       if (rank + 1 == size) RunInTime(ring);
-      ring.SetView(rank, TwoRacks(size));
+      ring.SetView(rank, view);
       ring.machine(rank).Start(ring.now(),
                                {.id = {.stream = 7, .sequence = 3},
                                 .kind = CollectiveKind::kAllReduce,
@@ -109,6 +118,141 @@ TEST(FormationTest, AMemberThatNeverComesIsNamed) {
   EXPECT_FALSE(ring.machine(0).ready());
   EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("nothing from worker-1"));
   EXPECT_THAT(ring.machine(2).failure().message(), HasSubstr("worker-1"));
+}
+
+// Members on hosts of their own, whose labels say no more, in racks; `rack_of` by rank.
+class UnnamedRacks {
+ public:
+  static constexpr double kNear = 50e-6;
+
+  // Between racks it takes `gap` times as long, and has a tenth of the bandwidth.
+  UnnamedRacks(std::vector<int> rack_of, double gap)
+      : rack_of_(std::move(rack_of)), gap_(gap), ring_(Nobody(), kMeasured, 1) {
+    ring_.SetDelay([this](uint32_t from, uint32_t to, const Message& message) {
+      const bool far = rack_of_[from] != rack_of_[to];
+      if (lost_ && lost_(from, to, message)) return absl::InfiniteDuration();
+      size_t bytes = 0;
+      for (const Buffer& frame : message.frames) bytes += frame.size();
+      const double jitter = 0.8 + 0.4 * random_.Uniform();
+      return absl::Seconds(jitter * kNear * (far ? gap_ : 1) +
+                           static_cast<double>(bytes) / (far && gap_ > 1 ? 1e8 : 1e9));
+    });
+  }
+
+  void Lose(std::function<bool(uint32_t from, uint32_t to, const Message&)> lost) {
+    lost_ = std::move(lost);
+  }
+  // Returns what it took.
+  absl::Duration Form(absl::Duration patience = absl::Seconds(1)) {
+    ring_.SetView(View());
+    const absl::Time begin = ring_.now();
+    const auto ready = [this] {
+      for (uint32_t rank = 0; rank < size(); ++rank) {
+        if (!ring_.machine(rank).ready()) return false;
+      }
+      return true;
+    };
+    while (!ready() && ring_.StepInTime(begin + patience)) {
+    }
+    EXPECT_TRUE(ready());
+    return ring_.now() - begin;
+  }
+
+  uint32_t size() const { return static_cast<uint32_t>(rack_of_.size()); }
+  GroupMachine& machine(uint32_t rank) { return ring_.machine(rank); }
+  std::vector<std::string> RacksOf(uint32_t rank) {
+    std::vector<std::string> racks;
+    for (const TopologyPath& path : machine(rank).paths()) racks.push_back(path.rack());
+    return racks;
+  }
+  Algorithm ForLargeData(uint32_t rank) {
+    return machine(rank).PlanFor(CollectiveKind::kAllReduce, 64 << 20)->algorithm();
+  }
+
+ private:
+  proto::ClusterView View() const {
+    proto::ClusterView view = Ring::ActiveView(size());
+    view.set_epoch(2);
+    for (proto::Node& node : *view.mutable_nodes()) {
+      node.set_labels(absl::StrCat("//h", node.rank()));
+    }
+    return view;
+  }
+  proto::ClusterView Nobody() const {
+    proto::ClusterView view = Ring::ActiveView(size());
+    view.clear_groups();
+    return view;
+  }
+
+  const std::vector<int> rack_of_;
+  const double gap_;
+  Random random_{7};
+  std::function<bool(uint32_t, uint32_t, const Message&)> lost_;
+  Ring ring_;
+};
+
+TEST(MeasuredRacksTest, ShuffledRacksAreFoundAndUsed) {
+  for (const std::vector<int>& rack_of : std::vector<std::vector<int>>{
+           {0, 1, 0, 1, 1, 0, 1, 0}, {0, 0, 1, 0, 1, 1, 1, 0}, {0, 1, 1, 1, 0, 0, 1, 1, 0, 1}}) {
+    UnnamedRacks racks(rack_of, 10);
+    EXPECT_LT(racks.Form(), absl::Milliseconds(50));
+    std::vector<std::string> expected;
+    for (const int rack : rack_of) expected.push_back(absl::StrCat("measured-", rack));
+    for (uint32_t rank = 0; rank < racks.size(); ++rank) {
+      EXPECT_EQ(racks.machine(rank).measured_racks(), 2u);
+      EXPECT_EQ(racks.RacksOf(rank), expected);
+      EXPECT_EQ(racks.ForLargeData(rank), Algorithm::kHierarchical);
+      const LinkCosts& costs = racks.machine(rank).link_costs();
+      EXPECT_GT(costs.at(Level::kRack).bytes_per_second,
+                5 * costs.at(Level::kCluster).bytes_per_second);
+      EXPECT_LT(costs.at(Level::kRack).uplink_bytes_per_second, 2e8);
+    }
+  }
+}
+
+TEST(MeasuredRacksTest, AFullGroupOfThirtyTwoIsMeasuredSoonEnough) {
+  std::vector<int> rack_of(32);
+  for (size_t rank = 0; rank < rack_of.size(); ++rank) rack_of[rank] = rank % 3 == 0 ? 0 : 1;
+  UnnamedRacks racks(rack_of, 10);
+  EXPECT_LT(racks.Form(), absl::Milliseconds(50));
+  EXPECT_EQ(racks.machine(5).measured_racks(), 2u);
+}
+
+TEST(MeasuredRacksTest, WithoutAGapNothingChanges) {
+  UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 1);
+  EXPECT_LT(racks.Form(), absl::Milliseconds(50));
+  for (uint32_t rank = 0; rank < racks.size(); ++rank) {
+    EXPECT_EQ(racks.machine(rank).measured_racks(), 0u);
+    EXPECT_THAT(racks.RacksOf(rank), Each(""));
+  }
+}
+
+// Between two members, in both directions, first contact included.
+TEST(MeasuredRacksTest, WithLostProbesNothingChanges) {
+  UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 10);
+  racks.Lose([](uint32_t from, uint32_t to, const Message& message) {
+    // The links' probes are numbered lower.
+    return from + to == 2 && message.envelope.group_probe().number() >> 32 != 0;
+  });
+  EXPECT_LT(racks.Form(absl::Seconds(3)), absl::Seconds(2.1));
+  for (uint32_t rank = 0; rank < racks.size(); ++rank) {
+    EXPECT_EQ(racks.machine(rank).measured_racks(), 0u);
+    EXPECT_THAT(racks.RacksOf(rank), Each(""));
+  }
+}
+
+// What only one of two members could measure is known to all.
+TEST(MeasuredRacksTest, OneDirectionIsEnough) {
+  UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 10);
+  racks.Lose([](uint32_t from, uint32_t, const Message& message) {
+    // Nobody answers what member 3 asks.
+    return from == 3 && message.envelope.has_group_probe() &&
+           message.envelope.group_probe().number() >> 32 != 0 &&
+           !message.envelope.group_probe().echo();
+  });
+  racks.Form(absl::Seconds(3));
+  EXPECT_EQ(racks.machine(3).measured_racks(), 2u);
+  EXPECT_EQ(racks.RacksOf(3), racks.RacksOf(0));
 }
 
 // A member of a group that takes steps like the hybrid step does: each step one sum, whose owners

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -92,6 +94,32 @@ class Ring {
   // Every message is delivered twice from now on.
   void RepeatMessages() { repeat_ = true; }
 
+  // From now on messages take time, and StepInTime delivers them; the order per pair of members
+  // stays. InfiniteDuration() = lost.
+  using Delay = std::function<absl::Duration(uint32_t from, uint32_t to, const Message&)>;
+  void SetDelay(Delay delay) { delay_ = std::move(delay); }
+
+  // Whatever is next, a message or members' wakes; false when there is none before `end`.
+  bool StepInTime(absl::Time end) {
+    Collect();
+    absl::Time next = flights_.empty() ? absl::InfiniteFuture() : flights_.begin()->first;
+    const bool wake = std::any_of(machines_.begin(), machines_.end(),
+                                  [&](const auto& one) { return one->NextWake() < next; });
+    for (const auto& machine : machines_) next = std::min(next, machine->NextWake());
+    if (next >= end) return false;
+    now_ = std::max(now_, next);
+    if (wake) {
+      for (uint32_t rank = 0; rank < size_; ++rank) {
+        if (machines_[rank]->NextWake() <= now_) machines_[rank]->Wake(now_, outboxes_[rank]);
+      }
+      return true;
+    }
+    const Flight flight = std::move(flights_.begin()->second);
+    flights_.erase(flights_.begin());
+    machines_[flight.to]->Receive(now_, flight.message, outboxes_[flight.to]);
+    return true;
+  }
+
   // Puts what the members have said onto the links; the message as the loop would fill it in.
   void Collect() {
     for (uint32_t rank = 0; rank < size_; ++rank) {
@@ -104,6 +132,10 @@ class Ring {
         message.envelope.mutable_header()->set_incarnation(100 + rank);
         if (message.to().node.value() >= kFirstNode + size_) {
           elsewhere_(rank, std::move(message));
+          continue;
+        }
+        if (delay_) {
+          Fly(rank, std::move(message));
           continue;
         }
         std::deque<Message>& queue = link(rank, message.to().node);
@@ -146,6 +178,20 @@ class Ring {
   }
 
  private:
+  struct Flight {
+    uint32_t to = 0;
+    Message message;
+  };
+
+  void Fly(uint32_t from, Message message) {
+    const auto to = static_cast<uint32_t>(message.to().node.value() - kFirstNode);
+    const absl::Duration delay = delay_(from, to, message);
+    if (delay == absl::InfiniteDuration()) return;
+    absl::Time& arrival = arrivals_[{from, to}];
+    arrival = std::max(arrival, now_ + delay);
+    flights_.insert({arrival, Flight{.to = to, .message = std::move(message)}});
+  }
+
   const uint32_t size_;
   Random random_;
   absl::Time now_ = absl::UnixEpoch();
@@ -155,6 +201,9 @@ class Ring {
   std::function<void(uint32_t, Message)> elsewhere_;
   std::function<void(uint32_t, const Message&)> heard_;
   std::vector<std::deque<Message>> links_;  // [from * size + to]
+  Delay delay_;
+  std::multimap<absl::Time, Flight> flights_;                     // by arrival
+  std::map<std::pair<uint32_t, uint32_t>, absl::Time> arrivals_;  // the last one's, by from and to
 };
 
 }  // namespace covey::worker
