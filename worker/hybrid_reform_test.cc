@@ -46,6 +46,10 @@ class ReformFleet {
     ++changes_;
     view_ = ViewOf(workers_, members, changes_, fleet.model);
   }
+  void LetGoOnWith(uint32_t minimum_members) {
+    view_.mutable_groups(0)->set_minimum_members(minimum_members);
+    view_.mutable_groups(0)->set_grace_ms(100);
+  }
   void Show(uint32_t rank) { fleet.ShowView(rank, view_); }
 
   bool Idle(uint32_t rank) const { return waiting_[rank] == 0; }
@@ -217,7 +221,7 @@ class HybridCutTest : public testing::TestWithParam<uint64_t> {
       EXPECT_TRUE(f.failures[rank].ok()) << f.failures[rank];
       EXPECT_EQ(f.fleet.hybrids[rank]->step().value(), 3u);
     }
-    // Three steps of three and of two members, each once.
+    // Two steps of three members and one of two, each once.
     EXPECT_EQ(f.fleet.server.samples, (2 * (1 + 2 + 3) + (1 + 3)) * f.fleet.model.shards());
     f.ExpectEqualValues({0, 2});
   }
@@ -236,18 +240,25 @@ TEST_P(HybridCutTest, NoTensorGoesOnAfterTheLastStep) {
 class HybridMergeTest : public testing::TestWithParam<bool> {
  protected:
   HybridMergeTest()
-      : f(ViewOfTwo(), 4, {.fusion = {.bucket_bytes = GetParam() ? 1u << 20 : 0u}}, 6, {}) {
+      : f(ViewOfTwo(), 4, {.fusion = {.bucket_bytes = GetParam() ? 1u << 20 : 0u}}, 6, Shards()) {
     f.fleet.server.groups_merge = true;
     f.StepOf({0, 1, 2, 3});
     for (int step = 0; step < 4; ++step) f.StepOf({2, 3});
     f.Plan({0, 1, 2, 3});
+    f.LetGoOnWith(2);
     // The first group changes over after step 2, and waits for the others.
     f.Show(0);
     f.Show(1);
     f.StepOf({0, 1});
   }
+  // Each member has a part of each tensor.
+  static Model Shards() {
+    Model model;
+    model.tables = {{5, 4, 7, 1}, {2, 3, 4, 5}, {3, 1, 2, 4}};
+    return model;
+  }
   static proto::ClusterView ViewOfTwo() {
-    proto::ClusterView view = ReformFleet::ViewOf(4, {0, 1}, 0, {});
+    proto::ClusterView view = ReformFleet::ViewOf(4, {0, 1}, 0, Shards());
     proto::Group& second = *view.add_groups();
     second = view.groups(0);
     second.set_id(1);
@@ -299,6 +310,25 @@ TEST_P(HybridMergeTest, AStepMayBeSubmittedPartlyBeforeAndPartlyAfter) {
   f.Submit(0, {2, 0});
   f.Submit(1, {0, 1, 2});
   f.StepOf({2, 3});
+  ExpectAllAfterStep(7);
+}
+
+TEST_P(HybridMergeTest, WhoHasBegunTheStepBeforeGivesWayOnlyToSureGradients) {
+  for (const uint32_t rank : {0u, 1u}) {
+    f.Begin(rank);
+    f.Submit(rank, {2});
+  }
+  SecondGroupComes();
+  for (const uint32_t rank : {2u, 3u}) {
+    f.Begin(rank);
+    f.Submit(rank, {2});
+  }
+  f.fleet.Run();
+  f.fleet.ring.Pass(absl::Seconds(1));
+  f.fleet.Run();
+  // Of the other tensors there is no gradient yet.
+  for (uint32_t rank = 0; rank < 4; ++rank) f.Submit(rank, {0, 1});
+  f.fleet.Run();
   ExpectAllAfterStep(7);
 }
 
