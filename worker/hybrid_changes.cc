@@ -43,7 +43,7 @@ void HybridMachine::Notice(absl::Time now, const Message& message, Outbox& outbo
   const proto::GroupSlice& slice = message.envelope.group_slice();
   const uint32_t bucket = (slice.stream() - 1) / 2;
   if (slice.stream() % 2 == 0 || bucket >= flows_.size()) return;
-  if (slice.phase() != proto::GroupSlice::REDUCE || slice.samples() == 0) return;
+  if (slice.phase() != proto::GroupSlice::REDUCE) return;
   if (GroupId(slice.group()) != group_.id() || slice.generation() != group_.generation()) return;
   BucketFlow& flow = *flows_[bucket];
   const Step step(slice.sequence());
@@ -56,6 +56,10 @@ void HybridMachine::Notice(absl::Time now, const Message& message, Outbox& outbo
     if (slice.first() < range.first || slice.first() >= range.first + range.count) continue;
     std::vector<uint32_t> members;
     AddMembersBehind(*plan, section, slice.from_rank(), members);
+    if (slice.samples() == 0) {
+      lateness_[bucket].HearNothing(step, members);
+      continue;
+    }
     lateness_[bucket].Hear(now, step, members);
     any_bucket_[step].Hear(now, step, members);
     if (any_bucket_.size() > kStepsHeardMax) any_bucket_.erase(any_bucket_.begin());

@@ -213,6 +213,27 @@ TEST(HybridLatenessOneTest, WhoSteppedAsideHasGivenNothing) {
   EXPECT_EQ(f.fleet.hybrids[0]->steps_aside() + f.fleet.hybrids[2]->steps_aside(), 0u);
 }
 
+TEST(HybridLatenessOneTest, ASumThatPassedSomebodyWhoSteppedAsideIsNotTheirs) {
+  LateFleet f(3, 2, {1}, false, 12);
+  for (const uint32_t rank : {0u, 2u}) {
+    f.Begin(rank);
+    f.Submit(rank, 0, 1, 1);
+  }
+  f.fleet.Run();
+  f.Pass(2 * kGrace);
+  EXPECT_EQ(f.fleet.hybrids[1]->steps_aside(), 1u);
+  // Member 2 hears of the gradient of 0 in a sum of 0 and 1, who gave none.
+  for (const size_t t : {1, 2}) f.Submit(0, t, 2, 1);
+  f.fleet.Run();
+  f.Pass(absl::Seconds(5));
+  EXPECT_EQ(f.fleet.outcomes.size(), 2u);
+  EXPECT_EQ(f.fleet.hybrids[2]->steps_aside(), 0u);
+  for (const size_t t : {1, 2}) f.Submit(2, t, 4, 1);
+  f.fleet.Run();
+  EXPECT_EQ(f.fleet.outcomes.size(), 6u);
+  EXPECT_NEAR(f.Grown(0, 1), 3, 1e-5);
+}
+
 TEST(HybridLatenessOneTest, AProgramThatGoesOnTakesTheStepsItSkipsWithAllTensors) {
   LateFleet f(3, 2, {1}, false, 11);
   // Step 1 of tensor 1 stays on its way, while member 1 steps aside in step 2 of tensor 0.

@@ -29,6 +29,18 @@ TEST(LatenessTest, StepsStandForThemselves) {
   EXPECT_EQ(lateness.DueAt(Step(4), kTwoAndASecond), absl::InfiniteFuture());
 }
 
+TEST(LatenessTest, WhoSteppedAsideHasGivenNothing) {
+  Lateness lateness;
+  lateness.Hear(absl::UnixEpoch(), Step(3), {1, 2});
+  lateness.HearNothing(Step(3), {2});
+  EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), absl::InfiniteFuture());
+  lateness.Hear(absl::UnixEpoch() + absl::Seconds(4), Step(3), {0, 2});
+  EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), absl::UnixEpoch() + absl::Seconds(5));
+  // In another step it may give again.
+  lateness.Hear(absl::UnixEpoch(), Step(4), {1, 2});
+  EXPECT_EQ(lateness.DueAt(Step(4), kTwoAndASecond), absl::UnixEpoch() + absl::Seconds(1));
+}
+
 TEST(LatenessTest, OffByDefault) {
   Lateness lateness;
   lateness.Hear(absl::UnixEpoch(), Step(1), {1, 2, 3});
