@@ -165,6 +165,7 @@ class FakeServer {
     Decode(format, request.frames[0].bytes(), sum);
     shard.Apply(sum, push.samples());
     samples += push.samples();
+    samples_of_table[push.id().table()] += push.samples();
     Frame(reply, shard.values());
     body.mutable_state()->set_version(push.step());
     body.set_has_values(true);
@@ -175,7 +176,8 @@ class FakeServer {
   uint32_t refuse_table = 0;
   // A group may go on after the steps of another one, whose members it takes in.
   bool groups_merge = false;
-  uint64_t samples = 0;     // of all pushes
+  uint64_t samples = 0;  // of all pushes
+  std::map<uint64_t, uint64_t> samples_of_table;
   uint64_t push_bytes = 0;  // of gradients
   uint64_t pulls = 0;
 
