@@ -124,8 +124,7 @@ void BucketFlow::FailWaiting(absl::Time now, const absl::Status& status, Outbox&
   }
 }
 
-void BucketFlow::Adopt(absl::Time now, Bucket bucket, std::unique_ptr<PartUpdate> update, Step step,
-                       absl::Time deadline, Outbox& outbox) {
+void BucketFlow::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step step) {
   COVEY_CHECK(idle() && bucket.element_count == bucket_.element_count);
   if (!submissions_.empty()) submitted_ = step.Next();
   bucket_ = std::move(bucket);
@@ -133,6 +132,10 @@ void BucketFlow::Adopt(absl::Time now, Bucket bucket, std::unique_ptr<PartUpdate
   step_ = step;
   finished_ = step;
   pulls_ = 0;
+}
+
+void BucketFlow::PullAnew(absl::Time now, absl::Time deadline, Outbox& outbox) {
+  COVEY_CHECK(idle());
   BeginPull(now, {}, deadline, outbox);
 }
 

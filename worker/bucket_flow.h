@@ -94,10 +94,11 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   // Ends what has not begun.
   void FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox);
   // The same bucket in a new generation of the group, which goes on after `step`. Submissions of the
-  // next step stay so. All members then pull once, because some may be new; the program's values
-  // stay as they are. Precondition: idle().
-  void Adopt(absl::Time now, Bucket bucket, std::unique_ptr<PartUpdate> update, Step step,
-             absl::Time deadline, Outbox& outbox);
+  // next step stay so. Precondition: idle(), and nothing may begin yet.
+  void Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step step);
+  // Once, when all buckets have been adopted: all members pull, because some may be new; the
+  // program's values stay as they are. Precondition: idle().
+  void PullAnew(absl::Time now, absl::Time deadline, Outbox& outbox);
   // Its owner goes; what is under way ends by itself.
   void Retire() { environment_ = Environment(); }
 

@@ -160,9 +160,10 @@ void HybridMachine::Reform(absl::Time now, Outbox& outbox) {
 
 void HybridMachine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!forming_) return;
-  forming_ = false;
   const absl::Status adopted = Adopt(now, outbox);
+  forming_ = false;
   if (!adopted.ok()) group_.Abort(now, adopted, outbox);
+  for (const auto& flow : flows_) flow->Advance(now, outbox);
 }
 
 absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
@@ -184,8 +185,10 @@ absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
   for (size_t b = 0; b < flows_.size(); ++b) {
     const Bucket& bucket = layout_->buckets()[b];
     COVEY_ASSIGN_OR_RETURN(auto update, MakeUpdate(bucket, tables, plans, group_, link_));
-    flows_[b]->Adopt(now, bucket, std::move(update), agreed, now + patience_, outbox);
+    flows_[b]->Adopt(bucket, std::move(update), agreed);
   }
+  // One bucket's pull may be over at once: nothing begins before all buckets have pulled.
+  for (const auto& flow : flows_) flow->PullAnew(now, now + patience_, outbox);
   return absl::OkStatus();
 }
 
