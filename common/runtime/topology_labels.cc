@@ -1,6 +1,7 @@
 #include "common/runtime/topology_labels.h"
 
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -94,6 +95,8 @@ absl::StatusOr<std::optional<TopologyPath>> FromKubernetes(
 
 // Of this process.
 std::string BoundDevice() {
+  // Without it, as in a bare container, hwloc knows nothing, and complains on standard error.
+  if (access("/sys/devices/system/cpu/cpu0/topology", R_OK) != 0) return "";
   hwloc_topology_t machine = nullptr;
   if (hwloc_topology_init(&machine) != 0) return "";
   std::string device;
