@@ -63,11 +63,12 @@ def _leave_the_world():
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"0 {user} 1")
         _write("/proc/self/gid_map", f"0 {group} 1")
+    # First: should the rest fail, what runs here has loopback at least.
+    _execute("ip", "link", "set", "lo", "up")
     _execute("mount", "--make-rprivate", "/")
     # Names of namespaces are mounts; these are seen, and kept, by nobody else.
     _execute("mount", "-t", "tmpfs", "tmpfs", "/run")
     os.mkdir(_NAMES)
-    _execute("ip", "link", "set", "lo", "up")
 
 
 def enter():
