@@ -172,6 +172,8 @@ Groups::Decision Groups::Place(absl::Time now) {
       node.set_standby(
           absl::StrCat("came when the groups had formed: waits for others to make a group of ",
                        config_.workers_per_group, " with, then for a group that takes it in"));
+      // A decision like any other: whoever changes the view says so.
+      decisions.push_back(absl::StrCat(node.name(), " stands by"));
     }
   }
   return Sentence(decisions);
