@@ -8,6 +8,7 @@
 #include "tests/sim/scripted_worker.h"
 #include "tests/sim/workloads/group_results.h"
 #include "tests/sim/workloads/groups_plan.h"
+#include "tests/sim/workloads/last_steps.h"
 #include "tests/sim/workloads/staleness_truth.h"
 #include "tests/sim/workloads/workload.h"
 
@@ -17,7 +18,6 @@ namespace {
 constexpr absl::string_view kName = "groups";
 // Between two looks at what a script waits for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
-constexpr absl::Duration kEveryDeathIsNoticed = absl::Seconds(60);
 constexpr absl::Duration kLastPatience = absl::Seconds(60);
 // How late the end of something may be told after its deadline.
 constexpr absl::Duration kSlack = absl::Seconds(1);
@@ -44,15 +44,12 @@ class GroupsWorkload : public Workload {
  private:
   class Trainer;
 
-  absl::Duration HealedFor(absl::Time now);
   // Under bsp, a shard that was lost with its server waits for steps that some groups will not push
   // again: the job has to be started anew.
   bool IsBeyondRepair(absl::Time now) {
     return plan_.HasContract(Contract::Kind::kBsp) && !plan_.distributed() &&
-           truth_.HistoryWasLost() && HealedFor(now) > kEveryDeathIsNoticed;
+           truth_.HistoryWasLost() && last_steps_.EveryDeathIsNoticed(now);
   }
-  // The cluster is whole, and every group that can has finished its ordinary steps.
-  bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
   void AddMember(absl::Duration delay);
 
   Violations& violations_;
@@ -62,10 +59,8 @@ class GroupsWorkload : public Workload {
   GroupResults results_;
   SimCluster* cluster_ = nullptr;
   absl::Duration think_max_;
-  absl::Time healed_at_ = absl::InfiniteFuture();
   uint32_t members_ = 0;
-  std::set<GroupId> waiting_;  // for the last steps
-  bool last_steps_ = false;
+  LastSteps last_steps_;
   std::set<std::string> finished_;  // members with all steps
 };
 
@@ -177,7 +172,7 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   // Who comes late, or comes back, waits for a group; not for ever. One whose group is over waits
   // no longer.
   if (group == nullptr) {
-    if (workload_.HealedFor(now) > kEveryDeathIsNoticed) End("there is no group for it");
+    if (workload_.last_steps_.EveryDeathIsNoticed(now)) End("there is no group for it");
     return false;
   }
   if (group->state() != proto::Group::ACTIVE) End("its group is over");
@@ -231,9 +226,9 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
     workload_.finished_.insert(name_);
     return;
   }
-  if (ended >= plan().ordinary_steps && !workload_.last_steps_) {
-    workload_.waiting_.insert(worker.group().id());
-    if (!workload_.LastStepsMayBegin(now, *member.view())) return;
+  if (ended >= plan().ordinary_steps &&
+      !workload_.last_steps_.MayBegin(now, worker.group().id(), *member.view())) {
+    return;
   }
   phase_ = Phase::kSubmit;
   worker.hybrid().BeginStep(now, outbox);
@@ -417,6 +412,7 @@ void GroupsWorkload::AddMember(absl::Duration delay) {
 
 void GroupsWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
+  last_steps_.SetCluster(cluster);
   think_max_ =
       cluster.config().safety * (2 * plan_.haste / static_cast<double>(plan_.ordinary_steps));
   cluster.AddObserver(truth_);
@@ -424,28 +420,9 @@ void GroupsWorkload::SetUp(SimCluster& cluster) {
   for (const double start : plan_.late_starts) AddMember(cluster.config().safety * start);
 }
 
-absl::Duration GroupsWorkload::HealedFor(absl::Time now) {
-  if (!cluster_->healed()) return absl::ZeroDuration();
-  healed_at_ = std::min(healed_at_, now);
-  return now - healed_at_;
-}
-
-bool GroupsWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
-  if (HealedFor(now) <= kEveryDeathIsNoticed) return false;
-  for (const LiveGroup& group : view.live_groups()) {
-    if (waiting_.count(group.id) == 0) return false;
-  }
-  last_steps_ = true;
-  return true;
-}
-
 bool GroupsWorkload::Finished() const {
   // Whose group broke is gone.
-  size_t running = 0;
-  for (const auto& process : cluster_->processes()) {
-    if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
-  }
-  return running == finished_.size();
+  return last_steps_.workers_running() == finished_.size();
 }
 
 void GroupsWorkload::Check() {

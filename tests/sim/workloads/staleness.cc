@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sim/workloads/last_steps.h"
 #include "tests/sim/workloads/staleness_truth.h"
 #include "tests/sim/workloads/workload.h"
 
@@ -21,7 +22,6 @@ constexpr uint32_t kLateWorkersMax = 3;
 // Once nothing goes wrong any more every group that is left takes so many steps more, and must
 // succeed.
 constexpr uint64_t kLastSteps = 3;
-constexpr absl::Duration kEveryDeathIsNoticed = absl::Seconds(60);
 
 // Groups of one member train at different speeds: push a step, read back, go on. Some join late,
 // some leave early; the table's contract may be switched meanwhile. Each step is recognisable in
@@ -45,14 +45,11 @@ class StalenessWorkload : public Workload {
   proto::TableSpec Spec() const;
   uint64_t elements() const { return (kPositionsMax * steps() + 15) / 16 * 16; }
   uint64_t steps() const { return steps_ + kLastSteps; }
-  absl::Duration HealedFor(absl::Time now);
   // Under bsp and local, a shard that was lost with its server waits for the steps that some groups had
   // pushed before and will not push again: the job has to be started anew.
   bool IsBeyondRepair(absl::Time now) {
-    return waits_for_steps_ && truth_.HistoryWasLost() && HealedFor(now) > kEveryDeathIsNoticed;
+    return waits_for_steps_ && truth_.HistoryWasLost() && last_steps_.EveryDeathIsNoticed(now);
   }
-  // The cluster is whole, and every group that can has finished its ordinary steps.
-  bool LastStepsMayBegin(absl::Time now, const ClusterView& view);
 
   // Constant after construction.
   Violations& violations_;
@@ -72,10 +69,8 @@ class StalenessWorkload : public Workload {
   StalenessTruth truth_;
   SimCluster* cluster_ = nullptr;
   absl::Duration think_max_;
-  absl::Time healed_at_ = absl::InfiniteFuture();
   std::map<GroupId, uint64_t> begun_;  // last step
-  std::set<GroupId> waiting_;          // for the last steps
-  bool last_steps_ = false;
+  LastSteps last_steps_;
   std::set<GroupId> finished_;  // all steps
   uint64_t succeeded_ = 0;
   uint64_t failed_ = 0;
@@ -100,7 +95,7 @@ class StalenessWorkload::Trainer : public Script {
     const proto::Group* group = view.GroupOf(client.member().node());
     if (group == nullptr) {
       // Who comes late, or comes back, waits for a group; not for ever.
-      done_ = done_ || workload_.HealedFor(now) > kEveryDeathIsNoticed;
+      done_ = done_ || workload_.last_steps_.EveryDeathIsNoticed(now);
       next_ = now + kLookAgain;
       return;
     }
@@ -114,9 +109,9 @@ class StalenessWorkload::Trainer : public Script {
       done_ = true;
       return;
     }
-    if (step_ >= workload_.steps_ && !again_ && !workload_.last_steps_) {
-      workload_.waiting_.insert(GroupId(group->id()));
-      if (!workload_.LastStepsMayBegin(now, view)) return;
+    if (step_ >= workload_.steps_ && !again_ &&
+        !workload_.last_steps_.MayBegin(now, GroupId(group->id()), view)) {
+      return;
     }
     if (step_ >= workload_.steps() && !again_) {
       workload_.finished_.insert(GroupId(group->id()));
@@ -366,6 +361,7 @@ proto::TableSpec StalenessWorkload::Spec() const {
 
 void StalenessWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
+  last_steps_.SetCluster(cluster);
   think_max_ = cluster.config().safety * (2 * haste_ / static_cast<double>(steps_));
   cluster.AddObserver(truth_);
   for (uint32_t i = 0; i < groups_; ++i) {
@@ -382,28 +378,9 @@ void StalenessWorkload::SetUp(SimCluster& cluster) {
                     [this](Random random) { return std::make_unique<Operator>(*this, random); });
 }
 
-absl::Duration StalenessWorkload::HealedFor(absl::Time now) {
-  if (!cluster_->healed()) return absl::ZeroDuration();
-  healed_at_ = std::min(healed_at_, now);
-  return now - healed_at_;
-}
-
-bool StalenessWorkload::LastStepsMayBegin(absl::Time now, const ClusterView& view) {
-  if (HealedFor(now) <= kEveryDeathIsNoticed) return false;
-  for (const LiveGroup& group : view.live_groups()) {
-    if (waiting_.count(group.id) == 0) return false;
-  }
-  last_steps_ = true;
-  return true;
-}
-
 bool StalenessWorkload::Finished() const {
   // Whose group broke, or who left early, is gone.
-  size_t running = 0;
-  for (const auto& process : cluster_->processes()) {
-    if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
-  }
-  return running == finished_.size();
+  return last_steps_.workers_running() == finished_.size();
 }
 
 void StalenessWorkload::Check() {

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+
+#include "absl/time/time.h"
+#include "common/cluster/view.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace covey::sim {
+
+// Says when groups may take their last steps, which must succeed: once nothing goes wrong any more,
+// every death has been noticed, and every live group has finished its ordinary steps. Begins with
+// SetCluster; the cluster outlives it.
+class LastSteps {
+ public:
+  void SetCluster(const SimCluster& cluster) { cluster_ = &cluster; }
+
+  // Whether the cluster has been healed for so long that every death is in the view.
+  bool EveryDeathIsNoticed(absl::Time now) {
+    if (!cluster_->healed()) return false;
+    healed_at_ = std::min(healed_at_, now);
+    return now - healed_at_ > kDeathsTake;
+  }
+
+  // `group` has finished its ordinary steps. Once true, true for all.
+  bool MayBegin(absl::Time now, GroupId group, const ClusterView& view) {
+    if (begun_) return true;
+    waiting_.insert(group);
+    if (!EveryDeathIsNoticed(now)) return false;
+    for (const LiveGroup& live : view.live_groups()) {
+      if (waiting_.count(live.id) == 0) return false;
+    }
+    begun_ = true;
+    return true;
+  }
+
+  size_t workers_running() const {
+    size_t running = 0;
+    for (const auto& process : cluster_->processes()) {
+      if (process->name().rfind("worker-", 0) == 0 && process->running()) ++running;
+    }
+    return running;
+  }
+
+ private:
+  static constexpr absl::Duration kDeathsTake = absl::Seconds(60);
+
+  const SimCluster* cluster_ = nullptr;
+  absl::Time healed_at_ = absl::InfiniteFuture();
+  std::set<GroupId> waiting_;
+  bool begun_ = false;
+};
+
+}  // namespace covey::sim
