@@ -9,15 +9,11 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
-#include "worker/config.h"
 #include "worker/examples/all_reduce/measure.h"
+#include "worker/examples/worker_program.h"
 
 namespace covey::all_reduce {
 namespace {
-
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnreachable = 3;
 
 void PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
                  const Options& options, const Outcome& outcome) {
@@ -39,11 +35,6 @@ void PrintResult(const worker::Group& group, const worker::WorkerConfig& config,
   std::cout << absl::StrCat("result ", json.dump()) << std::endl;
 }
 
-int Fail(const absl::Status& status, int exit_code) {
-  std::cerr << "all_reduce: " << status.message() << "\n";
-  return exit_code;
-}
-
 absl::Status Run(const worker::WorkerConfig& config, const Options& options,
                  worker::Worker& worker) {
   COVEY_ASSIGN_OR_RETURN(const Outcome outcome, Measure(worker.group(), options, MonotonicNow,
@@ -56,21 +47,14 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
 
 int Main(int argc, const char* const* argv) {
   Options options;
-  worker::WorkerConfig config;
-  ConfigFile file("all_reduce", "Sums over the members of a group again and again.");
-  options.AddTo(file);
-  config.AddTo(file);
-  if (const auto code = file.LoadForMain(argc, argv)) return *code;
-  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
-    if (!status.ok()) return Fail(status, kExitUsage);
-  }
-  const auto worker = worker::Worker::Join(config);
-  if (!worker.ok()) {
-    return Fail(worker.status(),
-                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
-  }
-  const absl::Status status = Run(config, options, **worker);
-  return status.ok() ? 0 : Fail(status, kExitFailed);
+  return RunWorkerProgram(
+      {.name = "all_reduce",
+       .description = "Sums over the members of a group again and again.",
+       .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
+       .validate = [&options] { return options.Validate(); },
+       .run = [&options](const worker::WorkerConfig& config,
+                         worker::Worker& worker) { return Run(config, options, worker); }},
+      argc, argv, std::cerr);
 }
 
 }  // namespace

@@ -9,16 +9,12 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
-#include "worker/config.h"
 #include "worker/examples/fashion_mnist/options.h"
 #include "worker/examples/fashion_mnist/train.h"
+#include "worker/examples/worker_program.h"
 
 namespace covey::fashion_mnist {
 namespace {
-
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnreachable = 3;
 
 // Ctrl-C and SIGTERM end a run between two steps.
 absl::Status MayGoOn() {
@@ -58,29 +54,16 @@ absl::Status Run(worker::Worker& worker, const Options& options) {
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status, int exit_code) {
-  std::cerr << "fashion_mnist: " << status.message() << "\n";
-  return exit_code;
-}
-
 int Main(int argc, const char* const* argv) {
   Options options;
-  worker::WorkerConfig config;
-  ConfigFile file("fashion_mnist",
-                  "Trains a perceptron on Fashion-MNIST as one worker of a cluster.");
-  options.AddTo(file);
-  config.AddTo(file);
-  if (const auto code = file.LoadForMain(argc, argv)) return *code;
-  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
-    if (!status.ok()) return Fail(status, kExitUsage);
-  }
-  const auto worker = worker::Worker::Join(config);
-  if (!worker.ok()) {
-    return Fail(worker.status(),
-                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
-  }
-  const absl::Status status = Run(**worker, options);
-  return status.ok() ? 0 : Fail(status, kExitFailed);
+  return RunWorkerProgram(
+      {.name = "fashion_mnist",
+       .description = "Trains a perceptron on Fashion-MNIST as one worker of a cluster.",
+       .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
+       .validate = [&options] { return options.Validate(); },
+       .run = [&options](const worker::WorkerConfig&,
+                         worker::Worker& worker) { return Run(worker, options); }},
+      argc, argv, std::cerr);
 }
 
 }  // namespace

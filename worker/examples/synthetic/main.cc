@@ -11,16 +11,12 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
-#include "worker/config.h"
 #include "worker/examples/synthetic/options.h"
 #include "worker/examples/synthetic/train.h"
+#include "worker/examples/worker_program.h"
 
 namespace covey::synthetic {
 namespace {
-
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitUnreachable = 3;
 
 // Ctrl-C and SIGTERM end a run.
 absl::Status Pause(absl::Duration time) {
@@ -100,28 +96,16 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status, int exit_code) {
-  std::cerr << "synthetic: " << status.message() << "\n";
-  return exit_code;
-}
-
 int Main(int argc, const char* const* argv) {
   Options options;
-  worker::WorkerConfig config;
-  ConfigFile file("synthetic", "Pretends to train, to measure how a cluster does it.");
-  options.AddTo(file);
-  config.AddTo(file);
-  if (const auto code = file.LoadForMain(argc, argv)) return *code;
-  for (const absl::Status& status : {options.Validate(), config.Validate()}) {
-    if (!status.ok()) return Fail(status, kExitUsage);
-  }
-  const auto worker = worker::Worker::Join(config);
-  if (!worker.ok()) {
-    return Fail(worker.status(),
-                absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
-  }
-  const absl::Status status = Run(config, options, **worker);
-  return status.ok() ? 0 : Fail(status, kExitFailed);
+  return RunWorkerProgram(
+      {.name = "synthetic",
+       .description = "Pretends to train, to measure how a cluster does it.",
+       .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
+       .validate = [&options] { return options.Validate(); },
+       .run = [&options](const worker::WorkerConfig& config,
+                         worker::Worker& worker) { return Run(config, options, worker); }},
+      argc, argv, std::cerr);
 }
 
 }  // namespace
