@@ -10,6 +10,10 @@ bool IsControlRequest(const proto::Envelope& envelope) {
     case proto::Envelope::kCreateTableRequest:
     case proto::Envelope::kDropTableRequest:
     case proto::Envelope::kSetContractRequest:
+    case proto::Envelope::kDrainRequest:
+    case proto::Envelope::kScaleRequest:
+    case proto::Envelope::kReplicaReportRequest:
+    case proto::Envelope::kWorkRequest:
     case proto::Envelope::kListTablesRequest:
     case proto::Envelope::kBarrierRequest:
     case proto::Envelope::kLeaveRequest:
@@ -41,6 +45,18 @@ Message MakeControlReply(const Message& request) {
       break;
     case proto::Envelope::kSetContractRequest:
       envelope.mutable_set_contract_reply();
+      break;
+    case proto::Envelope::kDrainRequest:
+      envelope.mutable_drain_reply();
+      break;
+    case proto::Envelope::kScaleRequest:
+      envelope.mutable_scale_reply();
+      break;
+    case proto::Envelope::kReplicaReportRequest:
+      envelope.mutable_replica_report_reply();
+      break;
+    case proto::Envelope::kWorkRequest:
+      envelope.mutable_work_reply();
       break;
     case proto::Envelope::kListTablesRequest:
       envelope.mutable_list_tables_reply();

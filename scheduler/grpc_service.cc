@@ -271,6 +271,20 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     return Unary(*request, &Envelope::mutable_set_contract_request, *reply,
                  &Envelope::set_contract_reply);
   }
+  Reactor* Drain(Context*, const proto::DrainRequest* request, proto::DrainReply* reply) override {
+    return Unary(*request, &Envelope::mutable_drain_request, *reply, &Envelope::drain_reply);
+  }
+  Reactor* Scale(Context*, const proto::ScaleRequest* request, proto::ScaleReply* reply) override {
+    return Unary(*request, &Envelope::mutable_scale_request, *reply, &Envelope::scale_reply);
+  }
+  Reactor* ReportReplicas(Context*, const proto::ReplicaReportRequest* request,
+                          proto::ReplicaReportReply* reply) override {
+    return Unary(*request, &Envelope::mutable_replica_report_request, *reply,
+                 &Envelope::replica_report_reply);
+  }
+  Reactor* GetWork(Context*, const proto::WorkRequest* request, proto::WorkReply* reply) override {
+    return Unary(*request, &Envelope::mutable_work_request, *reply, &Envelope::work_reply);
+  }
   Reactor* ListTables(Context*, const proto::ListTablesRequest* request,
                       proto::ListTablesReply* reply) override {
     return Unary(*request, &Envelope::mutable_list_tables_request, *reply,

@@ -61,7 +61,9 @@ absl::StatusOr<AsynchronyRules> AsynchronyOf(const proto::Asynchrony& asynchrony
 absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard& shard) {
   const proto::TableSpec& spec = table.spec();
   if (spec.data_type() != proto::FLOAT32) return Refuse("data type", spec.data_type());
-  if (spec.durability() != proto::MEMORY) return Refuse("durability", spec.durability());
+  if (!proto::Durability_IsValid(spec.durability())) {
+    return Refuse("durability", spec.durability());
+  }
   TableRules rules;
   switch (spec.non_finite()) {
     case proto::REJECT:

@@ -73,7 +73,7 @@ TEST(TableSpec, RefusesTheUnknownAndTheReserved) {
       [](proto::TableSpec& spec) { spec.mutable_contract()->set_kind(proto::Contract::LOCAL); },
       [](proto::TableSpec& spec) { spec.mutable_contract()->set_buffer(kBufferedArrivalsMax + 1); },
       [](proto::TableSpec& spec) { spec.set_gradient_format(static_cast<proto::WireFormat>(99)); },
-      [](proto::TableSpec& spec) { spec.set_durability(proto::REPLICATED); },
+      [](proto::TableSpec& spec) { spec.set_durability(static_cast<proto::Durability>(99)); },
       [](proto::TableSpec& spec) {
         spec.mutable_optimizer()->set_kind(static_cast<proto::Optimizer::Kind>(99));
       },

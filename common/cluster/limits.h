@@ -49,6 +49,28 @@ inline constexpr size_t kDedupWindow = 4096;
 // Producers remembered per shard; the one that was silent longest is forgotten beyond it only when
 // dead.
 inline constexpr size_t kProducersPerShardMax = 4096;
+// Servers that hold one shard.
+inline constexpr size_t kReplicasMax = 5;
+// Records of one shard that have been sent to its successor and are not acknowledged: bounds what a
+// server keeps to send again, and how far an answer may lag behind what has been applied.
+inline constexpr size_t kRecordsInFlightPerShard = 64;
+inline constexpr size_t kRecordBytesInFlightPerShard = 32 << 20;
+static_assert(kRecordBytesInFlightPerShard >= kFrameBytesMax);
+// A shard's content travels to a new replica in pieces of at most so many bytes.
+inline constexpr size_t kReplicaPieceBytesMax = 4 << 20;
+// Pushes that were received and are not durable yet, kept by one client; beyond it an operation ends
+// only when it is durable.
+inline constexpr size_t kUndurableBytesPerClientMax = 256 << 20;
+// Bytes of requests that wait in all data loops of a server, unless its configuration says
+// otherwise; beyond it requests are refused.
+inline constexpr size_t kQueuedBytesDefault = 256 << 20;
+
+// Items that one request for work may ask for or tell of.
+inline constexpr uint32_t kWorkItemsPerRequestMax = 1024;
+// Data sets of a job, and items per pass of each.
+inline constexpr size_t kWorkLedgersMax = 64;
+inline constexpr uint64_t kWorkItemsMax = uint64_t{1} << 24;
+
 // Answers that wait behind a contract, per shard.
 inline constexpr size_t kParkedPerShardMax = 4096;
 

@@ -26,6 +26,21 @@ bool GrowingIds(const Repeated& items) {
          }) == items.end();
 }
 
+// A server holds a shard once; the head is no joining one, and behind a joining one all are.
+absl::Status CheckChain(const proto::Table& table, const proto::Shard& shard) {
+  bool good = shard.chain_size() <= static_cast<int>(kReplicasMax) &&
+              (shard.chain_size() == 0 || !shard.chain(0).joining());
+  for (int i = 1; i < shard.chain_size(); ++i) {
+    good = good && shard.chain(i).joining() >= shard.chain(i - 1).joining();
+    for (int before = 0; before < i; ++before) {
+      good = good && shard.chain(i).node() != shard.chain(before).node();
+    }
+  }
+  return good ? absl::OkStatus()
+              : absl::InvalidArgumentError(absl::StrCat("table ", table.id(), ": shard ",
+                                                        shard.index(), " has a wrong chain"));
+}
+
 absl::Status CheckTable(const proto::Table& table) {
   uint64_t elements = 1;
   for (uint64_t extent : table.spec().shape()) {
@@ -45,6 +60,7 @@ absl::Status CheckTable(const proto::Table& table) {
                                                      " does not continue at element ", covered));
     }
     covered += shard.element_count();
+    COVEY_RETURN_IF_ERROR(CheckChain(table, shard));
   }
   if (covered != elements) {
     return absl::InvalidArgumentError(absl::StrCat("table ", table.id(), ": shards cover ", covered,
@@ -139,6 +155,14 @@ const proto::Shard* ClusterView::FindShard(ShardId id) const {
 Address ClusterView::PrimaryOf(const proto::Shard& shard) const {
   if (shard.chain_size() == 0) return {};
   return {NodeId(shard.chain(0).node()), shard.chain(0).loop()};
+}
+
+std::optional<int> ClusterView::PositionInChain(const proto::Shard& shard, const Address& loop) {
+  for (int position = 0; position < shard.chain_size(); ++position) {
+    const proto::Replica& replica = shard.chain(position);
+    if (NodeId(replica.node()) == loop.node && replica.loop() == loop.loop) return position;
+  }
+  return std::nullopt;
 }
 
 std::string ClusterView::EndpointOf(const Address& address) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class ClusterView {
 
   // Primary's loop; a node id of 0 when the chain is empty.
   Address PrimaryOf(const proto::Shard& shard) const;
+  // Where the loop stands in the shard's chain, 0 = primary; nothing when it is not in it.
+  static std::optional<int> PositionInChain(const proto::Shard& shard, const Address& loop);
   // Empty when the node is unknown or the loop listens nowhere.
   std::string EndpointOf(const Address& address) const;
   // "worker-3", or "node 17" when it is not in the view.

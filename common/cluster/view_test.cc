@@ -50,6 +50,8 @@ TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
   ASSERT_NE(shard, nullptr);
   EXPECT_EQ(view->FindShard({TableId(1), ShardIndex(2)}), nullptr);
   EXPECT_EQ(view->EndpointOf(view->PrimaryOf(*shard)), "tcp://127.0.0.1:1");
+  EXPECT_EQ(ClusterView::PositionInChain(*shard, {NodeId(4), 1}), 0);
+  EXPECT_EQ(ClusterView::PositionInChain(*shard, {NodeId(4), 2}), std::nullopt);
   EXPECT_EQ(view->EndpointOf({NodeId(4), 7}), "");
   EXPECT_EQ(view->NameOf(NodeId(77)), "node 77");
   EXPECT_EQ(view->live_groups(), std::vector<LiveGroup>{{.id = GroupId(2)}});
@@ -72,6 +74,12 @@ TEST(ClusterViewTest, RefusesWhatLookUpsCouldNotRelyOn) {
       [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_shards()->RemoveLast(); },
       [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_spec()->set_shape(0, 0); },
       [](proto::ClusterView& view) { view.mutable_tables(0)->mutable_spec()->set_shape(0, ~0ull); },
+      [](proto::ClusterView& view) {
+        *view.mutable_tables(0)->mutable_shards(0)->add_chain() = view.tables(0).shards(0).chain(0);
+      },
+      [](proto::ClusterView& view) {
+        view.mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_joining(true);
+      },
   };
   for (size_t i = 0; i < breaks.size(); ++i) {
     proto::ClusterView view = Valid();

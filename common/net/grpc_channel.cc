@@ -307,6 +307,18 @@ void GrpcChannel::Implementation::Send(Message message) {
     case Envelope::kDropTableRequest:
       return Call(&AsyncStub::DropTable, &Envelope::mutable_drop_table_request,
                   &Envelope::mutable_drop_table_reply, std::move(message));
+    case Envelope::kDrainRequest:
+      return Call(&AsyncStub::Drain, &Envelope::mutable_drain_request,
+                  &Envelope::mutable_drain_reply, std::move(message));
+    case Envelope::kScaleRequest:
+      return Call(&AsyncStub::Scale, &Envelope::mutable_scale_request,
+                  &Envelope::mutable_scale_reply, std::move(message));
+    case Envelope::kReplicaReportRequest:
+      return Call(&AsyncStub::ReportReplicas, &Envelope::mutable_replica_report_request,
+                  &Envelope::mutable_replica_report_reply, std::move(message));
+    case Envelope::kWorkRequest:
+      return Call(&AsyncStub::GetWork, &Envelope::mutable_work_request,
+                  &Envelope::mutable_work_reply, std::move(message));
     case Envelope::kListTablesRequest:
       return Call(&AsyncStub::ListTables, &Envelope::mutable_list_tables_request,
                   &Envelope::mutable_list_tables_reply, std::move(message));

@@ -1,0 +1,68 @@
+#include "common/base/planted_bug.h"
+
+#include "absl/base/attributes.h"
+#include "common/base/check.h"
+
+namespace covey {
+namespace {
+
+constexpr PlantedBug kAll[] = {
+    PlantedBug::kApplyDuplicates,       PlantedBug::kAnswerStaleReads,
+    PlantedBug::kForgetDedupOnTakeover, PlantedBug::kAcknowledgeBeforeReplicate,
+    PlantedBug::kAcceptOldEpoch,        PlantedBug::kDropClocksOnMove,
+    PlantedBug::kSkipMissingRecord,     PlantedBug::kPromoteJoiningReplica,
+    PlantedBug::kForgetUndurablePushes, PlantedBug::kPartialSumAsSuccess,
+    PlantedBug::kStaleGroupGeneration,  PlantedBug::kSequenceWraps,
+    PlantedBug::kCountMessagesNotBytes, PlantedBug::kAnswerBeforeLogged,
+    PlantedBug::kWorkGivenTwice,        PlantedBug::kEpochGoesBack,
+};
+
+}  // namespace
+
+absl::string_view PlantedBugName(PlantedBug bug) {
+  switch (bug) {
+    case PlantedBug::kNone:
+      return "none";
+    case PlantedBug::kApplyDuplicates:
+      return "apply-duplicates";
+    case PlantedBug::kAnswerStaleReads:
+      return "answer-stale-reads";
+    case PlantedBug::kForgetDedupOnTakeover:
+      return "forget-dedup-on-takeover";
+    case PlantedBug::kAcknowledgeBeforeReplicate:
+      return "acknowledge-before-replicate";
+    case PlantedBug::kAcceptOldEpoch:
+      return "accept-old-epoch";
+    case PlantedBug::kDropClocksOnMove:
+      return "drop-clocks-on-move";
+    case PlantedBug::kSkipMissingRecord:
+      return "skip-missing-record";
+    case PlantedBug::kPromoteJoiningReplica:
+      return "promote-joining-replica";
+    case PlantedBug::kForgetUndurablePushes:
+      return "forget-undurable-pushes";
+    case PlantedBug::kPartialSumAsSuccess:
+      return "partial-sum-as-success";
+    case PlantedBug::kStaleGroupGeneration:
+      return "stale-group-generation";
+    case PlantedBug::kSequenceWraps:
+      return "sequence-wraps";
+    case PlantedBug::kCountMessagesNotBytes:
+      return "count-messages-not-bytes";
+    case PlantedBug::kAnswerBeforeLogged:
+      return "answer-before-logged";
+    case PlantedBug::kWorkGivenTwice:
+      return "work-given-twice";
+    case PlantedBug::kEpochGoesBack:
+      return "epoch-goes-back";
+  }
+  COVEY_CHECK(false);
+  return "";
+}
+
+absl::Span<const PlantedBug> AllPlantedBugs() { return kAll; }
+
+// planted_bug_switch.cc has the other definition; where both are linked, that one counts.
+ABSL_ATTRIBUTE_WEAK PlantedBug PlantedBugInForce() { return PlantedBug::kNone; }
+
+}  // namespace covey
