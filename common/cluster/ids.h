@@ -45,5 +45,7 @@ struct Address {
 
 // The loop number that stands for a process's own disk.
 inline constexpr uint32_t kDiskLoop = 0xffffffff;
+// Of the scheduler: who tries whether somebody still listens at an endpoint.
+inline constexpr uint32_t kProbeLoop = 0xfffffffe;
 
 }  // namespace covey
