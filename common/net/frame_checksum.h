@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/base/buffer.h"
+#include "common/net/message.h"
+
+namespace covey {
+
+// The checksums of a message's frames (Envelope.frame_checksums): made where a frame's bytes are
+// made, checked where they are used, and passed on with the frame. So a bit that flips anywhere in
+// between, in a socket, a relay or a buffer that waits, is noticed before it reaches a parameter.
+// The envelope, and with it the checksums, is under the head frame's own (wire.h).
+//
+// Whoever sends frames on the data plane must set them: a message with frames and without
+// checksums is refused. Who keeps a frame to send it again, or to many, keeps its checksum too.
+//
+// Pure. Cost: one pass over the bytes, see crc32c.h.
+
+// CRC-32C of the frame's bytes.
+uint32_t FrameChecksum(const Buffer& frame);
+
+// Computes the checksums of those frames, the last ones, that have none yet. Without effect when all
+// have.
+void SetFrameChecksums(Message& message);
+// Adds a frame whose checksum is known. Precondition: the frames before it have theirs.
+void AddFrame(Message& message, Buffer frame, uint32_t checksum);
+
+// DATA_LOSS: a frame differs from its checksum, or the number of checksums is not that of the
+// frames. OK for a message without frames.
+absl::Status CheckFrameChecksums(const Message& message);
+
+}  // namespace covey
