@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/buffer.h"
@@ -70,6 +71,32 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
   EXPECT_EQ(Crc32c(BytesOf("123456789")), 0xe3069283u);  // the check value of every catalogue
   const std::array<uint8_t, 32> zeros{};                 // RFC 3720, B.4
   EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);
+}
+
+TEST(Crc32cTest, EqualsTheDefinitionAtEveryLengthAndAlignment) {
+  // Bit by bit, as the polynomial division is written down.
+  const auto by_definition = [](std::span<const uint8_t> bytes) {
+    uint32_t crc = ~0u;
+    for (const uint8_t byte : bytes) {
+      crc ^= byte;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78 : 0);
+    }
+    return ~crc;
+  };
+  Random random(11);
+  std::vector<uint8_t> bytes(40'000);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+  // Up to where the library goes over to other instructions, and beyond.
+  for (size_t size = 0; size < 1200; ++size) {
+    const std::span<const uint8_t> some = std::span(bytes).subspan(random.Below(64), size);
+    ASSERT_EQ(Crc32c(some), by_definition(some)) << size;
+  }
+  for (int i = 0; i < 50; ++i) {
+    const size_t first = random.Below(64);
+    const std::span<const uint8_t> some =
+        std::span(bytes).subspan(first, random.Below(bytes.size() - first));
+    ASSERT_EQ(Crc32c(some), by_definition(some)) << some.size();
+  }
 }
 
 TEST(RandomTest, IsReproducibleAndSplitsIntoDifferentStreams) {
