@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug_switch.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
@@ -21,6 +22,13 @@ namespace {
 
 // A run that needs more events than this goes round in circles.
 constexpr uint64_t kEventsMax = 3'000'000;
+
+// Keeps a bug planted while it lives.
+class Planting {
+ public:
+  explicit Planting(PlantedBug bug) { PlantBug(bug); }
+  ~Planting() { PlantBug(PlantedBug::kNone); }
+};
 
 // Slices of results, of which one is bent.
 constexpr uint64_t kBentOneIn = 100;
@@ -47,6 +55,7 @@ void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& do
 }  // namespace
 
 SeedResult RunSeed(const SeedOptions& options) {
+  const Planting planting(options.planted_bug);
   Simulator simulator(options.seed);
   simulator.SetTrace(options.trace);
   Violations violations;
@@ -64,7 +73,7 @@ SeedResult RunSeed(const SeedOptions& options) {
   AskedHistory asked_history(violations);
   FencedProducers fenced_producers(violations);
   RareEvents rare_events(simulator);
-  SimCluster cluster(simulator, config, options.sabotage);
+  SimCluster cluster(simulator, config);
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
            &fenced_producers, &asked_history, &rare_events}) {
@@ -102,10 +111,11 @@ SeedResult RunSeed(const SeedOptions& options) {
 }
 
 std::string ReplayCommand(const SeedOptions& options) {
-  absl::string_view plant;
-  if (options.sabotage == server::Sabotage::kNoDedup) plant = " --plant=no-dedup";
-  if (options.sabotage == server::Sabotage::kNoStalenessGate) plant = " --plant=no-gate";
-  if (options.bent_slices) plant = " --plant=bent-slice";
+  std::string plant;
+  if (options.planted_bug != PlantedBug::kNone) {
+    plant = absl::StrCat(" --plant=", PlantedBugName(options.planted_bug));
+  }
+  if (options.bent_slices) plant = absl::StrCat(" --plant=", kBentSlice);
   return absl::StrCat("bazel run -c opt //tests/sim -- --seed=", options.seed,
                       " --workload=", options.workload, plant, " --trace");
 }

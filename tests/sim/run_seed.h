@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/shard_actor.h"
+#include "common/base/planted_bug.h"
 
 namespace covey::sim {
 
@@ -15,7 +16,8 @@ struct SeedOptions {
   uint64_t seed = 1;
   // kCounting, kStaleness or kGroups, see workloads/workload.h.
   std::string workload;
-  server::Sabotage sabotage = server::Sabotage::kNone;
+  // In force while the seed runs; none is when it has ended.
+  PlantedBug planted_bug = PlantedBug::kNone;
   // Plants flipped bits in what members of a group send each other, see SimNetwork.
   bool bent_slices = false;
   // Given every line of the history; null = none are made.
@@ -37,6 +39,9 @@ struct SeedResult {
 // One simulated cluster from start to end: safety phase with faults, then liveness phase without.
 // Pure: the same options give the same result.
 SeedResult RunSeed(const SeedOptions& options);
+
+// Name of the planted bug that is the network's own, see SeedOptions::bent_slices.
+inline constexpr absl::string_view kBentSlice = "bent-slice";
 
 // The command that replays it with its trace.
 std::string ReplayCommand(const SeedOptions& options);

@@ -43,7 +43,7 @@ void Tell(int pipe, absl::string_view kind, absl::string_view text) {
       Tell(pipe, "begin", absl::StrCat(seed, " ", workload));
       const SeedOptions run{.seed = seed,
                             .workload = workload,
-                            .sabotage = options.sabotage,
+                            .planted_bug = options.planted_bug,
                             .bent_slices = options.bent_slices};
       const SeedResult result = RunSeed(run);
       for (const std::string& violation : result.violations) Tell(pipe, "bad", violation);

@@ -14,7 +14,7 @@ struct FleetOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 1;
   std::vector<std::string> workloads;
-  server::Sabotage sabotage = server::Sabotage::kNone;
+  PlantedBug planted_bug = PlantedBug::kNone;
   bool bent_slices = false;
   // Processes that share the seeds.
   uint32_t jobs = 1;

@@ -9,6 +9,7 @@
 #include "scheduler/scheduler_actor.h"
 #include "scheduler/scheduler_log.h"
 #include "server/server_actor.h"
+#include "server/shard_actor.h"
 
 namespace covey::sim {
 namespace {
@@ -37,11 +38,9 @@ class SchedulerProgram : public Program {
 
 class ServerProgram : public Program {
  public:
-  ServerProgram(const Member::Options& member, uint32_t data_loops, server::Sabotage sabotage)
-      : control_({.member = member}) {
+  ServerProgram(const Member::Options& member, uint32_t data_loops) : control_({.member = member}) {
     for (uint32_t i = 0; i < data_loops; ++i) {
-      data_.push_back(
-          std::make_unique<server::ShardActor>(server::ShardActor::Options{.sabotage = sabotage}));
+      data_.push_back(std::make_unique<server::ShardActor>(server::ShardActor::Options()));
     }
   }
   std::vector<Actor*> loops() override {
@@ -63,10 +62,10 @@ class ServerProgram : public Program {
 
 }  // namespace
 
-SimCluster::SimCluster(Simulator& simulator, const SimConfig& config, server::Sabotage sabotage)
+SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
     : simulator_(simulator), config_(config), network_(simulator, config.network) {
   AddScheduler();
-  for (uint32_t i = 0; i < config_.servers; ++i) AddServer(i, sabotage);
+  for (uint32_t i = 0; i < config_.servers; ++i) AddServer(i);
 }
 
 Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> listening) {
@@ -108,14 +107,14 @@ void SimCluster::AddScheduler() {
   });
 }
 
-void SimCluster::AddServer(uint32_t index, server::Sabotage sabotage) {
+void SimCluster::AddServer(uint32_t index) {
   std::vector<bool> listening(1 + config_.data_loops, true);
   listening[0] = false;
   Add(OptionsFor(absl::StrCat("server-", index), std::move(listening)),
-      [this, index, sabotage](const Process::Birth& birth) {
+      [this, index](const Process::Birth& birth) {
         Member::Options member = MemberOptions(proto::SERVER, birth);
         member.rank = static_cast<int>(index);
-        return std::make_unique<ServerProgram>(member, config_.data_loops, sabotage);
+        return std::make_unique<ServerProgram>(member, config_.data_loops);
       });
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/simulation/simulator.h"
-#include "server/shard_actor.h"
 #include "tests/sim/fault_plan.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"
@@ -24,7 +23,7 @@ namespace covey::sim {
 // after it is gone.
 class SimCluster {
  public:
-  SimCluster(Simulator& simulator, const SimConfig& config, server::Sabotage sabotage);
+  SimCluster(Simulator& simulator, const SimConfig& config);
 
   // Before Start. `make_script` is called at each start of the process.
   Process& AddClient(std::string name, proto::Role role,
@@ -63,7 +62,7 @@ class SimCluster {
   Process::Options OptionsFor(std::string name, std::vector<bool> listening);
   Process& Add(Process::Options options, Process::Factory factory);
   void AddScheduler();
-  void AddServer(uint32_t index, server::Sabotage sabotage);
+  void AddServer(uint32_t index);
   Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
   client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
   void Begin(const Fault& fault);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/planted_bug_switch.h"
 #include "common/runtime/config_file.h"
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/run_seed.h"
@@ -26,7 +27,7 @@ struct Flags {
   uint64_t seeds = 1;
   uint64_t first_seed = 1;
   std::string workload = "all";
-  std::string plant = "nothing";
+  std::string plant = "none";
   bool trace = false;
   uint32_t jobs = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
 };
@@ -46,18 +47,25 @@ absl::StatusOr<std::vector<std::string>> Workloads(const std::string& name) {
                    absl::StrJoin(kContractKinds, ", "), "), groups or all"));
 }
 
-struct Planted {
-  server::Sabotage server = server::Sabotage::kNone;
+struct Plant {
+  PlantedBug bug = PlantedBug::kNone;
   bool bent_slices = false;
 };
 
-absl::StatusOr<Planted> Plant(const std::string& name) {
-  if (name == "nothing") return Planted();
-  if (name == "no-dedup") return Planted{.server = server::Sabotage::kNoDedup};
-  if (name == "no-gate") return Planted{.server = server::Sabotage::kNoStalenessGate};
-  if (name == "bent-slice") return Planted{.bent_slices = true};
+std::string PlantNames() {
+  std::vector<std::string> names = {std::string(PlantedBugName(PlantedBug::kNone)),
+                                    std::string(kBentSlice)};
+  for (const PlantedBug bug : AllPlantedBugs()) names.emplace_back(PlantedBugName(bug));
+  return absl::StrJoin(names, ", ");
+}
+
+absl::StatusOr<Plant> PlantOfName(const std::string& name) {
+  if (name == PlantedBugName(PlantedBug::kNone)) return Plant();
+  if (name == kBentSlice) return Plant{.bent_slices = true};
+  const PlantedBug bug = PlantedBugOfName(name);
+  if (bug != PlantedBug::kNone) return Plant{.bug = bug};
   return absl::InvalidArgumentError(
-      absl::StrCat("--plant=", name, ": choose nothing, no-dedup, no-gate or bent-slice"));
+      absl::StrCat("--plant=", name, ": choose one of ", PlantNames()));
 }
 
 bool RunOne(const SeedOptions& options, bool trace) {
@@ -101,7 +109,7 @@ bool RunMany(const FleetOptions& options) {
     absl::StrAppend(&text,
                     ReplayCommand({.seed = at.first,
                                    .workload = at.second,
-                                   .sabotage = options.sabotage,
+                                   .planted_bug = options.planted_bug,
                                    .bent_slices = options.bent_slices}),
                     "\n");
   }
@@ -109,7 +117,7 @@ bool RunMany(const FleetOptions& options) {
     absl::StrAppend(&text, absl::StrFormat("%12d  %s\n", count, name));
   }
   bool all_happened = true;
-  if (options.seeds >= kSeedsThatShowEverything && options.sabotage == server::Sabotage::kNone &&
+  if (options.seeds >= kSeedsThatShowEverything && options.planted_bug == PlantedBug::kNone &&
       !options.bent_slices && options.workloads.size() > 1) {
     for (absl::string_view name : kExpectedEvents) {
       if (result.counts.count(std::string(name)) > 0) continue;
@@ -134,12 +142,12 @@ int Main(int argc, char** argv) {
               "counting, staleness, staleness:KIND (of contract), groups or all");
   options.Add("trace", &flags.trace, "print every event; with --seed");
   options.Add("plant", &flags.plant,
-              "plant a bug that must be found: no-dedup, no-gate or bent-slice");
+              absl::StrCat("plant a bug that must be found: one of ", PlantNames()));
   options.Add("jobs", &flags.jobs, "processes that share the seeds");
   if (const auto code = options.LoadForMain(argc, argv)) return *code;
 
   const auto workloads = Workloads(flags.workload);
-  const auto planted = Plant(flags.plant);
+  const auto planted = PlantOfName(flags.plant);
   for (const absl::Status& status : {workloads.status(), planted.status()}) {
     if (status.ok()) continue;
     Print(absl::StrCat(status.message(), "\n"));
@@ -150,7 +158,7 @@ int Main(int argc, char** argv) {
     for (const std::string& workload : *workloads) {
       ok = RunOne({.seed = flags.seed,
                    .workload = workload,
-                   .sabotage = planted->server,
+                   .planted_bug = planted->bug,
                    .bent_slices = planted->bent_slices},
                   flags.trace) &&
            ok;
@@ -159,7 +167,7 @@ int Main(int argc, char** argv) {
     ok = RunMany({.first_seed = flags.first_seed,
                   .seeds = flags.seeds,
                   .workloads = *workloads,
-                  .sabotage = planted->server,
+                  .planted_bug = planted->bug,
                   .bent_slices = planted->bent_slices,
                   .jobs = std::max(1u, flags.jobs)});
   }

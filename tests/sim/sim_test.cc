@@ -85,13 +85,13 @@ TEST(ContractTest, EachKeepsItsBound) {
 TEST(PlantedBugTest, MissingDedupIsFound) {
   EXPECT_NE(
       0u, FirstSeedThatSays("not applied exactly once", {.workload = std::string(kCounting),
-                                                         .sabotage = server::Sabotage::kNoDedup}));
+                                                         .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 
 TEST(PlantedBugTest, MissingStalenessGateIsFound) {
   EXPECT_NE(0u, FirstSeedThatSays("was given values without step",
                                   {.workload = std::string(kStaleness),
-                                   .sabotage = server::Sabotage::kNoStalenessGate}));
+                                   .planted_bug = PlantedBug::kAnswerStaleReads}));
 }
 
 TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
@@ -103,7 +103,7 @@ TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
 TEST(PlantedBugTest, MissingDedupOfGroupsIsFound) {
   EXPECT_NE(
       0u, FirstSeedThatSays("not applied exactly once", {.workload = std::string(kGroups),
-                                                         .sabotage = server::Sabotage::kNoDedup}));
+                                                         .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 
 // Seeds that once showed a bug stay for ever.
