@@ -132,6 +132,7 @@ _BANS = [
         "return absl::Status; catch what a library throws where the library is called",
         allowed={
             "common/base/buffer.cc": "out of memory, as operator new says it",
+            "common/faults/fault_file.cc": "where yaml-cpp throws mistakes",
             "common/net/zmq_frame.cc": "out of memory, as operator new says it",
             "common/runtime/config_file.cc": "where yaml-cpp and CLI11 throw mistakes",
         },

@@ -13,7 +13,8 @@ _NET = _CLUSTER + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
 # Beside the main line: mathematics and time that only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
-_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/collective", "common/simulation"]
+_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/collective", "common/simulation",
+                    "common/faults"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -27,6 +28,7 @@ _MAY_INCLUDE = {
     "common/optimizer": _TENSOR,
     "common/collective": _CLUSTER,
     "common/simulation": _BASE,
+    "common/faults": _BASE,
     "scheduler": _ROLE,
     "server": _ROLE,
     "client": _ROLE,
