@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 
+#include "absl/status/status.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/event_loop.h"
@@ -27,33 +31,73 @@ class Call {
 // The calls under way, and the way from gRPC's threads to the actor. What it holds belongs to the
 // loop's thread; other threads post closures to it. Actor and loop outlive it; the loop runs while
 // calls are under way.
+//
+// Heartbeats and goodbyes go to the actor at once. Other requests wait in line, of which the loop
+// takes a few per pass, so a flood delays no heartbeat by more than these few.
+//
+// Limits: kWaitingMax requests in line, kWaitingPerPeerMax of one connection; kCallsOfStrangersMax
+// calls under way of callers that are no node, kCallsPerNodeMax of each node. Beyond these a call
+// ends with RESOURCE_EXHAUSTED.
 class CallTable {
  public:
+  static constexpr size_t kWaitingMax = 4096;
+  static constexpr size_t kWaitingPerPeerMax = 64;
+  static constexpr size_t kCallsOfStrangersMax = 512;
+  static constexpr size_t kCallsPerNodeMax = 32;
+
   CallTable(Actor& actor, EventLoop& loop) : actor_(actor), loop_(loop) {}
 
-  // Any thread: gives `call` a number and `request` to the actor. False: the loop's queue is full,
-  // nothing will happen.
-  bool Begin(std::shared_ptr<Call> call, Message request);
+  // Any thread: gives `call` a number and `request`, which came over the connection `peer`, to the
+  // actor. False: the loop's queue is full, nothing will happen.
+  bool Begin(std::shared_ptr<Call> call, std::string peer, Message request);
   // Any thread, after Begin: runs `work` if the call is not over; true = it is now. Never lost:
   // when the queue is full the caller waits until the loop, which does not block, has made room.
   void Continue(std::shared_ptr<Call> call, std::function<bool(absl::Time, Outbox&)> work);
   // Any thread: notes a request that was garbage. Logged at each power of two.
   void CountMalformed();
+  // Any thread: from now on calls end because we want it, not because of who called.
+  void Close();
 
   // The rest on the loop's thread. Ask not from Answer, since the actor is being sent from there.
   void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox);
   // Takes the actor's replies; one for a call that is over is dropped.
   void Answer(const Message& reply);
+  // Tells the actor that the connection broke over which the sender of `request` watched the view.
+  void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
   uint64_t malformed() const { return malformed_; }
+  // Calls that were refused because of the limits.
+  uint64_t refused() const { return refused_; }
 
  private:
+  struct Entry {
+    std::shared_ptr<Call> call;
+    uint64_t node = 0;
+  };
+  struct Waiting {
+    uint64_t number = 0;
+    std::string peer;
+    Message request;
+  };
+
   void Post(const std::function<void(absl::Time, Outbox&)>& work);
+  // Why the call may not begin; OK = it may.
+  absl::Status Admit(const std::string& peer, const Message& request) const;
+  void End(std::map<uint64_t, Entry>::iterator at);
+  void Refuse(Call& call, const Message& request, const absl::Status& status);
+  void TakeTurn(absl::Time now, Outbox& outbox);
+  void PostTurn(absl::Time now, Outbox& outbox);
 
   Actor& actor_;
   EventLoop& loop_;
-  std::map<uint64_t, std::shared_ptr<Call>> calls_;
+  std::map<uint64_t, Entry> calls_;
+  // Calls under way of each node, 0 = strangers; requests in line of each connection.
+  std::map<uint64_t, size_t> calls_of_;
+  std::map<std::string, size_t> waiting_of_;
+  std::deque<Waiting> waiting_;
   uint64_t last_number_ = 0;
   uint64_t malformed_ = 0;
+  uint64_t refused_ = 0;
+  bool closing_ = false;
 };
 
 }  // namespace covey::scheduler

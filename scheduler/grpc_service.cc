@@ -49,9 +49,9 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   UnaryCall(CallTable& calls, Body body, Reply& reply)
       : calls_(calls), body_(body), reply_(reply) {}
 
-  void Begin(std::shared_ptr<UnaryCall> self, Message request) {
+  void Begin(std::shared_ptr<UnaryCall> self, std::string peer, Message request) {
     self_ = self;
-    if (!calls_.Begin(std::move(self), std::move(request))) Finish(Overloaded());
+    if (!calls_.Begin(std::move(self), std::move(peer), std::move(request))) Finish(Overloaded());
   }
   void OnCancel() override {
     calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
@@ -80,13 +80,17 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
  public:
   explicit WatchCall(CallTable& calls) : calls_(calls) {}
 
-  void Begin(std::shared_ptr<WatchCall> self, Message request) {
+  void Begin(std::shared_ptr<WatchCall> self, std::string peer, Message request) {
     self_ = self;
     request_ = request;
-    if (!calls_.Begin(std::move(self), std::move(request))) Finish(Overloaded());
+    if (!calls_.Begin(std::move(self), std::move(peer), std::move(request))) Finish(Overloaded());
   }
+  // Nobody stops watching in order, so whoever does may be gone.
   void OnCancel() override {
-    calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
+    calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
+      calls_.ReportLost(now, request_, outbox);
+      return Cancel();
+    });
   }
   void OnWriteDone(bool ok) override {
     calls_.Continue(self_, [this, ok](absl::Time now, Outbox& outbox) {
@@ -219,6 +223,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   void Send(Message reply) override { calls_.Answer(reply); }
   void Shutdown() override {
     if (server_ == nullptr) return;
+    calls_.Close();
     const gpr_timespec drain =
         gpr_time_from_millis(absl::ToInt64Milliseconds(kDrain), GPR_TIMESPAN);
     server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), drain));
@@ -232,74 +237,85 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   using Envelope = proto::Envelope;
 
   template <typename Request, typename Reply>
-  Reactor* Unary(const Request& request, Request* (Envelope::*request_body)(), Reply& reply,
-                 const Reply& (Envelope::*reply_body)() const) {
+  Reactor* Unary(Context* context, const Request& request, Request* (Envelope::*request_body)(),
+                 Reply& reply, const Reply& (Envelope::*reply_body)() const) {
     auto call = std::make_shared<UnaryCall<Reply>>(calls_, reply_body, reply);
     UnaryCall<Reply>& reactor = *call;
-    reactor.Begin(std::move(call), ToMessage(request, request_body));
+    reactor.Begin(std::move(call), context->peer(), ToMessage(request, request_body));
     return &reactor;
   }
 
-  Reactor* Register(Context*, const proto::RegisterRequest* request,
+  Reactor* Register(Context* context, const proto::RegisterRequest* request,
                     proto::RegisterReply* reply) override {
-    return Unary(*request, &Envelope::mutable_register_request, *reply, &Envelope::register_reply);
+    return Unary(context, *request, &Envelope::mutable_register_request, *reply,
+                 &Envelope::register_reply);
   }
-  Reactor* Heartbeat(Context*, const proto::HeartbeatRequest* request,
+  Reactor* Heartbeat(Context* context, const proto::HeartbeatRequest* request,
                      proto::HeartbeatReply* reply) override {
-    return Unary(*request, &Envelope::mutable_heartbeat_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_heartbeat_request, *reply,
                  &Envelope::heartbeat_reply);
   }
   grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
-      Context*, const proto::WatchViewRequest* request) override {
+      Context* context, const proto::WatchViewRequest* request) override {
     auto call = std::make_shared<WatchCall>(calls_);
     WatchCall& reactor = *call;
-    reactor.Begin(std::move(call), ToMessage(*request, &Envelope::mutable_watch_view_request));
+    reactor.Begin(std::move(call), context->peer(),
+                  ToMessage(*request, &Envelope::mutable_watch_view_request));
     return &reactor;
   }
-  Reactor* CreateTable(Context*, const proto::CreateTableRequest* request,
+  Reactor* CreateTable(Context* context, const proto::CreateTableRequest* request,
                        proto::CreateTableReply* reply) override {
-    return Unary(*request, &Envelope::mutable_create_table_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_create_table_request, *reply,
                  &Envelope::create_table_reply);
   }
-  Reactor* DropTable(Context*, const proto::DropTableRequest* request,
+  Reactor* DropTable(Context* context, const proto::DropTableRequest* request,
                      proto::DropTableReply* reply) override {
-    return Unary(*request, &Envelope::mutable_drop_table_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_drop_table_request, *reply,
                  &Envelope::drop_table_reply);
   }
-  Reactor* SetContract(Context*, const proto::SetContractRequest* request,
+  Reactor* SetContract(Context* context, const proto::SetContractRequest* request,
                        proto::SetContractReply* reply) override {
-    return Unary(*request, &Envelope::mutable_set_contract_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_set_contract_request, *reply,
                  &Envelope::set_contract_reply);
   }
-  Reactor* Drain(Context*, const proto::DrainRequest* request, proto::DrainReply* reply) override {
-    return Unary(*request, &Envelope::mutable_drain_request, *reply, &Envelope::drain_reply);
+  Reactor* Drain(Context* context, const proto::DrainRequest* request,
+                 proto::DrainReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_drain_request, *reply,
+                 &Envelope::drain_reply);
   }
-  Reactor* Scale(Context*, const proto::ScaleRequest* request, proto::ScaleReply* reply) override {
-    return Unary(*request, &Envelope::mutable_scale_request, *reply, &Envelope::scale_reply);
+  Reactor* Scale(Context* context, const proto::ScaleRequest* request,
+                 proto::ScaleReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_scale_request, *reply,
+                 &Envelope::scale_reply);
   }
-  Reactor* ReportReplicas(Context*, const proto::ReplicaReportRequest* request,
+  Reactor* ReportReplicas(Context* context, const proto::ReplicaReportRequest* request,
                           proto::ReplicaReportReply* reply) override {
-    return Unary(*request, &Envelope::mutable_replica_report_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_replica_report_request, *reply,
                  &Envelope::replica_report_reply);
   }
-  Reactor* GetWork(Context*, const proto::WorkRequest* request, proto::WorkReply* reply) override {
-    return Unary(*request, &Envelope::mutable_work_request, *reply, &Envelope::work_reply);
+  Reactor* GetWork(Context* context, const proto::WorkRequest* request,
+                   proto::WorkReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_work_request, *reply, &Envelope::work_reply);
   }
-  Reactor* ListTables(Context*, const proto::ListTablesRequest* request,
+  Reactor* ListTables(Context* context, const proto::ListTablesRequest* request,
                       proto::ListTablesReply* reply) override {
-    return Unary(*request, &Envelope::mutable_list_tables_request, *reply,
+    return Unary(context, *request, &Envelope::mutable_list_tables_request, *reply,
                  &Envelope::list_tables_reply);
   }
-  Reactor* Barrier(Context*, const proto::BarrierRequest* request,
+  Reactor* Barrier(Context* context, const proto::BarrierRequest* request,
                    proto::BarrierReply* reply) override {
-    return Unary(*request, &Envelope::mutable_barrier_request, *reply, &Envelope::barrier_reply);
+    return Unary(context, *request, &Envelope::mutable_barrier_request, *reply,
+                 &Envelope::barrier_reply);
   }
-  Reactor* Leave(Context*, const proto::LeaveRequest* request, proto::LeaveReply* reply) override {
-    return Unary(*request, &Envelope::mutable_leave_request, *reply, &Envelope::leave_reply);
+  Reactor* Leave(Context* context, const proto::LeaveRequest* request,
+                 proto::LeaveReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_leave_request, *reply,
+                 &Envelope::leave_reply);
   }
-  Reactor* GetStatus(Context*, const proto::StatusRequest* request,
+  Reactor* GetStatus(Context* context, const proto::StatusRequest* request,
                      proto::StatusReply* reply) override {
-    return Unary(*request, &Envelope::mutable_status_request, *reply, &Envelope::status_reply);
+    return Unary(context, *request, &Envelope::mutable_status_request, *reply,
+                 &Envelope::status_reply);
   }
 
   CallTable calls_;

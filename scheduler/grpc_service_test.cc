@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -241,6 +242,113 @@ TEST_F(GrpcServiceTest, PortInUseIsOneClearLine) {
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("cannot listen on ", Target())));
+}
+
+// Stands before the scheduler's actor and takes what only the process itself says.
+class Listening : public Actor {
+ public:
+  explicit Listening(Actor& actor) : actor_(actor) {}
+  void Receive(absl::Time now, const Message& message, Outbox& outbox) override {
+    if (message.envelope.has_connection_lost()) {
+      lost.push_back(message.envelope.connection_lost());
+      EXPECT_EQ(message.from(), (Address{kSchedulerNode, kProbeLoop}));
+      if (on_lost) on_lost();
+      return;
+    }
+    actor_.Receive(now, message, outbox);
+  }
+  void Wake(absl::Time now, Outbox& outbox) override { actor_.Wake(now, outbox); }
+  absl::Time NextWake() const override { return actor_.NextWake(); }
+
+  std::vector<proto::ConnectionLost> lost;
+  std::function<void()> on_lost;
+
+ private:
+  Actor& actor_;
+};
+
+class ConnectionLostTest : public ::testing::Test {
+ protected:
+  ConnectionLostTest() {
+    log_.SetReceiver([this](Message message) { loop_.Deliver(std::move(message)); });
+    loop_.AddPort({kSchedulerNode, kDiskLoop}, log_);
+    service_ = *GrpcService::Start({.host = "127.0.0.1"}, listening_, loop_);
+    loop_.SetDefaultPort(*service_);
+    loop_.Start();
+  }
+  ~ConnectionLostTest() override {
+    service_->Shutdown();
+    loop_.Stop();
+  }
+  // Registers over a connection of its own and watches.
+  struct Node {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<proto::Scheduler::Stub> stub;
+    std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
+    std::unique_ptr<grpc::ClientReader<proto::WatchViewReply>> stream;
+    uint64_t id = 0;
+  };
+  Node Join(uint64_t incarnation) {
+    Node node;
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    node.channel = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", service_->port()),
+                                             grpc::InsecureChannelCredentials(), own);
+    node.stub = proto::Scheduler::NewStub(node.channel);
+    proto::RegisterRequest request;
+    request.mutable_header()->set_incarnation(incarnation);
+    request.set_job_name("job");
+    request.set_role(proto::CLIENT);
+    request.set_rank(-1);
+    proto::RegisterReply reply;
+    grpc::ClientContext context;
+    EXPECT_TRUE(node.stub->Register(&context, request, &reply).ok());
+    node.id = reply.node();
+    proto::WatchViewRequest watch;
+    watch.mutable_header()->set_node(node.id);
+    watch.mutable_header()->set_incarnation(incarnation);
+    node.stream = node.stub->WatchView(node.context.get(), watch);
+    proto::WatchViewReply view;
+    EXPECT_TRUE(node.stream->Read(&view));
+    return node;
+  }
+
+  Config config_{.job_name = "job", .servers = 1, .groups = 0, .workers_per_group = 1};
+  SchedulerActor actor_{config_, std::nullopt};
+  Listening listening_{actor_};
+  LoopbackHub hub_;
+  std::unique_ptr<Transport> transport_ = hub_.MakeTransport("");
+  EventLoop loop_{
+      {.job = JobFingerprint("job"), .self = {kSchedulerNode, 0}}, listening_, *transport_};
+  NoLog log_;
+  std::unique_ptr<GrpcService> service_;
+};
+
+TEST_F(ConnectionLostTest, ABrokenWatchIsReportedToTheActor) {
+  std::promise<void> heard;
+  listening_.on_lost = [&] { heard.set_value(); };
+  Node node = Join(77);
+  node.context->TryCancel();
+  ASSERT_EQ(heard.get_future().wait_for(std::chrono::seconds(kPatienceSeconds)),
+            std::future_status::ready);
+  ASSERT_EQ(listening_.lost.size(), 1);
+  EXPECT_EQ(listening_.lost[0].node(), node.id);
+  EXPECT_EQ(listening_.lost[0].incarnation(), 77);
+  proto::WatchViewReply view;
+  while (node.stream->Read(&view)) {
+  }
+  node.stream->Finish();
+}
+
+TEST_F(ConnectionLostTest, OurOwnShutdownIsNobodysLoss) {
+  Node node = Join(77);
+  service_->Shutdown();
+  proto::WatchViewReply view;
+  while (node.stream->Read(&view)) {
+  }
+  node.stream->Finish();
+  loop_.Stop();
+  EXPECT_TRUE(listening_.lost.empty());
 }
 
 TEST_F(GrpcServiceTest, ShutdownEndsWhatIsUnderWay) {

@@ -14,7 +14,6 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/straggler_ladder.h"
 #include "common/cluster/view.h"
-#include "common/net/loopback_transport.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
@@ -22,6 +21,7 @@
 #include "scheduler/file_log.h"
 #include "scheduler/grpc_service.h"
 #include "scheduler/port_file.h"
+#include "scheduler/prober.h"
 #include "scheduler/scheduler_actor.h"
 
 namespace covey::scheduler {
@@ -67,13 +67,12 @@ absl::Status Run(const Config& config) {
   SchedulerActor actor(config, std::move(disk.recovered));
   actor.OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
 
-  LoopbackHub hub;
-  const std::unique_ptr<Transport> nowhere = hub.MakeTransport("");
+  Prober prober({});
   EventLoop loop({.job = JobFingerprint(config.job_name),
                   .self = {kSchedulerNode, 0},
                   .incarnation = Incarnation(RandomFromSystem() | 1),
                   .thread_name = "scheduler"},
-                 actor, *nowhere);
+                 actor, prober);
   absl::Status disk_failure;
   disk.set_receiver([&](Message message) {
     if (const absl::Status status = StatusOf(message); !status.ok() && disk_failure.ok()) {
@@ -83,6 +82,7 @@ absl::Status Run(const Config& config) {
     loop.Deliver(std::move(message));
   });
   loop.AddPort({kSchedulerNode, kDiskLoop}, *disk.port);
+  loop.AddPort({kSchedulerNode, kProbeLoop}, prober);
 
   COVEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<GrpcService> service,

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/net/transport.h"
+
+namespace covey::scheduler {
+
+// Tries whether somebody listens at an endpoint: ProbeRequest in, one ProbeReply out. It is the
+// transport of the scheduler's loop, which has no peers to speak to otherwise, and the port of
+// {self, kProbeLoop}: connections are begun without blocking and looked after while the loop sleeps.
+//
+//   CONNECTED: the connection was accepted, by the kernel at least; it is closed at once.
+//   REFUSED: nobody listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
+//   SILENT: no answer within `limit`, no such route, too many probes, or an endpoint that is none.
+//
+// Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
+// block the loop), ipc://PATH and ipc://@NAME.
+//
+// Limits: `under_way_max` connections, `waiting_max` requests behind them. Belongs to the loop's
+// thread, but for WakeUp.
+class Prober : public Transport, public MessagePort {
+ public:
+  struct Options {
+    absl::Duration limit = absl::Milliseconds(250);
+    size_t under_way_max = 128;
+    size_t waiting_max = 4096;
+  };
+
+  explicit Prober(const Options& options);
+  ~Prober() override;
+
+  std::string endpoint() const override { return ""; }
+  void SetRoute(const Address&, const std::string&) override {}
+  void DropRoute(const Address&) override {}
+  void Send(Message message) override;
+  bool Receive(int limit, absl::FunctionRef<void(Message)> sink) override;
+  void Wait(absl::Duration timeout) override;
+  void WakeUp() override;
+  const TransportCounters& counters() const override { return counters_; }
+
+ private:
+  struct Probe {
+    Message request;
+    int socket = -1;
+    absl::Time until;
+  };
+
+  // Begins as many waiting probes as may be under way.
+  void Begin();
+  void Conclude(const Message& request, proto::ProbeReply::Result result);
+
+  const Options options_;
+  int wake_up_;  // an eventfd
+  TransportCounters counters_;
+  std::deque<Message> waiting_;
+  std::vector<Probe> under_way_;
+  std::deque<Message> replies_;
+};
+
+}  // namespace covey::scheduler
