@@ -20,7 +20,8 @@ namespace {
 
 // How long calls under way may take after Shutdown before they are cancelled.
 constexpr absl::Duration kDrain = absl::Milliseconds(100);
-constexpr int kPingIntervalMinMilliseconds = 1000;
+// Nodes ping every second (grpc_channel.cc).
+constexpr int kPingIntervalMinMilliseconds = 400;
 // A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB.
 constexpr int kCallsPerConnectionMax = 256;
 

@@ -6,11 +6,14 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
@@ -24,21 +27,59 @@ using AsyncStub = proto::Scheduler::StubInterface::async_interface;
 // Beyond a barrier's own deadline, so that the scheduler's answer, which names who is missing,
 // wins.
 constexpr absl::Duration kBarrierSlack = absl::Seconds(2);
+// A scheduler that comes back is to be heard within a second.
 constexpr int kReconnectFirstMilliseconds = 50;
-constexpr int kReconnectLongestMilliseconds = 1000;
+constexpr int kReconnectLongestMilliseconds = 300;
+constexpr int kConnectMilliseconds = 1000;
+// While calls are open, a peer that is frozen or cut off is noticed after the sum of these.
+constexpr int kPingEveryMilliseconds = 1000;
+constexpr int kPingTimeoutMilliseconds = 1500;
 
 std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& scheduler) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
   arguments.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectFirstMilliseconds);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectLongestMilliseconds);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectLongestMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A scheduler is never behind a web proxy, and a new channel starts without old grudges.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return proto::Scheduler::NewStub(
       grpc::CreateCustomChannel(scheduler, grpc::InsecureChannelCredentials(), arguments));
+}
+
+struct Scheduler {
+  std::string address;
+  std::unique_ptr<proto::Scheduler::Stub> stub;
+};
+
+std::vector<Scheduler> MakeStubs(const std::string& addresses) {
+  std::vector<Scheduler> schedulers;
+  for (absl::string_view address : absl::StrSplit(addresses, ',', absl::SkipWhitespace())) {
+    const std::string trimmed(absl::StripAsciiWhitespace(address));
+    schedulers.push_back({.address = trimmed, .stub = MakeStub(trimmed)});
+  }
+  // An empty address fails as any wrong one does.
+  if (schedulers.empty()) schedulers.push_back({.address = "", .stub = MakeStub("")});
+  return schedulers;
+}
+
+// gRPC's own answer at the deadline may come from either end.
+bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context) {
+  return absl::StrContains(context.debug_error_string(), "Error received from peer") &&
+         status.error_message() != "Deadline Exceeded";
+}
+
+// Whether another scheduler may do better: this one is away, or says that it does not lead.
+bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return !IsByPeer(status, context);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
+  return !IsByPeer(status, context) ||
+         context.GetServerTrailingMetadata().count(kStandbyMetadata) > 0;
 }
 
 // The reply's frame: as if the scheduler had sent it through a transport.
@@ -57,7 +98,7 @@ Message ReplyTo(const Message& request) {
 class GrpcChannel::Implementation {
  public:
   Implementation(const Options& options, Sink sink)
-      : options_(options), sink_(std::move(sink)), stub_(MakeStub(options.scheduler)) {}
+      : options_(options), sink_(std::move(sink)), schedulers_(MakeStubs(options.scheduler)) {}
 
   void Send(Message message);
   void Close();
@@ -66,11 +107,19 @@ class GrpcChannel::Implementation {
   class WatchStream;
 
   template <typename Request, typename Reply>
+  struct UnaryCall;
+
+  template <typename Request, typename Reply>
   void Call(void (AsyncStub::*method)(grpc::ClientContext*, const Request*, Reply*,
                                       std::function<void(grpc::Status)>),
             Request* (proto::Envelope::*request_of)(), Reply* (proto::Envelope::*reply_of)(),
             Message request);
+  // One attempt, at the scheduler of the moment.
+  template <typename Request, typename Reply>
+  void Try(std::unique_ptr<UnaryCall<Request, Reply>> call);
   void Watch(Message request);
+  // The scheduler with number `from` does not answer, or does not lead: the next one's turn.
+  void MoveOn(size_t from);
   // The answer to the waiting request, when there is a newer view for it.
   std::optional<Message> AnswerWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Outcome(const grpc::Status& status, const grpc::ClientContext& context) const;
@@ -85,9 +134,11 @@ class GrpcChannel::Implementation {
 
   const Options options_;
   const Sink sink_;
-  const std::unique_ptr<proto::Scheduler::Stub> stub_;
+  const std::vector<Scheduler> schedulers_;
 
   Mutex mutex_;
+  // Whom requests go to: an index of schedulers_.
+  size_t current_ ABSL_GUARDED_BY(mutex_) = 0;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -103,8 +154,8 @@ class GrpcChannel::Implementation {
 class GrpcChannel::Implementation::WatchStream
     : public grpc::ClientReadReactor<proto::WatchViewReply> {
  public:
-  WatchStream(Implementation& channel, const Message& request)
-      : channel_(channel), request_(request.envelope.watch_view_request()) {
+  WatchStream(Implementation& channel, size_t at, const Message& request)
+      : channel_(channel), at_(at), request_(request.envelope.watch_view_request()) {
     *request_.mutable_header() = request.envelope.header();
   }
 
@@ -112,7 +163,7 @@ class GrpcChannel::Implementation::WatchStream
   const proto::Header& header() const { return request_.header(); }
 
   void Start() {
-    channel_.stub_->async()->WatchView(&context_, &request_, this);
+    channel_.schedulers_[at_].stub->async()->WatchView(&context_, &request_, this);
     StartRead(&reply_);
     StartCall();
   }
@@ -152,6 +203,7 @@ class GrpcChannel::Implementation::WatchStream
                 *answer);
       channel_.Deliver(*std::move(answer));
     }
+    if (IsElsewhere(status, context_)) channel_.MoveOn(at_);
     Implementation& channel = channel_;
     channel.Forget(&context_);
     std::unique_ptr<WatchStream>(this).reset();
@@ -160,6 +212,7 @@ class GrpcChannel::Implementation::WatchStream
 
  private:
   Implementation& channel_;
+  const size_t at_;
   grpc::ClientContext context_;
   proto::WatchViewRequest request_;
   proto::WatchViewReply reply_;
@@ -202,13 +255,7 @@ absl::Status GrpcChannel::Implementation::Outcome(const grpc::Status& status,
                                                   const grpc::ClientContext& context) const {
   if (status.ok()) return absl::OkStatus();
   const absl::StatusCode code = static_cast<absl::StatusCode>(status.error_code());
-  // gRPC's own answer at the deadline may come from either end.
-  const bool by_peer =
-      absl::StrContains(context.debug_error_string(), "Error received from peer") &&
-      status.error_message() != "Deadline Exceeded";
-  if (by_peer) {
-    return absl::Status(code, status.error_message());
-  }
+  if (IsByPeer(status, context)) return absl::Status(code, status.error_message());
   return absl::Status(code, absl::StrCat("scheduler at ", options_.scheduler,
                                          " does not answer: ", status.error_message(),
                                          "; check that it runs and that the address is right"));
@@ -220,38 +267,93 @@ absl::Duration GrpcChannel::Implementation::DeadlineOf(const proto::Envelope& en
 }
 
 template <typename Request, typename Reply>
+struct GrpcChannel::Implementation::UnaryCall {
+  void (AsyncStub::*method)(grpc::ClientContext*, const Request*, Reply*,
+                            std::function<void(grpc::Status)>);
+  Message request;
+  Message reply;
+  Request* body = nullptr;  // of the request
+  Reply* answer = nullptr;  // of the reply
+  gpr_timespec deadline;
+  size_t attempts = 0;
+  size_t at = 0;
+  std::unique_ptr<grpc::ClientContext> context;
+};
+
+template <typename Request, typename Reply>
 void GrpcChannel::Implementation::Call(void (AsyncStub::*method)(grpc::ClientContext*,
                                                                  const Request*, Reply*,
                                                                  std::function<void(grpc::Status)>),
                                        Request* (proto::Envelope::*request_of)(),
                                        Reply* (proto::Envelope::*reply_of)(), Message request) {
-  struct UnaryCall {
-    grpc::ClientContext context;
-    Message request;
-    Message reply;
-  };
-  auto call = std::make_unique<UnaryCall>();
-  {
-    MutexLock lock(mutex_);
-    if (!Enter(&call->context)) return;
-  }
+  auto call = std::make_unique<UnaryCall<Request, Reply>>();
+  call->method = method;
   call->request = std::move(request);
   call->reply = ReplyTo(call->request);
-  call->context.set_deadline(gpr_time_from_micros(
-      absl::ToInt64Microseconds(DeadlineOf(call->request.envelope)), GPR_TIMESPAN));
-  Request* const body = (call->request.envelope.*request_of)();
-  *body->mutable_header() = call->request.envelope.header();
-  Reply* const answer = (call->reply.envelope.*reply_of)();
+  call->deadline = gpr_time_add(
+      gpr_now(GPR_CLOCK_MONOTONIC),
+      gpr_time_from_micros(absl::ToInt64Microseconds(DeadlineOf(call->request.envelope)),
+                           GPR_TIMESPAN));
+  call->body = (call->request.envelope.*request_of)();
+  *call->body->mutable_header() = call->request.envelope.header();
+  call->answer = (call->reply.envelope.*reply_of)();
+  Try(std::move(call));
+}
+
+template <typename Request, typename Reply>
+void GrpcChannel::Implementation::Try(std::unique_ptr<UnaryCall<Request, Reply>> call) {
+  call->context = std::make_unique<grpc::ClientContext>();
+  call->context->set_deadline(call->deadline);
+  ++call->attempts;
+  {
+    MutexLock lock(mutex_);
+    if (!Enter(call->context.get())) return;
+    call->at = current_;
+  }
   // The callback owns the call; std::function holds only what can be copied.
-  UnaryCall* const held = call.release();
-  (stub_->async()->*method)(&held->context, body, answer, [this, held](const grpc::Status& status) {
-    std::unique_ptr<UnaryCall> call(held);
-    SetStatus(Outcome(status, call->context), call->reply);
-    Deliver(std::move(call->reply));
-    Forget(&call->context);
-    call.reset();
-    Leave();
-  });
+  UnaryCall<Request, Reply>* const held = call.release();
+  (schedulers_[held->at].stub->async()->*held->method)(
+      held->context.get(), held->body, held->answer, [this, held](const grpc::Status& status) {
+        std::unique_ptr<UnaryCall<Request, Reply>> call(held);
+        const bool elsewhere = IsElsewhere(status, *call->context);
+        const absl::Status outcome = Outcome(status, *call->context);
+        Forget(call->context.get());
+        call->context.reset();
+        if (elsewhere) MoveOn(call->at);
+        if (elsewhere && outcome.code() == absl::StatusCode::kUnavailable &&
+            call->attempts < schedulers_.size()) {
+          Try(std::move(call));
+        } else {
+          SetStatus(outcome, call->reply);
+          Deliver(std::move(call->reply));
+        }
+        call.reset();
+        Leave();
+      });
+}
+
+void GrpcChannel::Implementation::MoveOn(size_t from) {
+  std::optional<Message> answer;
+  {
+    MutexLock lock(mutex_);
+    if (schedulers_.size() == 1 || current_ != from) return;
+    current_ = (from + 1) % schedulers_.size();
+    // Whoever watches there might wait for ever.
+    if (stream_ != nullptr) stream_->context()->TryCancel();
+    stream_ = nullptr;
+    unread_.reset();
+    if (waiting_.has_value()) {
+      answer = ReplyTo(*waiting_);
+      waiting_.reset();
+    }
+  }
+  if (!answer.has_value()) return;
+  answer->envelope.mutable_watch_view_reply();
+  SetStatus(absl::UnavailableError(absl::StrCat("scheduler at ", schedulers_[from].address,
+                                                " does not answer or does not lead; the next of ",
+                                                options_.scheduler, " is asked")),
+            *answer);
+  Deliver(*std::move(answer));
 }
 
 std::optional<Message> GrpcChannel::Implementation::AnswerWatch() {
@@ -280,7 +382,7 @@ void GrpcChannel::Implementation::Watch(Message request) {
     } else {
       if (stream_ != nullptr) stream_->context()->TryCancel();
       unread_.reset();
-      auto stream = std::make_unique<WatchStream>(*this, *waiting_);
+      auto stream = std::make_unique<WatchStream>(*this, current_, *waiting_);
       if (!Enter(stream->context())) return;
       stream_ = opened = stream.release();
     }

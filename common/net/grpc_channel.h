@@ -9,6 +9,9 @@
 
 namespace covey {
 
+// In the trailing metadata of UNAVAILABLE from a scheduler that does not lead.
+inline constexpr char kStandbyMetadata[] = "covey-standby";
+
 // A loop's way to the scheduler: turns control requests into typed gRPC calls and their outcomes
 // into reply messages. Every request gets exactly one reply of the matching type, its status
 // included, unless the channel is destroyed first; only a watch that is repeated before its answer
@@ -20,12 +23,16 @@ namespace covey {
 // Lifetime: whatever the sink hands over to outlives the channel. With an event loop: stop the
 // loop, destroy the channel, destroy the loop.
 //
+// Of several schedulers one leads: requests go to the one that answered last. One that cannot be
+// reached, does not answer in time, or says that it stands by (kStandbyMetadata) is left for the
+// next in the list, and the request tried there at once, each scheduler at most once per request.
+//
 // UNAVAILABLE: the scheduler cannot be reached; DEADLINE_EXCEEDED: it did not answer in time. Both
 // say at which address. Other statuses are the scheduler's own.
 class GrpcChannel : public MessagePort {
  public:
   struct Options {
-    std::string scheduler;  // "host:port"
+    std::string scheduler;  // "host:port", or several: "host:port,host:port"
     // For every request but barriers, which carry their own, and watches, which have none.
     absl::Duration deadline = absl::Seconds(5);
   };

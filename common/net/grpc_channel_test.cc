@@ -55,16 +55,34 @@ class Inbox {
 // Answers at once, except what a test holds back.
 class FakeScheduler : public proto::Scheduler::Service {
  public:
-  FakeScheduler() {
+  explicit FakeScheduler(int port = 0) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
+                             &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  ~FakeScheduler() override {
+  ~FakeScheduler() override { Stop(); }
+  void Stop() {
     Publish(0);
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
+  }
+  int port() const { return port_; }
+  // From now on it leads, or it does not.
+  void Lead(bool leads) {
+    MutexLock lock(mutex_);
+    leads_ = leads;
+  }
+  grpc::Status Heartbeat(grpc::ServerContext* context, const proto::HeartbeatRequest*,
+                         proto::HeartbeatReply* reply) override {
+    MutexLock lock(mutex_);
+    if (!leads_) {
+      context->AddTrailingMetadata(kStandbyMetadata, "1");
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "stands by");
+    }
+    reply->set_epoch(epoch_);
+    return grpc::Status::OK;
   }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
@@ -127,6 +145,7 @@ class FakeScheduler : public proto::Scheduler::Service {
   CondVar changed_;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool leads_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 Message Request(uint64_t request_id) {
@@ -256,6 +275,99 @@ TEST_F(GrpcChannelTest, TellsThatTheSchedulerEndedTheWatch) {
   const Message reply = Take();
   EXPECT_TRUE(reply.envelope.has_watch_view_reply());
   EXPECT_EQ(StatusOf(reply).code(), absl::StatusCode::kUnavailable);
+}
+
+Message HeartbeatRequest(uint64_t request_id) {
+  Message message = Request(request_id);
+  message.envelope.mutable_heartbeat_request();
+  return message;
+}
+
+TEST_F(GrpcChannelTest, FindsTheOneThatLeads) {
+  FakeScheduler standby;
+  standby.Lead(false);
+  scheduler_.Publish(9);
+  const auto channel =
+      Connect(absl::StrCat("127.0.0.1:1, ", standby.address(), ",", scheduler_.address()));
+  for (uint64_t id = 1; id < 4; ++id) {
+    channel->Send(HeartbeatRequest(id));
+    const Message reply = Take();
+    EXPECT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+    EXPECT_EQ(reply.envelope.header().request_id(), id);
+    EXPECT_EQ(reply.envelope.heartbeat_reply().epoch(), 9u);
+  }
+  // The lead passes to the other, and the first one's watch must not wait there for ever.
+  channel->Send(WatchRequest(11, 9));
+  while (scheduler_.streams() == 0) {
+    channel->Send(HeartbeatRequest(4));
+    EXPECT_TRUE(StatusOf(Take()).ok());
+  }
+  scheduler_.Lead(false);
+  standby.Lead(true);
+  standby.Publish(12);
+  channel->Send(HeartbeatRequest(5));
+  bool watch_ended = false;
+  bool beaten = false;
+  while (!watch_ended || !beaten) {
+    const Message reply = Take();
+    if (reply.envelope.has_watch_view_reply()) {
+      watch_ended = true;
+      EXPECT_EQ(StatusOf(reply).code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(reply.envelope.header().request_id(), 11u);
+    } else {
+      ASSERT_TRUE(reply.envelope.has_heartbeat_reply());
+      beaten = true;
+      EXPECT_EQ(reply.envelope.heartbeat_reply().epoch(), 12u);
+    }
+  }
+  channel->Send(WatchRequest(12, 9));
+  EXPECT_EQ(Take().envelope.watch_view_reply().view().epoch(), 12u);
+}
+
+TEST_F(GrpcChannelTest, StaysWithASchedulerThatIsNotReady) {
+  FakeScheduler other;
+  const auto channel = Connect(absl::StrCat(scheduler_.address(), ",", other.address()));
+  scheduler_.Publish(5);
+  Message request = Request(1);
+  request.envelope.mutable_drop_table_request();
+  channel->Send(std::move(request));
+  EXPECT_EQ(StatusOf(Take()), absl::UnavailableError("not ready yet"));
+  channel->Send(HeartbeatRequest(2));
+  EXPECT_EQ(Take().envelope.heartbeat_reply().epoch(), 5u);
+}
+
+TEST_F(GrpcChannelTest, SaysWhenNobodyLeads) {
+  FakeScheduler other;
+  scheduler_.Lead(false);
+  other.Lead(false);
+  const auto channel = Connect(absl::StrCat(scheduler_.address(), ",", other.address()));
+  channel->Send(HeartbeatRequest(1));
+  EXPECT_EQ(StatusOf(Take()), absl::UnavailableError("stands by"));
+  EXPECT_TRUE(inbox_.empty());
+}
+
+TEST_F(GrpcChannelTest, ComesBackToASchedulerThatWasAway) {
+  const auto channel = Connect(scheduler_.address());
+  channel->Send(HeartbeatRequest(1));
+  EXPECT_TRUE(StatusOf(Take()).ok());
+  scheduler_.Stop();
+  const absl::Time gone = Now();
+  uint64_t id = 2;
+  // Long enough that a growing backoff would show.
+  for (; Now() < gone + absl::Seconds(2); ++id) {
+    channel->Send(HeartbeatRequest(id));
+    EXPECT_EQ(StatusOf(Take()).code(), absl::StatusCode::kUnavailable);
+  }
+  FakeScheduler again(scheduler_.port());
+  ASSERT_EQ(again.port(), scheduler_.port());
+  const absl::Time back = Now();
+  absl::Status status = absl::UnavailableError("");
+  for (; !status.ok() && Now() < back + kPatience; ++id) {
+    channel->Send(HeartbeatRequest(id));
+    status = StatusOf(Take());
+  }
+  EXPECT_TRUE(status.ok()) << status;
+  RecordProperty("back_after_ms", static_cast<int>(absl::ToInt64Milliseconds(Now() - back)));
 }
 
 TEST_F(GrpcChannelTest, EndsWithoutAnswersWhileCallsAreUnderWay) {

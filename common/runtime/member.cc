@@ -8,6 +8,13 @@
 namespace covey {
 namespace {
 
+// The scheduler is away, about to come back, or too busy: ask again.
+bool IsPassing(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable ||
+         status.code() == absl::StatusCode::kDeadlineExceeded ||
+         status.code() == absl::StatusCode::kResourceExhausted;
+}
+
 bool IsAnswer(const Message& message, uint64_t request_id) {
   return request_id != 0 && message.envelope.header().request_id() == request_id;
 }
@@ -77,7 +84,12 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       if (!IsAnswer(message, heartbeat_.request_id)) return true;
       heartbeat_ = {};
       const absl::Status status = StatusOf(message);
-      if (status.code() == absl::StatusCode::kAborted) Fail(now, status, outbox);
+      if (status.code() == absl::StatusCode::kAborted) {
+        Fail(now, status, outbox);
+      } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
+        // It is back, and nobody watches: now, not when the backoff is over.
+        SendWatch(now, outbox);
+      }
       return true;
     }
     case proto::Envelope::kWatchViewReply: {
@@ -87,6 +99,7 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       if (status.code() == absl::StatusCode::kAborted) {
         Fail(now, status, outbox);
       } else if (status.ok()) {
+        backoff_.Reset();
         Adopt(now, envelope.watch_view_reply().view(), outbox);
         if (state_ == State::kMember) SendWatch(now, outbox);
       } else {
@@ -95,7 +108,8 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       return true;
     }
     case proto::Envelope::kLeaveReply:
-      if (IsAnswer(message, leave_.request_id) && state_ == State::kMember) {
+      if (IsAnswer(message, leave_.request_id) && state_ == State::kMember &&
+          !IsPassing(StatusOf(message))) {
         state_ = State::kLeft;
         Changed(now, outbox);
       }
@@ -109,8 +123,7 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
   if (state_ != State::kRegistering) return;
   register_ = {};
   last_refusal_ = StatusOf(message);
-  if (last_refusal_.code() == absl::StatusCode::kUnavailable ||
-      last_refusal_.code() == absl::StatusCode::kDeadlineExceeded) {
+  if (IsPassing(last_refusal_)) {
     register_.again = now + backoff_.Next();
     return;
   }

@@ -152,6 +152,78 @@ TEST_F(MemberTest, HearingFirstThatItHasLeftIsNoFailure) {
   EXPECT_TRUE(member_.failure().ok());
 }
 
+TEST_F(MemberTest, WatchesAgainAsSoonAsTheSchedulerIsBack) {
+  Register();
+  std::vector<Message> watches = Sent(proto::Envelope::kWatchViewRequest);
+  // So long away that the next try is far off.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(watches.size(), 1u);
+    Message failure = MakeReply(watches[0]);
+    failure.envelope.mutable_watch_view_reply();
+    SetStatus(absl::UnavailableError("nobody listens"), failure);
+    member_.Receive(now_, failure, outbox_);
+    if (i == 19) break;
+    while (watches = Sent(proto::Envelope::kWatchViewRequest), watches.empty()) {
+      now_ = std::max(now_, member_.NextWake());
+      member_.Wake(now_, outbox_);
+    }
+  }
+  EXPECT_TRUE(Sent(proto::Envelope::kWatchViewRequest).empty());
+  now_ += absl::Microseconds(1);
+  Message beat;
+  while (!beat.envelope.has_heartbeat_request()) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+    for (Message& message : outbox_.TakeMessages()) {
+      if (message.envelope.has_heartbeat_request()) {
+        beat = std::move(message);
+      } else {  // still away
+        Message failure = MakeReply(message);
+        failure.envelope.mutable_watch_view_reply();
+        SetStatus(absl::UnavailableError("nobody listens"), failure);
+        member_.Receive(now_, failure, outbox_);
+      }
+    }
+  }
+  Message reply = MakeReply(beat);
+  reply.envelope.mutable_heartbeat_reply();
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(Sent(proto::Envelope::kWatchViewRequest).size(), 1u);
+}
+
+TEST_F(MemberTest, SaysGoodbyeAgainToASchedulerThatIsAway) {
+  Register();
+  member_.Leave(now_, "done", outbox_);
+  const std::vector<Message> first = Sent(proto::Envelope::kLeaveRequest);
+  ASSERT_EQ(first.size(), 1u);
+  Message away = MakeReply(first[0]);
+  away.envelope.mutable_leave_reply();
+  SetStatus(absl::UnavailableError("stands by"), away);
+  member_.Receive(now_, away, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+  std::vector<Message> second;
+  while (second.empty()) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+    second = Sent(proto::Envelope::kLeaveRequest);
+  }
+  EXPECT_LT(now_, kStart + absl::Seconds(1));
+  Message reply = MakeReply(second[0]);
+  reply.envelope.mutable_leave_reply();
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kLeft);
+}
+
+TEST_F(MemberTest, ABusySchedulerIsAskedAgain) {
+  member_.Wake(now_, outbox_);
+  Refuse(Sent(proto::Envelope::kRegisterRequest)[0], absl::ResourceExhaustedError("too many"));
+  EXPECT_EQ(member_.state(), Member::State::kRegistering);
+  now_ = member_.NextWake();
+  EXPECT_LE(now_, kStart + absl::Seconds(1));
+  member_.Wake(now_, outbox_);
+  EXPECT_EQ(Sent(proto::Envelope::kRegisterRequest).size(), 1u);
+}
+
 TEST_F(MemberTest, LeavesWithOrWithoutAnAnswer) {
   Register();
   member_.Leave(now_, "done", outbox_);
