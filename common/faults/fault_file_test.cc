@@ -175,8 +175,8 @@ TEST(FaultFileTest, ReadsFiles) {
   std::ofstream(path) << "- {kind: kill, target: a}\n- {kind: kil, target: a}\n";
   EXPECT_EQ(absl::StrCat(path, ":2: unknown kind \"kil\"; did you mean \"kill\"?"),
             LoadFaultPlan(path).status().message());
-  EXPECT_EQ("cannot read the faults of /nowhere/a.yaml; check the file's name",
-            LoadFaultPlan("/nowhere/a.yaml").status().message());
+  EXPECT_EQ("cannot read the faults of /no/such.yaml; check the file's name",
+            LoadFaultPlan("/no/such.yaml").status().message());
 }
 
 TEST(FaultFileTest, AnyBytesAreReadOrRefused) {
