@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
 
 namespace covey::worker {
@@ -95,6 +96,7 @@ CollectiveRun::Lane* CollectiveRun::LaneAt(size_t element) {
 }
 
 absl::Status CollectiveRun::Take(const Message& message) {
+  COVEY_RETURN_IF_ERROR(CheckFrameChecksums(message));
   const proto::GroupSlice& from = message.envelope.group_slice();
   const bool token = collective_.kind == CollectiveKind::kBarrier;
   const Buffer frame = message.frames.empty() ? Buffer() : message.frames[0];

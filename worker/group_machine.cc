@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/collective/cost_model.h"
+#include "common/net/frame_checksum.h"
 #include "common/net/message.h"
 
 namespace covey::worker {
@@ -136,6 +137,7 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
     saying.slice.set_generation(generation_);
     *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
     if (!saying.frame.empty()) item.message.frames.push_back(std::move(saying.frame));
+    SetFrameChecksums(item.message);
     ++run.frames_out;
     Reach(saying.peer, outbox);
     sender_.Queue(std::move(item));
@@ -232,6 +234,11 @@ void GroupMachine::Apply(absl::Time now, CollectiveRun& run, const Message& mess
           absl::UnavailableError(absl::StrCat(Describe(run.collective()), ": slices from ",
                                               NameOf(slice.from_rank()), " to ", NameOf(rank_),
                                               " were lost with a connection; start the run again")),
+          outbox);
+  } else if (absl::IsDataLoss(taken)) {
+    Abort(now,
+          absl::DataLossError(absl::StrCat(Describe(run.collective()), " at ", NameOf(rank_), ": ",
+                                           taken.message())),
           outbox);
   } else if (!taken.ok()) {
     Abort(now,
