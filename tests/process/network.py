@@ -7,9 +7,16 @@ kernel that lets users have namespaces; otherwise tests skip, and say why.
 import ctypes
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
+
+from tests.process import program
+
+_RELAY = program.built("tests/relay/relay")
+# That wait for the relay in each node.
+_RELAY_PACKETS = 5000
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
@@ -254,3 +261,62 @@ class Mesh(_Network):
         return {(one, other): node.counters(f"to-node-{other}")[0]
                 for one, node in enumerate(self.nodes)
                 for other in range(len(self.nodes)) if other != one}
+
+
+class Relayed(_Network):
+    """Nodes called `names` with one switch between them that fails as it is told.
+
+    Packets pass through a process (tests/relay) over TUN devices, since kernels may lack netem.
+    faults: path of a plan that begins at once (common/faults/fault_file.h).
+    """
+
+    def __init__(self, test, names, seed=1, faults=None):
+        super().__init__(test)
+        if not os.path.exists("/dev/net/tun"):
+            raise unittest.SkipTest("there is no /dev/net/tun")
+        self.nodes = {}
+        words = []
+        for index, name in enumerate(names):
+            # Node names are names of faults' targets; those of namespaces are nobody's business.
+            node = self._add(Node(f"relayed-{index}", f"10.79.0.{index + 1}"))
+            self.nodes[name] = node
+            words.append(f"{name}={node.address}={_NAMES}/{node.name}")
+        options = [] if faults is None else ["--faults", faults]
+        self._relay = test.start("relay", [_RELAY, "--seed", seed, *options, "--", *words])
+        try:
+            self._relay.await_line(r"\bready\b")
+        except AssertionError:
+            if re.search("Operation not permitted|Permission denied", str(self._relay)):
+                raise unittest.SkipTest(f"no TUN devices: {self._relay}") from None
+            raise
+        for node in self.nodes.values():
+            node.ip("address", "add", f"{node.address}/24", "dev", "relay0")
+            node.ip("link", "set", "relay0", "up", "mtu", _MTU, "txqueuelen", _RELAY_PACKETS)
+
+    def fault(self, kind, target, seconds=None, **arguments):
+        """From now on, for so long or for good."""
+        fault = {"kind": kind, "target": target}
+        if seconds is not None:
+            fault["for"] = f"{seconds}s"
+        if arguments:
+            fault["args"] = arguments
+        self._say(json.dumps(fault), "accepted")
+
+    def heal(self):
+        """Ends all faults."""
+        self._say("heal", "healed")
+
+    def counts(self):
+        """{what became of packets: how many} since the beginning."""
+        line = self._say("counts", "counts").string
+        return {name: int(number) for name, number in re.findall(r"\b(\w+)\W+(\d+)\b",
+                                                                 line.partition("counts")[2])}
+
+    def _say(self, line, answer):
+        """Only when it has been obeyed; the match of the answer."""
+        before = self._relay.count(rf"\b({answer}|refused)\b")
+        self._relay.say(line)
+        found = self._relay.await_line(rf"\b({answer}|refused)\b", count=before + 1)
+        if found.group(1) == "refused":
+            raise AssertionError(f"refused: {found.string}")
+        return found

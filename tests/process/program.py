@@ -104,6 +104,10 @@ class Program:
                 self._changed.wait(min(left, 0.1))
         raise AssertionError(f"no line {pattern!r} within {seconds} s from {self}")
 
+    def count(self, pattern):
+        """Lines so far that `pattern` is found in."""
+        return sum(bool(re.search(pattern, line)) for line in self.lines())
+
     def _reading(self):
         return any(reader.is_alive() for reader in self._readers)
 

@@ -38,15 +38,16 @@ absl::StatusOr<TunDevice> TunDevice::Open(const std::string& namespace_path,
   if (own.descriptor < 0) return SystemError("open this thread's network namespace");
   if (there.descriptor < 0) return SystemError(absl::StrCat("open ", namespace_path));
 
-  TunDevice device(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (device.descriptor() < 0) return SystemError("open /dev/net/tun");
   if (setns(there.descriptor, CLONE_NEWNET) != 0) {
     return SystemError(absl::StrCat("enter ", namespace_path));
   }
+  // The namespace of the moment of opening is the one that the device is made in.
+  TunDevice device(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   ifreq request = {};
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
-  const bool made = ioctl(device.descriptor(), TUNSETIFF, &request) == 0;
+  const bool made =
+      device.descriptor() >= 0 && ioctl(device.descriptor(), TUNSETIFF, &request) == 0;
   const absl::Status status =
       made ? absl::OkStatus() : SystemError(absl::StrCat("make ", name, " in ", namespace_path));
   if (setns(own.descriptor, CLONE_NEWNET) != 0) return SystemError("return to the own namespace");
