@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/net/message.h"
@@ -45,7 +46,9 @@ class CallTable {
   static constexpr size_t kCallsOfStrangersMax = 512;
   static constexpr size_t kCallsPerNodeMax = 32;
 
-  CallTable(Actor& actor, EventLoop& loop) : actor_(actor), loop_(loop) {}
+  // `leads`: see GrpcService::Options.
+  CallTable(Actor& actor, EventLoop& loop, std::function<bool()> leads)
+      : actor_(actor), loop_(loop), leads_(std::move(leads)) {}
 
   // Any thread: gives `call` a number and `request`, which came over the connection `peer`, to the
   // actor. False: the loop's queue is full, nothing will happen.
@@ -64,6 +67,7 @@ class CallTable {
   void Answer(const Message& reply);
   // Tells the actor that the connection broke over which the sender of `request` watched the view.
   void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
+  bool leads() const { return !leads_ || leads_(); }
   uint64_t malformed() const { return malformed_; }
   // Calls that were refused because of the limits.
   uint64_t refused() const { return refused_; }
@@ -89,6 +93,7 @@ class CallTable {
 
   Actor& actor_;
   EventLoop& loop_;
+  const std::function<bool()> leads_;
   std::map<uint64_t, Entry> calls_;
   // Calls under way of each node, 0 = strangers; requests in line of each connection.
   std::map<uint64_t, size_t> calls_of_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "common/cluster/limits.h"
+#include "common/net/grpc_channel.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "scheduler/call_table.h"
 
@@ -47,8 +48,8 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
  public:
   using Body = const Reply& (proto::Envelope::*)() const;
 
-  UnaryCall(CallTable& calls, Body body, Reply& reply)
-      : calls_(calls), body_(body), reply_(reply) {}
+  UnaryCall(CallTable& calls, grpc::CallbackServerContext& context, Body body, Reply& reply)
+      : calls_(calls), context_(context), body_(body), reply_(reply) {}
 
   void Begin(std::shared_ptr<UnaryCall> self, std::string peer, Message request) {
     self_ = self;
@@ -62,6 +63,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   bool Answer(const Message& message) override {
     const absl::Status status = StatusOf(message);
     if (status.ok()) reply_ = (message.envelope.*body_)();
+    if (!status.ok() && !calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
     Finish(ToGrpc(status));
     return true;
   }
@@ -72,6 +74,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
 
  private:
   CallTable& calls_;
+  grpc::CallbackServerContext& context_;
   const Body body_;
   Reply& reply_;
   std::shared_ptr<Call> self_;  // until gRPC is done with it
@@ -79,7 +82,8 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
 
 class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public Call {
  public:
-  explicit WatchCall(CallTable& calls) : calls_(calls) {}
+  WatchCall(CallTable& calls, grpc::CallbackServerContext& context)
+      : calls_(calls), context_(context) {}
 
   void Begin(std::shared_ptr<WatchCall> self, std::string peer, Message request) {
     self_ = self;
@@ -106,6 +110,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
   bool Answer(const Message& message) override {
     const absl::Status status = StatusOf(message);
     if (!status.ok() && !writing_) {
+      if (!calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
       Finish(ToGrpc(status));
       return true;
     }
@@ -134,6 +139,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
 
  private:
   CallTable& calls_;
+  grpc::CallbackServerContext& context_;
   Message request_;
   proto::WatchViewReply reply_;
   bool writing_ = false;
@@ -185,7 +191,8 @@ class MalformedCounterFactory : public grpc::experimental::ServerInterceptorFact
 
 class Service : public GrpcService, private proto::Scheduler::CallbackService {
  public:
-  Service(Actor& actor, EventLoop& loop) : calls_(actor, loop) {}
+  Service(Actor& actor, EventLoop& loop, std::function<bool()> leads)
+      : calls_(actor, loop, std::move(leads)) {}
   ~Service() override { Shutdown(); }
 
   absl::Status Listen(const Options& options) {
@@ -240,7 +247,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   template <typename Request, typename Reply>
   Reactor* Unary(Context* context, const Request& request, Request* (Envelope::*request_body)(),
                  Reply& reply, const Reply& (Envelope::*reply_body)() const) {
-    auto call = std::make_shared<UnaryCall<Reply>>(calls_, reply_body, reply);
+    auto call = std::make_shared<UnaryCall<Reply>>(calls_, *context, reply_body, reply);
     UnaryCall<Reply>& reactor = *call;
     reactor.Begin(std::move(call), context->peer(), ToMessage(request, request_body));
     return &reactor;
@@ -258,7 +265,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   }
   grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
       Context* context, const proto::WatchViewRequest* request) override {
-    auto call = std::make_shared<WatchCall>(calls_);
+    auto call = std::make_shared<WatchCall>(calls_, *context);
     WatchCall& reactor = *call;
     reactor.Begin(std::move(call), context->peer(),
                   ToMessage(*request, &Envelope::mutable_watch_view_request));
@@ -328,7 +335,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
 
 absl::StatusOr<std::unique_ptr<GrpcService>> GrpcService::Start(const Options& options,
                                                                 Actor& actor, EventLoop& loop) {
-  auto service = std::make_unique<Service>(actor, loop);
+  auto service = std::make_unique<Service>(actor, loop, options.leads);
   if (absl::Status status = service->Listen(options); !status.ok()) return status;
   return std::unique_ptr<GrpcService>(std::move(service));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,6 +35,9 @@ class GrpcService : public MessagePort {
     std::string host;
     // 0 = any free one.
     uint32_t port = 0;
+    // Whether this scheduler leads; asked on the loop's thread. One that does not marks its
+    // refusals, so that callers try another (GrpcChannel). Null = always.
+    std::function<bool()> leads;
   };
 
   // Listens and begins to take calls. UNAVAILABLE: the port is in use, or the host is not of this

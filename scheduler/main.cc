@@ -1,5 +1,4 @@
-// The scheduler's process: puts the actor on a loop between gRPC and the log file. Read top to
-// bottom.
+// The scheduler's process: puts the actor on a loop between gRPC and the log. Read top to bottom.
 
 #include <cstdlib>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -18,11 +18,12 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "scheduler/config.h"
-#include "scheduler/file_log.h"
 #include "scheduler/grpc_service.h"
+#include "scheduler/log_backend.h"
 #include "scheduler/port_file.h"
 #include "scheduler/prober.h"
 #include "scheduler/scheduler_actor.h"
+#include "scheduler/standby.h"
 
 namespace covey::scheduler {
 namespace {
@@ -30,64 +31,78 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// The disk of the configuration, what it remembers, and how it answers.
-struct Disk {
-  std::unique_ptr<MessagePort> port;
-  std::optional<proto::LogRecord> recovered;
-  std::function<void(std::function<void(Message)>)> set_receiver;
+// What the process has beside the actor's configuration.
+struct ProcessConfig {
+  LogBackend::Options log;
+  // "host:port,host:port"
+  std::string etcd;
+  // Where others reach this scheduler; empty = `host`, or this machine's name where that is any.
+  std::string advertise;
 };
 
-absl::StatusOr<Disk> OpenDisk(const Config& config) {
-  if (config.log_file.empty()) {
-    auto log = std::make_unique<NoLog>();
-    NoLog& disk = *log;
-    return Disk{.port = std::move(log),
-                .recovered = std::nullopt,
-                .set_receiver = [&disk](auto receiver) { disk.SetReceiver(std::move(receiver)); }};
-  }
-  COVEY_ASSIGN_OR_RETURN(auto log, FileLog::Open({.path = config.log_file}));
-  std::optional<proto::LogRecord> recovered = log->recovered();
-  if (recovered && recovered->view().job_name() != config.job_name) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the scheduler log ", config.log_file, " belongs to job '", recovered->view().job_name(),
-        "', not '", config.job_name, "': name another file, or that job"));
-  }
-  FileLog& disk = *log;
-  return Disk{.port = std::move(log),
-              .recovered = std::move(recovered),
-              .set_receiver = [&disk](auto receiver) { disk.SetReceiver(std::move(receiver)); }};
+std::string AddressOf(const Config& config, const ProcessConfig& process, uint32_t port) {
+  if (!process.advertise.empty()) return process.advertise;
+  const bool any = config.host.empty() || config.host == "0.0.0.0" || config.host == "[::]";
+  return absl::StrCat(any ? HostName() : config.host, ":", port);
 }
 
-absl::Status Run(const Config& config) {
-  COVEY_ASSIGN_OR_RETURN(Disk disk, OpenDisk(config));
-  if (disk.recovered) {
-    LogInfo("recovered",
-            {{"record", disk.recovered->index()}, {"epoch", disk.recovered->view().epoch()}});
-  }
-  SchedulerActor actor(config, std::move(disk.recovered));
-  actor.OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
-
+absl::Status Run(const Config& config, const ProcessConfig& process) {
+  std::optional<SchedulerActor> actor;
+  Standby front;
   Prober prober({});
   EventLoop loop({.job = JobFingerprint(config.job_name),
                   .self = {kSchedulerNode, 0},
                   .incarnation = Incarnation(RandomFromSystem() | 1),
                   .thread_name = "scheduler"},
-                 actor, prober);
-  absl::Status disk_failure;
-  disk.set_receiver([&](Message message) {
-    if (const absl::Status status = StatusOf(message); !status.ok() && disk_failure.ok()) {
-      disk_failure = status;
-      RequestTermination();
+                 front, prober);
+  // On the loop's thread, or before it has started.
+  const auto lead = [&](LogBackend::Recovered recovered) {
+    if (recovered) {
+      LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
     }
-    loop.Deliver(std::move(message));
-  });
-  loop.AddPort({kSchedulerNode, kDiskLoop}, *disk.port);
+    actor.emplace(config, std::move(recovered));
+    actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
+    front.Lead(*actor);
+  };
+
+  absl::Status failure;
+  COVEY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LogBackend> log,
+      LogBackend::Open(process.log, {.leads =
+                                         [&](LogBackend::Recovered recovered) {
+                                           LogInfo("leads");
+                                           const bool posted =
+                                               loop.Post([&lead, recovered = std::move(recovered)](
+                                                             absl::Time, Outbox&) mutable {
+                                                 lead(std::move(recovered));
+                                               });
+                                           if (!posted) RequestTermination();
+                                         },
+                                     .stands_by =
+                                         [&](const std::string& reason) {
+                                           loop.Post([&front, reason](absl::Time, Outbox&) {
+                                             if (front.reason() == reason) return;
+                                             LogInfo("stands_by", {{"reason", reason}});
+                                             front.Explain(reason);
+                                           });
+                                         },
+                                     .failed =
+                                         [&](const absl::Status& status) {
+                                           if (failure.ok()) failure = status;
+                                           RequestTermination();
+                                         }}));
+  loop.AddPort({kSchedulerNode, kDiskLoop}, log->port());
   loop.AddPort({kSchedulerNode, kProbeLoop}, prober);
 
   COVEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<GrpcService> service,
-      GrpcService::Start({.host = config.host, .port = config.port}, actor, loop));
+      GrpcService::Start(
+          {.host = config.host, .port = config.port, .leads = [&] { return front.leads(); }}, front,
+          loop));
   loop.SetDefaultPort(*service);
+  if (auto recovered = log->Start(AddressOf(config, process, service->port()), loop)) {
+    lead(*std::move(recovered));
+  }
   loop.Start();
   LogInfo(absl::StrCat("listening on ", config.host, ":", service->port()),
           {{"job", config.job_name},
@@ -103,7 +118,8 @@ absl::Status Run(const Config& config) {
   }
   service->Shutdown();
   loop.Stop();
-  return outcome.ok() ? disk_failure : outcome;
+  log->Stop();
+  return outcome.ok() ? failure : outcome;
 }
 
 void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options) {
@@ -129,6 +145,20 @@ void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options
               "no group gets smaller because of stragglers");
 }
 
+void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
+  options.Add("log-file", &config.log_file,
+              "durable log of decisions, read at a restart; empty = a restart forgets the job");
+  options.Add("etcd", &process.etcd,
+              "HOST:PORT[,HOST:PORT] of an etcd cluster that keeps the log instead of a file; of "
+              "several schedulers of the job one leads, the others stand by");
+  options.Add("etcd-prefix", &process.log.etcd_prefix,
+              "where in etcd the log is; empty = /covey/JOB");
+  options.Add("etcd-lease", &process.log.etcd_lease,
+              "a leader that etcd has not heard for so long is replaced; etcd's own minimum is 2s");
+  options.Add("advertise", &process.advertise,
+              "HOST:PORT that others reach this scheduler at; empty = as it listens");
+}
+
 void Declare(Config& config, ConfigFile& options) {
   options.Add("job", &config.job_name, "name of the job; everybody who joins must know it");
   options.Add("servers", &config.servers, "servers to wait for");
@@ -142,6 +172,8 @@ void Declare(Config& config, ConfigFile& options) {
               "workers that come after the groups have formed are placed, not refused");
   options.Add("placement-wait", &config.placement_wait,
               "a late worker waits so long for others to make a group with, then joins one");
+  options.Add("replacement-wait", &config.replacement_wait,
+              "shards whose last server is gone wait so long for one of its rank, then begin anew");
   options.Add("regroup-after", &config.regroup_after,
               "a group goes on without a member so long after it left");
   DeclareStragglers(config.stragglers, options);
@@ -150,21 +182,24 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("host", &config.host, "address to listen at");
   options.Add("port", &config.port, "port to listen at; 0 = any free one");
   options.Add("port-file", &config.port_file, "file that the chosen port is written to");
-  options.Add("log-file", &config.log_file,
-              "durable log of decisions, read at a restart; empty = a restart forgets the job");
 }
 
 int Main(int argc, char** argv) {
   Config config;
   ConfigFile options("covey_scheduler", "Knows who is in the cluster and who owns what.");
+  ProcessConfig process;
   Declare(config, options);
+  DeclareLog(config, process, options);
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess("scheduler");
   if (const absl::Status status = config.Validate(); !status.ok()) {
     LogError("bad_configuration", {{"error", status.message()}});
     return kExitUsage;
   }
-  if (const absl::Status status = Run(config); !status.ok()) {
+  process.log.job_name = config.job_name;
+  process.log.file = config.log_file;
+  process.log.etcd = absl::StrSplit(process.etcd, ',', absl::SkipWhitespace());
+  if (const absl::Status status = Run(config, process); !status.ok()) {
     LogError("failed", {{"error", status.message()}});
     return kExitFailed;
   }
