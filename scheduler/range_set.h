@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace covey::scheduler {
+
+// Numbers, kept as ranges: neighbours are merged, so it is as large as it has gaps. A value; pure.
+// Ends of ranges are at most 2^63.
+class RangeSet {
+ public:
+  struct Range {
+    uint64_t first = 0;
+    uint64_t count = 0;
+  };
+
+  // What is in it already stays. O(log n) and the ranges that it merges.
+  void Add(Range range);
+  void Add(const std::vector<Range>& ranges) {
+    for (const Range& range : ranges) Add(range);
+  }
+  // What of `range` was in it, in growing order.
+  std::vector<Range> Remove(Range range);
+  // What of `range` is not in it, in growing order.
+  std::vector<Range> Missing(Range range) const;
+
+  bool empty() const { return ends_.empty(); }
+  // Numbers in it.
+  uint64_t size() const { return size_; }
+  // The lowest ones, at most `count_max` and of one range. Precondition: not empty.
+  Range Lowest(uint64_t count_max) const;
+  // In growing order.
+  std::vector<Range> ranges() const;
+
+ private:
+  std::map<uint64_t, uint64_t> ends_;  // of each range, by its first number
+  uint64_t size_ = 0;
+};
+
+}  // namespace covey::scheduler
