@@ -44,6 +44,9 @@ absl::Status Config::Validate() const {
   if (placement_wait < absl::ZeroDuration() || placement_wait > absl::Hours(1)) {
     return Bad("placement-wait", absl::FormatDuration(placement_wait), "0 to 1h are allowed");
   }
+  if (replacement_wait < absl::ZeroDuration() || replacement_wait > absl::Hours(1)) {
+    return Bad("replacement-wait", absl::FormatDuration(replacement_wait), "0 to 1h are allowed");
+  }
   if (regroup_after < absl::ZeroDuration() || regroup_after > absl::Hours(1)) {
     return Bad("regroup-after", absl::FormatDuration(regroup_after), "0 to 1h are allowed");
   }

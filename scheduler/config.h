@@ -25,6 +25,9 @@ struct Config {
   bool elastic = true;
   // So long a late worker waits for others to make a group with, before it joins one.
   absl::Duration placement_wait = absl::Seconds(10);
+  // So long shards whose last server is gone wait for one of the same rank; then others begin them
+  // anew. Longer: a restarted server finds its shards in place; shorter: their users wait less.
+  absl::Duration replacement_wait = absl::Seconds(10);
   // So long after a member left, its group re-forms without it. Below the time that members wait
   // for one that has left (2 s), above that in which all leave when training is over.
   absl::Duration regroup_after = absl::Seconds(1);

@@ -52,6 +52,7 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       membership_(config_, state_, groups_),
       stragglers_(config_, state_, groups_),
       tables_(state_),
+      chains_(config_, state_),
       governor_(config_, state_, tables_),
       barriers_(state_),
       published_(state_.view()),
@@ -71,6 +72,7 @@ void SchedulerActor::Begin(absl::Time now) {
     membership_.Excuse(now - last_call_);
   }
   last_call_ = now;
+  epoch_before_ = Epoch(state_.view().epoch());
 }
 
 void SchedulerActor::Finish(Outbox& outbox) {
@@ -90,6 +92,7 @@ void SchedulerActor::Finish(Outbox& outbox) {
 void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Begin(now);
   Dispatch(now, message, outbox);
+  SettleChains(now);
   Finish(outbox);
 }
 
@@ -99,6 +102,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   std::vector<Barriers::Answer> withdrawn;
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
+    chains_.Touch();
     stragglers_.Forget(death.node);
     governor_.Forget(death.node);
     barriers_.Forget(death.node, withdrawn);
@@ -107,6 +111,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   for (const std::string& decision : stragglers_.Tick(now)) Decide(now, decision);
   barriers_.Expire(now, withdrawn);
   AnswerBarriers(std::move(withdrawn), outbox);
+  SettleChains(now);
 
   for (const Message& request : watches_.TakeExpired(now)) AnswerWatch(request, outbox);
   Finish(outbox);
@@ -115,7 +120,8 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
 absl::Time SchedulerActor::NextWake() const {
   if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
   if (!disk_failure_.ok()) return absl::InfiniteFuture();
-  absl::Time next = std::min(membership_.NextDeath(), barriers_.NextDeadline());
+  absl::Time next =
+      std::min({membership_.NextDeath(), barriers_.NextDeadline(), chains_.NextSettle()});
   if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
   return std::min(next, watches_.next_deadline());
 }
@@ -139,6 +145,8 @@ void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& ou
       return DropTable(now, message, outbox);
     case proto::Envelope::kSetContractRequest:
       return SetContract(now, message, outbox);
+    case proto::Envelope::kReplicaReportRequest:
+      return TakeReports(now, message, outbox);
     case proto::Envelope::kListTablesRequest:
       return ListTables(message, outbox);
     case proto::Envelope::kBarrierRequest:
@@ -187,9 +195,8 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
       membership_.Register(now, message.envelope.register_request(), message.incarnation());
   if (!registration.ok()) return Refuse(message, registration.status(), outbox);
   Decide(now, registration->decision);
-  if (registration->replaces != NodeId()) {
-    Decide(now, tables_.Rehome(registration->replaces, registration->node));
-  }
+  if (!registration->decision.empty()) chains_.Touch();
+  SettleChains(now);  // The answer has the view.
   Message reply = MakeControlReply(message);
   proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
   body.set_node(registration->node.value());
@@ -233,6 +240,8 @@ void SchedulerActor::CreateTable(absl::Time now, const Message& message, Outbox&
   const auto creation = tables_.Create(spec);
   if (!creation.ok()) return Refuse(message, creation.status(), outbox);
   Decide(now, creation->decision);
+  if (!creation->decision.empty()) chains_.Touch();
+  SettleChains(now);
   Message reply = MakeControlReply(message);
   proto::CreateTableReply& body = *reply.envelope.mutable_create_table_reply();
   body.set_table(creation->table.value());
@@ -244,6 +253,7 @@ void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& o
   const auto decision = tables_.Drop(message.envelope.drop_table_request().name());
   if (!decision.ok()) return Refuse(message, decision.status(), outbox);
   Decide(now, *decision);
+  chains_.Touch();
   Message reply = MakeControlReply(message);
   reply.envelope.mutable_drop_table_reply()->set_epoch(state_.view().epoch());
   Answer(std::move(reply), outbox);
@@ -278,6 +288,7 @@ void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbo
   const NodeId node = message.from().node;
   if (!membership_.HasLeft(node, message.incarnation())) {
     Decide(now, membership_.Leave(now, node, message.envelope.leave_request().reason()));
+    chains_.Touch();
     stragglers_.Forget(node);
     governor_.Forget(node);
     std::vector<Barriers::Answer> withdrawn;
@@ -296,6 +307,18 @@ void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& o
   trail_.CopyAfter(message.envelope.status_request().events_after(), body);
   body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - started_)));
   Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::TakeReports(absl::Time now, const Message& message, Outbox& outbox) {
+  for (const proto::ReplicaReport& report : message.envelope.replica_report_request().reports()) {
+    chains_.Report(now, message.from().node, report, epoch_before_);
+  }
+  SettleChains(now);
+  Answer(MakeControlReply(message), outbox);
+}
+
+void SchedulerActor::SettleChains(absl::Time now) {
+  if (now >= chains_.NextSettle()) Decide(now, chains_.Settle(now, epoch_before_));
 }
 
 void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {

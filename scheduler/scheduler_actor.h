@@ -12,6 +12,7 @@
 #include "common/runtime/actor.h"
 #include "proto/log.pb.h"
 #include "scheduler/barrier.h"
+#include "scheduler/chains.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
 #include "scheduler/governor.h"
@@ -24,8 +25,8 @@
 namespace covey::scheduler {
 
 // Who is in the cluster and who owns what: the only actor that raises epochs. Dispatches requests
-// to its machines (Membership, Groups, Stragglers, Tables, Governor, Barriers), which edit one state;
-// makes each edit durable; then answers.
+// to its machines (Membership, Groups, Stragglers, Tables, Chains, Governor, Barriers), which edit
+// one state; makes each edit durable; then answers.
 //
 //   request ─▶ machine edits state_ ─▶ DiskAppend ─▶ DiskDurable ─▶ publish view, send answers
 //
@@ -78,8 +79,11 @@ class SchedulerActor : public Actor {
   void ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox);
   void Leave(absl::Time now, const Message& message, Outbox& outbox);
   void GetStatus(absl::Time now, const Message& message, Outbox& outbox);
+  void TakeReports(absl::Time now, const Message& message, Outbox& outbox);
   void TakeDiskAnswer(const Message& message, Outbox& outbox);
 
+  // Lets chains follow what has been decided in this call. Before a reply takes the view.
+  void SettleChains(absl::Time now);
   // Notes a decision; the next record carries it and the state it led to. "" = nothing was decided.
   void Decide(absl::Time now, const std::string& decision);
   // Sends `reply` when everything decided so far is durable.
@@ -97,6 +101,7 @@ class SchedulerActor : public Actor {
   Membership membership_;
   Stragglers stragglers_;
   Tables tables_;
+  Chains chains_;
   Governor governor_;
   Barriers barriers_;
   EventTrail trail_;
@@ -113,6 +118,7 @@ class SchedulerActor : public Actor {
   Watches watches_;
   absl::Time started_ = absl::InfiniteFuture();
   absl::Time last_call_;
+  Epoch epoch_before_;  // when the present call began
   std::function<void(const std::string&)> on_decision_;
 };
 

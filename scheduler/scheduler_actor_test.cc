@@ -254,7 +254,8 @@ TEST_F(SchedulerActorTest, AnewServerInheritsTheShardsOfADeadOne) {
   ask.envelope.mutable_status_request();
   const Message status = Call(ask);
   const auto& events = status.envelope.status_reply().events();
-  EXPECT_THAT(events.rbegin()->text(), HasSubstr("1 shards lost with node 2"));
+  EXPECT_THAT(events.rbegin()->text(),
+              HasSubstr("shards: 1 lost with node 2 begin anew on server-0"));
 }
 
 TEST_F(SchedulerActorTest, RefusesStrangersAndOtherJobs) {

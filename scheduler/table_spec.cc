@@ -201,12 +201,19 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
   if (!proto::WireFormat_IsValid(spec.gradient_format())) {
     return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), "it is unknown");
   }
-  if (spec.durability() == proto::REPLICATED) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table '", spec.name(), "': durability REPLICATED is not supported yet; use MEMORY"));
-  }
   if (!proto::Durability_IsValid(spec.durability())) {
     return Bad(spec, "durability", static_cast<int>(spec.durability()), "it is unknown");
+  }
+  if (spec.durability() == proto::MEMORY && spec.replicas() > 1) {
+    return Bad(spec, "replicas", spec.replicas(),
+               "a table of durability MEMORY has one: use REPLICATED, or leave replicas out");
+  }
+  if (spec.durability() != proto::MEMORY && spec.replicas() == 1) {
+    return Bad(spec, "replicas", 1, "one server alone loses what it holds: use MEMORY to say so");
+  }
+  if (spec.replicas() > kReplicasMax) {
+    return Bad(spec, "replicas", spec.replicas(),
+               absl::StrCat("2 to ", kReplicasMax, " (or 0) are allowed"));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -159,8 +161,19 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
       {"inner_learning_rate = set", [](Spec& s) { s.mutable_inner_learning_rate()->set_base(1); }},
       {"gradient_format = 9",
        [](Spec& s) { s.set_gradient_format(static_cast<proto::WireFormat>(9)); }},
-      {"durability REPLICATED is not supported yet",
-       [](Spec& s) { s.set_durability(proto::REPLICATED); }},
+      {"durability = 9", [](Spec& s) { s.set_durability(static_cast<proto::Durability>(9)); }},
+      {"replicas = 6, but 2 to 5", [](Spec& s) { s.set_replicas(6); }},
+      {"replicas = 1, but one server alone",
+       [](Spec& s) {
+         s.set_durability(proto::REPLICATED);
+         s.set_replicas(1);
+       }},
+      {"replicas = 1, but one server alone", [](Spec& s) { s.set_replicas(1); }},
+      {"replicas = 2, but a table of durability MEMORY",
+       [](Spec& s) {
+         s.set_durability(proto::MEMORY);
+         s.set_replicas(2);
+       }},
       {"non_finite = 9", [](Spec& s) { s.set_non_finite(static_cast<proto::NonFinitePolicy>(9)); }},
   };
   for (const auto& [named, spoil] : cases) {
@@ -170,6 +183,22 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
     EXPECT_NE(status.message().find(named), absl::string_view::npos)
         << named << " is not in: " << status.message();
+  }
+}
+
+TEST(TableSpecTest, EveryDurabilityWithItsReplicas) {
+  for (const auto& [durability, replicas] :
+       std::vector<std::pair<proto::Durability, uint32_t>>{{proto::DURABILITY_UNSPECIFIED, 0},
+                                                           {proto::DURABILITY_UNSPECIFIED, 3},
+                                                           {proto::MEMORY, 0},
+                                                           {proto::MEMORY, 1},
+                                                           {proto::REPLICATED, 0},
+                                                           {proto::REPLICATED, 2},
+                                                           {proto::REPLICATED, 5}}) {
+    proto::TableSpec spec = Good();
+    spec.set_durability(durability);
+    spec.set_replicas(replicas);
+    EXPECT_TRUE(ValidateTableSpec(spec).ok()) << durability << " " << replicas;
   }
 }
 

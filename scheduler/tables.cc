@@ -1,7 +1,6 @@
 #include "scheduler/tables.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
 #include "common/optimizer/definition.h"
+#include "scheduler/hosting.h"
 #include "scheduler/table_spec.h"
 
 namespace covey::scheduler {
@@ -29,25 +29,47 @@ bool UpdatesWhole(const proto::TableSpec& spec) {
   return optimizer.ok() && !IsElementwise(optimizer->kind);
 }
 
-// Bytes that each data loop of the ALIVE servers holds.
-std::vector<ShardHome> Homes(const proto::ClusterView& view) {
-  std::map<Address, uint64_t> bytes;
-  for (const proto::Table& table : view.tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      for (const proto::Replica& replica : shard.chain()) {
-        bytes[{NodeId(replica.node()), replica.loop()}] += shard.element_count() * sizeof(float);
-      }
-    }
-  }
+// The data loops of the servers that new shards may go to, with what they hold: those that drain
+// only when there are no others.
+std::vector<ShardHome> Homes(const Hosting& hosting) {
   std::vector<ShardHome> homes;
-  for (const proto::Node& node : view.nodes()) {
-    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
-    for (uint32_t loop = 1; loop < static_cast<uint32_t>(node.endpoints_size()); ++loop) {
-      const Address address{NodeId(node.id()), loop};
-      homes.push_back({.address = address, .server_rank = node.rank(), .bytes = bytes[address]});
+  for (const Hosting::Server& server : hosting.servers()) {
+    if (server.draining && hosting.usable() > 0) continue;
+    for (size_t i = 0; i < server.loops.size(); ++i) {
+      homes.push_back({.address = {server.node, static_cast<uint32_t>(i + 1)},
+                       .server_rank = server.rank,
+                       .bytes = server.loops[i]});
     }
   }
   return homes;
+}
+
+// Everything that the servers hold, whoever may be about to leave.
+Hosting Present(const proto::ClusterView& view) {
+  Hosting hosting(view);
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      for (const proto::Replica& replica : shard.chain()) hosting.Add(replica, ShardBytes(shard));
+    }
+  }
+  return hosting;
+}
+
+// Adds followers to the heads of a new table.
+void AddFollowers(uint32_t replicas, Hosting& hosting, proto::Table& table) {
+  for (const proto::Shard& shard : table.shards()) {
+    hosting.Add(shard.chain(0), ShardBytes(shard));
+  }
+  for (proto::Shard& shard : *table.mutable_shards()) {
+    while (static_cast<uint32_t>(shard.chain_size()) < replicas) {
+      const Hosting::Server* server = hosting.Choose(NodesOf(shard), UINT32_MAX);
+      if (server == nullptr) break;
+      proto::Replica& follower = *shard.add_chain();
+      follower.set_node(server->node.value());
+      follower.set_loop(server->LightestLoop());
+      hosting.Add(follower, ShardBytes(shard));
+    }
+  }
 }
 
 auto FindTable(proto::ClusterView& view, absl::string_view name) {
@@ -70,10 +92,18 @@ absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
         same->spec().ShortDebugString(), "}: use another name, or drop it first"));
   }
 
-  std::vector<ShardHome> homes = Homes(view);
+  Hosting hosting = Present(view);
+  std::vector<ShardHome> homes = Homes(hosting);
   if (homes.empty()) {
     return absl::UnavailableError(
         absl::StrCat("create table '", spec.name(), "': no server is alive"));
+  }
+  const uint32_t replicas = ReplicasWanted(spec);
+  if (spec.durability() == proto::REPLICATED && hosting.usable() < replicas) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "create table '", spec.name(), "': REPLICATED on ", replicas, " servers, but there are ",
+        hosting.usable(), ": start ", replicas - hosting.usable(),
+        " more, or leave durability out: then replicas are added when servers come"));
   }
   const uint64_t elements = Elements(spec);
   const uint64_t shard_bytes = spec.shard_bytes() > 0 ? spec.shard_bytes()
@@ -101,14 +131,17 @@ absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
     shard.set_first_element(placed.first_element);
     shard.set_element_count(placed.element_count);
     shard.set_generation(view.epoch());
+    shard.set_chain_epoch(view.epoch());
     proto::Replica& head = *shard.add_chain();
     head.set_node(placed.home.node.value());
     head.set_loop(placed.home.loop);
   }
+  AddFollowers(replicas, hosting, table);
   return Creation{
       .table = TableId(table.id()),
       .decision = absl::StrCat("table '", spec.name(), "' created as table ", table.id(), ": ",
-                               elements, " elements in ", count, " shards")};
+                               elements, " elements in ", count, " shards on ",
+                               table.shards(0).chain_size(), " servers each")};
 }
 
 absl::StatusOr<std::string> Tables::Drop(absl::string_view name) {
@@ -160,31 +193,6 @@ absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
       .epoch = Epoch(view.epoch()),
       .decision = absl::StrCat("table '", name, "' (", table->id(), ") goes from ",
                                ContractName(present), " to ", ContractName(*wanted), ": ", why)};
-}
-
-std::string Tables::Rehome(NodeId lost, NodeId heir) {
-  proto::ClusterView& view = *state_.mutable_view();
-  const auto node =
-      std::find_if(view.nodes().begin(), view.nodes().end(),
-                   [&](const proto::Node& candidate) { return candidate.id() == heir.value(); });
-  if (node == view.nodes().end() || node->endpoints_size() < 2) return "";
-  const uint32_t loops = static_cast<uint32_t>(node->endpoints_size()) - 1;
-
-  uint64_t moved = 0;
-  for (proto::Table& table : *view.mutable_tables()) {
-    for (proto::Shard& shard : *table.mutable_shards()) {
-      if (shard.chain_size() == 0 || shard.chain(0).node() != lost.value()) continue;
-      proto::Replica& head = *shard.mutable_chain(0);
-      head.set_node(heir.value());
-      // The same loop; an heir with fewer of them takes them in turn.
-      head.set_loop(1 + (head.loop() - 1) % loops);
-      shard.set_generation(view.epoch());
-      ++moved;
-    }
-  }
-  if (moved == 0) return "";
-  return absl::StrCat(moved, " shards lost with node ", lost.value(), " start anew on ",
-                      node->name(), " (node ", heir.value(), ") as generation ", view.epoch());
 }
 
 }  // namespace covey::scheduler

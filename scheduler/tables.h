@@ -11,7 +11,8 @@
 
 namespace covey::scheduler {
 
-// Which tables exist and which server loops hold their shards. Each change raises the epoch by one.
+// Which tables exist, and which server loops hold their shards at first; later: chains.h. Each
+// change raises the epoch by one.
 //
 // Edits the view in `state`, which outlives it. Actor-confined, deterministic.
 class Tables {
@@ -22,9 +23,11 @@ class Tables {
     TableId table;
     std::string decision = "";  // empty: an equal table existed, nothing changed
   };
-  // Spreads the shards over the data loops of all ALIVE servers. Idempotent. INVALID_ARGUMENT: bad
-  // spec. ALREADY_EXISTS: a table of this name has another spec. RESOURCE_EXHAUSTED: too many
-  // tables or shards. UNAVAILABLE: no server.
+  // Spreads the shards over the data loops of all ALIVE servers, and their replicas over other
+  // servers: on other hosts, then racks, where labels tell, then by bytes. Idempotent.
+  // INVALID_ARGUMENT: bad spec. ALREADY_EXISTS: a table of this name has another spec.
+  // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: it
+  // asks for more replicas than there are servers.
   absl::StatusOr<Creation> Create(const proto::TableSpec& spec);
 
   // The decision. NOT_FOUND: no such table.
@@ -40,11 +43,6 @@ class Tables {
   // entered, and bsp needs a live group.
   absl::StatusOr<Switch> SetContract(absl::string_view name, const proto::Contract& contract,
                                      absl::string_view why);
-
-  // Gives the shards of `lost` to `heir`, which starts them from the initialiser: generation = the
-  // present epoch. Part of a registration, so it raises no epoch itself. Returns the decision, ""
-  // when there was nothing to move.
-  std::string Rehome(NodeId lost, NodeId heir);
 
  private:
   proto::LogRecord& state_;

@@ -1,5 +1,6 @@
 #include "scheduler/tables.h"
 
+#include <map>
 #include <string>
 
 #include "common/cluster/contract.h"
@@ -99,27 +100,73 @@ TEST_F(TablesTest, DropAndItsIdIsNotReused) {
   EXPECT_EQ(tables_.Create(Spec("a", 100))->table, TableId(2));
 }
 
-TEST_F(TablesTest, HeirStartsLostShardsAnew) {
-  AddServer(2, 0, 3);
-  AddServer(3, 1, 3);
-  ASSERT_TRUE(tables_.Create(Spec("a", 16 * 6)).ok());
-  AddServer(4, 0, 2);
-  state_.mutable_view()->set_epoch(9);
-  EXPECT_THAT(tables_.Rehome(NodeId(2), NodeId(4)), HasSubstr("3 shards lost with node 2"));
-  int moved = 0;
-  for (const proto::Shard& shard : view().tables(0).shards()) {
-    ASSERT_NE(shard.chain(0).node(), 2);
-    if (shard.chain(0).node() == 3) {
-      EXPECT_EQ(shard.generation(), 1);
-    } else {
-      EXPECT_EQ(shard.generation(), 9);
-      EXPECT_GE(shard.chain(0).loop(), 1);
-      EXPECT_LE(shard.chain(0).loop(), 2);
-      ++moved;
+TEST_F(TablesTest, ReplicasAreSpreadOverOtherServersFromTheBeginning) {
+  for (uint32_t rank = 0; rank < 3; ++rank) AddServer(2 + rank, rank, 2);
+  proto::TableSpec spec = Spec("a", 16 * 12);
+  spec.set_replicas(3);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  spec = Spec("b", 16 * 12);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  spec = Spec("c", 16 * 12);
+  spec.set_durability(proto::MEMORY);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  const auto checked = ClusterView::Make(view());
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  const int lengths[] = {3, 2, 1};
+  std::map<uint64_t, int> held;
+  std::map<uint64_t, int> heads;
+  for (const proto::Table& table : view().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      ASSERT_EQ(shard.chain_size(), lengths[table.id() - 1]);
+      EXPECT_EQ(shard.chain_epoch(), table.id());
+      ++heads[shard.chain(0).node()];
+      for (const proto::Replica& replica : shard.chain()) {
+        EXPECT_FALSE(replica.joining());
+        ++held[replica.node()];
+      }
     }
   }
-  EXPECT_EQ(moved, 3);
-  EXPECT_EQ(tables_.Rehome(NodeId(2), NodeId(4)), "");
+  for (uint64_t node = 2; node < 5; ++node) {
+    EXPECT_EQ(held[node], 12 * 6 / 3) << node;
+    EXPECT_EQ(heads[node], 12) << node;
+  }
+}
+
+TEST_F(TablesTest, FewerServersThanReplicas) {
+  AddServer(2, 0, 1);
+  ASSERT_TRUE(tables_.Create(Spec("a", 16)).ok()) << "not said: replicated later";
+  proto::TableSpec spec = Spec("b", 16);
+  spec.set_durability(proto::REPLICATED);
+  const absl::Status status = tables_.Create(spec).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("REPLICATED on 2 servers"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("there are 1: start 1 more"));
+  AddServer(3, 1, 1);
+  EXPECT_TRUE(tables_.Create(spec).ok());
+}
+
+TEST_F(TablesTest, ReplicasGoToOtherHostsAndRacksWhereLabelsTell) {
+  const char* const labels[] = {"z/r0/h0", "z/r0/h0", "z/r0/h1", "z/r1/h2"};
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    AddServer(2 + rank, rank, 1);
+    state_.mutable_view()->mutable_nodes(rank)->set_labels(labels[rank]);
+  }
+  ASSERT_TRUE(tables_.Create(Spec("a", 16 * 8)).ok());
+  proto::TableSpec spec = Spec("b", 16 * 8);
+  spec.set_replicas(3);
+  ASSERT_TRUE(tables_.Create(spec).ok());
+  const auto host = [](uint64_t node) { return node <= 3 ? 0 : node; };
+  const auto rack = [](uint64_t node) { return node <= 4 ? 0 : 1; };
+  for (const proto::Table& table : view().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      EXPECT_NE(host(shard.chain(0).node()), host(shard.chain(1).node()));
+      EXPECT_NE(rack(shard.chain(0).node()), rack(shard.chain(1).node()));
+    }
+  }
+  for (const proto::Shard& shard : view().tables(1).shards()) {
+    EXPECT_NE(host(shard.chain(0).node()), host(shard.chain(2).node()));
+    EXPECT_NE(host(shard.chain(1).node()), host(shard.chain(2).node()));
+  }
 }
 
 class SetContractTest : public TablesTest {

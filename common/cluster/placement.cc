@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kAlignmentBytes = 64;
 constexpr uint64_t kElementBytes = sizeof(float);
+constexpr uint32_t kReplicasDefault = 2;
 
 constexpr uint64_t DivideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 constexpr uint64_t Align(uint64_t bytes) {
@@ -55,6 +56,11 @@ std::vector<Server> ByServer(std::vector<ShardHome> homes) {
 }
 
 }  // namespace
+
+uint32_t ReplicasWanted(const proto::TableSpec& spec) {
+  if (spec.durability() == proto::MEMORY) return 1;
+  return spec.replicas() == 0 ? kReplicasDefault : spec.replicas();
+}
 
 uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops) {
   const uint64_t wanted = table_bytes / (4 * std::max<size_t>(loops, 1));

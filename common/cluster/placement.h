@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
+#include "proto/table.pb.h"
 
 namespace covey {
 
@@ -21,6 +22,9 @@ struct PlacedShard {
   uint64_t element_count = 0;
   Address home;
 };
+
+// Servers that are to hold each shard of a table, when there are so many.
+uint32_t ReplicasWanted(const proto::TableSpec& spec);
 
 // Largest shard in bytes of a table whose maker left it open: four shards per data loop, so that
 // loads can be balanced, within kShardBytesDefaultMin and -Max; a multiple of 64.

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+
+namespace covey::scheduler {
+
+// What each ALIVE server of a view holds, and which of them is best for one more replica. For
+// whoever plans chains; a value, kept up to date by those who change chains. Deterministic.
+class Hosting {
+ public:
+  struct Server {
+    NodeId node;
+    uint32_t rank = 0;
+    std::string name = {};
+    bool draining = false;
+    // It takes no new replicas now.
+    bool avoided = false;
+    // Numbers of its host and rack; 0 = not known.
+    uint32_t host = 0;
+    uint32_t rack = 0;
+    // Bytes in each data loop, index = loop - 1; in all of them; and of those whose head it is.
+    std::vector<uint64_t> loops = {};
+    uint64_t bytes = 0;
+    uint64_t head_bytes = 0;
+    // Replicas of its own that join, and that are about to leave.
+    uint32_t joining = 0;
+    uint32_t leaving = 0;
+
+    bool is_usable() const { return !draining && !loops.empty(); }
+    uint32_t LightestLoop() const;
+  };
+
+  // The servers, holding nothing. A host is known by labels, else by Node.host.
+  explicit Hosting(const proto::ClusterView& view);
+
+  // Null when `node` is no ALIVE server.
+  Server* Find(uint64_t node);
+  const Server* Find(uint64_t node) const;
+  // In growing order of (rank, node).
+  const std::vector<Server>& servers() const { return servers_; }
+  std::vector<Server>& servers() { return servers_; }
+  // Servers that are not draining.
+  size_t usable() const { return usable_; }
+
+  // Counts a replica, or no longer; nothing happens for nodes that are not ALIVE.
+  void Add(const proto::Replica& replica, uint64_t bytes);
+  void Remove(const proto::Replica& replica, uint64_t bytes);
+
+  // How much a server would share with the holders of `others`, which it is none of: hosts first,
+  // then racks.
+  struct Nearness {
+    uint32_t hosts = 0;
+    uint32_t racks = 0;
+    friend auto operator<=>(const Nearness&, const Nearness&) = default;
+  };
+  Nearness NearnessTo(const Server& server, std::span<const uint64_t> others) const;
+
+  // The server for one more replica beside those on `others`: usable, not avoided, fewer than
+  // `joining_max` joining ones, and least of (nearness, bytes, rank). Null when there is none.
+  Server* Choose(std::span<const uint64_t> others, uint32_t joining_max);
+
+ private:
+  std::vector<Server> servers_;
+  absl::flat_hash_map<uint64_t, size_t> index_;  // of the node; only looked up
+  size_t usable_ = 0;
+};
+
+// Bytes of a shard's values: what placement balances.
+inline uint64_t ShardBytes(const proto::Shard& shard) {
+  return shard.element_count() * sizeof(float);
+}
+
+// Nodes in a chain.
+std::vector<uint64_t> NodesOf(const proto::Shard& shard);
+
+}  // namespace covey::scheduler
