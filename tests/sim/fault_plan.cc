@@ -1,74 +1,129 @@
 #include "tests/sim/fault_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tests/sim/sim_config.h"
 
 namespace covey::sim {
 namespace {
 
 struct KindDraw {
-  Fault::Kind kind;
-  const char* name;
+  FaultKind kind;
   double chance;  // that a run has any
   uint64_t count_max;
   int shortest_ms;
   int longest_ms;
 };
 
-// In the order of Fault::Kind. The longest silences are beyond every detector's patience.
+// The longest silences are beyond every detector's patience.
 constexpr KindDraw kKinds[] = {
-    {Fault::Kind::kCrash, "crash", 0.7, 6, 20, 8000},
-    {Fault::Kind::kPause, "pause", 0.5, 6, 10, 10000},
-    {Fault::Kind::kSlow, "slow", 0.3, 3, 100, 8000},
-    {Fault::Kind::kPartition, "partition", 0.4, 6, 50, 8000},
-    {Fault::Kind::kOneWayPartition, "one_way_partition", 0.4, 6, 50, 8000},
-    {Fault::Kind::kClog, "clog", 0.4, 12, 50, 6000},
-    {Fault::Kind::kIsolation, "isolation", 0.3, 2, 50, 10000},
-    {Fault::Kind::kDisconnect, "disconnect", 0.5, 16, 0, 0},
+    {FaultKind::kKill, 0.7, 6, 20, 8000},      {FaultKind::kStop, 0.5, 6, 10, 20000},
+    {FaultKind::kSlow, 0.3, 3, 100, 8000},     {FaultKind::kRestart, 0.2, 3, 0, 0},
+    {FaultKind::kPartition, 0.4, 6, 50, 8000}, {FaultKind::kOneWayPartition, 0.4, 6, 50, 8000},
+    {FaultKind::kIsolate, 0.3, 2, 50, 10000},  {FaultKind::kClog, 0.4, 12, 50, 6000},
+    {FaultKind::kDisconnect, 0.5, 16, 0, 0},   {FaultKind::kDelay, 0.2, 4, 50, 8000},
+    {FaultKind::kJitter, 0.2, 4, 50, 8000},    {FaultKind::kLoss, 0.2, 4, 50, 8000},
+    {FaultKind::kDuplicate, 0.2, 4, 50, 8000}, {FaultKind::kCorrupt, 0.2, 4, 50, 8000},
+    {FaultKind::kRate, 0.1, 2, 50, 4000},
 };
 
-bool IsBetweenTwo(Fault::Kind kind) {
-  return kind == Fault::Kind::kPartition || kind == Fault::Kind::kOneWayPartition ||
-         kind == Fault::Kind::kClog || kind == Fault::Kind::kDisconnect;
+constexpr double kServerDeathsChance = 0.25;
+constexpr double kWorkerDeathsChance = 0.25;
+
+bool IsBetweenTwo(FaultKind kind) {
+  return kind == FaultKind::kPartition || kind == FaultKind::kOneWayPartition ||
+         kind == FaultKind::kClog || kind == FaultKind::kDisconnect;
+}
+
+bool IsOfSending(FaultKind kind) { return kind >= FaultKind::kDelay; }
+
+// What a file can say in few digits.
+absl::Duration InMilliseconds(absl::Duration duration) {
+  return std::max(absl::Trunc(duration, absl::Milliseconds(1)), absl::Milliseconds(1));
+}
+
+double InThousandths(double share) {
+  return static_cast<double>(1 + static_cast<int>(share * 999)) / 1000;
+}
+
+void DrawArguments(Random& random, Fault& fault) {
+  switch (fault.kind) {
+    case FaultKind::kSlow:
+      fault.factor = 100;
+      return;
+    case FaultKind::kDelay:
+    case FaultKind::kJitter:
+      fault.by = InMilliseconds(DrawDuration(random, absl::Milliseconds(1), absl::Seconds(1)));
+      return;
+    case FaultKind::kLoss:
+    case FaultKind::kDuplicate:
+      fault.chance = InThousandths(0.5 * random.Uniform());
+      return;
+    case FaultKind::kCorrupt:
+      fault.chance = InThousandths(0.2 * random.Uniform());
+      return;
+    case FaultKind::kRate:
+      fault.bits_per_second = uint64_t{100'000} << random.Below(10);
+      return;
+    default:
+      return;
+  }
+}
+
+Fault DrawOne(Random& random, const KindDraw& draw, const FaultTargets& targets,
+              absl::Duration safety) {
+  Fault fault{.at = InMilliseconds(safety * random.Uniform()), .kind = draw.kind};
+  if (draw.longest_ms > 0) {
+    fault.duration = InMilliseconds(DrawDuration(random, absl::Milliseconds(draw.shortest_ms),
+                                                 absl::Milliseconds(draw.longest_ms)));
+  }
+  size_t target = random.Below(targets.names.size());
+  size_t other = random.Below(targets.hubs);
+  if (other == target) other = (target + 1) % targets.names.size();
+  if (IsBetweenTwo(draw.kind) && random.Chance(0.5)) std::swap(target, other);
+  fault.target = targets.names[target];
+  if (IsBetweenTwo(draw.kind)) fault.other = targets.names[other];
+  if (IsOfSending(draw.kind)) {
+    if (random.Chance(0.3)) fault.target = std::string(kEverybody);
+    if (random.Chance(0.4)) fault.other = targets.names[other];
+    if (fault.other == fault.target) fault.other.clear();
+  }
+  DrawArguments(random, fault);
+  return fault;
+}
+
+// Some of `names` die for ever.
+void DrawDeaths(Random random, double chance, std::vector<std::string> names, size_t most,
+                absl::Duration safety, FaultPlan& plan) {
+  if (!random.Chance(chance)) return;
+  most = std::min(most, names.size());
+  const uint64_t count = most == 0 ? 0 : 1 + random.Below(most);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto at = names.begin() + static_cast<ptrdiff_t>(random.Below(names.size()));
+    plan.push_back(
+        {.at = InMilliseconds(safety * random.Uniform()), .kind = FaultKind::kKill, .target = *at});
+    names.erase(at);
+  }
 }
 
 }  // namespace
 
-FaultPlan DrawFaults(Random random, size_t processes, size_t hubs, absl::Duration safety) {
+FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration safety) {
   FaultPlan plan;
   for (const KindDraw& draw : kKinds) {
     if (!random.Chance(draw.chance)) continue;
     const uint64_t count = 1 + random.Below(draw.count_max);
-    for (uint64_t i = 0; i < count; ++i) {
-      Fault fault{.kind = draw.kind};
-      fault.at = safety * random.Uniform();
-      if (draw.longest_ms > 0) {
-        fault.duration = DrawDuration(random, absl::Milliseconds(draw.shortest_ms),
-                                      absl::Milliseconds(draw.longest_ms));
-      }
-      fault.target = random.Below(processes);
-      fault.other = random.Below(hubs);
-      if (fault.other == fault.target) fault.other = (fault.target + 1) % processes;
-      if (IsBetweenTwo(draw.kind) && random.Chance(0.5)) std::swap(fault.target, fault.other);
-      plan.push_back(fault);
-    }
+    for (uint64_t i = 0; i < count; ++i) plan.push_back(DrawOne(random, draw, targets, safety));
   }
+  DrawDeaths(random.Split(1), kServerDeathsChance, targets.mortal_servers,
+             targets.server_deaths_max, safety, plan);
+  DrawDeaths(random.Split(2), kWorkerDeathsChance, targets.mortal_workers,
+             targets.worker_deaths_max, safety, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return plan;
-}
-
-const char* KindName(Fault::Kind kind) { return kKinds[static_cast<size_t>(kind)].name; }
-
-std::string Describe(const Fault& fault, const std::vector<std::string>& names) {
-  return absl::StrCat(KindName(fault.kind), " ", names[fault.target],
-                      IsBetweenTwo(fault.kind) ? absl::StrCat(" and ", names[fault.other]) : "",
-                      " at ", absl::FormatDuration(absl::Trunc(fault.at, absl::Milliseconds(1))),
-                      " for ",
-                      absl::FormatDuration(absl::Trunc(fault.duration, absl::Milliseconds(1))));
 }
 
 }  // namespace covey::sim

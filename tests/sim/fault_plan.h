@@ -6,40 +6,27 @@
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "common/faults/fault.h"
 
 namespace covey::sim {
 
-// One thing that goes wrong, and is put right again after a while.
-struct Fault {
-  enum class Kind {
-    kCrash,            // restarts with a new incarnation
-    kPause,            // stands still, then goes on as if nothing had happened
-    kSlow,             // every call takes much longer
-    kPartition,        // nothing passes between the two
-    kOneWayPartition,  // nothing passes from `target` to `other`
-    kClog,             // what `target` sends to `other` waits
-    kIsolation,        // nothing passes between `target` and anybody else
-    kDisconnect,       // every connection between the two breaks once
-  };
-  Kind kind = Kind::kCrash;
-  absl::Duration at;
-  absl::Duration duration;
-  // Positions in the cluster's list of processes.
-  size_t target = 0;
-  size_t other = 0;
+// Who can be hit. A value.
+struct FaultTargets {
+  // All processes, by name; the first is the scheduler.
+  std::vector<std::string> names;
+  // So many of them, from the first on, are those that the others talk to: a fault between two has
+  // one of them on a side.
+  size_t hubs = 1;
+  // Who may be killed for ever: of these so many at most.
+  std::vector<std::string> mortal_servers;
+  size_t server_deaths_max = 0;
+  std::vector<std::string> mortal_workers;
+  size_t worker_deaths_max = 0;
 };
 
-// All faults of a run, drawn before it starts: a value that can be printed. In order of time.
-using FaultPlan = std::vector<Fault>;
-
-// `processes`: how many there are; the first `hubs` of them are those that the others talk to, so a
-// fault between two has one of them on a side. Each kind is tried in a share of the runs only, so
-// that one fault can be met without the noise of the others.
-FaultPlan DrawFaults(Random random, size_t processes, size_t hubs, absl::Duration safety);
-
-// "crash"
-const char* KindName(Fault::Kind kind);
-// One line: "crash server-1 at 2.5s for 300ms".
-std::string Describe(const Fault& fault, const std::vector<std::string>& names);
+// All faults of a run, drawn before it starts, during `safety`, in order of time. Each kind is tried
+// in a share of the runs only, so that one fault can be met without the noise of the others.
+// Without a duration are those deaths that are for ever; whatever else lasts ends by itself.
+FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration safety);
 
 }  // namespace covey::sim

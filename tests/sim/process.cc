@@ -21,7 +21,6 @@ void Process::Start() {
   COVEY_CHECK(!running());
   ++starts_;
   ++life_;
-  paused_ = false;
   incarnation_ = Incarnation(random_.Next() | 1);
   loops_.resize(options_.listening.size());
   std::vector<std::string> endpoints;
@@ -52,23 +51,26 @@ void Process::Start() {
 void Process::Crash() {
   if (!running()) return;
   if (simulator_.tracing()) simulator_.Trace(absl::StrCat("stop ", options_.name));
+  if (options_.gone && program_->node() != NodeId()) {
+    options_.gone(program_->node(), incarnation_);
+  }
   ++life_;
   for (const Loop& loop : loops_) network_.Close(loop.port);
   loops_.clear();
   program_.reset();
+  pauses_ = 0;
   disk_.Crash();
 }
 
 void Process::Pause() {
   if (!running()) return;
   if (simulator_.tracing()) simulator_.Trace(absl::StrCat("pause ", options_.name));
-  paused_ = true;
+  ++pauses_;
 }
 
 void Process::Resume() {
-  if (!paused_) return;
+  if (pauses_ == 0 || --pauses_ > 0) return;
   if (simulator_.tracing()) simulator_.Trace(absl::StrCat("resume ", options_.name));
-  paused_ = false;
   for (size_t i = 0; i < loops_.size(); ++i) Schedule(i);
 }
 
@@ -82,7 +84,7 @@ void Process::Enqueue(size_t loop, Message message) {
 }
 
 void Process::Schedule(size_t index) {
-  if (!running() || paused_) return;
+  if (!running() || paused()) return;
   Loop& loop = loops_[index];
   absl::Time next = simulator_.now();
   if (loop.started && loop.inbox.empty()) next = std::max(next, loop.actor->NextWake());
@@ -100,7 +102,7 @@ void Process::Run(size_t index) {
   const absl::Time now = simulator_.now();
   if (now < loop.scheduled) return;  // An event that an earlier one has overtaken.
   loop.scheduled = absl::InfiniteFuture();
-  if (paused_) return;
+  if (paused()) return;
   Outbox outbox;
   if (!loop.started || loop.actor->NextWake() <= now) {
     loop.started = true;
@@ -150,6 +152,10 @@ void Process::Flush(size_t index, Outbox& outbox) {
       Append(message);
       continue;
     }
+    if (message.to().loop == kProbeLoop) {
+      Probe(message);
+      continue;
+    }
     for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
     const Address to = message.to();
     if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {
@@ -158,6 +164,30 @@ void Process::Flush(size_t index, Outbox& outbox) {
       network_.Send(loops_[index].port, std::move(message));
     }
   }
+}
+
+void Process::Tell(Message message) {
+  if (!running()) return;
+  message.envelope.mutable_header()->set_node(program_->node().value());
+  message.envelope.set_from_loop(kProbeLoop);
+  Enqueue(0, std::move(message));
+}
+
+void Process::Probe(const Message& message) {
+  COVEY_CHECK(message.envelope.has_probe_request() && options_.probe);
+  const proto::ProbeRequest& request = message.envelope.probe_request();
+  const Options::Finding finding = options_.probe(request.endpoint());
+  Message reply = MakeReply(message);
+  reply.envelope.mutable_header()->set_node(program_->node().value());
+  reply.envelope.set_from_loop(kProbeLoop);
+  proto::ProbeReply& body = *reply.envelope.mutable_probe_reply();
+  body.set_node(request.node());
+  body.set_incarnation(request.incarnation());
+  body.set_result(finding.result);
+  const size_t loop = message.envelope.from_loop();
+  simulator_.After(finding.after, [this, loop, life = life_, reply = std::move(reply)] {
+    if (life == life_) Enqueue(loop, reply);
+  });
 }
 
 void Process::Append(const Message& message) {

@@ -64,6 +64,14 @@ class Process {
     absl::Duration disk_delay_max = absl::Milliseconds(5);
     // The process has ended by itself.
     std::function<void(Program::Outcome)> ended;
+    // The process is no more, for whatever reason; who it was, if it had registered.
+    std::function<void(NodeId, Incarnation)> gone;
+    // What its prober finds at an endpoint, and after how long. Null: it has no prober.
+    struct Finding {
+      proto::ProbeReply::Result result = proto::ProbeReply::SILENT;
+      absl::Duration after;
+    };
+    std::function<Finding(const std::string& endpoint)> probe;
   };
   struct Birth {
     Incarnation incarnation;
@@ -79,11 +87,18 @@ class Process {
 
   void Start();
   void Crash();
+  // Calls nest.
   void Pause();
   void Resume();
+  // To its first loop, from its own sockets; lost when it does not run.
+  void Tell(Message message);
 
   bool running() const { return program_ != nullptr; }
-  bool paused() const { return paused_; }
+  bool paused() const { return pauses_ > 0; }
+  // Null when it does not run.
+  Program* program() { return program_.get(); }
+  NodeId node() const { return running() ? program_->node() : NodeId(); }
+  Incarnation incarnation() const { return incarnation_; }
   HostId host() const { return options_.host; }
   const std::string& name() const { return options_.name; }
   // The calls of this process take so many times longer.
@@ -104,6 +119,7 @@ class Process {
   void Run(size_t loop);
   void Flush(size_t loop, Outbox& outbox);
   void Append(const Message& message);
+  void Probe(const Message& message);
 
   // Constant after construction.
   Simulator& simulator_;
@@ -119,7 +135,7 @@ class Process {
 
   // Of the present life.
   uint64_t life_ = 0;  // grows at each start and crash; events of an earlier life do nothing
-  bool paused_ = false;
+  int pauses_ = 0;
   Incarnation incarnation_;
   std::unique_ptr<Program> program_;
   std::vector<Loop> loops_;

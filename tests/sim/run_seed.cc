@@ -2,18 +2,23 @@
 
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug_switch.h"
+#include "tests/sim/administrator.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/fenced_producers.h"
+#include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/violations.h"
+#include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/fault_plan.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/workloads/workload.h"
 
@@ -33,13 +38,58 @@ class Planting {
 // Slices of results, of which one is bent.
 constexpr uint64_t kBentOneIn = 100;
 
-FaultPlan DrawFor(const SimConfig& config, size_t processes, Random random) {
-  const size_t hubs = config.all_links_fail ? processes : 1 + config.servers;
-  FaultPlan plan = DrawFaults(random, processes, hubs, config.safety);
+bool BeginsWith(absl::string_view name, absl::string_view role) {
+  return absl::StartsWith(name, absl::StrCat(role, "-"));
+}
+
+FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random random) {
+  FaultTargets targets{.names = cluster.names()};
+  targets.hubs = config.all_links_fail ? targets.names.size() : 1 + config.servers;
+  for (const std::string& name : targets.names) {
+    if (BeginsWith(name, "server")) targets.mortal_servers.push_back(name);
+    if (BeginsWith(name, "worker") || BeginsWith(name, "client")) {
+      targets.mortal_workers.push_back(name);
+    }
+  }
+  // Nobody asks the first one to go, so the work can end.
+  targets.mortal_servers.erase(targets.mortal_servers.begin());
+  targets.server_deaths_max = 2;
+  targets.worker_deaths_max = targets.mortal_workers.size() / 2;
+  FaultPlan plan = DrawFaults(random, targets, config.safety);
   Random share = random.Split(1);
   std::erase_if(plan, [&](const Fault&) { return !share.Chance(config.fault_share); });
   return plan;
 }
+
+// Looks whether all shards have all their replicas again, now and then.
+class WholeCluster {
+ public:
+  WholeCluster(const SimCluster& cluster, absl::Duration patience, Violations& violations)
+      : cluster_(cluster), deadline_(cluster.healed_at() + patience), violations_(violations) {}
+
+  // Whether they have. `quiet`: nobody asks for a change of servers any more.
+  bool Look(bool quiet) {
+    const absl::Time now = cluster_.simulator().now();
+    if (now < next_) return was_whole_;
+    next_ = now + absl::Seconds(1);
+    const proto::ClusterView* view = cluster_.published();
+    const std::string why = view == nullptr ? "there is no scheduler" : WhyNotWhole(*view);
+    was_whole_ = quiet && why.empty();
+    if (!was_whole_ && now > deadline_) {
+      violations_.Add("repair", absl::StrCat(absl::FormatDuration(now - cluster_.healed_at()),
+                                             " after the last fault ",
+                                             quiet ? why : "the administrator still waits"));
+    }
+    return was_whole_;
+  }
+
+ private:
+  const SimCluster& cluster_;
+  const absl::Time deadline_;
+  Violations& violations_;
+  absl::Time next_ = absl::InfinitePast();
+  bool was_whole_ = false;
+};
 
 // Until `until`, or until something is wrong, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
@@ -72,30 +122,43 @@ SeedResult RunSeed(const SeedOptions& options) {
   AppliedOnce applied_once(violations);
   AskedHistory asked_history(violations);
   FencedProducers fenced_producers(violations);
+  KeptContent kept_content(violations);
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config);
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
-           &fenced_producers, &asked_history, &rare_events}) {
+           &fenced_producers, &asked_history, &kept_content, &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);
   if (options.bent_slices) cluster.BendSlices(kBentOneIn);
 
-  SeedResult result;
-  const FaultPlan plan =
-      DrawFor(config, cluster.processes().size(), simulator.Draws(Simulator::Stream::kFaults));
-  result.drawn.push_back(Describe(config));
-  for (const Fault& fault : plan) result.drawn.push_back(Describe(fault, cluster.names()));
+  Administration administration(config.elasticity.actions, violations);
+  if (!administration.finished()) {
+    cluster.AddClient("administrator", proto::CLIENT,
+                      [&](Random) { return administration.MakeScript(); });
+  }
+
+  SeedResult result{.configuration = Describe(config)};
+  result.faults = options.faults
+                      ? *options.faults
+                      : DrawFor(config, cluster, simulator.Draws(Simulator::Stream::kFaults));
+  if (options.draw_only) return result;
+  const absl::Status known = ValidateNames(result.faults, cluster.names());
+  if (!known.ok()) {
+    result.violations.push_back(absl::StrCat("faults: ", known.message()));
+    return result;
+  }
 
   cluster.Start();
-  cluster.Schedule(plan);
+  cluster.Schedule(result.faults);
   Run(
       simulator, simulator.now() + config.safety, [] { return false; }, violations);
   cluster.Heal();
+  WholeCluster whole(cluster, config.repair, violations);
   Run(
-      simulator, simulator.now() + config.liveness, [&] { return workload->Finished(); },
-      violations);
+      simulator, simulator.now() + config.liveness,
+      [&] { return whole.Look(administration.finished()) && workload->Finished(); }, violations);
   if (violations.empty() && !workload->Finished()) {
     violations.Add("liveness", absl::StrCat("not finished ", absl::FormatDuration(config.liveness),
                                             " after the last fault"));

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/planted_bug.h"
+#include "common/faults/fault.h"
 
 namespace covey::sim {
 
@@ -20,6 +22,10 @@ struct SeedOptions {
   PlantedBug planted_bug = PlantedBug::kNone;
   // Plants flipped bits in what members of a group send each other, see SimNetwork.
   bool bent_slices = false;
+  // In place of those that are drawn.
+  std::optional<FaultPlan> faults;
+  // The faults are drawn, and nothing else happens.
+  bool draw_only = false;
   // Given every line of the history; null = none are made.
   std::function<void(absl::Time, const std::string&)> trace;
 };
@@ -31,8 +37,9 @@ struct SeedResult {
   uint64_t events = 0;
   // How often each named rare event happened.
   std::map<std::string, uint64_t> counts;
-  // What was drawn, one line each: configuration, every fault. And what was done.
-  std::vector<std::string> drawn;
+  // What was drawn, and what was done.
+  std::string configuration;
+  FaultPlan faults;
   std::string report;
 };
 

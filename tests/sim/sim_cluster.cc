@@ -16,6 +16,12 @@ namespace {
 
 constexpr absl::string_view kSchedulerName = "scheduler";
 constexpr absl::Duration kRestartDelay = absl::Milliseconds(500);
+constexpr HostId kSchedulerHost{0};
+// After the end of a process, or of its connection.
+constexpr absl::Duration kLossIsToldAfter = absl::Milliseconds(300);
+constexpr absl::Duration kProbePatience = absl::Milliseconds(250);
+// Stream of draws that are no process's own.
+constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
 
 class SchedulerProgram : public Program {
  public:
@@ -31,6 +37,7 @@ class SchedulerProgram : public Program {
   std::vector<Actor*> loops() override { return {actor_.get()}; }
   NodeId node() const override { return kSchedulerNode; }
   Epoch epoch() const override { return Epoch(actor_->published().epoch()); }
+  const proto::ClusterView& published() const { return actor_->published(); }
 
  private:
   std::unique_ptr<scheduler::SchedulerActor> actor_;
@@ -50,10 +57,8 @@ class ServerProgram : public Program {
   }
   NodeId node() const override { return control_.member().node(); }
   Epoch epoch() const override { return control_.member().view()->epoch(); }
-  Outcome outcome() const override {
-    return control_.member().state() == Member::State::kFailed ? Outcome::kFailed
-                                                               : Outcome::kRunning;
-  }
+  // A server leaves when it was drained.
+  Outcome outcome() const override { return OutcomeOf(control_.member()); }
 
  private:
   server::ServerActor control_;
@@ -63,9 +68,27 @@ class ServerProgram : public Program {
 }  // namespace
 
 SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
-    : simulator_(simulator), config_(config), network_(simulator, config.network) {
+    : simulator_(simulator),
+      config_(config),
+      network_(simulator, config.network),
+      random_(simulator.Draws(Simulator::Stream::kProcess, kOwnDraws)),
+      injector_({.simulator = simulator,
+                 .network = network_,
+                 .processes = processes_,
+                 .start = [this](size_t process) { StartAgain(process); },
+                 .bury = [this](size_t process) { done_[process] = true; },
+                 .disconnected =
+                     [this](HostId a, HostId b) {
+                       // The hosts are numbered as the processes are.
+                       if (a == kSchedulerHost) TellOfLoss(*processes_[b.value()]);
+                       if (b == kSchedulerHost) TellOfLoss(*processes_[a.value()]);
+                     }}) {
   AddScheduler();
   for (uint32_t i = 0; i < config_.servers; ++i) AddServer(i);
+  for (size_t i = 0; i < config_.elasticity.late_servers.size(); ++i) {
+    AddServer(config_.servers + static_cast<uint32_t>(i));
+    delays_.back() = config_.elasticity.late_servers[i];
+  }
 }
 
 Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> listening) {
@@ -79,16 +102,19 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
           .inbox_max = config_.inbox_max,
           .scheduler_endpoint = absl::StrCat("sim://", kSchedulerName, "/0"),
           .disk_delay_max = config_.disk_delay_max,
-          .ended = [this, index](Program::Outcome outcome) {
-            if (outcome == Program::Outcome::kDone) {
-              done_[index] = true;
-              return;
-            }
-            simulator_.Count("process_gave_up");
-            simulator_.After(kRestartDelay, [this, index] {
-              if (!processes_[index]->running()) processes_[index]->Start();
-            });
-          }};
+          .ended =
+              [this, index](Program::Outcome outcome) {
+                if (outcome == Program::Outcome::kDone) {
+                  done_[index] = true;
+                  return;
+                }
+                simulator_.Count("process_gave_up");
+                simulator_.After(kRestartDelay, [this, index] { StartAgain(index); });
+              },
+          .gone =
+              [this](NodeId node, Incarnation incarnation) {
+                if (random_.Chance(config_.connection_lost_chance)) TellOfLoss(node, incarnation);
+              }};
 }
 
 Process& SimCluster::Add(Process::Options options, Process::Factory factory) {
@@ -102,6 +128,8 @@ Process& SimCluster::Add(Process::Options options, Process::Factory factory) {
 void SimCluster::AddScheduler() {
   Process::Options options = OptionsFor(std::string(kSchedulerName), {true});
   options.reuse_endpoints = true;
+  options.gone = nullptr;
+  options.probe = [this](const std::string& endpoint) { return Probe(endpoint); };
   Add(std::move(options), [this](const Process::Birth& birth) {
     return std::make_unique<SchedulerProgram>(simulator_, config_.scheduler, birth.disk);
   });
@@ -114,6 +142,7 @@ void SimCluster::AddServer(uint32_t index) {
       [this, index](const Process::Birth& birth) {
         Member::Options member = MemberOptions(proto::SERVER, birth);
         member.rank = static_cast<int>(index);
+        member.labels = absl::StrCat("zone/rack-", index % 2, "/host-", index % 3);
         return std::make_unique<ServerProgram>(member, config_.data_loops);
       });
 }
@@ -169,12 +198,47 @@ void SimCluster::Start() {
   for (size_t i = 0; i < processes_.size(); ++i) {
     if (delays_[i] == absl::ZeroDuration()) {
       processes_[i]->Start();
-      continue;
+    } else {
+      simulator_.After(delays_[i], [this, i] { StartAgain(i); });
     }
-    simulator_.After(delays_[i], [this, i] {
-      if (!processes_[i]->running() && !done_[i]) processes_[i]->Start();
-    });
   }
+}
+
+void SimCluster::StartAgain(size_t index) {
+  if (!processes_[index]->running() && !done_[index]) processes_[index]->Start();
+}
+
+void SimCluster::TellOfLoss(Process& process) {
+  if (process.node() != NodeId()) TellOfLoss(process.node(), process.incarnation());
+}
+
+void SimCluster::TellOfLoss(NodeId node, Incarnation incarnation) {
+  Message message;
+  message.set_to({kSchedulerNode, 0});
+  message.envelope.mutable_connection_lost()->set_node(node.value());
+  message.envelope.mutable_connection_lost()->set_incarnation(incarnation.value());
+  simulator_.After(kLossIsToldAfter * random_.Uniform(), [this, message = std::move(message)] {
+    simulator_.Count("connection_lost");
+    processes_[0]->Tell(message);
+  });
+}
+
+Process::Options::Finding SimCluster::Probe(const std::string& endpoint) {
+  using Finding = Process::Options::Finding;
+  if (random_.Chance(config_.network.loss) && !healed()) {
+    return Finding{.result = proto::ProbeReply::SILENT, .after = kProbePatience};
+  }
+  const absl::Duration soon = absl::Milliseconds(5) * random_.Uniform();
+  switch (network_.Probe(kSchedulerHost, endpoint)) {
+    case SimNetwork::Listening::kYes:
+      return {.result = proto::ProbeReply::CONNECTED, .after = soon};
+    case SimNetwork::Listening::kNo:
+      simulator_.Count("probe_refused");
+      return {.result = proto::ProbeReply::REFUSED, .after = soon};
+    case SimNetwork::Listening::kSilence:
+      break;
+  }
+  return {.result = proto::ProbeReply::SILENT, .after = kProbePatience};
 }
 
 std::vector<std::string> SimCluster::names() const {
@@ -183,92 +247,18 @@ std::vector<std::string> SimCluster::names() const {
   return names;
 }
 
-void SimCluster::Schedule(const FaultPlan& plan) {
-  for (const Fault& fault : plan) {
-    simulator_.After(fault.at, [this, fault] {
-      if (healed_) return;
-      Begin(fault);
-      active_.push_back(fault);
-      simulator_.After(fault.duration, [this, fault] {
-        const auto same = [&fault](const Fault& other) {
-          return other.kind == fault.kind && other.at == fault.at && other.target == fault.target;
-        };
-        const auto found = std::find_if(active_.begin(), active_.end(), same);
-        if (found == active_.end()) return;  // Healed meanwhile.
-        active_.erase(found);
-        End(fault);
-      });
-    });
-  }
-}
-
-void SimCluster::Both(HostId a, HostId b, void (SimNetwork::*change)(HostId, HostId)) {
-  (network_.*change)(a, b);
-  (network_.*change)(b, a);
-}
-
-void SimCluster::Begin(const Fault& fault) {
-  Process& target = *processes_[fault.target];
-  const HostId a = target.host();
-  const HostId b = processes_[fault.other]->host();
-  simulator_.Count(absl::StrCat("fault_", KindName(fault.kind)));
-  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("fault ", Describe(fault, names())));
-  switch (fault.kind) {
-    case Fault::Kind::kCrash:
-      return target.Crash();
-    case Fault::Kind::kPause:
-      return target.Pause();
-    case Fault::Kind::kSlow:
-      return target.SetSlowness(100);
-    case Fault::Kind::kPartition:
-      return Both(a, b, &SimNetwork::Block);
-    case Fault::Kind::kOneWayPartition:
-      return network_.Block(a, b);
-    case Fault::Kind::kClog:
-      return network_.Clog(a, b);
-    case Fault::Kind::kIsolation:
-      for (const auto& other : processes_) Both(a, other->host(), &SimNetwork::Block);
-      return;
-    case Fault::Kind::kDisconnect:
-      return network_.Disconnect(a, b);
-  }
-}
-
-void SimCluster::End(const Fault& fault) {
-  Process& target = *processes_[fault.target];
-  const HostId a = target.host();
-  const HostId b = processes_[fault.other]->host();
-  switch (fault.kind) {
-    case Fault::Kind::kCrash:
-      if (!target.running() && !done_[fault.target]) target.Start();
-      return;
-    case Fault::Kind::kPause:
-      return target.Resume();
-    case Fault::Kind::kSlow:
-      return target.SetSlowness(1);
-    case Fault::Kind::kPartition:
-      return Both(a, b, &SimNetwork::Unblock);
-    case Fault::Kind::kOneWayPartition:
-      return network_.Unblock(a, b);
-    case Fault::Kind::kClog:
-      return network_.Unclog(a, b);
-    case Fault::Kind::kIsolation:
-      for (const auto& other : processes_) Both(a, other->host(), &SimNetwork::Unblock);
-      return;
-    case Fault::Kind::kDisconnect:
-      return;
-  }
+const proto::ClusterView* SimCluster::published() const {
+  // Nobody else's program is in the first place.
+  const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
+  return program == nullptr ? nullptr : &program->published();
 }
 
 void SimCluster::Heal() {
-  healed_ = true;
+  healed_at_ = simulator_.now();
   simulator_.Trace("heal");
   network_.Heal();
-  for (const Fault& fault : std::exchange(active_, {})) End(fault);
-  for (size_t i = 0; i < processes_.size(); ++i) {
-    processes_[i]->Resume();
-    if (!processes_[i]->running() && !done_[i]) processes_[i]->Start();
-  }
+  injector_.Heal();
+  for (size_t i = 0; i < processes_.size(); ++i) StartAgain(i);
 }
 
 }  // namespace covey::sim

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/simulation/simulator.h"
-#include "tests/sim/fault_plan.h"
+#include "tests/sim/fault_injector.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"
 #include "tests/sim/scripted_client.h"
@@ -46,15 +46,19 @@ class SimCluster {
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 
   void Start();
-  void Schedule(const FaultPlan& plan);
-  // Ends every fault, now and for ever, and starts what is down.
+  // Precondition: every name in the plan is a process's.
+  void Schedule(const FaultPlan& plan) { injector_.Schedule(plan); }
+  // Ends every fault, now and for ever, and starts what is down, but for what is dead for ever.
   void Heal();
-  bool healed() const { return healed_; }
+  bool healed() const { return healed_at_ < absl::InfiniteFuture(); }
+  absl::Time healed_at() const { return healed_at_; }
+  // What the scheduler has published last; null while it does not run.
+  const proto::ClusterView* published() const;
   // See SimNetwork.
   void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
 
   const SimConfig& config() const { return config_; }
-  Simulator& simulator() { return simulator_; }
+  Simulator& simulator() const { return simulator_; }
   std::vector<std::string> names() const;
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
@@ -65,19 +69,23 @@ class SimCluster {
   void AddServer(uint32_t index);
   Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
   client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
-  void Begin(const Fault& fault);
-  void End(const Fault& fault);
-  void Both(HostId a, HostId b, void (SimNetwork::*change)(HostId, HostId));
+  // Unless it runs, or has nothing left to do.
+  void StartAgain(size_t index);
+  // The scheduler notices that its connection to a node has broken.
+  void TellOfLoss(Process& process);
+  void TellOfLoss(NodeId node, Incarnation incarnation);
+  Process::Options::Finding Probe(const std::string& endpoint);
 
   Simulator& simulator_;
   const SimConfig config_;
   SimNetwork network_;
+  Random random_;
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<bool> done_;              // per process: must not be started again
   std::vector<absl::Duration> delays_;  // per process: of the first start
-  std::vector<Fault> active_;
-  bool healed_ = false;
+  FaultInjector injector_;
+  absl::Time healed_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace covey::sim

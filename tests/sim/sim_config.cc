@@ -17,12 +17,24 @@ absl::Duration DrawDuration(Random& random, absl::Duration low, absl::Duration h
   return std::min(high, from * (1 + random.Uniform()));
 }
 
+namespace {
+
+void BeQuiet(SimConfig& config) {
+  config.network.tail_chance = config.network.loss = config.network.corruption = 0;
+  config.network.retry = config.network.reconnect = 0;
+  config.network.queue_messages = kTransportQueueMessagesMax;
+  config.inbox_max = kTransportQueueMessagesMax;
+  config.fault_share = 0;
+}
+
+}  // namespace
+
 SimConfig DrawConfig(Random random, uint32_t groups) {
   const auto duration = [&random](absl::Duration low, absl::Duration high) {
     return DrawDuration(random, low, high);
   };
   SimConfig config;
-  config.servers = 1 + static_cast<uint32_t>(random.Below(3));
+  config.servers = 1 + static_cast<uint32_t>(random.Below(5));
   config.data_loops = 1 + static_cast<uint32_t>(random.Below(2));
 
   config.scheduler.job_name = "simulation";
@@ -30,6 +42,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.scheduler.groups = groups;
   config.scheduler.workers_per_group = 1;
   config.scheduler.placement_wait = duration(absl::Milliseconds(100), absl::Seconds(5));
+  config.scheduler.replacement_wait = duration(absl::Milliseconds(100), absl::Seconds(5));
   config.scheduler.heartbeat = duration(absl::Milliseconds(200), absl::Milliseconds(800));
   config.scheduler.silence_min =
       std::max(config.scheduler.heartbeat * 4, duration(absl::Seconds(2), absl::Seconds(6)));
@@ -60,6 +73,11 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.disk_delay_max = duration(absl::Microseconds(100), absl::Seconds(2));
   config.inbox_max = size_t{64} << random.Below(7);
   config.safety = duration(absl::Seconds(8), absl::Seconds(60));
+  if (random.Chance(0.3)) network.reconnect = 0.01 * random.Uniform() * random.Uniform();
+  if (random.Chance(0.5)) config.connection_lost_chance = random.Uniform();
+  config.quiet = random.Chance(0.05);
+  if (config.quiet) BeQuiet(config);
+  config.elasticity = DrawElasticity(random.Split(1), config.servers, config.safety);
   return config;
 }
 
@@ -79,7 +97,10 @@ std::string Describe(const SimConfig& config) {
                       absl::FormatDuration(network.delay_more), " queue=", network.queue_messages,
                       " inbox=", config.inbox_max,
                       " reuse_endpoints=", config.reuse_endpoints ? "yes" : "no",
-                      " safety=", absl::FormatDuration(config.safety));
+                      absl::StrFormat(" reconnect=%.4f connection_lost=%.2f", network.reconnect,
+                                      config.connection_lost_chance),
+                      config.quiet ? " quiet" : "", " safety=", absl::FormatDuration(config.safety),
+                      " ", Describe(config.elasticity));
 }
 
 }  // namespace covey::sim

@@ -8,6 +8,7 @@
 #include "common/base/random.h"
 #include "common/runtime/member.h"
 #include "scheduler/config.h"
+#include "tests/sim/elasticity.h"
 #include "tests/sim/sim_network.h"
 
 namespace covey::sim {
@@ -15,8 +16,12 @@ namespace covey::sim {
 // One simulated cluster. Every tunable is drawn inside its valid range, so that no default becomes
 // load-bearing.
 struct SimConfig {
+  // From the beginning on.
   uint32_t servers = 1;
   uint32_t data_loops = 1;
+  Elasticity elasticity;
+  // Nothing goes wrong, but for what the elasticity asks for: then nobody may notice it.
+  bool quiet = false;
   scheduler::Config scheduler;
   // Timing only; who it is and where it listens differs per process.
   Member::Options member;
@@ -35,6 +40,11 @@ struct SimConfig {
   // How long faults go on; and how long the cluster then has to finish its work.
   absl::Duration safety;
   absl::Duration liveness = absl::Seconds(1200);
+  // So long after the last fault every shard has all its replicas again.
+  absl::Duration repair = absl::Seconds(300);
+
+  // So often the scheduler hears that a process is no more, from the connection that it had.
+  double connection_lost_chance = 1;
 };
 
 // `groups` of one worker each.

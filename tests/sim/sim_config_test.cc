@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/faults/fault_file.h"
+#include "tests/sim/elasticity.h"
 #include "tests/sim/fault_plan.h"
 
 namespace covey::sim {
@@ -17,21 +19,60 @@ TEST(SimConfigTest, EveryConfigurationIsValid) {
 }
 
 TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
-  constexpr size_t kProcesses = 5;
+  const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "worker-0", "worker-1"},
+                             .hubs = 3,
+                             .mortal_servers = {"server-1"},
+                             .server_deaths_max = 1,
+                             .mortal_workers = {"worker-0", "worker-1"},
+                             .worker_deaths_max = 1};
   size_t faults = 0;
+  size_t deaths = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     absl::Duration last;
-    for (const Fault& fault : DrawFaults(Random(seed), kProcesses, 2, absl::Seconds(10))) {
+    const FaultPlan plan = DrawFaults(Random(seed), targets, absl::Seconds(10));
+    EXPECT_TRUE(ValidateNames(plan, targets.names).ok()) << seed;
+    for (const Fault& fault : plan) {
       ++faults;
+      const absl::Status valid = Validate(fault);
+      EXPECT_TRUE(valid.ok()) << valid;
       EXPECT_GE(fault.at, last);
       last = fault.at;
-      EXPECT_LT(fault.at, absl::Seconds(10));
-      EXPECT_LT(fault.target, kProcesses);
-      EXPECT_LT(fault.other, kProcesses);
-      EXPECT_NE(fault.target, fault.other);
+      EXPECT_LE(fault.at, absl::Seconds(10));
+      if (fault.kind != FaultKind::kKill || fault.duration < absl::InfiniteDuration()) continue;
+      ++deaths;
+      EXPECT_NE(fault.target, "scheduler");
+      EXPECT_NE(fault.target, "server-0");
     }
   }
   EXPECT_GT(faults, 200u);
+  EXPECT_GT(deaths, 20u);
+}
+
+// What is printed can be run again.
+TEST(FaultPlanTest, CanBeWrittenToAFile) {
+  const FaultTargets targets{.names = {"scheduler", "server-0", "worker-0"}, .hubs = 2};
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const FaultPlan plan = DrawFaults(Random(seed), targets, absl::Seconds(10));
+    const auto read = ParseFaultPlan(PrintFaultPlan(plan), "printed");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == plan) << seed;
+  }
+}
+
+TEST(ElasticityTest, IsInOrderAndSparesTheFirstServer) {
+  size_t drains = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Elasticity elasticity = DrawElasticity(Random(seed), 3, absl::Seconds(10));
+    absl::Duration last;
+    for (const ElasticAction& action : elasticity.actions) {
+      EXPECT_GE(action.at, last);
+      last = action.at;
+      EXPECT_NE(action.name, "server-0");
+      EXPECT_TRUE(action.kind != ElasticAction::Kind::kScaleServers || action.number > 0);
+      if (action.kind == ElasticAction::Kind::kDrain) ++drains;
+    }
+  }
+  EXPECT_GT(drains, 50u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/planted_bug_switch.h"
+#include "common/faults/fault_file.h"
 #include "common/runtime/config_file.h"
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/run_seed.h"
@@ -29,6 +31,8 @@ struct Flags {
   std::string workload = "all";
   std::string plant = "none";
   bool trace = false;
+  std::string faults;
+  bool print_faults = false;
   uint32_t jobs = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
 };
 
@@ -77,7 +81,8 @@ bool RunOne(const SeedOptions& options, bool trace) {
   }
   const SeedResult result = RunSeed(traced);
   std::string text = absl::StrCat("seed ", options.seed, " ", options.workload, "\n");
-  for (const std::string& line : result.drawn) absl::StrAppend(&text, "  ", line, "\n");
+  absl::StrAppend(&text, "  ", result.configuration, "\n");
+  for (const Fault& fault : result.faults) absl::StrAppend(&text, "  ", PrintFault(fault), "\n");
   absl::StrAppend(&text, "  ", result.report, "\n");
   for (const auto& [name, count] : result.counts) absl::StrAppend(&text, "  ", name, "=", count);
   absl::StrAppend(&text, "\n  ", result.events, " events, digest ",
@@ -143,6 +148,10 @@ int Main(int argc, char** argv) {
   options.Add("trace", &flags.trace, "print every event; with --seed");
   options.Add("plant", &flags.plant,
               absl::StrCat("plant a bug that must be found: one of ", PlantNames()));
+  options.Add("faults", &flags.faults,
+              "file with faults in place of those that are drawn; with --seed and --workload");
+  options.Add("print-faults", &flags.print_faults,
+              "only print the drawn faults, as such a file; with --seed and --workload");
   options.Add("jobs", &flags.jobs, "processes that share the seeds");
   if (const auto code = options.LoadForMain(argc, argv)) return *code;
 
@@ -153,13 +162,29 @@ int Main(int argc, char** argv) {
     Print(absl::StrCat(status.message(), "\n"));
     return 2;
   }
+  std::optional<FaultPlan> faults;
+  if (!flags.faults.empty()) {
+    absl::StatusOr<FaultPlan> loaded = LoadFaultPlan(flags.faults);
+    if (!loaded.ok()) {
+      Print(absl::StrCat(loaded.status().message(), "\n"));
+      return 2;
+    }
+    faults = *std::move(loaded);
+  }
   bool ok = true;
-  if (flags.seed != 0) {
+  if (flags.print_faults) {
+    for (const std::string& workload : *workloads) {
+      const SeedResult drawn =
+          RunSeed({.seed = flags.seed, .workload = workload, .draw_only = true});
+      Print(absl::StrCat("# seed ", flags.seed, " ", workload, "\n", PrintFaultPlan(drawn.faults)));
+    }
+  } else if (flags.seed != 0) {
     for (const std::string& workload : *workloads) {
       ok = RunOne({.seed = flags.seed,
                    .workload = workload,
                    .planted_bug = planted->bug,
-                   .bent_slices = planted->bent_slices},
+                   .bent_slices = planted->bent_slices,
+                   .faults = faults},
                   flags.trace) &&
            ok;
     }

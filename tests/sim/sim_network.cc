@@ -18,6 +18,18 @@ constexpr uint32_t kStepStreamsEnd = 0x80000000;
 // Of what a broken connection carried, so much arrives all the same.
 constexpr double kLateChance = 0.5;
 
+// Whether its sender sends it again when no answer comes.
+bool MayBeRepeated(const proto::Envelope& envelope) {
+  return envelope.has_replicate_reply() || envelope.has_replica_piece() ||
+         absl::EndsWith(BodyName(envelope), "_request");
+}
+
+size_t BytesOf(const Message& message) {
+  size_t bytes = message.envelope.ByteSizeLong();
+  for (const Buffer& frame : message.frames) bytes += frame.size();
+  return bytes;
+}
+
 }  // namespace
 
 SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
@@ -27,7 +39,10 @@ SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
 
 PortId SimNetwork::Open(HostId host, std::string endpoint, std::function<void(Message)> deliver) {
   const PortId port(next_port_++);
-  if (!endpoint.empty()) listeners_[endpoint] = port;
+  if (!endpoint.empty()) {
+    listeners_[endpoint] = port;
+    hosts_[endpoint] = host;
+  }
   ports_[port] = {.host = host, .endpoint = std::move(endpoint), .deliver = std::move(deliver)};
   return port;
 }
@@ -81,6 +96,38 @@ uint64_t SimNetwork::ConnectionFor(PortId port, const Message& message) {
   return dialed;
 }
 
+uint64_t SimNetwork::Impair(const Impairment& impairment) {
+  impairments_[next_impairment_] = impairment;
+  return next_impairment_++;
+}
+
+Impairment SimNetwork::ImpairmentOf(HostId from, HostId to) const {
+  Impairment sum{.loss = config_.loss, .retry = config_.retry, .corruption = config_.corruption};
+  for (const auto& [name, one] : impairments_) {
+    if (one.from.value_or(from) != from || one.to.value_or(to) != to) continue;
+    sum.delay += one.delay;
+    sum.jitter += one.jitter;
+    sum.loss += one.loss;
+    sum.retry += one.retry;
+    sum.corruption += one.corruption;
+    if (one.bits_per_second > 0) sum.bits_per_second = one.bits_per_second;
+  }
+  return sum;
+}
+
+bool SimNetwork::IsBlocked(HostId from, HostId to) const {
+  const auto link = links_.find({from, to});
+  return link != links_.end() && link->second.blocked > 0;
+}
+
+SimNetwork::Listening SimNetwork::Probe(HostId from, const std::string& endpoint) const {
+  const auto host = hosts_.find(endpoint);
+  if (host == hosts_.end() || IsBlocked(from, host->second) || IsBlocked(host->second, from)) {
+    return Listening::kSilence;
+  }
+  return listeners_.count(endpoint) > 0 ? Listening::kYes : Listening::kNo;
+}
+
 void SimNetwork::Lose(const Message& message, absl::string_view why) {
   simulator_.Count(absl::StrCat("network_", why));
   if (simulator_.tracing())
@@ -89,14 +136,22 @@ void SimNetwork::Lose(const Message& message, absl::string_view why) {
 
 bool SimNetwork::Send(PortId port, Message message) {
   if (ports_.find(port) == ports_.end()) return false;
-  const uint64_t id = ConnectionFor(port, message);
+  uint64_t id = ConnectionFor(port, message);
+  if (id != 0 && config_.reconnect > 0 && random_.Chance(config_.reconnect)) {
+    simulator_.Count("network_reconnect");
+    Break(connections_.at(id));
+    id = ConnectionFor(port, message);
+  }
   if (id == 0) {
     Lose(message, "nowhere_to_go");
     return false;
   }
   const Connection& connection = connections_.at(id);
   const int from_end = EndOf(connection, port);
-  Link& link = links_[{ports_.at(port).host, ports_.at(connection.ends[1 - from_end]).host}];
+  const HostId from = ports_.at(port).host;
+  const HostId to = ports_.at(connection.ends[1 - from_end]).host;
+  const Impairment impairment = ImpairmentOf(from, to);
+  Link& link = links_[{from, to}];
   if (connection.under_way[from_end] + static_cast<int>(link.held.size()) >=
       config_.queue_messages) {
     Lose(message, "queue_full");
@@ -106,15 +161,15 @@ bool SimNetwork::Send(PortId port, Message message) {
   Bend(message);
   if (link.blocked > 0) {
     Lose(message, "partitioned");
-  } else if (random_.Chance(config_.loss)) {
+  } else if (random_.Chance(impairment.loss)) {
     Lose(message, "lost");
-  } else if (!Transcode(message)) {
+  } else if (!Transcode(message, impairment.corruption)) {
     Lose(message, "corrupted");
   } else if (link.clogged > 0) {
     simulator_.Count("network_clogged");
     link.held.emplace_back(port, std::move(message));
   } else {
-    if (random_.Chance(config_.retry) && absl::EndsWith(BodyName(message.envelope), "_request")) {
+    if (random_.Chance(impairment.retry) && MayBeRepeated(message.envelope)) {
       simulator_.Count("network_retried");
       Carry(id, from_end, message);
     }
@@ -132,8 +187,23 @@ int SimNetwork::EndOf(const Connection& connection, PortId port) {
 void SimNetwork::Carry(uint64_t id, int from_end, Message message) {
   Connection& connection = connections_.at(id);
   ++connection.under_way[from_end];
+  const HostId from = ports_.at(connection.ends[from_end]).host;
+  const HostId to = ports_.at(connection.ends[1 - from_end]).host;
+  absl::Time leaves = simulator_.now();
+  absl::Duration delay = Delay();
+  if (!impairments_.empty()) {
+    const Impairment impairment = ImpairmentOf(from, to);
+    delay += impairment.delay + impairment.jitter * random_.Uniform();
+    if (impairment.bits_per_second > 0) {
+      absl::Time& busy_until = links_[{from, to}].busy_until;
+      busy_until = std::max(busy_until, leaves) +
+                   absl::Seconds(1) * (8 * static_cast<double>(BytesOf(message)) /
+                                       static_cast<double>(impairment.bits_per_second));
+      leaves = busy_until;
+    }
+  }
   absl::Time& last = connection.last_arrival[from_end];
-  last = std::max(last, simulator_.now() + Delay());
+  last = std::max(last, leaves + delay);
   simulator_.At(last, [this, id, from_end, message = std::move(message)]() mutable {
     Arrive(id, from_end, std::move(message));
   });
@@ -181,11 +251,11 @@ void SimNetwork::Disconnect(HostId a, HostId b) {
 }
 
 void SimNetwork::Heal() {
-  config_.tail_chance = config_.loss = config_.corruption = config_.retry = 0;
+  config_.tail_chance = config_.loss = config_.corruption = config_.retry = config_.reconnect = 0;
 }
 
-bool SimNetwork::Transcode(Message& message) {
-  const bool corrupt = random_.Chance(config_.corruption);
+bool SimNetwork::Transcode(Message& message, double corruption) {
+  const bool corrupt = random_.Chance(corruption);
   switch (config_.codec) {
     case Codec::kNone:
       return !corrupt;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,11 +36,29 @@ struct NetworkConfig {
   double loss = 0;
   // Flipped bits; what the wire's checks are to find.
   double corruption = 0;
-  // So often a request is sent twice, as an early retry would.
+  // So often what may be repeated is sent twice, as an early retry would.
   double retry = 0;
+  // So often the connection that a message would take breaks just before, so that what is under way
+  // on it and this message overtake each other.
+  double reconnect = 0;
   Codec codec = Codec::kNone;
   // Messages under way in one direction of a connection; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
+};
+
+// What is wrong, beyond NetworkConfig, with what goes from one host to another.
+struct Impairment {
+  // Nothing = any.
+  std::optional<HostId> from;
+  std::optional<HostId> to;
+  // Added to each message's way; of the jitter, a random part.
+  absl::Duration delay;
+  absl::Duration jitter;
+  double loss = 0;
+  double retry = 0;
+  double corruption = 0;
+  // 0 = no limit.
+  uint64_t bits_per_second = 0;
 };
 
 // The network between loops: honours the guarantee of common/net/transport.h and nothing more. A
@@ -70,6 +89,14 @@ class SimNetwork {
   void Unclog(HostId from, HostId to);
   // Breaks every connection between the two.
   void Disconnect(HostId a, HostId b);
+  // Impairments add up. Returns the name under which to take this one away.
+  uint64_t Impair(const Impairment& impairment);
+  void Repair(uint64_t name) { impairments_.erase(name); }
+  // What who tries to connect to an endpoint meets. The answer of a host is about whoever listens
+  // there now.
+  enum class Listening { kYes, kNo, kSilence };
+  Listening Probe(HostId from, const std::string& endpoint) const;
+  bool IsBlocked(HostId from, HostId to) const;
   // Planted: one in so many slices of results arrives at a group's member with a flipped bit. A real
   // network would have noticed.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
@@ -95,16 +122,19 @@ class SimNetwork {
     int blocked = 0;
     int clogged = 0;
     std::vector<std::pair<PortId, Message>> held;
+    absl::Time busy_until = absl::InfinitePast();  // under a limited rate
   };
 
   // 0: the message has nowhere to go.
   uint64_t ConnectionFor(PortId port, const Message& message);
   static int EndOf(const Connection& connection, PortId port);
+  // What is wrong with this way, all in all.
+  Impairment ImpairmentOf(HostId from, HostId to) const;
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
   void Break(Connection& connection) { connection.open = false; }
   // False: the bytes were damaged, and the damage was found.
-  bool Transcode(Message& message);
+  bool Transcode(Message& message, double corruption);
   absl::Duration Delay();
   void Bend(Message& message);
   void Lose(const Message& message, absl::string_view why);
@@ -119,6 +149,9 @@ class SimNetwork {
   std::map<std::string, PortId> listeners_;
   std::map<uint64_t, Connection> connections_;
   std::map<std::pair<HostId, HostId>, Link> links_;
+  std::map<uint64_t, Impairment> impairments_;
+  uint64_t next_impairment_ = 1;
+  std::map<std::string, HostId> hosts_;  // of every endpoint that ever was
 };
 
 // "push_request node 4.0 -> node 2.1 request 17", for traces.

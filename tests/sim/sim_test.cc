@@ -83,9 +83,9 @@ TEST(ContractTest, EachKeepsItsBound) {
 
 // Found in the values themselves, not only in what servers claim.
 TEST(PlantedBugTest, MissingDedupIsFound) {
-  EXPECT_NE(
-      0u, FirstSeedThatSays("not applied exactly once", {.workload = std::string(kCounting),
-                                                         .planted_bug = PlantedBug::kApplyDuplicates}));
+  EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
+                                  {.workload = std::string(kCounting),
+                                   .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 
 TEST(PlantedBugTest, MissingStalenessGateIsFound) {
@@ -101,9 +101,9 @@ TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
 
 // Of the members' pushes too, whichever member sends them.
 TEST(PlantedBugTest, MissingDedupOfGroupsIsFound) {
-  EXPECT_NE(
-      0u, FirstSeedThatSays("not applied exactly once", {.workload = std::string(kGroups),
-                                                         .planted_bug = PlantedBug::kApplyDuplicates}));
+  EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
+                                  {.workload = std::string(kGroups),
+                                   .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 
 // Seeds that once showed a bug stay for ever.

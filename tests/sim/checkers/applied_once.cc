@@ -4,7 +4,8 @@ namespace covey::sim {
 
 void AppliedOnce::OnSend(absl::Time, const Message& message) {
   const auto reply = ReadShardReply(message);
-  if (!reply || reply->push == nullptr) return;
+  // What is not durable yet may be forgotten with its server, and then be new to the next one.
+  if (!reply || reply->push == nullptr || !reply->push->durable()) return;
   const proto::PushId& id = reply->push->id();
   Push& push = pushes_[{reply->history, id.producer_kind(), id.producer(),
                         id.producer_incarnation(), id.sequence()}];

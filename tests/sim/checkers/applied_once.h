@@ -11,7 +11,8 @@
 namespace covey::sim {
 
 // Invariant: within one history of a shard a push is taken as new at most once, and has one version
-// at which it was applied, which every later answer to the same push id repeats.
+// at which it was applied, which every later answer to the same push id repeats, whichever server
+// gives it. Answers that call the push durable count; others may be forgotten.
 class AppliedOnce : public Observer {
  public:
   explicit AppliedOnce(Violations& violations) : violations_(violations) {}

@@ -3,15 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/fenced_producers.h"
+#include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
+#include "tests/sim/checkers/whole_cluster.h"
 
 namespace covey::sim {
 namespace {
@@ -24,7 +29,11 @@ template <typename Checker>
 std::vector<std::string> Watch(const std::vector<Message>& messages) {
   Violations violations;
   Checker checker(violations);
-  for (const Message& message : messages) checker.OnSend(absl::UnixEpoch(), message);
+  for (const Message& message : messages) {
+    // Views for loops other than the first, and what comes back to a request, are received.
+    if (message.to().loop == 0) checker.OnSend(absl::UnixEpoch(), message);
+    checker.OnReceive(absl::UnixEpoch(), "receiver", message);
+  }
   return violations.found();
 }
 
@@ -56,14 +65,63 @@ Message ViewWithNode(uint64_t epoch, proto::Node::State state, uint64_t incarnat
   return message;
 }
 
-Message ViewWithShard(uint64_t epoch, uint64_t owner, uint64_t generation) {
+struct Chained {
+  std::vector<uint64_t> joined;
+  std::vector<uint64_t> joining;
+  std::vector<uint64_t> dead;
+  std::vector<uint64_t> left;
+  // 0 = the view's epoch.
+  uint64_t chain_epoch = 0;
+};
+
+// Servers 2, 3 and 4, and one shard.
+Message ViewWithChain(uint64_t epoch, uint64_t generation, const Chained& chained) {
   Message message = From(1);
-  proto::Table& table = *AddView(epoch, message).add_tables();
+  proto::ClusterView& view = AddView(epoch, message);
+  for (uint64_t id = 2; id <= 4; ++id) {
+    proto::Node& node = *view.add_nodes();
+    node.set_id(id);
+    node.set_name(absl::StrCat("server-", id));
+    node.set_role(proto::SERVER);
+    node.set_state(absl::c_linear_search(chained.dead, id)   ? proto::Node::DEAD
+                   : absl::c_linear_search(chained.left, id) ? proto::Node::LEFT
+                                                             : proto::Node::ALIVE);
+  }
+  proto::Table& table = *view.add_tables();
   table.set_id(1);
   proto::Shard& shard = *table.add_shards();
   shard.set_generation(generation);
-  shard.add_chain()->set_node(owner);
+  shard.set_chain_epoch(chained.chain_epoch == 0 ? epoch : chained.chain_epoch);
+  for (const uint64_t id : chained.joined) shard.add_chain()->set_node(id);
+  for (const uint64_t id : chained.joining) {
+    proto::Replica& replica = *shard.add_chain();
+    replica.set_node(id);
+    replica.set_joining(true);
+  }
   return message;
+}
+
+// The same, as the control loop of a server hands it to its data loop.
+Message Believed(uint64_t server, const Message& view) {
+  Message message = view;
+  message.envelope.mutable_header()->set_node(server);
+  message.set_to({NodeId(server), 1});
+  return message;
+}
+
+// Of server 2: that one is filled.
+Message Ready(uint64_t generation, uint64_t node) {
+  Message message = From(2);
+  proto::ReplicaReport& report = *message.envelope.mutable_replica_report_request()->add_reports();
+  report.set_table(1);
+  report.set_generation(generation);
+  report.set_node(node);
+  report.set_kind(proto::ReplicaReport::READY);
+  return message;
+}
+
+Message ViewWithShard(uint64_t epoch, uint64_t owner, uint64_t generation) {
+  return ViewWithChain(epoch, generation, {.joined = {owner}});
 }
 
 struct Pushed {
@@ -75,10 +133,15 @@ struct Pushed {
   uint64_t version = 1;
   uint64_t clock = 1;
   uint64_t generation = 3;
+  bool durable = true;
+  uint64_t samples = 0;
+  uint64_t to = 9;
+  uint64_t request = 0;
 };
 
 Message Reply(const Pushed& pushed) {
-  Message message = From(pushed.owner);
+  Message message = From(pushed.owner, pushed.to);
+  message.envelope.mutable_header()->set_request_id(pushed.request);
   proto::PushReply& reply = *message.envelope.mutable_push_reply();
   reply.mutable_id()->set_table(1);
   reply.mutable_id()->set_producer(4);
@@ -87,6 +150,8 @@ Message Reply(const Pushed& pushed) {
   reply.mutable_id()->set_sequence(pushed.sequence);
   reply.set_applied_version(pushed.applied);
   reply.set_duplicate(pushed.duplicate);
+  reply.set_durable(pushed.durable);
+  reply.mutable_state()->set_samples(pushed.samples);
   reply.mutable_state()->set_version(pushed.version);
   reply.mutable_state()->set_generation(pushed.generation);
   proto::GroupClock& clock = *reply.mutable_state()->add_clocks();
@@ -115,16 +180,93 @@ TEST(DepartedNodesTest, NobodyReturns) {
               ElementsAre(HasSubstr("incarnation")));
 }
 
-TEST(OneOwnerTest, OneHistoryHasOneOwner) {
-  EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), Reply({}), ViewWithShard(4, 5, 4),
-                               Reply({.owner = 5, .generation = 4}), Reply({})}),
+TEST(OneOwnerTest, OneChainHasOnePrimary) {
+  EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), Reply({}), ViewWithShard(4, 4, 4),
+                               Reply({.owner = 4, .generation = 4}), Reply({})}),
               IsEmpty());
   EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), Reply({.owner = 5})}),
               ElementsAre(HasSubstr("does not own")));
-  EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), ViewWithShard(4, 5, 3)}),
-              ElementsAre(HasSubstr("is on node 5")));
+  EXPECT_THAT(Watch<OneOwner>({ViewWithChain(3, 3, {.joined = {2}}),
+                               ViewWithChain(4, 3, {.joined = {4}, .chain_epoch = 3})}),
+              ElementsAre(HasSubstr("before it was 2.0")));
   EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), ViewWithShard(4, 2, 2)}),
               ElementsAre(HasSubstr("before, generation 3")));
+  EXPECT_THAT(Watch<OneOwner>({ViewWithChain(3, 3, {.joined = {2, 2}})}),
+              ElementsAre(HasSubstr("twice")));
+}
+
+TEST(OneOwnerTest, WhoIsPrimaryNoMoreAcknowledgesNothing) {
+  const Message both = ViewWithChain(3, 3, {.joined = {2, 4}});
+  const Message one = ViewWithChain(4, 3, {.joined = {4}, .dead = {2}});
+  Message late = Reply({});
+  late.envelope.set_from_loop(1);
+  Message both_by_loop = both;
+  for (proto::Replica& replica : *both_by_loop.envelope.mutable_watch_view_reply()
+                                      ->mutable_view()
+                                      ->mutable_tables(0)
+                                      ->mutable_shards(0)
+                                      ->mutable_chain()) {
+    replica.set_loop(1);
+  }
+  Message one_by_loop = one;
+  one_by_loop.envelope.mutable_watch_view_reply()
+      ->mutable_view()
+      ->mutable_tables(0)
+      ->mutable_shards(0)
+      ->mutable_chain(0)
+      ->set_loop(1);
+  EXPECT_THAT(Watch<OneOwner>({both_by_loop, Believed(2, both_by_loop), one_by_loop, late}),
+              IsEmpty());
+  EXPECT_THAT(Watch<OneOwner>({both_by_loop, one_by_loop, Believed(2, one_by_loop), late}),
+              ElementsAre(HasSubstr("whose primary is node 4")));
+}
+
+TEST(KeptContentTest, ContentIsGivenUpOnlyWithItsLastServer) {
+  EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2}}),
+                                  ViewWithChain(4, 3, {.joined = {2}, .joining = {3}}), Ready(3, 3),
+                                  ViewWithChain(5, 3, {.joined = {2, 3}}),
+                                  ViewWithChain(6, 3, {.joined = {3}, .dead = {2}}),
+                                  ViewWithChain(7, 7, {.joined = {4}, .dead = {2, 3}})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2, 3}}),
+                                  ViewWithChain(4, 4, {.joined = {4}, .dead = {2}})}),
+              ElementsAre(HasSubstr("node 3 had joined generation 3")));
+  // Nobody knows what happened in epoch 4.
+  EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2, 3}}),
+                                  ViewWithChain(5, 5, {.joined = {4}, .dead = {2}})}),
+              IsEmpty());
+}
+
+TEST(KeptContentTest, WhoIsBeingFilledHasNothingToKeep) {
+  const Message filling = ViewWithChain(3, 3, {.joined = {2}, .joining = {3}});
+  EXPECT_THAT(Watch<KeptContent>({filling, ViewWithChain(4, 4, {.joined = {4}, .dead = {2}})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<KeptContent>({filling, ViewWithChain(4, 3, {.joined = {3}, .dead = {2}})}),
+              ElementsAre(HasSubstr("nobody has said that it is")));
+}
+
+TEST(KeptContentTest, WhoLeavesHoldsNothing) {
+  const Message both = ViewWithChain(3, 3, {.joined = {2, 3}});
+  EXPECT_THAT(Watch<KeptContent>({both, ViewWithChain(4, 3, {.joined = {2}}),
+                                  ViewWithChain(5, 3, {.joined = {2}, .left = {3}})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<KeptContent>({both, ViewWithChain(4, 3, {.joined = {2}, .left = {3}})}),
+              ElementsAre(HasSubstr("server-3 left while it held")));
+}
+
+TEST(WholeClusterTest, SaysWhatIsMissing) {
+  const auto why = [](const Chained& chained, bool draining = false) {
+    proto::ClusterView view = ViewWithChain(3, 3, chained).envelope.watch_view_reply().view();
+    view.mutable_nodes(0)->set_draining(draining);
+    return WhyNotWhole(view);
+  };
+  EXPECT_EQ(why({.joined = {3, 4}}), "");
+  EXPECT_EQ(why({.joined = {3}, .dead = {2, 4}}), "");
+  EXPECT_THAT(why({.joined = {3}}), HasSubstr("1 replicas of 2"));
+  EXPECT_THAT(why({.joined = {2, 3, 4}}), HasSubstr("3 replicas of 2"));
+  EXPECT_THAT(why({.joined = {3}, .joining = {4}}), HasSubstr("being filled"));
+  EXPECT_THAT(why({.joined = {3, 4}, .dead = {4}}), HasSubstr("not alive"));
+  EXPECT_THAT(why({.joined = {3, 4}}, true), HasSubstr("server-2 has not gone yet"));
 }
 
 TEST(ShardClocksTest, NothingGoesBack) {
@@ -137,6 +279,29 @@ TEST(ShardClocksTest, NothingGoesBack) {
               ElementsAre(HasSubstr("went back")));
 }
 
+// A server that has been replaced may still answer an earlier request, and nobody a later one.
+TEST(ShardClocksTest, NothingGoesBackForAReader) {
+  const auto request = [](uint64_t id) {
+    Message message = From(9, 2);
+    message.envelope.mutable_header()->set_request_id(id);
+    proto::PullRequest& pull = *message.envelope.mutable_pull_request();
+    pull.set_table(1);
+    pull.set_shard_generation(3);
+    return message;
+  };
+  const Message newer = Reply({.owner = 3, .version = 5, .samples = 5, .request = 1});
+  const Message older = Reply({.owner = 2, .version = 4, .samples = 4, .request = 2});
+  EXPECT_THAT(Watch<ShardClocks>({request(1), request(2), newer, older}), IsEmpty());
+  EXPECT_THAT(Watch<ShardClocks>({request(1), newer, request(2), older}),
+              ElementsAre(HasSubstr("receiver is told version 5 to 4")));
+}
+
+TEST(ShardClocksTest, TwoServersSayTheSameOfAVersion) {
+  EXPECT_THAT(Watch<ShardClocks>(
+                  {Reply({.owner = 2, .samples = 5, .to = 8}), Reply({.owner = 3, .samples = 4})}),
+              ElementsAre(HasSubstr("different things")));
+}
+
 TEST(AppliedOnceTest, APushHasOneVersion) {
   EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 0}), Reply({.applied = 7, .duplicate = true}),
                                   Reply({.applied = 7, .duplicate = true}),
@@ -146,6 +311,15 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               ElementsAre(HasSubstr("version 7, then at 8")));
   EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 0}), Reply({.applied = 0})}),
               ElementsAre(HasSubstr("push 1")));
+}
+
+// What was not durable dies with its server, and is new to the next one.
+TEST(AppliedOnceTest, WhatIsNotDurableMayBeForgotten) {
+  EXPECT_THAT(Watch<AppliedOnce>(
+                  {Reply({.applied = 0, .durable = false}), Reply({.owner = 3, .applied = 7})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 6}), Reply({.owner = 3, .applied = 7})}),
+              ElementsAre(HasSubstr("version 6, then at 7")));
 }
 
 TEST(AskedHistoryTest, NobodyIsServedFromAnotherHistory) {

@@ -6,7 +6,9 @@ namespace covey::sim {
 
 void FencedProducers::OnSend(absl::Time, const Message& message) {
   const auto reply = ReadShardReply(message);
-  if (!reply || reply->push == nullptr || reply->push->duplicate()) return;
+  if (!reply || reply->push == nullptr || reply->push->duplicate() || !reply->push->durable()) {
+    return;
+  }
   const proto::PushId& id = reply->push->id();
   if (id.producer_kind() != proto::PushId::GROUP) return;
   uint64_t& generation = generations_[{reply->history, id.producer()}];

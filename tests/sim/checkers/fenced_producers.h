@@ -11,7 +11,7 @@
 namespace covey::sim {
 
 // Invariant: a push of a dead incarnation of its producer is not accepted: once a shard has taken a
-// push of a group's generation, it takes none of a lower one.
+// push of a group's generation for good, it takes none of a lower one.
 class FencedProducers : public Observer {
  public:
   explicit FencedProducers(Violations& violations) : violations_(violations) {}

@@ -3,39 +3,93 @@
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
+namespace {
+
+Address AddressOf(const proto::Replica& replica) {
+  return {NodeId(replica.node()), replica.loop()};
+}
+
+ShardId IdOf(const proto::Table& table, const proto::Shard& shard) {
+  return {TableId(table.id()), ShardIndex(shard.index())};
+}
+
+std::string Describe(const ShardHistory& history) {
+  return absl::StrCat("table ", history.shard.table.value(), " shard ", history.shard.index.value(),
+                      " generation ", history.generation);
+}
+
+}  // namespace
 
 void OneOwner::OnSend(absl::Time, const Message& message) {
-  if (const auto reply = ReadShardReply(message)) {
-    const auto owner = owners_.find(reply->history);
-    if (owner == owners_.end() || owner->second != message.from()) {
-      violations_.Add("one_owner",
-                      absl::StrCat("node ", message.from().node.value(), " answers for table ",
-                                   reply->history.shard.table.value(), " shard ",
-                                   reply->history.shard.index.value(), " generation ",
-                                   reply->history.generation, ", which it does not own"));
+  if (const auto reply = ReadShardReply(message)) return CheckAnswer(message, *reply);
+  const proto::ClusterView* view = PublishedView(message);
+  if (view != nullptr) NoteView(*view);
+}
+
+// A server's control loop hands each view on to its data loops.
+void OneOwner::OnReceive(absl::Time, absl::string_view, const Message& message) {
+  if (!message.envelope.has_watch_view_reply() || message.to().loop == 0) return;
+  for (const proto::Table& table : message.envelope.watch_view_reply().view().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      believed_[{message.to(), IdOf(table, shard)}] = shard.chain_epoch();
     }
+  }
+}
+
+void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
+  const Address sender = message.from();
+  const auto owners = owners_.find(reply.history);
+  if (owners == owners_.end() || owners->second.count(sender) == 0) {
+    violations_.Add("one_owner", absl::StrCat("node ", sender.node.value(), " answers for ",
+                                              Describe(reply.history), ", which it does not own"));
     return;
   }
-  const proto::ClusterView* view = PublishedView(message);
-  if (view == nullptr || view->epoch() == epoch_) return;
-  epoch_ = view->epoch();
-  for (const proto::Table& table : view->tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      if (shard.chain_size() == 0) continue;
-      const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
-      const Address owner{NodeId(shard.chain(0).node()), shard.chain(0).loop()};
-      const auto [known, is_new] = owners_.try_emplace({id, shard.generation()}, owner);
-      uint64_t& generation = generations_[id];
-      if (known->second != owner || shard.generation() < generation) {
-        violations_.Add("one_owner",
-                        absl::StrCat("epoch ", epoch_, ": table ", table.id(), " shard ",
-                                     shard.index(), " generation ", shard.generation(),
-                                     " is on node ", owner.node.value(), "; before, generation ",
-                                     generation, " was on node ", known->second.node.value()));
-      }
-      generation = shard.generation();
-    }
+  if (reply.push == nullptr || !reply.push->durable() || reply.push->duplicate()) return;
+  const auto believed = believed_.find({sender, reply.history.shard});
+  if (believed == believed_.end()) return;
+  const auto head = heads_.find({reply.history, believed->second});
+  if (head == heads_.end() || head->second == sender) return;
+  violations_.Add("one_owner",
+                  absl::StrCat("node ", sender.node.value(), " acknowledges a push for ",
+                               Describe(reply.history), " under chain epoch ", believed->second,
+                               ", whose primary is node ", head->second.node.value()));
+}
+
+void OneOwner::NoteView(const proto::ClusterView& view) {
+  if (view.epoch() <= epoch_) return;
+  epoch_ = view.epoch();
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) NoteShard(epoch_, IdOf(table, shard), shard);
   }
+}
+
+void OneOwner::NoteShard(uint64_t epoch, ShardId id, const proto::Shard& shard) {
+  const ShardHistory history{id, shard.generation()};
+  const Chain chain{history, shard.chain_epoch()};
+  const auto complain = [&](absl::string_view what) {
+    violations_.Add("one_owner", absl::StrCat("epoch ", epoch, ": ", Describe(history),
+                                              " chain epoch ", shard.chain_epoch(), ": ", what));
+  };
+  std::string members;
+  std::set<uint64_t> nodes;
+  for (const proto::Replica& replica : shard.chain()) {
+    absl::StrAppend(&members, " ", replica.node(), ".", replica.loop(),
+                    replica.joining() ? "?" : "");
+    if (!nodes.insert(replica.node()).second) complain("a server is in the chain twice");
+  }
+  const auto [known, is_new] = chains_.try_emplace(chain, members);
+  if (known->second != members) {
+    complain(absl::StrCat("the chain is", members, "; before it was", known->second));
+  }
+  auto& newest = newest_[id];
+  const std::pair<uint64_t, uint64_t> position{shard.generation(), shard.chain_epoch()};
+  if (position.first < newest.first || position.second < newest.second) {
+    complain(absl::StrCat("before, generation ", newest.first, " chain epoch ", newest.second));
+  }
+  newest = position;
+  if (shard.chain_size() == 0 || shard.chain(0).joining()) return;
+  heads_.try_emplace(chain, AddressOf(shard.chain(0)));
+  owners_[history].insert(AddressOf(shard.chain(0)));
 }
 
 }  // namespace covey::sim

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
@@ -9,18 +12,30 @@
 
 namespace covey::sim {
 
-// Invariant: one history of a shard (shard and generation) has one owner: every view says so, and
-// nobody else answers for it. A shard's generation never goes back.
+// Invariant: one chain of a shard (its generation and chain epoch) has one primary, every view says
+// so, and nobody else acknowledges a push for good under it (P5). Who answers for a history has been
+// its primary. A shard's generation and its chain's epoch never go back; a server is in a chain once.
 class OneOwner : public Observer {
  public:
   explicit OneOwner(Violations& violations) : violations_(violations) {}
   void OnSend(absl::Time now, const Message& message) override;
+  void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
 
  private:
+  using Chain = std::pair<ShardHistory, uint64_t>;  // and its epoch
+
+  void NoteView(const proto::ClusterView& view);
+  void NoteShard(uint64_t epoch, ShardId id, const proto::Shard& shard);
+  void CheckAnswer(const Message& message, const ShardReply& reply);
+
   Violations& violations_;
   uint64_t epoch_ = 0;
-  std::map<ShardHistory, Address> owners_;
-  std::map<ShardId, uint64_t> generations_;
+  std::map<ShardHistory, std::set<Address>> owners_;
+  std::map<ShardId, std::pair<uint64_t, uint64_t>> newest_;  // generation and chain epoch
+  std::map<Chain, std::string> chains_;
+  std::map<Chain, Address> heads_;
+  // The chain that a loop believes in, by loop and shard.
+  std::map<std::pair<Address, ShardId>, uint64_t> believed_;
 };
 
 }  // namespace covey::sim

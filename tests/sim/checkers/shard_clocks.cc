@@ -1,24 +1,80 @@
 #include "tests/sim/checkers/shard_clocks.h"
 
+#include <algorithm>
+
 namespace covey::sim {
 
+bool ShardClocks::State::GoesBackTo(const State& other) const {
+  if (other.version < version || other.samples < samples) return true;
+  return std::any_of(clocks.begin(), clocks.end(), [&other](const auto& clock) {
+    const auto found = other.clocks.find(clock.first);
+    return found == other.clocks.end() || found->second < clock.second;
+  });
+}
+
+ShardClocks::State ShardClocks::StateOf(const ShardReply& reply) {
+  State state{.version = reply.state->version(), .samples = reply.state->samples()};
+  for (const proto::GroupClock& clock : reply.state->clocks()) {
+    state.clocks[clock.group()] = clock.step();
+  }
+  return state;
+}
+
+void ShardClocks::NoteRequest(const Message& message) {
+  const proto::Envelope& envelope = message.envelope;
+  ShardHistory history;
+  if (envelope.has_push_request()) {
+    const proto::PushRequest& push = envelope.push_request();
+    history = {{TableId(push.id().table()), ShardIndex(push.id().shard())},
+               push.shard_generation()};
+  } else {
+    const proto::PullRequest& pull = envelope.pull_request();
+    history = {{TableId(pull.table()), ShardIndex(pull.shard())}, pull.shard_generation()};
+  }
+  const auto told = told_.find({history, message.from().node.value()});
+  if (told == told_.end()) return;
+  known_.try_emplace({message.from().node.value(), envelope.header().request_id()}, told->second);
+}
+
 void ShardClocks::OnSend(absl::Time, const Message& message) {
+  if (message.envelope.has_push_request() || message.envelope.has_pull_request()) {
+    return NoteRequest(message);
+  }
   const auto reply = ReadShardReply(message);
   if (!reply) return;
-  State& seen = states_[reply->history];
-  std::map<uint32_t, uint64_t> clocks;
-  for (const proto::GroupClock& clock : reply->state->clocks())
-    clocks[clock.group()] = clock.step();
-  bool back = reply->state->version() < seen.version || reply->state->samples() < seen.samples;
-  for (const auto& [group, step] : seen.clocks) back = back || clocks[group] < step;
-  if (back) {
-    violations_.Add("shard_clocks",
-                    absl::StrCat("shard ", reply->history.shard.index.value(), " generation ",
-                                 reply->history.generation, " went back: version ", seen.version,
-                                 " to ", reply->state->version(), ", samples ", seen.samples,
-                                 " to ", reply->state->samples()));
+  const State state = StateOf(*reply);
+  State& said = said_[{reply->history, message.from().node.value()}];
+  if (said.GoesBackTo(state)) {
+    Complain(absl::StrCat("node ", message.from().node.value(), " says"), reply->history, said,
+             state);
   }
-  seen = {reply->state->version(), reply->state->samples(), std::move(clocks)};
+  said = state;
+  const auto [known, is_new] = versions_.try_emplace({reply->history, state.version}, state);
+  if (known->second.samples != state.samples) {
+    Complain("two servers say different things", reply->history, known->second, state);
+  }
+}
+
+void ShardClocks::OnReceive(absl::Time, absl::string_view receiver, const Message& message) {
+  const auto reply = ReadShardReply(message);
+  if (!reply) return;
+  const State state = StateOf(*reply);
+  const uint64_t node = message.to().node.value();
+  const auto known = known_.find({node, message.envelope.header().request_id()});
+  if (known != known_.end() && known->second.GoesBackTo(state)) {
+    Complain(absl::StrCat(receiver, " is told"), reply->history, known->second, state);
+  }
+  State& told = told_[{reply->history, node}];
+  if (!told.GoesBackTo(state)) told = state;
+}
+
+void ShardClocks::Complain(absl::string_view who, const ShardHistory& history, const State& before,
+                           const State& after) {
+  violations_.Add(
+      "shard_clocks",
+      absl::StrCat("shard ", history.shard.index.value(), " generation ", history.generation,
+                   " went back: ", who, " version ", before.version, " to ", after.version,
+                   ", samples ", before.samples, " to ", after.samples));
 }
 
 }  // namespace covey::sim

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
@@ -9,21 +10,36 @@
 
 namespace covey::sim {
 
-// Invariant: within one history of a shard, version, samples and every group's clock never go back.
+// Invariant: within one history of a shard, version, samples and every group's clock never go back:
+// neither in what one server says, nor in what one node is told, whoever tells it, from one request
+// to those that it makes after the answer (P2). What was said of a version is said again of it, by
+// whatever server.
 class ShardClocks : public Observer {
  public:
   explicit ShardClocks(Violations& violations) : violations_(violations) {}
   void OnSend(absl::Time now, const Message& message) override;
+  void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
 
  private:
   struct State {
     uint64_t version = 0;
     uint64_t samples = 0;
     std::map<uint32_t, uint64_t> clocks;
+
+    bool GoesBackTo(const State& other) const;
+    friend bool operator==(const State&, const State&) = default;
   };
+  static State StateOf(const ShardReply& reply);
+  void NoteRequest(const Message& message);
+  void Complain(absl::string_view who, const ShardHistory& history, const State& before,
+                const State& after);
 
   Violations& violations_;
-  std::map<ShardHistory, State> states_;
+  std::map<std::pair<ShardHistory, uint64_t>, State> said_;  // by node
+  std::map<std::pair<ShardHistory, uint64_t>, State> told_;  // by node
+  std::map<std::pair<ShardHistory, uint64_t>, State> versions_;
+  // What the sender of a request had been told before its first try, by node and request id.
+  std::map<std::pair<uint64_t, uint64_t>, State> known_;
 };
 
 }  // namespace covey::sim

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/workloads/counting_ledger.h"
+#include "tests/sim/workloads/deadline_watch.h"
 #include "tests/sim/workloads/workload.h"
 
 namespace covey::sim {
@@ -11,6 +13,9 @@ namespace {
 
 // Between two looks at what a script waits for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+
+// When nothing goes wrong nobody may notice that shards move; within this time.
+constexpr absl::Duration kQuietPatience = absl::Seconds(30);
 
 // Clients push to random shards and whole tables, pull now and then, and crash. At the end an
 // auditor pushes as many fillers as it takes to empty the servers' buffers, and pulls everything.
@@ -43,6 +48,7 @@ class CountingWorkload : public Workload {
   const uint64_t pushes_;
   const uint64_t arrivals_;  // per update
   const uint64_t slots_;     // elements per shard
+  const uint32_t replicas_;  // of each shard; 0 = the default
   const proto::Contract::Kind kind_;
   const double haste_;
   const absl::Duration deadline_max_;
@@ -56,6 +62,7 @@ class CountingWorkload : public Workload {
   SimCluster* cluster_ = nullptr;
   // Between two operations of a client; so that pushing goes on about as long as the faults.
   absl::Duration think_max_;
+  absl::Duration patience_min_ = absl::Milliseconds(100);
   bool audited_ = false;
   std::shared_ptr<const ClusterView> final_view_;
   std::vector<float> final_values_;
@@ -65,9 +72,13 @@ class CountingWorkload : public Workload {
 class CountingWorkload::Pusher : public Script {
  public:
   Pusher(CountingWorkload& workload, Random random)
-      : workload_(workload), random_(random), table_(workload.Spec()) {}
+      : workload_(workload),
+        random_(random),
+        table_(workload.Spec()),
+        watch_(kCounting, workload.violations_) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    watch_.Check(now);
     const proto::Table* table = table_.Advance(now, client, outbox);
     if (!table_.refusal().ok()) workload_.violations_.Add("counting", table_.refusal().ToString());
     if (table == nullptr) {
@@ -80,7 +91,8 @@ class CountingWorkload::Pusher : public Script {
     }
   }
   absl::Time NextWake() const override {
-    return under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture();
+    return std::min(watch_.NextWake(),
+                    under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture());
   }
   bool done() const override { return exhausted() && under_way_ == 0; }
 
@@ -108,17 +120,21 @@ class CountingWorkload::Pusher : public Script {
       memory->gradient = workload_.Gradient(slot, count);
     }
     if (pull) memory->values.resize(count * workload_.slots_);
+    const absl::Time deadline =
+        now + workload_.patience_min_ + workload_.deadline_max_ * random_.Uniform();
+    const uint64_t watched = watch_.Begin(deadline);
     client::Operation operation{
         .table = table,
         .first_shard = ShardIndex(first),
         .shard_count = count,
         .gradient = memory->gradient,
         .values = memory->values,
-        .deadline = now + absl::Milliseconds(100) + workload_.deadline_max_ * random_.Uniform(),
-        .done = [this, memory, push, slot, table, first, count](
+        .deadline = deadline,
+        .done = [this, watched, memory, push, slot, table, first, count](
                     absl::Time, const client::OperationResult& result, Outbox&) {
           --under_way_;
-          if (push || !IsExpected(result.status)) {
+          watch_.End(watched);
+          if (push || !result.status.ok()) {
             workload_.Ended(result, slot, table, first, count);
           }
         }};
@@ -126,12 +142,14 @@ class CountingWorkload::Pusher : public Script {
     const absl::Status status = client.client().Start(now, std::move(operation), outbox);
     if (status.ok()) return;
     --under_way_;
+    watch_.End(watched);
     workload_.violations_.Add("counting", absl::StrCat("refused at once: ", status.ToString()));
   }
 
   CountingWorkload& workload_;
   Random random_;
   TableCreation table_;
+  DeadlineWatch watch_;
   absl::Time next_ = absl::InfinitePast();
   int under_way_ = 0;
 };
@@ -145,7 +163,7 @@ class CountingWorkload::Auditor : public Script {
     const proto::Table* table = table_.Advance(now, client, outbox);
     if (now < next_ || under_way_ || workload_.audited_) return;
     next_ = now + kLookAgain;
-    if (table == nullptr || !OthersAreGone(client)) return;
+    if (table == nullptr || !OthersAreGone(now, client)) return;
     quiet_since_ = std::min(quiet_since_, now);
     if (now - quiet_since_ < kLastMessage) return;
     const bool push = fillers_ + 1 < workload_.arrivals_;
@@ -174,17 +192,14 @@ class CountingWorkload::Auditor : public Script {
   bool done() const override { return workload_.audited_; }
 
  private:
-  bool OthersAreGone(client::ClientActor& client) const {
+  bool OthersAreGone(absl::Time now, client::ClientActor& client) const {
     if (!workload_.cluster_->healed()) return false;
     for (const auto& process : workload_.cluster_->processes()) {
       if (process->name().rfind("client-", 0) == 0 && process->running()) return false;
     }
-    // A server that is still coming back would take the values along.
-    uint32_t servers = 0;
-    for (const proto::Node& node : client.member().view()->proto().nodes()) {
-      if (node.role() == proto::SERVER && node.state() == proto::Node::ALIVE) ++servers;
-    }
-    return servers == workload_.cluster_->config().servers;
+    // A server whose death has not been noticed yet would take the values along.
+    return now - workload_.cluster_->healed_at() > kDeathsTake &&
+           WhyNotWhole(client.member().view()->proto()).empty();
   }
 
   void Ended(bool push, const client::OperationResult& result, client::ClientActor& client) {
@@ -209,6 +224,8 @@ class CountingWorkload::Auditor : public Script {
 
   // Beyond what the slowest message takes: what a client sent before it crashed has then arrived.
   static constexpr absl::Duration kLastMessage = absl::Seconds(10);
+  // Until the scheduler knows of each.
+  static constexpr absl::Duration kDeathsTake = absl::Seconds(60);
 
   CountingWorkload& workload_;
   TableCreation table_;
@@ -228,6 +245,7 @@ CountingWorkload::CountingWorkload(Random random, Violations& violations)
       arrivals_(random.Chance(0.5) ? 1 : 2 + random.Below(3)),
       // Room for the auditor's fillers, which it may have to push again.
       slots_((pushes_ + 64 + 15) / 16 * 16),
+      replicas_(static_cast<uint32_t>(random.Below(4))),
       kind_(arrivals_ > 1 ? proto::Contract::BUFFERED
                           : std::array{proto::Contract::ASYNC, proto::Contract::SSP,
                                        proto::Contract::BUFFERED}[random.Below(3)]),
@@ -245,6 +263,7 @@ proto::TableSpec CountingWorkload::Spec() const {
   spec.mutable_contract()->set_kind(kind_);
   if (kind_ == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals_);
   spec.set_shard_bytes(slots_ * sizeof(float));
+  SetReplicas(replicas_, spec);
   return spec;
 }
 
@@ -258,6 +277,7 @@ std::vector<float> CountingWorkload::Gradient(uint64_t slot, uint32_t count) con
 void CountingWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
   think_max_ = cluster.config().safety * (2 * haste_ * clients_ / static_cast<double>(pushes_));
+  if (cluster.config().quiet) patience_min_ = kQuietPatience;
   cluster.AddObserver(ledger_);
   for (uint32_t i = 0; i < clients_; ++i) {
     cluster.AddClient(absl::StrCat("client-", i), proto::CLIENT,
@@ -272,6 +292,9 @@ void CountingWorkload::Ended(const client::OperationResult& result, uint64_t slo
   if (!IsExpected(result.status)) violations_.Add("counting", result.status.ToString());
   if (!result.status.ok()) {
     ++failed_;
+    if (!cluster_->config().quiet) return;
+    violations_.Add("counting",
+                    absl::StrCat("failed although nothing went wrong: ", result.status.ToString()));
     return;
   }
   ++acknowledged_;
@@ -295,27 +318,15 @@ void CountingWorkload::Check() {
 
 std::string CountingWorkload::Report() const {
   return absl::StrCat("clients=", clients_, " shards=", shards_, " arrivals=", arrivals_,
-                      " contract=", proto::Contract::Kind_Name(kind_), " pushed=", pushes_taken_,
-                      " acknowledged=", acknowledged_, " failed=", failed_);
+                      " replicas=", replicas_, " contract=", proto::Contract::Kind_Name(kind_),
+                      " pushed=", pushes_taken_, " acknowledged=", acknowledged_,
+                      " failed=", failed_);
 }
 
 }  // namespace
 
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations) {
   return std::make_unique<CountingWorkload>(random, violations);
-}
-
-bool IsExpected(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-    case absl::StatusCode::kDeadlineExceeded:  // The fault lasted longer than the caller's
-                                               // patience.
-    case absl::StatusCode::kAborted:           // Declared dead meanwhile.
-    case absl::StatusCode::kUnavailable:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace covey::sim

@@ -8,21 +8,24 @@ void CountingLedger::OnSend(absl::Time, const Message& message) {
   if (message.envelope.has_push_request()) return NotePush(message);
   const auto reply = ReadShardReply(message);
   if (!reply) return;
-  if (reply->push != nullptr) {
-    const proto::PushId& id = reply->push->id();
-    const auto slot = slot_of_.find(
-        {reply->history.shard, id.producer(), id.producer_incarnation(), id.sequence()});
-    if (slot == slot_of_.end()) {
-      violations_.Add("counting",
-                      absl::StrCat("a server acknowledged push ", id.sequence(), " of producer ",
-                                   id.producer(), ", which nobody sent"));
-      return;
-    }
-    State& state = histories_[reply->history].slots[slot->second];
-    const State said = reply->push->applied_version() > 0 ? State::kApplied : State::kReceived;
-    state = std::max(state, said);
-  }
+  if (reply->push != nullptr) NoteAnswer(*reply);
   if (!reply->values.empty()) CheckValues(*reply);
+}
+
+void CountingLedger::NoteAnswer(const ShardReply& reply) {
+  const proto::PushId& id = reply.push->id();
+  const auto slot =
+      slot_of_.find({reply.history.shard, id.producer(), id.producer_incarnation(), id.sequence()});
+  if (slot == slot_of_.end()) {
+    violations_.Add("counting",
+                    absl::StrCat("a server acknowledged push ", id.sequence(), " of producer ",
+                                 id.producer(), ", which nobody sent"));
+    return;
+  }
+  Push& push = histories_[reply.history][slot->second];
+  if (!reply.push->durable()) return;
+  push.durable = true;
+  push.applied = std::max(push.applied, reply.push->applied_version());
 }
 
 void CountingLedger::NotePush(const Message& message) {
@@ -43,7 +46,6 @@ void CountingLedger::Complain(const ShardHistory& history, uint64_t slot, float 
 }
 
 void CountingLedger::CheckValues(const ShardReply& reply) {
-  const History& history = histories_[reply.history];
   uint64_t included = 0;
   for (uint64_t slot = 0; slot < reply.values.size(); ++slot) {
     const float value = reply.values[slot];
@@ -54,16 +56,21 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
       Complain(reply.history, slot, value, "nobody pushed it");
     }
   }
-  for (const auto& [slot, state] : history.slots) {
-    if (state == State::kApplied && reply.values[slot] == 0) {
+  const uint64_t version = reply.state->version();
+  for (const auto& [slot, push] : histories_[reply.history]) {
+    if (push.applied == 0) continue;
+    const float value = reply.values[slot];
+    if (push.applied <= version && value == 0) {
       Complain(reply.history, slot, 0, "an applied push is lost");
+    } else if (push.applied > version && value != 0) {
+      Complain(reply.history, slot, value,
+               absl::StrCat("version ", version, " has a push of version ", push.applied));
     }
   }
-  if (reply.state->version() * arrivals_ != included) {
-    violations_.Add("counting",
-                    absl::StrCat("shard ", reply.history.shard.index.value(), " is at version ",
-                                 reply.state->version(), " of ", arrivals_,
-                                 " arrivals each, and holds ", included, " pushes"));
+  if (version * arrivals_ != included) {
+    violations_.Add("counting", absl::StrCat("shard ", reply.history.shard.index.value(),
+                                             " is at version ", version, " of ", arrivals_,
+                                             " arrivals each, and holds ", included, " pushes"));
   }
 }
 
@@ -71,16 +78,33 @@ bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot) const {
   // Histories of one shard lie next to each other.
   for (auto at = histories_.lower_bound({shard, 0});
        at != histories_.end() && at->first.shard == shard; ++at) {
-    if (at->second.slots.count(slot) > 0) return true;
+    if (at->second.count(slot) > 0) return true;
   }
   return false;
 }
 
+std::optional<uint64_t> CountingLedger::OnlyGenerationOf(ShardId shard, uint64_t slot) const {
+  std::optional<uint64_t> generation;
+  for (auto at = histories_.lower_bound({shard, 0});
+       at != histories_.end() && at->first.shard == shard; ++at) {
+    if (at->second.count(slot) == 0) continue;
+    if (generation) return std::nullopt;
+    generation = at->first.generation;
+  }
+  return generation;
+}
+
 void CountingLedger::CheckFinal(const ShardHistory& history, std::span<const float> values,
                                 uint64_t slots_end) {
-  for (const auto& [slot, state] : histories_[history].slots) {
-    if (slot < slots_end && values[slot] != 1)
+  for (const auto& [slot, push] : histories_[history]) {
+    if (slot >= slots_end || values[slot] == 1) continue;
+    if (push.durable) {
       Complain(history, slot, values[slot], "an acknowledged push is lost");
+    } else if (flushed_.count(slot) > 0 &&
+               OnlyGenerationOf(history.shard, slot) == history.generation) {
+      Complain(history, slot, values[slot],
+               "a push is lost that its client had received as acknowledged, and waited for");
+    }
   }
 }
 

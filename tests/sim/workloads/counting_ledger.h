@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -16,9 +17,10 @@ namespace covey::sim {
 // What became of each counting push. Every push owns one element of each shard, its slot, and adds
 // 1 there, so any copy of a shard shows which pushes are in it, and how often.
 //
-// Invariants, in every answer with values, within one history of a shard:
+// Invariants, in every answer with values, within one history of a shard, whichever server gives it:
 //  - no slot is above 1 (applied twice) or other than 0 or 1 (applied in part);
-//  - a slot is 1 once a server has said that its push was applied; 0 when nobody pushed it;
+//  - a push is in exactly the versions from the one on at which a server has said that it was
+//    applied; nothing is in that nobody pushed;
 //  - the version counts the updates, `arrivals` pushes each.
 class CountingLedger : public Observer {
  public:
@@ -29,20 +31,29 @@ class CountingLedger : public Observer {
 
   // Some server has said that it received the push of `slot`, in whatever history.
   bool WasAcknowledged(ShardId shard, uint64_t slot) const;
+  // The client that pushed it has been told that all its pushes are durable, this one with them.
+  void Flushed(uint64_t slot) { flushed_.insert(slot); }
   // `values` of the shard as a user got them at the very end, when no push below `slots_end` is
   // under way or held back.
   void CheckFinal(const ShardHistory& history, std::span<const float> values, uint64_t slots_end);
 
  private:
-  enum class State : uint8_t { kUnknown, kReceived, kApplied };
-  struct History {
-    std::map<uint64_t, State> slots;
+  struct Push {
+    bool durable = false;
+    // Version at which it was applied; 0 = not known.
+    uint64_t applied = 0;
   };
+  // By slot: what servers have acknowledged.
+  using History = std::map<uint64_t, Push>;
   // Shard, producer, its incarnation, sequence.
   using PushKey = std::tuple<ShardId, uint64_t, uint64_t, uint64_t>;
 
   void NotePush(const Message& message);
+  void NoteAnswer(const ShardReply& reply);
   void CheckValues(const ShardReply& reply);
+  // The only history of the shard in which some server has received the push; nothing when there
+  // are several.
+  std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
   void Complain(const ShardHistory& history, uint64_t slot, float value, absl::string_view what);
 
   Violations& violations_;
@@ -50,6 +61,7 @@ class CountingLedger : public Observer {
   std::map<PushKey, uint64_t> slot_of_;
   std::set<std::pair<ShardId, uint64_t>> pushed_;
   std::map<ShardHistory, History> histories_;
+  std::set<uint64_t> flushed_;
 };
 
 }  // namespace covey::sim

@@ -383,9 +383,9 @@ GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
 
 void GroupsWorkload::Adapt(SimConfig& config) const {
   config.scheduler.workers_per_group = plan_.members;
-  config.fault_share = plan_.fault_share;
+  if (!config.quiet) config.fault_share = plan_.fault_share;
   config.all_links_fail = true;
-  if (plan_.calm) {
+  if (plan_.calm || config.quiet) {
     config.network.loss = 0;
     config.network.corruption = 0;
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/sim_config.h"
 
 namespace covey::sim {
@@ -70,6 +71,7 @@ proto::TableSpec GroupsPlan::Spec(size_t table) const {
   *spec.mutable_contract() = ContractToProto(tables[table].contract);
   spec.set_gradient_format(static_cast<proto::WireFormat>(tables[table].format));
   spec.set_shard_bytes(elements() * sizeof(float));
+  SetReplicas(tables[table].replicas, spec);
   return spec;
 }
 
@@ -88,6 +90,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
     table.contract =
         distributed ? Contract{.kind = Contract::Kind::kBsp} : DrawContract(random, plan.groups);
     if (random.Chance(0.4)) table.format = kWireFormats[random.Below(std::size(kWireFormats))];
+    table.replicas = static_cast<uint32_t>(random.Below(4));
   }
   plan.ordinary_steps = 4 + random.Below(20);
   plan.samples = 1 + random.Below(8);
@@ -105,7 +108,7 @@ std::string Describe(const GroupsPlan& plan) {
   std::string tables;
   for (const GroupsPlan::Table& table : plan.tables) {
     absl::StrAppend(&tables, " ", table.shards, "x", ContractName(table.contract), "/",
-                    WireFormatName(table.format));
+                    WireFormatName(table.format), "/r", table.replicas);
   }
   return absl::StrCat(
       "groups=", plan.groups, " members=", plan.members, " tables:", tables,

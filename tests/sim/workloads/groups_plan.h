@@ -20,6 +20,7 @@ struct GroupsPlan {
     uint32_t shards = 1;
     Contract contract;
     WireFormat format = WireFormat::kFloat32;
+    uint32_t replicas = 0;  // of each shard; 0 = the default
   };
 
   uint32_t groups = 1;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/deadline_watch.h"
 #include "tests/sim/workloads/last_steps.h"
 #include "tests/sim/workloads/staleness_truth.h"
 #include "tests/sim/workloads/workload.h"
@@ -45,6 +47,8 @@ class StalenessWorkload : public Workload {
   proto::TableSpec Spec() const;
   uint64_t elements() const { return (kPositionsMax * steps() + 15) / 16 * 16; }
   uint64_t steps() const { return steps_ + kLastSteps; }
+  // Nothing goes wrong, and no group has to wait for others.
+  bool MayNotFail() const { return cluster_->config().quiet && !waits_for_steps_; }
   // Under bsp and local, a shard that was lost with its server waits for the steps that some groups had
   // pushed before and will not push again: the job has to be started anew.
   bool IsBeyondRepair(absl::Time now) {
@@ -65,6 +69,7 @@ class StalenessWorkload : public Workload {
   const bool waits_for_steps_;
   const double haste_;
   const absl::Duration deadline_max_;
+  const uint32_t replicas_;  // of each shard; 0 = the default
 
   StalenessTruth truth_;
   SimCluster* cluster_ = nullptr;
@@ -85,10 +90,12 @@ class StalenessWorkload::Trainer : public Script {
       : workload_(workload),
         random_(random),
         table_(workload.Spec()),
+        watch_(kStaleness, workload.violations_),
         think_max_(workload.think_max_ * (0.3 + random_.Uniform())),
         leaves_early_(random_.Chance(0.25)) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override {
+    watch_.Check(now);
     const proto::Table* table = table_.Advance(now, client, outbox);
     if (!table_.refusal().ok()) workload_.violations_.Add("staleness", table_.refusal().ToString());
     const ClusterView& view = *client.member().view();
@@ -124,7 +131,7 @@ class StalenessWorkload::Trainer : public Script {
     Push(now, *table, *group, client, outbox);
   }
   absl::Time NextWake() const override {
-    return under_way_ || done_ ? absl::InfiniteFuture() : next_;
+    return std::min(watch_.NextWake(), under_way_ || done_ ? absl::InfiniteFuture() : next_);
   }
   bool done() const override { return done_; }
 
@@ -197,8 +204,15 @@ class StalenessWorkload::Trainer : public Script {
   void Start(absl::Time now, client::Operation operation, client::ClientActor& client,
              Outbox& outbox) {
     under_way_ = true;
+    const uint64_t watched = watch_.Begin(operation.deadline);
+    operation.done = [this, watched, done = std::move(operation.done)](
+                         absl::Time at, const client::OperationResult& result, Outbox& out) {
+      watch_.End(watched);
+      done(at, result, out);
+    };
     const absl::Status status = client.client().Start(now, std::move(operation), outbox);
     if (status.ok()) return;
+    watch_.End(watched);
     workload_.violations_.Add("staleness", absl::StrCat("refused at once: ", status.ToString()));
     done_ = true;
   }
@@ -207,27 +221,31 @@ class StalenessWorkload::Trainer : public Script {
     under_way_ = false;
     next_ = now + think_max_ * random_.Uniform();
     status.ok() ? ++workload_.succeeded_ : ++workload_.failed_;
-    if (!IsExpected(status) || (!status.ok() && step_ > workload_.steps_)) {
+    const bool must_succeed = step_ > workload_.steps_ || workload_.MayNotFail();
+    if (!IsExpected(status) || (!status.ok() && must_succeed)) {
       workload_.violations_.Add("staleness", absl::StrCat("step ", step_, ": ", status.ToString()));
     }
   }
 
   absl::Time Deadline(absl::Time now) {
     const bool last = step_ > workload_.steps_;
-    return now + (last ? absl::Seconds(60)
-                       : absl::Milliseconds(200) + workload_.deadline_max_ * random_.Uniform());
+    return now + (last || workload_.MayNotFail()
+                      ? absl::Seconds(60)
+                      : absl::Milliseconds(200) + workload_.deadline_max_ * random_.Uniform());
   }
 
   client::ReadBound Bound(const proto::Group& group) {
     client::ReadBound bound{.step = covey::Step(step_), .group = GroupId(group.id())};
     // A full buffer may lie behind such a bound, and the last steps must not wait for one.
-    if (step_ <= workload_.steps_ && random_.Chance(0.1)) bound.max_staleness = random_.Below(4);
+    if (step_ <= workload_.steps_ && !workload_.MayNotFail() && random_.Chance(0.1))
+      bound.max_staleness = random_.Below(4);
     return bound;
   }
 
   StalenessWorkload& workload_;
   Random random_;
   TableCreation table_;
+  DeadlineWatch watch_;
   const absl::Duration think_max_;
   const bool leaves_early_;
   uint64_t step_ = 0;
@@ -337,6 +355,7 @@ StalenessWorkload::StalenessWorkload(Random random, absl::string_view kind, Viol
                        contract_.kind == Contract::Kind::kLocal),
       haste_(0.1 + random.Uniform()),
       deadline_max_(DrawDuration(random, absl::Seconds(1), absl::Seconds(10))),
+      replicas_(static_cast<uint32_t>(random.Below(4))),
       truth_(violations, {.steps = steps(),
                           .averages = waits_for_steps_ ||
                                       IsAmong(Contract::Kind::kBuffered, contract_, switches_),
@@ -356,6 +375,7 @@ proto::TableSpec StalenessWorkload::Spec() const {
     spec.mutable_inner_learning_rate()->set_base(1);
   }
   spec.set_shard_bytes(elements() * sizeof(float));
+  SetReplicas(replicas_, spec);
   return spec;
 }
 
@@ -392,10 +412,10 @@ void StalenessWorkload::Check() {
 
 std::string StalenessWorkload::Report() const {
   return absl::StrCat("groups=", groups_, " shards=", shards_, " steps=", steps_,
-                      " contract=", ContractName(contract_), " elastic=", elastic_,
-                      " late=", late_starts_.size(), " joined_late=", joined_late_,
-                      " switched=", switched_, " succeeded=", succeeded_, " failed=", failed_,
-                      " reads=", truth_.reads());
+                      " replicas=", replicas_, " contract=", ContractName(contract_),
+                      " elastic=", elastic_, " late=", late_starts_.size(),
+                      " joined_late=", joined_late_, " switched=", switched_,
+                      " succeeded=", succeeded_, " failed=", failed_, " reads=", truth_.reads());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "common/base/random.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/sim_cluster.h"
+#include "tests/sim/workloads/expected_errors.h"
 
 namespace covey::sim {
 
@@ -51,8 +52,5 @@ bool IsWorkload(absl::string_view name);
 // Precondition: IsWorkload(name).
 std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
                                        Violations& violations);
-
-// Errors that faults explain; another one is a violation.
-bool IsExpected(const absl::Status& status);
 
 }  // namespace covey::sim

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "tests/sim/checkers/shard_reply.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/observer.h"
+
+namespace covey::sim {
+
+// Invariant: a shard gets a new generation, and so loses its content, only when every server that
+// held it has died: none of them lives, and none has left in order. A server that leaves holds
+// nothing (P3, P17). A replica that joins becomes one that has joined only when its primary has said
+// so, or when it is the first of a new history.
+class KeptContent : public Observer {
+ public:
+  explicit KeptContent(Violations& violations) : violations_(violations) {}
+  void OnSend(absl::Time now, const Message& message) override;
+
+  // Shards that began a new generation, rightly or not.
+  uint64_t lost() const { return lost_; }
+
+ private:
+  struct Holders {
+    uint64_t generation = 0;
+    std::set<uint64_t> joined;
+    std::set<uint64_t> joining;
+  };
+
+  void NoteReports(const Message& message);
+  void CheckNodes(const proto::ClusterView& view);
+  void CheckShard(uint64_t epoch, ShardId id, const proto::Shard& shard);
+
+  Violations& violations_;
+  uint64_t epoch_ = 0;
+  // The view before was that of the epoch before: nothing has happened in between.
+  bool saw_last_ = false;
+  std::map<uint64_t, int> node_states_;
+  std::map<ShardId, Holders> holders_;
+  // Replicas that somebody has called ready, by history and node.
+  std::set<std::pair<ShardHistory, uint64_t>> ready_;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace covey::sim

@@ -1,0 +1,52 @@
+#include "tests/sim/checkers/whole_cluster.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace covey::sim {
+
+uint32_t WantedReplicas(const proto::TableSpec& spec) {
+  if (spec.durability() == proto::MEMORY) return 1;
+  return spec.replicas() == 0 ? 2 : spec.replicas();
+}
+
+void SetReplicas(uint32_t replicas, proto::TableSpec& spec) {
+  if (replicas == 1) {
+    spec.set_durability(proto::MEMORY);
+  } else {
+    spec.set_replicas(replicas);
+  }
+}
+
+std::string WhyNotWhole(const proto::ClusterView& view) {
+  std::map<uint64_t, const proto::Node*> nodes;
+  uint32_t servers = 0;
+  for (const proto::Node& node : view.nodes()) {
+    nodes[node.id()] = &node;
+    if (node.state() != proto::Node::ALIVE) continue;
+    if (node.draining()) return absl::StrCat(node.name(), " has not gone yet");
+    if (node.role() == proto::SERVER) ++servers;
+  }
+  for (const proto::Table& table : view.tables()) {
+    const uint32_t wanted = std::min(WantedReplicas(table.spec()), servers);
+    for (const proto::Shard& shard : table.shards()) {
+      const std::string which =
+          absl::StrCat("shard ", shard.index(), " of ", table.spec().name(), " ");
+      if (shard.chain_size() != static_cast<int>(std::max(1u, wanted))) {
+        return absl::StrCat(which, "has ", shard.chain_size(), " replicas of ", wanted);
+      }
+      for (const proto::Replica& replica : shard.chain()) {
+        const auto node = nodes.find(replica.node());
+        if (node == nodes.end() || node->second->state() != proto::Node::ALIVE) {
+          return absl::StrCat(which, "is on node ", replica.node(), ", which is not alive");
+        }
+        if (replica.joining()) return absl::StrCat(which, "is being filled");
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace covey::sim

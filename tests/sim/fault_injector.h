@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/faults/fault.h"
+#include "common/simulation/simulator.h"
+#include "tests/sim/process.h"
+#include "tests/sim/sim_network.h"
+
+namespace covey::sim {
+
+// Carries out a fault plan on simulated processes and their network.
+//
+// Actor-confined. Deterministic. Everything that it is given outlives it.
+class FaultInjector {
+ public:
+  struct World {
+    Simulator& simulator;
+    SimNetwork& network;
+    const std::vector<std::unique_ptr<Process>>& processes;
+    // A process that was killed may be started again, and has to be at the end.
+    std::function<void(size_t process)> start;
+    // It stays dead.
+    std::function<void(size_t process)> bury;
+    // The connections between two hosts have broken.
+    std::function<void(HostId, HostId)> disconnected;
+  };
+  explicit FaultInjector(World world) : world_(std::move(world)) {}
+
+  // Precondition: every name in the plan is a process's.
+  void Schedule(const FaultPlan& plan);
+  // Ends every fault, now and for ever.
+  void Heal();
+
+ private:
+  struct Active {
+    Fault fault;
+    uint64_t impairment = 0;  // name of the network's, 0 = none
+  };
+
+  size_t IndexOf(const std::string& name) const;
+  HostId HostOf(const std::string& name) const;
+  void Begin(uint64_t number, const Fault& fault);
+  void BeginAtProcess(const Fault& fault);
+  void BeginOnLinks(const Fault& fault);
+  void End(const Active& active);
+  Impairment ImpairmentBy(const Fault& fault) const;
+  void Both(HostId a, HostId b, void (SimNetwork::*change)(HostId, HostId));
+  void AllOf(const std::string& name, void (SimNetwork::*change)(HostId, HostId));
+
+  const World world_;
+  bool healed_ = false;
+  std::map<uint64_t, Active> active_;  // by position in the plan
+};
+
+}  // namespace covey::sim
