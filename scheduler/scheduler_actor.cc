@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "scheduler/control_reply.h"
@@ -28,10 +29,16 @@ bool IsOpenToStrangers(const proto::Envelope& envelope) {
     case proto::Envelope::kListTablesRequest:
     case proto::Envelope::kStatusRequest:
     case proto::Envelope::kSetContractRequest:
+    case proto::Envelope::kDrainRequest:
+    case proto::Envelope::kScaleRequest:
       return true;
     default:
       return false;
   }
+}
+
+std::string AskedBy(NodeId node) {
+  return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
 }
 
 proto::LogRecord NewJob(const Config& config) {
@@ -53,8 +60,10 @@ SchedulerActor::SchedulerActor(const Config& config, std::optional<proto::LogRec
       stragglers_(config_, state_, groups_),
       tables_(state_),
       chains_(config_, state_),
+      fleet_(state_, groups_),
       governor_(config_, state_, tables_),
       barriers_(state_),
+      work_(state_),
       published_(state_.view()),
       watches_(kWatchesMax) {}
 
@@ -62,6 +71,7 @@ void SchedulerActor::Begin(absl::Time now) {
   if (started_ == absl::InfiniteFuture()) {
     started_ = now;
     membership_.Start(now);
+    work_.Start(now);
     published_ = state_.view();
     if (state_.index() > 0) {
       trail_.Add(absl::ZeroDuration(),
@@ -99,18 +109,18 @@ void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& out
 void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   Begin(now);
   if (!disk_failure_.ok()) return;
-  std::vector<Barriers::Answer> withdrawn;
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
-    chains_.Touch();
-    stragglers_.Forget(death.node);
-    governor_.Forget(death.node);
-    barriers_.Forget(death.node, withdrawn);
+    Forget(now, death.node, outbox);
   }
   Decide(now, groups_.Tick(now));
   for (const std::string& decision : stragglers_.Tick(now)) Decide(now, decision);
+  std::vector<Barriers::Answer> withdrawn;
   barriers_.Expire(now, withdrawn);
   AnswerBarriers(std::move(withdrawn), outbox);
+  std::vector<Work::Answer> reported;
+  const Work::Change worked = work_.Tick(now, reported);
+  TakeWorkChange(now, worked, std::move(reported), outbox);
   SettleChains(now);
 
   for (const Message& request : watches_.TakeExpired(now)) AnswerWatch(request, outbox);
@@ -120,14 +130,16 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
 absl::Time SchedulerActor::NextWake() const {
   if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
   if (!disk_failure_.ok()) return absl::InfiniteFuture();
-  absl::Time next =
-      std::min({membership_.NextDeath(), barriers_.NextDeadline(), chains_.NextSettle()});
+  absl::Time next = std::min({membership_.NextDeath(), barriers_.NextDeadline(),
+                              work_.NextTick(), chains_.NextSettle()});
   if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
   return std::min(next, watches_.next_deadline());
 }
 
 void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
   if (message.envelope.has_disk_durable()) return TakeDiskAnswer(message, outbox);
+  if (message.envelope.has_connection_lost()) return TakeConnectionLost(message, outbox);
+  if (message.envelope.has_probe_reply()) return TakeProbeReply(now, message, outbox);
   if (!IsControlRequest(message.envelope)) return;
   if (const absl::Status status = Check(message); !status.ok()) {
     return Refuse(message, status, outbox);
@@ -145,12 +157,18 @@ void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& ou
       return DropTable(now, message, outbox);
     case proto::Envelope::kSetContractRequest:
       return SetContract(now, message, outbox);
+    case proto::Envelope::kDrainRequest:
+      return Drain(now, message, outbox);
+    case proto::Envelope::kScaleRequest:
+      return Scale(now, message, outbox);
     case proto::Envelope::kReplicaReportRequest:
       return TakeReports(now, message, outbox);
     case proto::Envelope::kListTablesRequest:
       return ListTables(message, outbox);
     case proto::Envelope::kBarrierRequest:
       return ArriveAtBarrier(now, message, outbox);
+    case proto::Envelope::kWorkRequest:
+      return TakeWorkRequest(now, message, outbox);
     case proto::Envelope::kLeaveRequest:
       return Leave(now, message, outbox);
     case proto::Envelope::kStatusRequest:
@@ -261,10 +279,8 @@ void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& o
 
 void SchedulerActor::SetContract(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::SetContractRequest& request = message.envelope.set_contract_request();
-  const NodeId asker = message.from().node;
-  const auto change = tables_.SetContract(
-      request.name(), request.contract(),
-      asker == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", asker.value()));
+  const auto change = tables_.SetContract(request.name(), request.contract(),
+                                          AskedBy(message.from().node));
   if (!change.ok()) return Refuse(message, change.status(), outbox);
   Decide(now, change->decision);
   Message reply = MakeControlReply(message);
@@ -288,14 +304,45 @@ void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbo
   const NodeId node = message.from().node;
   if (!membership_.HasLeft(node, message.incarnation())) {
     Decide(now, membership_.Leave(now, node, message.envelope.leave_request().reason()));
-    chains_.Touch();
-    stragglers_.Forget(node);
-    governor_.Forget(node);
-    std::vector<Barriers::Answer> withdrawn;
-    barriers_.Forget(node, withdrawn);
-    AnswerBarriers(std::move(withdrawn), outbox);
+    Forget(now, node, outbox);
   }
   Answer(MakeControlReply(message), outbox);
+}
+
+void SchedulerActor::Forget(absl::Time now, NodeId node, Outbox& outbox) {
+  chains_.Touch();
+  stragglers_.Forget(node);
+  governor_.Forget(node);
+  std::vector<Barriers::Answer> withdrawn;
+  barriers_.Forget(node, withdrawn);
+  AnswerBarriers(std::move(withdrawn), outbox);
+  std::vector<Work::Answer> lost;
+  const Work::Change freed = work_.Forget(now, node, lost);
+  TakeWorkChange(now, freed, std::move(lost), outbox);
+}
+
+void SchedulerActor::Drain(absl::Time now, const Message& message, Outbox& outbox) {
+  const auto change =
+      fleet_.Drain(message.envelope.drain_request(), AskedBy(message.from().node));
+  if (!change.ok()) return Refuse(message, change.status(), outbox);
+  Decide(now, change->decision);
+  chains_.Touch();
+  SettleChains(now);
+  Message reply = MakeControlReply(message);
+  reply.envelope.mutable_drain_reply()->set_epoch(change->epoch.value());
+  Answer(std::move(reply), outbox);
+}
+
+void SchedulerActor::Scale(absl::Time now, const Message& message, Outbox& outbox) {
+  const auto change =
+      fleet_.Scale(message.envelope.scale_request(), AskedBy(message.from().node));
+  if (!change.ok()) return Refuse(message, change.status(), outbox);
+  Decide(now, change->decision);
+  chains_.Touch();
+  SettleChains(now);
+  Message reply = MakeControlReply(message);
+  reply.envelope.mutable_scale_reply()->set_epoch(change->epoch.value());
+  Answer(std::move(reply), outbox);
 }
 
 void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& outbox) {
@@ -319,6 +366,24 @@ void SchedulerActor::TakeReports(absl::Time now, const Message& message, Outbox&
 
 void SchedulerActor::SettleChains(absl::Time now) {
   if (now >= chains_.NextSettle()) Decide(now, chains_.Settle(now, epoch_before_));
+}
+
+void SchedulerActor::TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox) {
+  std::vector<Work::Answer> answers;
+  const Work::Change change = work_.Take(now, message, answers);
+  TakeWorkChange(now, change, std::move(answers), outbox);
+}
+
+void SchedulerActor::TakeWorkChange(absl::Time now, const Work::Change& change,
+                                    std::vector<Work::Answer> answers, Outbox& outbox) {
+  Decide(now, change.decision);
+  Note(change.record);
+  for (Work::Answer& answer : answers) {
+    Message reply = MakeControlReply(answer.request);
+    *reply.envelope.mutable_work_reply() = std::move(answer.reply);
+    SetStatus(answer.status, reply);
+    Answer(std::move(reply), outbox);
+  }
 }
 
 void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
@@ -348,15 +413,39 @@ void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
   }
 }
 
+void SchedulerActor::TakeConnectionLost(const Message& message, Outbox& outbox) {
+  auto probe = membership_.ConnectionLost(message.envelope.connection_lost());
+  if (!probe || !disk_failure_.ok()) return;
+  Message request;
+  request.set_to({kSchedulerNode, kProbeLoop});
+  *request.envelope.mutable_probe_request() = *std::move(probe);
+  outbox.Send(std::move(request));
+}
+
+void SchedulerActor::TakeProbeReply(absl::Time now, const Message& message, Outbox& outbox) {
+  if (message.envelope.from_loop() != kProbeLoop || !disk_failure_.ok()) return;
+  const auto death = membership_.TakeProbeReply(now, message.envelope.probe_reply());
+  if (!death) return;
+  Decide(now, death->decision);
+  Forget(now, death->node, outbox);
+}
+
 void SchedulerActor::Decide(absl::Time now, const std::string& decision) {
   if (decision.empty()) return;
-  absl::StrAppend(&undurable_decisions_, undurable_decisions_.empty() ? "" : "; ", decision);
+  Note(decision);
   trail_.Add(now - started_, decision);
   if (on_decision_) on_decision_(decision);
 }
 
+void SchedulerActor::Note(const std::string& decision) {
+  if (decision.empty()) return;
+  absl::StrAppend(&undurable_decisions_, undurable_decisions_.empty() ? "" : "; ", decision);
+}
+
 void SchedulerActor::Answer(Message reply, Outbox& outbox) {
-  if (!undurable_decisions_.empty()) {
+  if (Planted(PlantedBug::kAnswerBeforeLogged)) {
+    outbox.Send(std::move(reply));
+  } else if (!undurable_decisions_.empty()) {
     later_answers_.push_back(std::move(reply));
   } else if (writing_) {
     written_answers_.push_back(std::move(reply));

@@ -15,12 +15,14 @@
 #include "scheduler/chains.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
+#include "scheduler/fleet.h"
 #include "scheduler/governor.h"
 #include "scheduler/groups.h"
 #include "scheduler/membership.h"
 #include "scheduler/stragglers.h"
 #include "scheduler/tables.h"
 #include "scheduler/watches.h"
+#include "scheduler/work.h"
 
 namespace covey::scheduler {
 
@@ -40,8 +42,8 @@ namespace covey::scheduler {
 //     nodes that are dead, gone or unknown get ABORTED.
 //  4. Silence counts against nobody while the scheduler itself stood still.
 //
-// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back. Actor-confined and
-// deterministic.
+// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back; so with ProbeRequest,
+// kProbeLoop and ProbeReply. Actor-confined and deterministic.
 class SchedulerActor : public Actor {
  public:
   // `recovered`: the newest record of the log (RecoverLog); nothing = a new job.
@@ -79,13 +81,26 @@ class SchedulerActor : public Actor {
   void ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox);
   void Leave(absl::Time now, const Message& message, Outbox& outbox);
   void GetStatus(absl::Time now, const Message& message, Outbox& outbox);
+  void Drain(absl::Time now, const Message& message, Outbox& outbox);
+  void Scale(absl::Time now, const Message& message, Outbox& outbox);
   void TakeReports(absl::Time now, const Message& message, Outbox& outbox);
+  void TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox);
+  // Of the machine `work_`.
+  void TakeWorkChange(absl::Time now, const Work::Change& change,
+                      std::vector<Work::Answer> answers, Outbox& outbox);
   void TakeDiskAnswer(const Message& message, Outbox& outbox);
+  void TakeConnectionLost(const Message& message, Outbox& outbox);
+  void TakeProbeReply(absl::Time now, const Message& message, Outbox& outbox);
+
+  // A node is no longer ALIVE: nobody waits for it.
+  void Forget(absl::Time now, NodeId node, Outbox& outbox);
 
   // Lets chains follow what has been decided in this call. Before a reply takes the view.
   void SettleChains(absl::Time now);
   // Notes a decision; the next record carries it and the state it led to. "" = nothing was decided.
   void Decide(absl::Time now, const std::string& decision);
+  // The same for what is no event: only the record has it.
+  void Note(const std::string& decision);
   // Sends `reply` when everything decided so far is durable.
   void Answer(Message reply, Outbox& outbox);
   void Refuse(const Message& request, const absl::Status& status, Outbox& outbox);
@@ -102,8 +117,10 @@ class SchedulerActor : public Actor {
   Stragglers stragglers_;
   Tables tables_;
   Chains chains_;
+  Fleet fleet_;
   Governor governor_;
   Barriers barriers_;
+  Work work_;
   EventTrail trail_;
 
   // Durability. At most one record is being written.

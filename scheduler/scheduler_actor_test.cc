@@ -425,5 +425,36 @@ TEST_F(SchedulerActorTest, AContractIsSwitchedDurablyAndInTheEvents) {
   EXPECT_EQ(recovered.view().tables(0).contract().staleness(), 7u);
 }
 
+TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARestart) {
+  RegisterAll();
+  const Sender worker{.node = 3, .incarnation = 13};
+  Message request = From(worker);
+  proto::WorkRequest& work = *request.envelope.mutable_work_request();
+  work.set_name("digits");
+  work.set_examples(8);
+  work.set_item_examples(4);
+  work.set_passes(1);
+  work.set_wanted(2);
+  const Message given = Call(request);
+  ASSERT_TRUE(StatusOf(given).ok()) << StatusOf(given);
+  ASSERT_EQ(given.envelope.work_reply().items_size(), 2);
+
+  request.envelope.mutable_header()->set_request_id(++request_id_);
+  work.set_wanted(0);
+  *work.add_finished() = given.envelope.work_reply().items(0);
+  now_ += Work::kRecordInterval;
+  sent_.clear();
+  Receive(request);
+  EXPECT_TRUE(sent_.empty()) << "answered before it was durable";
+  SyncDisk();
+  EXPECT_EQ(TakeOnlyReply().envelope.work_reply().examples_finished(), 4u);
+
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  request.envelope.mutable_header()->set_request_id(++request_id_);
+  work.clear_finished();
+  *work.add_finished() = given.envelope.work_reply().items(1);
+  EXPECT_TRUE(Call(request).envelope.work_reply().done());
+}
+
 }  // namespace
 }  // namespace covey::scheduler
