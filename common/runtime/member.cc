@@ -34,7 +34,8 @@ absl::Time Member::NextWake() const {
     case State::kRegistering:
       return std::min(register_.again, register_until_);
     case State::kMember:
-      return std::min({next_heartbeat_, watch_.again, leave_.again, leave_until_});
+      return std::min(
+          {next_heartbeat_, heartbeat_.again, watch_.again, leave_.again, leave_until_});
     case State::kLeft:
     case State::kFailed:
       return absl::InfiniteFuture();
@@ -69,7 +70,12 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
     Changed(now, outbox);
     return;
   }
-  if (now >= next_heartbeat_) SendHeartbeat(now, outbox);
+  if (now >= next_heartbeat_) {
+    next_heartbeat_ = now + heartbeat_every_;
+    SendHeartbeat(now + heartbeat_every_ / 2, outbox);
+  } else if (now >= heartbeat_.again) {
+    SendHeartbeat(absl::InfiniteFuture(), outbox);
+  }
   if (now >= watch_.again) SendWatch(now, outbox);
   if (now >= leave_.again) SendLeave(now, outbox);
 }
@@ -185,10 +191,9 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
   outbox.Send(std::move(message));
 }
 
-void Member::SendHeartbeat(absl::Time now, Outbox& outbox) {
-  next_heartbeat_ = now + heartbeat_every_;
-  heartbeat_ = {};  // Each beat is news of its own; a lost one is not repeated.
-  Message message = Request(heartbeat_, absl::InfiniteFuture());
+void Member::SendHeartbeat(absl::Time again, Outbox& outbox) {
+  heartbeat_ = {};  // Each beat is news of its own, under an id of its own.
+  Message message = Request(heartbeat_, again);
   proto::HeartbeatRequest& body = *message.envelope.mutable_heartbeat_request();
   if (options_.role == proto::WORKER) *body.mutable_progress() = progress_;
   if (options_.role == proto::SERVER) *body.mutable_load() = load_;

@@ -96,7 +96,9 @@ class Member {
 
   Message Request(Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
-  void SendHeartbeat(absl::Time now, Outbox& outbox);
+  // One more comes before the next is due if this one is not answered by `again`: where messages
+  // get lost, silence long enough to be taken for death would else happen to the living.
+  void SendHeartbeat(absl::Time again, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);
   void SendLeave(absl::Time now, Outbox& outbox);
   void ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox);

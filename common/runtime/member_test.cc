@@ -125,6 +125,33 @@ TEST_F(MemberTest, StopsWhenDeclaredDead) {
   EXPECT_EQ(member_.state(), Member::State::kFailed);
 }
 
+TEST_F(MemberTest, AnUnansweredBeatIsFollowedByOneMore) {
+  Register();
+  Sent(proto::Envelope::kHeartbeatRequest);
+  const auto beat = [this] {
+    now_ = member_.NextWake();
+    member_.Wake(now_, outbox_);
+    return Sent(proto::Envelope::kHeartbeatRequest);
+  };
+  const absl::Time first_at = kStart + absl::Milliseconds(500);
+  const std::vector<Message> first = beat();
+  ASSERT_EQ(1u, first.size());
+  EXPECT_EQ(first_at, now_);
+  const std::vector<Message> second = beat();
+  ASSERT_EQ(1u, second.size());
+  EXPECT_EQ(first_at + absl::Milliseconds(250), now_);
+  EXPECT_NE(first[0].envelope.header().request_id(), second[0].envelope.header().request_id());
+  // The next one comes when it is due, and is the last one if it is answered.
+  const std::vector<Message> third = beat();
+  ASSERT_EQ(1u, third.size());
+  EXPECT_EQ(first_at + absl::Milliseconds(500), now_);
+  Message reply = MakeReply(third[0]);
+  reply.envelope.mutable_heartbeat_reply();
+  member_.Receive(now_, reply, outbox_);
+  beat();
+  EXPECT_EQ(first_at + absl::Milliseconds(1000), now_);
+}
+
 TEST_F(MemberTest, NeverTakesAnOlderOrABrokenView) {
   Register();
   proto::ClusterView older;
