@@ -1,13 +1,13 @@
 #include "client/client_machine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/client_request.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
-#include "common/tensor/kernels.h"
 
 namespace covey::client {
 namespace {
@@ -15,72 +15,14 @@ namespace {
 // How soon to look again whether a finished operation's frames have been let go. They nearly always
 // have been.
 constexpr absl::Duration kReleasePoll = absl::Microseconds(200);
-constexpr absl::Duration kRefusedRetryLongest = absl::Milliseconds(200);
-constexpr absl::Duration kRefusedRetryFirst = absl::Milliseconds(2);
 
-uint32_t Milliseconds(absl::Duration duration) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1,
-                                                   absl::ToInt64Milliseconds(kBarrierMax)));
+uint64_t NextSequence(uint64_t& last) {
+  ++last;
+  constexpr uint64_t kSixBits = 63;
+  return Planted(PlantedBug::kSequenceWraps) ? (last - 1) % kSixBits + 1 : last;
 }
 
 }  // namespace
-
-struct ClientMachine::ActiveOperation {
-  uint64_t number = 0;
-  Operation operation;
-  // All of the gradient; each request's frame is a slice of it.
-  Buffer gradient;
-  std::vector<Request> requests;
-  size_t unfinished = 0;
-  OperationResult result;
-};
-
-struct ClientMachine::Request {
-  ActiveOperation* owner = nullptr;
-  ShardId shard;
-  Buffer encoded;            // the gradient in the operation's format, unless that is float32
-  size_t first_element = 0;  // within the operation's spans
-  size_t element_count = 0;
-  uint64_t request_id = 0;
-  uint64_t sequence = 0;
-  Version base_version;
-  Address peer;
-  bool finished = false;
-  bool on_wire = false;  // counts against the budget
-  int tries = 0;
-  int refusals = 0;
-  absl::Time again = absl::InfiniteFuture();
-  absl::Status last_refusal;
-
-  size_t value_bytes() const { return element_count * sizeof(float); }
-  // Of whatever goes either way; what counts against the budget.
-  size_t bytes() const;
-  // The frame to push.
-  Buffer Gradient();
-};
-
-size_t ClientMachine::Request::bytes() const {
-  const Operation& operation = owner->operation;
-  return operation.values.empty() ? EncodedBytes(operation.format, element_count) : value_bytes();
-}
-
-Buffer ClientMachine::Request::Gradient() {
-  const Operation& operation = owner->operation;
-  if (operation.format == WireFormat::kFloat32) {
-    return owner->gradient.Slice(first_element * sizeof(float), value_bytes());
-  }
-  if (!encoded.empty()) return encoded;
-  encoded = Buffer::Allocate(EncodedBytes(operation.format, element_count));
-  const std::span<const float> gradient = operation.gradient.subspan(first_element, element_count);
-  const std::span<uint8_t> bytes(encoded.MutableData(), encoded.size());
-  if (operation.residual.empty()) {
-    Encode(operation.format, gradient, bytes);
-  } else {
-    EncodeWithFeedback(operation.format, gradient,
-                       operation.residual.subspan(first_element, element_count), bytes);
-  }
-  return encoded;
-}
 
 ClientMachine::ClientMachine(const Options& options, uint64_t& next_request_id)
     : options_(options),
@@ -88,7 +30,8 @@ ClientMachine::ClientMachine(const Options& options, uint64_t& next_request_id)
                                                : options.bytes_in_flight_max),
       next_request_id_(next_request_id),
       random_(options.seed),
-      view_(ClusterView::Empty()) {}
+      view_(ClusterView::Empty()),
+      kept_(options.seed + 1) {}
 
 ClientMachine::~ClientMachine() = default;
 
@@ -96,21 +39,21 @@ void ClientMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const C
                             Outbox& outbox) {
   self_ = self;
   view_ = std::move(view);
-  // A peer that moved or restarted has another endpoint; what waits for it goes there at once.
-  for (auto& [peer, endpoint] : routes_) {
-    const std::string newest = view_->EndpointOf(peer);
-    if (newest == endpoint) continue;
-    endpoint = newest;
-    outbox.Route(peer, newest);
-  }
-  for (auto& [id, request] : by_request_id_) {
-    const proto::Shard* shard = view_->FindShard(request->shard);
-    if (!request->last_refusal.ok() ||
-        (shard != nullptr && view_->PrimaryOf(*shard) != request->peer)) {
-      request->again = now;
-      next_wake_ = now;
+  for (auto& [id, request] : by_request_id_) FollowHead(now, *request);
+  for (const uint64_t id : kept_.FollowView(now, *view_)) {
+    const UndurablePushes::Push& push = *kept_.Find(id);
+    if (view_->FindTable(push.shard.table) == nullptr) {
+      DropKept(id, absl::OkStatus());  // Its table was dropped, on purpose.
+      continue;
     }
+    DropKept(id, absl::DataLossError(absl::StrCat(
+                     "push to ", NameOf(push.shard), ": ", view_->NameOf(push.peer.node),
+                     " had received it, and the shard's content was lost with its servers; keep "
+                     "more replicas of the table to survive that")));
   }
+  next_wake_ = std::min(next_wake_, kept_.next_due());
+  FollowRoutes(outbox);
+  CheckFlushes(now, outbox);
 }
 
 absl::Status ClientMachine::Start(absl::Time now, Operation operation, Outbox& outbox) {
@@ -161,6 +104,7 @@ absl::Status ClientMachine::Start(absl::Time now, Operation operation, Outbox& o
   active->requests.resize(count);
   active->unfinished = count;
   active->result.version = Version(~uint64_t{0});
+  active->result.durable = true;
   for (uint32_t i = 0; i < count; ++i) {
     const proto::Shard& shard = table->shards(static_cast<int>(first + i));
     Request& request = active->requests[i];
@@ -170,195 +114,65 @@ absl::Status ClientMachine::Start(absl::Time now, Operation operation, Outbox& o
     request.element_count = shard.element_count();
     if (push) {
       request.sequence = active->operation.group ? active->operation.group->step.value()
-                                                 : ++sequences_[request.shard];
-      const auto version = versions_.find(request.shard);
-      if (version != versions_.end()) request.base_version = version->second;
+                                                 : NextSequence(sequences_[request.shard]);
+      const auto seen = seen_.find(request.shard);
+      if (seen != seen_.end()) {
+        request.base_version = seen->second.values;
+        request.base_generation = seen->second.generation;
+      }
     }
-    waiting_.push_back(&request);
+    request.request_id = next_request_id_++;
+    by_request_id_.emplace(request.request_id, &request);
   }
   next_wake_ = std::min(next_wake_, active->operation.deadline);
+  ActiveOperation& started = *active;
   operations_.emplace(active->number, std::move(active));
+  for (Request& request : started.requests) Enqueue(now, request, outbox);
   Pump(now, outbox);
   return absl::OkStatus();
 }
 
-void ClientMachine::Pump(absl::Time now, Outbox& outbox) {
-  while (!waiting_.empty()) {
-    Request& request = *waiting_.front();
-    if (bytes_in_flight_ > 0 && bytes_in_flight_ + request.bytes() > budget_) return;
-    waiting_.pop_front();
-    bytes_in_flight_ += request.bytes();
-    request.on_wire = true;
-    request.request_id = next_request_id_++;
-    by_request_id_.emplace(request.request_id, &request);
-    Send(now, request, outbox);
-  }
-}
-
-void ClientMachine::RouteTo(const Address& peer, Outbox& outbox) {
-  const std::string endpoint = view_->EndpointOf(peer);
-  std::string& known = routes_[peer];
-  if (known == endpoint) return;
-  known = endpoint;
-  outbox.Route(peer, endpoint);
-}
-
-void ClientMachine::Send(absl::Time now, Request& request, Outbox& outbox) {
-  const Operation& operation = request.owner->operation;
-  const absl::Duration patience = std::min(
-      options_.retry_after_longest, options_.retry_after * (1 << std::min(request.tries, 10)));
-  request.again = now + patience * (1 + 0.1 * random_.Uniform());
-  next_wake_ = std::min(next_wake_, request.again);
-  const proto::Shard* shard = view_->FindShard(request.shard);
-  if (shard == nullptr) {
-    request.last_refusal = absl::NotFoundError(absl::StrCat("table ", request.shard.table.value(),
-                                                            " was dropped at or before epoch ",
-                                                            view_->epoch().value()));
-    Finish(now, request, request.last_refusal, outbox);
-    return;
-  }
-  ++request.tries;
-  request.peer = view_->PrimaryOf(*shard);
-  RouteTo(request.peer, outbox);
-
-  Message message;
-  message.set_to(request.peer);
-  message.envelope.mutable_header()->set_request_id(request.request_id);
-  message.envelope.mutable_header()->set_epoch(view_->epoch().value());
-  proto::ReadBound* read = nullptr;
-  const uint32_t deadline_ms = Milliseconds(operation.deadline - now);
-  if (operation.gradient.empty()) {
-    proto::PullRequest& pull = *message.envelope.mutable_pull_request();
-    pull.set_table(request.shard.table.value());
-    pull.set_shard(request.shard.index.value());
-    pull.set_shard_generation(shard->generation());
-    pull.set_deadline_ms(deadline_ms);
-    read = pull.mutable_read();
-  } else {
-    proto::PushRequest& push = *message.envelope.mutable_push_request();
-    proto::PushId& id = *push.mutable_id();
-    id.set_table(request.shard.table.value());
-    id.set_shard(request.shard.index.value());
-    id.set_sequence(request.sequence);
-    if (operation.group) {
-      id.set_producer_kind(proto::PushId::GROUP);
-      id.set_producer(operation.group->group.value());
-      id.set_producer_incarnation(operation.group->generation);
-      push.set_group(operation.group->group.value());
-      push.set_group_generation(operation.group->generation);
-      push.set_step(operation.group->step.value());
-    } else {
-      id.set_producer(self_.value());
-      id.set_producer_incarnation(options_.incarnation.value());
-    }
-    push.set_shard_generation(shard->generation());
-    push.set_samples(operation.samples);
-    push.set_base_version(request.base_version.value());
-    push.set_deadline_ms(deadline_ms);
-    if (!operation.values.empty()) read = push.mutable_read();
-    push.set_format(static_cast<proto::WireFormat>(operation.format));
-    message.frames.push_back(request.Gradient());
-  }
-  if (read != nullptr) {
-    read->set_wanted(true);
-    read->set_step(operation.read.step.value());
-    read->set_group(operation.read.group.value());
-    read->set_min_version(operation.read.min_version.value());
-    if (operation.read.max_staleness) read->set_max_staleness(*operation.read.max_staleness);
-    read->set_max_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(operation.read.max_age)));
-  }
-  outbox.Send(std::move(message));
-}
-
-bool ClientMachine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  const auto body = message.envelope.body_case();
-  if (body != proto::Envelope::kPushReply && body != proto::Envelope::kPullReply) return false;
-  const auto found = by_request_id_.find(message.envelope.header().request_id());
-  if (found == by_request_id_.end()) return true;  // An answer to a request that is over.
-  Request& request = *found->second;
-  const bool pushed = !request.owner->operation.gradient.empty();
-  if (pushed != (body == proto::Envelope::kPushReply)) return true;
-  Answer(now, request, message, outbox);
-  Pump(now, outbox);
-  Retire(now, outbox);
-  return true;
-}
-
-void ClientMachine::Answer(absl::Time now, Request& request, const Message& reply, Outbox& outbox) {
-  const absl::Status status = StatusOf(reply);
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      break;
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kFailedPrecondition: {
-      // Refused for now: again soon, or when a newer view arrives (SetView).
-      request.last_refusal = status;
-      const absl::Duration wait = std::min(
-          kRefusedRetryLongest, kRefusedRetryFirst * (1 << std::min(request.refusals++, 10)));
-      request.again = now + wait * (0.5 + 0.5 * random_.Uniform());
-      next_wake_ = std::min(next_wake_, request.again);
-      return;
-    }
-    default:
-      Finish(now, request, status, outbox);
-      return;
-  }
-  const Operation& operation = request.owner->operation;
-  const bool pushed = !operation.gradient.empty();
-  const proto::ShardState& state =
-      pushed ? reply.envelope.push_reply().state() : reply.envelope.pull_reply().state();
-  if (!operation.values.empty()) {
-    if (reply.frames.size() != 1 || reply.frames[0].size() != request.value_bytes()) {
-      Finish(now, request,
-             absl::InternalError(absl::StrCat(
-                 "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
-                 " answered with ", reply.frames.size(), " frames instead of one of ",
-                 request.value_bytes(), " bytes; report this as a bug")),
-             outbox);
-      return;
-    }
-    std::memcpy(operation.values.data() + request.first_element, reply.frames[0].data(),
-                request.value_bytes());
-    versions_[request.shard] = Version(state.version());
-  }
-  OperationResult& result = request.owner->result;
-  result.version = std::min(result.version, Version(state.version()));
-  result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
-  if (pushed) {
-    result.staleness = std::max(result.staleness, reply.envelope.push_reply().staleness());
-    result.duplicate = result.duplicate || reply.envelope.push_reply().duplicate();
-    result.discarded = result.discarded || reply.envelope.push_reply().discarded();
-  }
-  Finish(now, request, absl::OkStatus(), outbox);
-}
-
 void ClientMachine::Finish(absl::Time now, Request& request, absl::Status status, Outbox& outbox) {
   if (request.finished) return;
+  Withdraw(request);
   request.finished = true;
   request.again = absl::InfiniteFuture();
-  if (request.on_wire) {
-    by_request_id_.erase(request.request_id);
-    bytes_in_flight_ -= request.bytes();
-  } else {
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &request));
-  }
+  by_request_id_.erase(request.request_id);
   ActiveOperation& owner = *request.owner;
-  if (--owner.unfinished == 0) {
-    finished_.push_back(owner.number);
-    next_wake_ = absl::InfinitePast();
-  }
-  if (status.ok()) return;
-  // One failed shard fails the operation: the others need not go on.
-  if (owner.result.status.ok()) owner.result.status = std::move(status);
-  for (Request& other : owner.requests) Finish(now, other, absl::CancelledError(), outbox);
-  // Frames that still wait for an unreachable peer are let go with the connection; the next send
-  // opens it again.
-  if (owner.gradient.size() > 0 && !owner.gradient.IsUnique()) {
-    for (const Request& other : owner.requests) {
-      if (other.on_wire && routes_.erase(other.peer) > 0) outbox.Route(other.peer, "");
+  --owner.unfinished;
+  if (!status.ok()) {
+    // One failed shard fails the operation: the others need not go on.
+    if (owner.result.status.ok()) {
+      owner.result.status = std::move(status);
+      for (Request& other : owner.requests) Finish(now, other, absl::CancelledError(), outbox);
+      GiveUpDurability(owner);
+      LetFramesGo(owner, outbox);
     }
   }
+  MarkIfOver(owner);
+}
+
+void ClientMachine::LetFramesGo(const ActiveOperation& active, Outbox& outbox) {
+  if (active.gradient.size() == 0 || active.gradient.IsUnique()) return;
+  for (const Address& peer : active.sent_to) {
+    if (routes_.erase(peer) > 0) outbox.Route(peer, "");
+  }
+}
+
+void ClientMachine::MarkIfOver(ActiveOperation& active) {
+  if (!active.over() || active.marked_over) return;
+  active.marked_over = true;
+  finished_.push_back(active.number);
+  next_wake_ = absl::InfinitePast();
+}
+
+void ClientMachine::GiveUpDurability(ActiveOperation& active) {
+  if (active.undurable == 0) return;
+  std::vector<uint64_t> its;
+  for (const auto& [id, push] : kept_.pushes()) {
+    if (push.operation == active.number) its.push_back(id);
+  }
+  for (const uint64_t id : its) DropKept(id, absl::OkStatus());
 }
 
 void ClientMachine::Retire(absl::Time now, Outbox& outbox) {
@@ -381,15 +195,19 @@ void ClientMachine::Retire(absl::Time now, Outbox& outbox) {
   if (!finished_.empty()) next_wake_ = std::min(next_wake_, now + kReleasePoll);
 }
 
+std::string ClientMachine::NameOf(ShardId shard) const {
+  const proto::Table* table = view_->FindTable(shard.table);
+  return absl::StrCat(
+      "table=", table != nullptr ? table->spec().name() : absl::StrCat(shard.table.value()),
+      " shard=", shard.index.value());
+}
+
 absl::Status ClientMachine::DeadlineStatus(const Request& request) const {
-  const Operation& operation = request.owner->operation;
-  const proto::Table* table = view_->FindTable(request.shard.table);
   return absl::DeadlineExceededError(absl::StrCat(
-      operation.gradient.empty() ? "pull" : "push", " table=",
-      table != nullptr ? table->spec().name() : absl::StrCat(request.shard.table.value()),
-      " shard=", request.shard.index.value(), ": no answer from ",
-      request.on_wire ? view_->NameOf(request.peer.node)
-                      : std::string("a server (still waiting for credit)"),
+      request.pushes() ? "push " : "pull ", NameOf(request.shard), ": no answer from ",
+      request.place == Request::Place::kWaiting
+          ? absl::StrCat(view_->NameOf(request.peer.node), " (still waiting for credit)")
+          : view_->NameOf(request.peer.node),
       " before the deadline, after ", request.tries, " tries",
       request.last_refusal.ok() ? ""
                                 : absl::StrCat("; last refusal: ", request.last_refusal.message()),
@@ -399,31 +217,54 @@ absl::Status ClientMachine::DeadlineStatus(const Request& request) const {
 void ClientMachine::Wake(absl::Time now, Outbox& outbox) {
   // Operations end before requests are repeated; both in the order they began, never in hash order.
   for (auto& [number, active] : operations_) {
-    if (active->unfinished == 0 || now < active->operation.deadline) continue;
+    if (active->over() || now < active->operation.deadline) continue;
     for (Request& request : active->requests) {
       if (!request.finished) Finish(now, request, DeadlineStatus(request), outbox);
     }
+    if (active->over()) continue;
+    active->result.status = absl::DeadlineExceededError(absl::StrCat(
+        "push of table ", active->operation.table.value(),
+        ": received, and not durable before the deadline; this client already keeps ",
+        kept_.bytes() >> 20, " MiB that are not. See `covey status`, or push less at a time"));
+    GiveUpDurability(*active);
   }
   std::vector<Request*> due;
   for (auto& [id, request] : by_request_id_) {
     if (request->again <= now) due.push_back(request);
   }
   for (Request* request : due) {
-    if (!request->finished) Send(now, *request, outbox);
+    if (request->finished) continue;
+    if (request->place == Request::Place::kOnWire) {
+      Transmit(now, *request, outbox);
+    } else {
+      Enqueue(now, *request, outbox);
+    }
   }
-  Pump(now, outbox);
   next_wake_ = absl::InfiniteFuture();
+  Pump(now, outbox);
   for (const auto& [number, active] : operations_) {
-    if (active->unfinished > 0) next_wake_ = std::min(next_wake_, active->operation.deadline);
+    if (!active->over()) next_wake_ = std::min(next_wake_, active->operation.deadline);
   }
-  for (const auto& [id, request] : by_request_id_)
+  for (const auto& [id, request] : by_request_id_) {
     next_wake_ = std::min(next_wake_, request->again);
+  }
+  for (const FlushWait& flush : flushes_) next_wake_ = std::min(next_wake_, flush.deadline);
   Retire(now, outbox);
+  CheckFlushes(now, outbox);
 }
 
 void ClientMachine::FailAll(absl::Time now, const absl::Status& status, Outbox& outbox) {
   for (auto& [number, active] : operations_) FailRest(now, *active, status, outbox);
+  while (!kept_.pushes().empty()) {
+    const UndurablePushes::Push& push = kept_.pushes().begin()->second;
+    DropKept(push.request_id,
+             absl::Status(status.code(), absl::StrCat("push to ", NameOf(push.shard),
+                                                      " was received, and it is not known whether "
+                                                      "it became durable: ",
+                                                      status.message())));
+  }
   Retire(now, outbox);
+  for (FlushWait& flush : std::exchange(flushes_, {})) flush.done(now, status, outbox);
 }
 
 void ClientMachine::FailGroup(absl::Time now, GroupId group, const absl::Status& status,
@@ -438,6 +279,9 @@ void ClientMachine::FailGroup(absl::Time now, GroupId group, const absl::Status&
 void ClientMachine::FailRest(absl::Time now, ActiveOperation& active, const absl::Status& status,
                              Outbox& outbox) {
   for (Request& request : active.requests) Finish(now, request, status, outbox);
+  if (active.over()) return;
+  active.result.status = status;
+  GiveUpDurability(active);
 }
 
 }  // namespace covey::client

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "common/net/message.h"
+#include "client/client_machine_fixture.h"
 #include "common/tensor/kernels.h"
 
 namespace covey::client {
@@ -13,93 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr absl::Time kStart = absl::UnixEpoch();
-constexpr uint64_t kServerA = 10;
-constexpr uint64_t kServerB = 11;
-
-// One table, id 3, of two shards of 4 and 2 elements, on the given servers.
-std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, uint64_t second) {
-  proto::ClusterView view;
-  view.set_epoch(epoch);
-  for (uint64_t id : {kServerA, kServerB}) {
-    proto::Node& node = *view.add_nodes();
-    node.set_id(id);
-    node.set_name(id == kServerA ? "server-0" : "server-1");
-    node.add_endpoints("");
-    node.add_endpoints(absl::StrCat("tcp://127.0.0.1:", id));
-  }
-  proto::Table& table = *view.add_tables();
-  table.set_id(3);
-  table.mutable_spec()->set_name("weights");
-  table.mutable_spec()->add_shape(6);
-  uint64_t element = 0;
-  for (auto [server, count] : {std::pair<uint64_t, uint64_t>{first, 4}, {second, 2}}) {
-    proto::Shard& shard = *table.add_shards();
-    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
-    shard.set_first_element(element);
-    shard.set_element_count(count);
-    shard.set_generation(1);
-    proto::Replica& replica = *shard.add_chain();
-    replica.set_node(server);
-    replica.set_loop(1);
-    element += count;
-  }
-  return *ClusterView::Make(std::move(view));
-}
-
-class ClientMachineTest : public ::testing::Test {
- protected:
-  explicit ClientMachineTest(size_t budget = 0)
-      : machine_({.incarnation = Incarnation(77), .bytes_in_flight_max = budget, .seed = 1},
-                 next_request_id_) {
-    machine_.SetView(kStart, NodeId(5), View(1, kServerA, kServerB), outbox_);
-    std::iota(gradient_.begin(), gradient_.end(), 1.0f);
-  }
-
-  Operation PushAll() {
-    return {.table = TableId(3),
-            .gradient = gradient_,
-            .samples = 8,
-            .deadline = kStart + absl::Seconds(10),
-            .done = [this](absl::Time, const OperationResult& result, Outbox&) {
-              results_.push_back(result);
-            }};
-  }
-
-  void Start(Operation operation) {
-    ASSERT_TRUE(machine_.Start(kStart, std::move(operation), outbox_).ok());
-  }
-
-  // Answers `request` with OK at `version`, with values when asked.
-  void Answer(const Message& request, uint64_t version) {
-    Message reply = MakeReply(request);
-    const bool push = request.envelope.has_push_request();
-    proto::ShardState& state = push ? *reply.envelope.mutable_push_reply()->mutable_state()
-                                    : *reply.envelope.mutable_pull_reply()->mutable_state();
-    state.set_version(version);
-    if (!push) {
-      const size_t count = request.envelope.pull_request().shard() == 0 ? 4 : 2;
-      const std::vector<float> values(count, static_cast<float>(version));
-      reply.frames.push_back(Buffer::CopyOf(
-          {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
-    }
-    machine_.Receive(kStart, reply, outbox_);
-  }
-
-  void Refuse(const Message& request, absl::Status status) {
-    Message reply = MakeReply(request);
-    reply.envelope.mutable_push_reply();
-    SetStatus(status, reply);
-    machine_.Receive(kStart, reply, outbox_);
-  }
-
-  uint64_t next_request_id_ = 1;
-  Outbox outbox_;
-  ClientMachine machine_;
-  std::vector<float> gradient_ = std::vector<float>(6);
-  std::vector<OperationResult> results_;
-};
 
 TEST_F(ClientMachineTest, EncodesEachShardOnceInTheAskedFormat) {
   for (const WireFormat format :

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
@@ -16,6 +17,7 @@ namespace covey::client {
 namespace {
 
 constexpr absl::Duration kLeaveMax = absl::Seconds(2);
+constexpr absl::Duration kFlushMax = absl::Seconds(2);
 // A request's own deadline passes on the loop; the caller waits a little longer for its message.
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
@@ -78,6 +80,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
   actor_options.client.incarnation = incarnation;
   actor_options.client.bytes_in_flight_max = config.bytes_in_flight_max;
   actor_options.client.seed = RandomFromSystem();
+  actor_options.client.push_lost = [](const absl::Status& why) {
+    LogWarning("push_lost", {{"reason", why.message()}});
+  };
 
   if (options.make_actor) {
     LoopActor made = options.make_actor(actor_options);
@@ -135,6 +140,8 @@ absl::Status Connection::AwaitMembership(absl::Duration timeout) {
 
 Connection::~Connection() {
   if (loop_ == nullptr) return;
+  const absl::Status kept = FlushPushes(ClientMachine::FlushScope::kReceived, kFlushMax);
+  if (!kept.ok()) LogWarning("closed_before_durable", {{"reason", kept.message()}});
   // Whoever still waits gets an answer, and its memory back, before the loop goes.
   Post([this](absl::Time now, Outbox& outbox) {
     const absl::Status closed = absl::CancelledError("the client was closed before this was done");
@@ -186,6 +193,23 @@ absl::StatusOr<proto::Envelope> Connection::Request(proto::Envelope request,
   std::optional<Answer> result = answer->Wait(timeout + kGrace);
   if (!result) return LoopIsGone();
   return *std::move(result);
+}
+
+absl::Status Connection::Flush(absl::Duration timeout) {
+  return FlushPushes(ClientMachine::FlushScope::kAll, timeout);
+}
+
+absl::Status Connection::FlushPushes(ClientMachine::FlushScope scope, absl::Duration timeout) {
+  auto flushed = std::make_shared<Promise<absl::Status>>();
+  const bool posted = Post([this, scope, timeout, flushed](absl::Time now, Outbox& outbox) {
+    client_->client().Flush(
+        now, scope, now + timeout,
+        [flushed](absl::Time, const absl::Status& status, Outbox&) { flushed->Set(status); },
+        outbox);
+  });
+  if (!posted) return LoopIsGone();
+  std::optional<absl::Status> result = flushed->Wait(timeout + kGrace);
+  return result ? *std::move(result) : LoopIsGone();
 }
 
 absl::Status Connection::Barrier(absl::string_view name, uint32_t participants,

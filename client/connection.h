@@ -21,7 +21,8 @@ namespace covey::client {
 // the bridge between the user's threads and the loop. Under ParameterClient and under a worker.
 //
 // Thread-safety: thread-safe after Open. Owns actor, loop, transport and channel; destruction
-// leaves the cluster (up to two seconds), then stops the loop.
+// waits for what servers have received to be durable (up to two seconds), leaves the cluster (up to
+// two seconds), then stops the loop.
 class Connection {
  public:
   // The actor that runs on the loop, and the client machines inside it.
@@ -53,6 +54,8 @@ class Connection {
 
   // One request to the scheduler and its answer. Blocks, at most until `timeout`.
   absl::StatusOr<proto::Envelope> Request(proto::Envelope request, absl::Duration timeout);
+  // See ParameterClient::Flush.
+  absl::Status Flush(absl::Duration timeout);
   // See ParameterClient::Barrier.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
 
@@ -65,6 +68,7 @@ class Connection {
  private:
   Connection() = default;
   absl::Status AwaitMembership(absl::Duration timeout);
+  absl::Status FlushPushes(ClientMachine::FlushScope scope, absl::Duration timeout);
 
   NodeId node_;
   uint32_t rank_ = 0;

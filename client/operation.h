@@ -47,6 +47,10 @@ struct OperationResult {
   bool duplicate = false;
   // Some shard found the push too stale for the table's contract, and did not apply it.
   bool discarded = false;
+  // Every shard holds the push as durably as the table asks. False: every shard has received it,
+  // and this client keeps what is not durable yet and sends it again to a server that takes over
+  // (ClientMachine::Flush waits for that). Without meaning when `status` is an error.
+  bool durable = false;
 };
 
 // A push, a pull, or both in one round trip, on consecutive whole shards of one table.

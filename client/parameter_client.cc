@@ -125,6 +125,8 @@ Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
   return handle;
 }
 
+absl::Status ParameterClient::Flush(absl::Duration timeout) { return connection_->Flush(timeout); }
+
 absl::Status ParameterClient::Barrier(absl::string_view name, uint32_t participants,
                                       absl::Duration timeout) {
   return connection_->Barrier(name, participants, timeout);

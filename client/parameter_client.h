@@ -57,6 +57,14 @@ struct PullOptions {
 // Retries: an operation is repeated under the same identity until its deadline; a push is applied
 // at most once however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE its effect is
 // unknown: at most once.
+// Durability: a handle is done when every shard has *received* the push. Where the table's contract
+// holds pushes in a buffer, that may be before its update is made and copied to all replicas
+// (OperationResult::durable is false then). The client keeps such a push, up to
+// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over, so the death of
+// a server loses nothing while this process lives; beyond that limit handles are done only when
+// their push is durable. Flush waits for all of them.
+// Reads: values are always durable, and of each shard no older than any that this client has seen
+// before, whichever server answers and however often servers were replaced.
 // Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
 // infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. ABORTED: this
 // process was declared dead or replaced. CANCELLED: the client was destroyed first.
@@ -90,6 +98,12 @@ class ParameterClient {
   // One round trip: the gradient's update (when the contract applies it) and then the values.
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});
+
+  // Returns when every push that was started before is over, and those that servers have received
+  // are durable as their tables ask. Call it before telling anybody that the pushes count, and at
+  // the end. DEADLINE_EXCEEDED: names a push that is left, its shard and server. DATA_LOSS: since
+  // the last flush, pushes were lost after a server had received them: all replicas of a shard were.
+  absl::Status Flush(absl::Duration timeout);
 
   // Returns when `participants` nodes wait under this name; one call of a name at a time. DEADLINE_EXCEEDED: names who is missing.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);

@@ -1,0 +1,249 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/client_machine_fixture.h"
+#include "common/base/planted_bug.h"
+#include "common/base/planted_bug_switch.h"
+#include "common/cluster/limits.h"
+
+namespace covey::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ClientDurabilityTest : public ClientMachineTest {
+ protected:
+  // A push that both servers have received; shard 1's is not durable.
+  std::vector<Message> PushReceived() {
+    Start(PushAll());
+    std::vector<Message> sent = outbox_.TakeMessages();
+    for (Message& message : sent) message.frames.clear();
+    Answer(sent[0], 1);
+    Answer(sent[1], 1, kReceived);
+    return sent;
+  }
+  void Flush(absl::Duration patience,
+             ClientMachine::FlushScope scope = ClientMachine::FlushScope::kAll) {
+    machine_.Flush(
+        now_, scope, now_ + patience,
+        [this](absl::Time, const absl::Status& status, Outbox&) { flushed_.push_back(status); },
+        outbox_);
+  }
+
+  std::vector<absl::Status> flushed_;
+};
+
+TEST_F(ClientDurabilityTest, EndsWhenReceivedAndKeepsTheBytesUntilDurable) {
+  const std::vector<Message> sent = PushReceived();
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+  EXPECT_FALSE(results_[0].durable);
+  EXPECT_EQ(machine_.undurable_pushes(), 1u);
+  EXPECT_EQ(machine_.undurable_bytes(), 8u);
+  Answer(sent[1], 2, kReceived);
+  EXPECT_EQ(machine_.undurable_pushes(), 1u);
+  Answer(sent[1], 2);
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  EXPECT_EQ(machine_.undurable_bytes(), 0u);
+  EXPECT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(After(absl::Minutes(1)).empty());
+}
+
+TEST_F(ClientDurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdentity) {
+  const std::vector<Message> sent = PushReceived();
+  gradient_.assign(6, -1);  // The caller's memory is the caller's again.
+  ShowView(View(2, kServerA, kServerA));
+  const std::vector<Message> again = After(absl::ZeroDuration());
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to(), (Address{NodeId(kServerA), 1}));
+  EXPECT_EQ(again[0].envelope.header().request_id(), sent[1].envelope.header().request_id());
+  const proto::PushRequest& push = again[0].envelope.push_request();
+  EXPECT_EQ(push.id().SerializeAsString(),
+            sent[1].envelope.push_request().id().SerializeAsString());
+  EXPECT_FALSE(push.read().wanted());
+  EXPECT_EQ(push.samples(), 8u);
+  EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
+  EXPECT_TRUE(CheckFrameChecksums(again[0]).ok());
+  // The new head holds it in a buffer; when it dies, too, the next one gets it.
+  Answer(again[0], 1, kReceived);
+  ShowView(View(3, kServerA, kServerB));
+  EXPECT_EQ(After(absl::ZeroDuration()).size(), 1u);
+  Answer(again[0], 2);
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  EXPECT_EQ(machine_.counters().lost_pushes, 0u);
+}
+
+TEST_F(ClientDurabilityTest, AsksAgainLaterInCaseTheSecondAnswerWasLost) {
+  PushReceived();
+  EXPECT_TRUE(After(absl::Seconds(1)).empty());
+  const std::vector<Message> again = After(absl::Seconds(2));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(machine_.bytes_in_flight(), 8u);
+  Answer(again[0], 1, kReceived);
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+  EXPECT_TRUE(After(absl::Seconds(3)).empty()) << "backs off";
+  EXPECT_EQ(After(absl::Seconds(2)).size(), 1u);
+}
+
+TEST_F(ClientDurabilityTest, WaitsOutRefusalsOfAKeptPush) {
+  const std::vector<Message> sent = PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  Refuse(After(absl::ZeroDuration())[0], absl::UnavailableError("my view is on its way"));
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+  const std::vector<Message> again = After(absl::Milliseconds(10));
+  ASSERT_EQ(again.size(), 1u);
+  Answer(again[0], 1);
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+}
+
+TEST_F(ClientDurabilityTest, FlushWaitsUntilEverythingBeforeIsDurable) {
+  Flush(absl::Seconds(5));
+  EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
+  flushed_.clear();
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Flush(absl::Seconds(5));
+  Start(PushAll());
+  Answer(sent[0], 1);
+  Answer(sent[1], 1, kReceived);
+  EXPECT_TRUE(flushed_.empty());
+  Answer(sent[1], 2);
+  EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus())) << "the later push is not waited for";
+}
+
+TEST_F(ClientDurabilityTest, FlushOfWhatWasReceivedDoesNotWaitForAnswers) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[1], 1, kReceived);
+  Flush(absl::Seconds(5), ClientMachine::FlushScope::kReceived);
+  EXPECT_TRUE(flushed_.empty());
+  Answer(sent[1], 1);
+  EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
+}
+
+TEST_F(ClientDurabilityTest, FlushNamesWhatIsLeftAtItsDeadline) {
+  PushReceived();
+  Flush(absl::Milliseconds(100));
+  After(absl::ZeroDuration());
+  EXPECT_EQ(machine_.NextWake(), now_ + absl::Milliseconds(100));
+  After(absl::Milliseconds(100));
+  ASSERT_EQ(flushed_.size(), 1u);
+  EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("table=weights shard=1"));
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("server-1"));
+}
+
+TEST_F(ClientDurabilityTest, TellsOfPushesThatWereLostWithTheContent) {
+  PushReceived();
+  ShowView(View(2, kServerA, kServerA, {.generation = 2}));
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  EXPECT_EQ(machine_.counters().lost_pushes, 1u);
+  EXPECT_TRUE(After(absl::Minutes(1)).empty()) << "its history is no more";
+  Flush(absl::Seconds(1));
+  Flush(absl::Seconds(1));
+  ASSERT_EQ(flushed_.size(), 2u);
+  EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("shard=1"));
+  EXPECT_TRUE(flushed_[1].ok()) << "it was told";
+}
+
+TEST_F(ClientDurabilityTest, DropsWhatANewHeadRefusesForGood) {
+  PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  Refuse(After(absl::ZeroDuration())[0], absl::AbortedError("an older incarnation"));
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  EXPECT_EQ(machine_.counters().lost_pushes, 1u);
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+}
+
+TEST_F(ClientDurabilityTest, PlantedBugForgets) {
+  PlantBug(PlantedBug::kForgetUndurablePushes);
+  PushReceived();
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  PlantBug(PlantedBug::kSequenceWraps);
+  std::vector<uint64_t> sequences;
+  for (int i = 0; i < 70; ++i) {
+    Start(PushAll());
+    for (const Message& message : outbox_.TakeMessages()) Answer(message, 1);
+    sequences.push_back(i);
+  }
+  Start(PushAll());
+  EXPECT_LE(outbox_.TakeMessages()[0].envelope.push_request().id().sequence(), 63u);
+  PlantBug(PlantedBug::kNone);
+}
+
+// A table of one shard that fills what a client keeps for pushes that are not durable.
+class LargePushTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kElements = 4 << 20;
+
+  LargePushTest() : machine_({.incarnation = Incarnation(77), .seed = 1}, next_request_id_) {
+    proto::ClusterView view = View(1, kServerA, kServerB)->proto();
+    proto::Table& table = *view.mutable_tables(0);
+    table.mutable_spec()->set_shape(0, kElements);
+    table.mutable_shards()->RemoveLast();
+    table.mutable_shards(0)->set_element_count(kElements);
+    machine_.SetView(kStart, NodeId(5), *ClusterView::Make(std::move(view)), outbox_);
+  }
+  // Answers the push that was started last.
+  void Answer(const Message& request, bool durable) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_push_reply()->set_durable(durable);
+    machine_.Receive(kStart, reply, outbox_);
+  }
+  Message Push() {
+    const absl::Status started =
+        machine_.Start(kStart,
+                       {.table = TableId(3),
+                        .gradient = gradient_,
+                        .deadline = kStart + absl::Seconds(10),
+                        .done = [this](absl::Time, const OperationResult& result,
+                                       Outbox&) { results_.push_back(result); }},
+                       outbox_);
+    EXPECT_TRUE(started.ok()) << started;
+    Message message = std::move(outbox_.TakeMessages().at(0));
+    message.frames.clear();
+    return message;
+  }
+
+  uint64_t next_request_id_ = 1;
+  Outbox outbox_;
+  ClientMachine machine_;
+  std::vector<float> gradient_ = std::vector<float>(kElements);
+  std::vector<OperationResult> results_;
+};
+
+TEST_F(LargePushTest, BeyondTheLimitAPushEndsWhenItIsDurable) {
+  std::vector<Message> kept;
+  while (machine_.undurable_bytes() + kElements * sizeof(float) <= kUndurableBytesPerClientMax) {
+    kept.push_back(Push());
+    Answer(kept.back(), false);
+    ASSERT_EQ(results_.size(), kept.size());
+  }
+  const size_t full = machine_.undurable_bytes();
+  const Message patient = Push();
+  Answer(patient, false);
+  const Message late = Push();
+  Answer(late, false);
+  EXPECT_EQ(results_.size(), kept.size()) << "neither ends while it is not durable";
+  EXPECT_EQ(machine_.undurable_bytes(), full);
+  Answer(patient, true);
+  ASSERT_EQ(results_.size(), kept.size() + 1);
+  EXPECT_TRUE(results_.back().durable);
+  machine_.Wake(kStart + absl::Seconds(10), outbox_);
+  outbox_.TakeMessages();
+  machine_.Wake(kStart + absl::Seconds(10), outbox_);
+  ASSERT_EQ(results_.size(), kept.size() + 2);
+  EXPECT_EQ(results_.back().status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(machine_.undurable_pushes(), kept.size());
+  // An end of everything lets everything go.
+  machine_.FailAll(kStart, absl::CancelledError("closed"), outbox_);
+  EXPECT_EQ(machine_.undurable_bytes(), 0u);
+  EXPECT_EQ(machine_.operations(), 0u);
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+}
+
+}  // namespace
+}  // namespace covey::client

@@ -1,0 +1,199 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "client/client_machine_fixture.h"
+#include "common/base/random.h"
+
+namespace covey::client {
+namespace {
+
+using ::testing::ElementsAre;
+
+class ClientOverloadTest : public ClientMachineTest {
+ protected:
+  Operation PullAll() {
+    return {.table = TableId(3),
+            .values = values_,
+            .deadline = kStart + absl::Seconds(10),
+            .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+              results_.push_back(result);
+            }};
+  }
+  // An answer to a pull, of so many equal values.
+  Message Values(const Message& request, uint64_t version, uint64_t generation = 0) {
+    Message reply = MakeReply(request);
+    proto::ShardState& state = *reply.envelope.mutable_pull_reply()->mutable_state();
+    state.set_version(version);
+    state.set_generation(generation);
+    const std::vector<float> values(request.envelope.pull_request().shard() == 0 ? 4 : 2,
+                                    static_cast<float>(version));
+    reply.frames.push_back(Buffer::CopyOf(
+        {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+    SetFrameChecksums(reply);
+    return reply;
+  }
+  void Receive(const Message& reply) { machine_.Receive(now_, reply, outbox_); }
+
+  std::vector<float> values_ = std::vector<float>(6);
+};
+
+TEST_F(ClientOverloadTest, AsksNoSoonerThanTheServerSaid) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[0], 1);
+  Refuse(sent[1], absl::ResourceExhaustedError("full"), 300);
+  EXPECT_EQ(machine_.bytes_in_flight(), 0u) << "what was refused is not on the way";
+  EXPECT_EQ(machine_.counters().refusals, 1u);
+  EXPECT_TRUE(After(absl::Milliseconds(299)).empty());
+  const std::vector<Message> again = After(absl::Milliseconds(160));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].envelope.header().request_id(), sent[1].envelope.header().request_id());
+}
+
+TEST_F(ClientOverloadTest, ObeysTheCreditOfEachServerByItself) {
+  Start(PullAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  Message reply = Values(sent[0], 1);
+  reply.envelope.set_credit_bytes(16);  // One shard at a time, to server-0.
+  Receive(reply);
+  Receive(Values(sent[1], 1));
+  for (int i = 0; i < 3; ++i) Start(PullAll());
+  sent = outbox_.TakeMessages();
+  EXPECT_EQ(sent.size(), 1u + 3u);
+  const auto to_first = std::count_if(sent.begin(), sent.end(), [](const Message& message) {
+    return message.to().node == NodeId(kServerA);
+  });
+  EXPECT_EQ(to_first, 1);
+}
+
+TEST_F(ClientOverloadTest, AnOlderVersionThanWasSeenIsAskedForAgain) {
+  Start(PullAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  for (const Message& message : sent) Receive(Values(message, 7, 1));
+  ASSERT_EQ(results_.size(), 1u);
+  // The head was replaced, and the one asked does not know it.
+  Start(PullAll());
+  sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].envelope.pull_request().read().min_version(), 7u);
+  Receive(Values(sent[0], 6, 1));
+  Receive(Values(sent[1], 8, 1));
+  EXPECT_EQ(results_.size(), 1u);
+  EXPECT_EQ(machine_.counters().outdated_answers, 1u);
+  EXPECT_THAT(values_, ElementsAre(7, 7, 7, 7, 8, 8));
+  const std::vector<Message> again = After(absl::Milliseconds(3));
+  ASSERT_EQ(again.size(), 1u);
+  Receive(Values(again[0], 7, 1));
+  EXPECT_EQ(results_.size(), 2u);
+}
+
+TEST_F(ClientOverloadTest, ANewGenerationBeginsANewHistory) {
+  Start(PullAll());
+  for (const Message& message : outbox_.TakeMessages()) Receive(Values(message, 7, 1));
+  ShowView(View(2, kServerA, kServerB, {.generation = 2}));
+  Start(PullAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].envelope.pull_request().read().min_version(), 0u);
+  Receive(Values(sent[0], 9, 1));  // Of the life before.
+  Receive(Values(sent[1], 1, 2));
+  EXPECT_EQ(results_.size(), 1u);
+  Receive(Values(sent[0], 1, 2));
+  EXPECT_EQ(results_.size(), 2u);
+  EXPECT_EQ(results_[1].version, Version(1));
+}
+
+TEST_F(ClientOverloadTest, GoesToTheNewHeadAtOnceAndBackToTheSameOneSoon) {
+  Start(PushAll());
+  outbox_.TakeMessages();
+  outbox_.TakeRoutes();
+  // server-1 has died; its shard's head is server-0 now.
+  ShowView(View(2, kServerA, kServerA, {.dead = kServerB}));
+  EXPECT_THAT(outbox_.TakeRoutes(),
+              ElementsAre(std::pair<Address, std::string>({NodeId(kServerB), 1}, "")))
+      << "what waits in the connection to the dead keeps the caller's memory";
+  const std::vector<Message> moved = After(absl::ZeroDuration());
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(moved[0].to(), (Address{NodeId(kServerA), 1}));
+  EXPECT_EQ(moved[0].envelope.push_request().id().shard(), 1u);
+  // The chain changed behind the same heads.
+  ShowView(View(3, kServerA, kServerA, {.chain_epoch = 3, .dead = kServerB}));
+  EXPECT_TRUE(After(absl::Milliseconds(40)).empty());
+  EXPECT_EQ(After(absl::Milliseconds(70)).size(), 2u);
+}
+
+TEST_F(ClientOverloadTest, ARefusalForAnOldViewIsRetriedWithTheNewOneAtOnce) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[0], 1);
+  // So often that the next retry by itself would be far away.
+  for (int i = 0; i < 12; ++i) {
+    Refuse(sent[1], absl::FailedPreconditionError("it lives elsewhere"));
+    ASSERT_EQ(After(absl::Milliseconds(201)).size(), 1u);
+  }
+  Refuse(sent[1], absl::FailedPreconditionError("it lives elsewhere"));
+  ShowView(View(2, kServerA, kServerA));
+  ASSERT_EQ(After(absl::ZeroDuration()).size(), 1u);
+  // The new head's view is late; it is asked again within milliseconds.
+  Refuse(sent[1], absl::UnavailableError("my view is on its way"));
+  EXPECT_EQ(After(absl::Milliseconds(3)).size(), 1u);
+}
+
+// Whatever bit flips in a frame on its way, in either direction, the result is the same.
+TEST_F(ClientOverloadTest, FlippedBitsChangeNothing) {
+  Random random(9);
+  uint64_t flips = 0;
+  for (uint64_t version = 1; version <= 300; ++version) {
+    Operation operation = PullAll();
+    operation.gradient = gradient_;
+    Start(std::move(operation));
+    for (int turn = 0; machine_.operations() > 0; ++turn) {
+      ASSERT_LT(turn, 1000);
+      std::vector<Message> sent = outbox_.TakeMessages();
+      for (Message& message : sent) {
+        const auto flip = [&](Message& any) {
+          if (!random.Chance(0.5)) return;
+          ++flips;
+          Buffer damaged = Buffer::CopyOf(any.frames[0].bytes());
+          damaged.MutableData()[random.Below(damaged.size())] ^=
+              static_cast<uint8_t>(1 << random.Below(8));
+          any.frames[0] = damaged;
+        };
+        // The server: checks, and answers with values.
+        flip(message);
+        const absl::Status intact = CheckFrameChecksums(message);
+        Message reply = MakeReply(message);
+        proto::PushReply& pushed = *reply.envelope.mutable_push_reply();
+        pushed.set_durable(true);
+        pushed.mutable_state()->set_version(version);
+        if (intact.ok()) {
+          ASSERT_EQ(message.frames[0].As<float>()[0],
+                    message.envelope.push_request().id().shard() == 0 ? 1.0f : 5.0f);
+          const std::vector<float> values(message.frames[0].size() / sizeof(float),
+                                          static_cast<float>(version));
+          reply.frames.push_back(Buffer::CopyOf(
+              {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+          SetFrameChecksums(reply);
+          flip(reply);
+        } else {
+          SetStatus(intact, reply);
+        }
+        message.frames.clear();
+        Receive(reply);
+      }
+      sent.clear();
+      machine_.Wake(now_ += absl::Milliseconds(201), outbox_);
+      now_ = kStart;  // Deadlines are not what this is about.
+    }
+    ASSERT_EQ(results_.size(), version);
+    ASSERT_TRUE(results_.back().status.ok()) << results_.back().status;
+    for (const float value : values_) ASSERT_EQ(value, static_cast<float>(version));
+  }
+  EXPECT_GT(flips, 500u);
+  EXPECT_EQ(machine_.counters().damaged, flips);
+}
+
+}  // namespace
+}  // namespace covey::client
