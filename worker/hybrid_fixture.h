@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/net/frame_checksum.h"
 #include "common/optimizer/definition.h"
 #include "common/tensor/kernels.h"
 #include "gtest/gtest.h"
@@ -136,7 +137,8 @@ class FakeServer {
     if (request.envelope.has_pull_request()) {
       const proto::PullRequest& pull = request.envelope.pull_request();
       Frame(reply, shards_.at({pull.table(), pull.shard()}).values());
-      reply.envelope.mutable_pull_reply()->mutable_state()->set_version(1);
+      reply.envelope.mutable_pull_reply()->mutable_state()->set_version(
+          std::max<uint64_t>(1, versions_[{pull.table(), pull.shard()}]));
       ++pulls;
       return reply;
     }
@@ -167,7 +169,10 @@ class FakeServer {
     samples += push.samples();
     samples_of_table[push.id().table()] += push.samples();
     Frame(reply, shard.values());
-    body.mutable_state()->set_version(push.step());
+    uint64_t& version = versions_[{push.id().table(), push.id().shard()}];
+    version = std::max(version, push.step());
+    body.mutable_state()->set_version(version);
+    body.set_durable(true);
     body.set_has_values(true);
     body.set_staleness(3);
     return reply;
@@ -185,8 +190,10 @@ class FakeServer {
   static void Frame(Message& reply, const std::vector<float>& values) {
     reply.frames.push_back(Buffer::CopyOf(
         {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+    SetFrameChecksums(reply);
   }
 
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> versions_;           // by table and shard
   std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;            // by table and shard
   std::map<uint64_t, uint64_t> generations_;                             // by group
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> newest_;  // by group, table, shard
@@ -227,6 +234,15 @@ class Fleet {
       hybrids.push_back(std::make_unique<HybridMachine>(*clients[rank], ring.machine(rank)));
       ring.machine(rank).OnReady([hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
         hybrid->GroupReady(now, outbox);
+      });
+      ring.machine(rank).OnInterrupted(
+          [hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
+            return hybrid->Interrupted(now, outbox);
+          });
+      ring.machine(rank).OnMeet([hybrid = hybrids.back().get()] { return hybrid->Progress(); });
+      ring.machine(rank).OnLeft([hybrid = hybrids.back().get()](
+                                    absl::Time now, const absl::Status& status, Outbox& outbox) {
+        hybrid->Left(now, status, outbox);
       });
       for (size_t t = 0; t < model.tables.size(); ++t) {
         gradients[{rank, t}].assign(model.ElementsOf(t), 0);

@@ -1,5 +1,6 @@
 #include "worker/local_machine.h"
 
+#include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/ring_fixture.h"
@@ -94,11 +95,13 @@ class LocalMachineTest : public testing::Test {
     request.frames.clear();
     if (request.envelope.has_push_request()) {
       reply.envelope.mutable_push_reply()->set_has_values(true);
+      reply.envelope.mutable_push_reply()->set_durable(true);
     } else {
       reply.envelope.mutable_pull_reply();
     }
     reply.frames.push_back(Buffer::CopyOf(
         {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+    SetFrameChecksums(reply);
     client_.Receive(ring_.now(), reply, ring_.outbox(0));
     client_.Wake(ring_.now(), ring_.outbox(0));
   }
