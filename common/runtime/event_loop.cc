@@ -18,6 +18,8 @@ constexpr int kMessagesPerPass = 64;
 // From here on handling a message takes longer than waking the transport, so its answer does not
 // wait for the rest of the pass.
 constexpr size_t kFlushAtOnceBytes = 64 << 10;
+// Nobody waits longer than this, plus one message, for a flood from the transport.
+constexpr absl::Duration kServeOthersEvery = absl::Milliseconds(1);
 
 size_t FrameBytes(const Message& message) {
   size_t bytes = 0;
@@ -84,6 +86,7 @@ void EventLoop::SetEpoch(Epoch epoch) { epoch_ = epoch; }
 TransportCounters EventLoop::counters() const {
   TransportCounters counters = transport_.counters();
   counters.malformed += wrong_job_;
+  counters.dropped += wrong_node_;
   return counters;
 }
 
@@ -128,10 +131,30 @@ void EventLoop::Run() {
 }
 
 bool EventLoop::ReceiveBatch(Outbox& outbox) {
+  others_served_ = MonotonicNow();
   return transport_.Receive(kMessagesPerPass, [&](Message message) {
+    if (IsForAnother(message)) {
+      ++wrong_node_;
+      return;
+    }
     DeliverToActor(message, outbox);
     if (FrameBytes(message) >= kFlushAtOnceBytes) Flush(outbox);
+    ServeOthersIfDue(outbox);
   });
+}
+
+bool EventLoop::IsForAnother(const Message& message) const {
+  const NodeId to = message.to().node;
+  return to != NodeId() && options_.self.node != NodeId() && to != options_.self.node;
+}
+
+void EventLoop::ServeOthersIfDue(Outbox& outbox) {
+  const absl::Time now = MonotonicNow();
+  if (now - others_served_ < kServeOthersEvery) return;
+  RunQueue(outbox);
+  WakeIfDue(outbox);
+  Flush(outbox);
+  others_served_ = MonotonicNow();
 }
 
 void EventLoop::RunQueue(Outbox& outbox) {

@@ -17,8 +17,18 @@ namespace covey {
 // One thread that runs one actor over one transport with the steady clock.
 //
 // One pass: what arrived (at most 64 messages), what other threads handed over, a due Wake; what
-// the actor wants sent goes out at the end of each, after a large message at once. Then the thread
-// sleeps in the transport until the next wake-up.
+// the actor wants sent goes out at the end of each, after a large message at once. When the messages
+// of a pass take long, the other two have their turn every millisecond in between: a flood of data
+// delays neither the control plane, which comes through the queue, nor heartbeats, which are timers.
+// Then the thread sleeps in the transport until the next wake-up.
+//
+// Memory: the loop takes one message at a time from the transport and hands it to the actor; what
+// has arrived and not been taken is the transport's (zmq_transport.h says what bounds it), what an
+// actor keeps is the actor's. The queue from other threads is bounded by kLoopQueueMessagesMax;
+// tensors do not travel there.
+//
+// A message that is addressed to another node is dropped: it was meant for a process that listened
+// here before this one.
 //
 // Lifetime: actor, transport and ports outlive the loop. Thread-safety: Deliver, Post and Stop may
 // be called from any thread, Stop from any but the loop's own; everything else before Start.
@@ -61,7 +71,8 @@ class EventLoop {
   // The epoch put into headers. On the loop's thread.
   void SetEpoch(Epoch epoch);
 
-  // The transport's, with messages of another job among the malformed. On the loop's thread.
+  // The transport's, with messages of another job among the malformed and those for another node
+  // among the dropped. On the loop's thread.
   TransportCounters counters() const;
 
  private:
@@ -74,8 +85,11 @@ class EventLoop {
   // Gives the actor what arrived; true when there may be more.
   bool ReceiveBatch(Outbox& outbox);
   void RunQueue(Outbox& outbox);
+  // The queue and a due Wake in the middle of a long pass.
+  void ServeOthersIfDue(Outbox& outbox);
   void WakeIfDue(Outbox& outbox);
   void DeliverToActor(const Message& message, Outbox& outbox);
+  bool IsForAnother(const Message& message) const;
   void Flush(Outbox& outbox);
   void FillHeader(Message& message) const;
   MessagePort* PortFor(const Address& address) const;
@@ -91,6 +105,8 @@ class EventLoop {
   Options options_;
   Epoch epoch_;
   uint64_t wrong_job_ = 0;
+  uint64_t wrong_node_ = 0;
+  absl::Time others_served_ = absl::InfinitePast();
 
   // Shared.
   BoundedQueue<Item> queue_;

@@ -101,6 +101,48 @@ TEST_F(EventLoopTest, WakesTheActorOnceAtTheStart) {
   EXPECT_EQ(record_.WaitFor(2), (Lines{"wake", "posted"}));
 }
 
+TEST_F(EventLoopTest, DropsWhatIsAddressedToAnotherNode) {
+  actor_.on_receive = [&](absl::Time, const Message& message, Outbox&) {
+    record_.Add(IdOf(message));
+  };
+  loop_.Start();
+  // For the process that listened here before.
+  peer_->SetRoute({NodeId(4), 1}, transport_->endpoint());
+  peer_->SetRoute(kSelf, transport_->endpoint());
+  peer_->Send(MessageTo({NodeId(4), 1}, 1));
+  peer_->Send(MessageTo(kSelf, 2));
+  EXPECT_EQ(record_.WaitFor(1), (Lines{"2"}));
+  loop_.Post([&](absl::Time, Outbox&) { record_.Add(std::to_string(loop_.counters().dropped)); });
+  EXPECT_EQ(record_.WaitFor(2), (Lines{"2", "1"}));
+}
+
+TEST_F(EventLoopTest, AFloodOfMessagesDelaysNeitherTimersNorTheQueue) {
+  // More than one pass takes at once, each as slow as a large gradient.
+  peer_->SetRoute(kSelf, transport_->endpoint());
+  for (uint64_t i = 0; i < 60; ++i) peer_->Send(MessageTo(kSelf, i));
+  uint64_t handled = 0;
+  uint64_t handled_at_wake = 0;
+  actor_.on_receive = [&](absl::Time, const Message&, Outbox&) {
+    if (++handled == 3) {
+      actor_.next_wake = MonotonicNow();
+      loop_.Post([&](absl::Time, Outbox&) { record_.Add(std::to_string(handled)); });
+    }
+    const absl::Time until = MonotonicNow() + absl::Milliseconds(2);
+    while (MonotonicNow() < until) {
+    }
+  };
+  actor_.on_wake = [&](absl::Time, Outbox&) {
+    actor_.next_wake = absl::InfiniteFuture();
+    if (handled == 0) return;  // The one at the start.
+    handled_at_wake = handled;
+    record_.Add("wake");
+  };
+  loop_.Start();
+  EXPECT_EQ(record_.WaitFor(2), (Lines{"3", "wake"}));
+  loop_.Stop();
+  EXPECT_EQ(handled_at_wake, 3u);
+}
+
 TEST_F(EventLoopTest, GivesTheActorWhatArrivesAndSendsItsReply) {
   actor_.on_receive = [&](absl::Time, const Message& message, Outbox& outbox) {
     outbox.Send(MakeReply(message));
