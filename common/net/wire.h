@@ -29,8 +29,9 @@ namespace covey {
 //             where Protobuf's own rules apply; the version changes only when this picture does.
 //   flags     0. A set bit means "refuse me unless you know me".
 //   envelope  number of envelope bytes that follow; nothing may come after them.
-//   crc32c    CRC-32C of the envelope bytes. Tensor frames carry none: TCP and the local kernel
-//             check them, and a second pass over every gradient would cost as much as applying it.
+//   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames stand in
+//             the envelope (frame_checksums): made where the bytes are made and checked where they
+//             are used, see frame_checksum.h. A carrier looks at neither.
 //
 // Pure. No bytes whatever make these functions crash or allocate beyond the limits.
 inline constexpr size_t kWirePreludeBytes = 16;

@@ -73,7 +73,7 @@ struct Socket {
           std::max(options.limits.frame_bytes, kWirePreludeBytes + options.limits.envelope_bytes));
       zmq_setsockopt(handle, ZMQ_MAXMSGSIZE, &part_bytes, sizeof(part_bytes));
       SetOption(handle, ZMQ_SNDHWM, options.queue_messages);
-      SetOption(handle, ZMQ_RCVHWM, options.queue_messages);
+      SetOption(handle, ZMQ_RCVHWM, std::min(options.queue_messages, options.arrived_messages));
       SetOption(handle, ZMQ_HANDSHAKE_IVL, kHandshakeMilliseconds);
       SetOption(handle, ZMQ_RECONNECT_IVL_MAX, kReconnectMillisecondsMax);
       SetOption(handle, ZMQ_TCP_KEEPALIVE, 1);
