@@ -21,7 +21,8 @@ struct Config {
   absl::Duration silence_min = absl::Milliseconds(2500);
   // How long after a restart the nodes of the recovered view have to be heard again.
   absl::Duration restart_grace = absl::Seconds(10);
-  // Workers that come after the groups have formed are placed; else they are refused.
+  // Servers and workers beyond those expected are taken in, and workers that come after the groups
+  // have formed are placed; else they are refused.
   bool elastic = true;
   // So long a late worker waits for others to make a group with, before it joins one.
   absl::Duration placement_wait = absl::Seconds(10);

@@ -109,6 +109,7 @@ void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRe
   COVEY_CHECK(at != health_.end());
   Health& health = at->second;
   health.detector.Beat(now);
+  health.is_probed = false;
   if (request.has_progress()) health.progress = request.progress();
   if (FindNode(state_.view(), node)->role() == proto::WORKER) {
     groups_.Hear(node, health.progress.step());
@@ -120,9 +121,9 @@ Membership::Decision Membership::Leave(absl::Time now, NodeId id, const std::str
   proto::Node* node = FindNode(*state_.mutable_view(), id);
   COVEY_CHECK(node != nullptr && node->state() == proto::Node::ALIVE);
   const std::string why = reason.empty() ? "" : absl::StrCat(": ", reason.substr(0, kNameBytesMax));
-  Depart(now, *node, proto::Node::LEFT,
-         absl::StrCat("left at epoch ", state_.view().epoch() + 1, why));
-  return absl::StrCat(Describe(*node), " left", why);
+  const std::string placed = Depart(now, *node, proto::Node::LEFT,
+                                    absl::StrCat("left at epoch ", state_.view().epoch() + 1, why));
+  return absl::StrCat(Describe(*node), " left", why, placed.empty() ? "" : "; ", placed);
 }
 
 std::vector<Membership::Death> Membership::FindDead(absl::Time now) {
@@ -135,26 +136,62 @@ std::vector<Membership::Death> Membership::FindDead(absl::Time now) {
                                      absl::ToDoubleSeconds(health.detector.Silence(now)),
                                      health.detector.Suspicion(now))});
   }
-  for (Death& death : deaths) {
-    proto::Node* node = FindNode(*state_.mutable_view(), death.node);
-    const std::string evidence = std::exchange(death.decision, "");
-    Depart(now, *node, proto::Node::DEAD,
-           absl::StrCat("declared dead at epoch ", state_.view().epoch() + 1, ": ", evidence));
-    death.decision = absl::StrCat(Describe(*node), " dead: ", evidence);
-  }
+  for (Death& death : deaths) death = Declare(now, death.node, death.decision);
   return deaths;
 }
 
-void Membership::Depart(absl::Time now, proto::Node& node, proto::Node::State state,
-                        std::string reason) {
+Membership::Death Membership::Declare(absl::Time now, NodeId id, const std::string& evidence) {
+  proto::Node* node = FindNode(*state_.mutable_view(), id);
+  const std::string placed =
+      Depart(now, *node, proto::Node::DEAD,
+             absl::StrCat("declared dead at epoch ", state_.view().epoch() + 1, ": ", evidence));
+  return {.node = id,
+          .decision = absl::StrCat(Describe(*node), " dead: ", evidence, placed.empty() ? "" : "; ",
+                                   placed)};
+}
+
+std::optional<proto::ProbeRequest> Membership::ConnectionLost(const proto::ConnectionLost& lost) {
+  const proto::Node* node = FindNode(state_.view(), NodeId(lost.node()));
+  const auto health = health_.find(NodeId(lost.node()));
+  if (node == nullptr || health == health_.end() || node->incarnation() != lost.incarnation() ||
+      health->second.is_probed) {
+    return std::nullopt;
+  }
+  const auto endpoint = std::find_if(node->endpoints().begin(), node->endpoints().end(),
+                                     [](const std::string& e) { return !e.empty(); });
+  if (endpoint == node->endpoints().end()) return std::nullopt;
+  health->second.is_probed = true;
+  proto::ProbeRequest probe;
+  probe.set_node(lost.node());
+  probe.set_incarnation(lost.incarnation());
+  probe.set_endpoint(*endpoint);
+  return probe;
+}
+
+std::optional<Membership::Death> Membership::TakeProbeReply(absl::Time now,
+                                                            const proto::ProbeReply& reply) {
+  const proto::Node* node = FindNode(state_.view(), NodeId(reply.node()));
+  const auto health = health_.find(NodeId(reply.node()));
+  if (node == nullptr || health == health_.end() || node->incarnation() != reply.incarnation() ||
+      !health->second.is_probed) {
+    return std::nullopt;
+  }
+  health->second.is_probed = false;
+  if (reply.result() != proto::ProbeReply::REFUSED) return std::nullopt;
+  return Declare(now, NodeId(node->id()), "connection lost and reconnect refused");
+}
+
+std::string Membership::Depart(absl::Time now, proto::Node& node, proto::Node::State state,
+                               std::string reason) {
   proto::ClusterView& view = *state_.mutable_view();
   view.set_epoch(view.epoch() + 1);
   node.set_state(state);
   node.set_departure(std::move(reason));
   node.clear_standby();
+  node.clear_draining();
   health_.erase(NodeId(node.id()));
   groups_.NoteMissing();
-  groups_.Departed(now, node);
+  return groups_.Departed(now, node);
 }
 
 void Membership::ForgetDepartedClients() {
@@ -184,6 +221,18 @@ void Membership::Excuse(absl::Duration pause) {
 absl::Status Membership::CheckServers() const {
   const std::string missing = MissingNodes(config_, state_.view(), Expected::kServers);
   if (missing.empty()) return absl::OkStatus();
+  // Once all have been here, tables need not wait for those that have gone.
+  const proto::ClusterView& view = state_.view();
+  bool all_came = true;
+  for (uint32_t rank = 0; rank < config_.servers; ++rank) {
+    all_came = all_came && FindHolder(view, proto::SERVER, rank) != nullptr;
+  }
+  if (all_came && std::any_of(view.nodes().begin(), view.nodes().end(), [](const auto& node) {
+        return node.role() == proto::SERVER && node.state() == proto::Node::ALIVE &&
+               !node.draining();
+      })) {
+    return absl::OkStatus();
+  }
   return absl::UnavailableError(absl::StrCat("waiting for ", missing));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "common/cluster/failure_detector.h"
 #include "common/cluster/ids.h"
 #include "proto/log.pb.h"
+#include "proto/probe.pb.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/config.h"
 #include "scheduler/groups.h"
@@ -20,7 +22,7 @@ namespace covey::scheduler {
 //
 //                     ┌── Leave ──────▶ LEFT
 //   Register ─▶ ALIVE ┤
-//                     └── FindDead ───▶ DEAD
+//                     └── FindDead, Refused ───▶ DEAD
 //
 // A departed node stays listed and never returns: its process registers anew, as another node.
 //
@@ -72,22 +74,33 @@ class Membership {
   std::vector<Death> FindDead(absl::Time now);
   // When FindDead has to be called at the latest.
   absl::Time NextDeath() const;
+  // The connection on which a node watched the view broke: the probe that tells whether the node is
+  // gone. Nothing when it is no ALIVE node, listens nowhere, or is being probed.
+  std::optional<proto::ProbeRequest> ConnectionLost(const proto::ConnectionLost& lost);
+  // What a probe found. REFUSED is death, unless the node was heard since the probe was asked for;
+  // everything else proves nothing.
+  std::optional<Death> TakeProbeReply(absl::Time now, const proto::ProbeReply& reply);
   // The scheduler itself stood still for so long: nobody's silence counts.
   void Excuse(absl::Duration pause);
 
-  // OK when every expected server is ALIVE, else UNAVAILABLE naming those that are not.
+  // Whether tables can be placed: every expected server has been ALIVE, and some are and stay. Else
+  // UNAVAILABLE naming those that are missed.
   absl::Status CheckServers() const;
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
  private:
   struct Health {
     FailureDetector detector;
+    bool is_probed = false;  // and was not heard since
     proto::Progress progress = {};
     proto::ServerLoad load = {};
   };
 
   Health NewHealth(absl::Time since) const;
-  void Depart(absl::Time now, proto::Node& node, proto::Node::State state, std::string reason);
+  Death Declare(absl::Time now, NodeId id, const std::string& evidence);
+  // What this means for its group; "" = nothing.
+  std::string Depart(absl::Time now, proto::Node& node, proto::Node::State state,
+                     std::string reason);
   void ForgetDepartedClients();
 
   const Config& config_;

@@ -1,5 +1,6 @@
 #include "scheduler/membership.h"
 
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -130,7 +131,93 @@ TEST_F(MembershipTest, LateWorkersGetTheLowestFreeRank) {
   EXPECT_EQ(registration->rank, 0);
   EXPECT_EQ(registration->replaces, NodeId(3));
   EXPECT_EQ(Register(23, proto::WORKER, 70)->rank, 70);
-  EXPECT_TRUE(absl::IsFailedPrecondition(Register(24, proto::SERVER).status()));
+}
+
+TEST_F(MembershipTest, ServersMayBeMoreThanWereExpected) {
+  RegisterAll();
+  EXPECT_EQ(Register(21, proto::SERVER)->rank, 1);
+  EXPECT_EQ(Register(22, proto::SERVER, 7)->rank, 7);
+  config_.elastic = false;
+  EXPECT_TRUE(absl::IsFailedPrecondition(Register(23, proto::SERVER).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Register(24, proto::SERVER, 2).status()));
+}
+
+TEST_F(MembershipTest, TablesWaitForServersOnlyTheFirstTime) {
+  config_.servers = 2;
+  const NodeId first = MustRegister(11, proto::SERVER);
+  EXPECT_EQ(membership_.CheckServers().message(), "waiting for server-1");
+  const NodeId second = MustRegister(12, proto::SERVER);
+  membership_.Leave(kStart, first, "");
+  EXPECT_TRUE(membership_.CheckServers().ok());
+  state_.mutable_view()->mutable_nodes(1)->set_draining(true);
+  EXPECT_EQ(membership_.CheckServers().message(), "waiting for server-0");
+  membership_.Leave(kStart, second, "");
+  EXPECT_FALSE(view().nodes(1).draining());
+  EXPECT_EQ(membership_.CheckServers().message(), "waiting for server-0, server-1");
+}
+
+class ProbeTest : public MembershipTest {
+ protected:
+  ProbeTest() { RegisterAll(); }
+
+  std::optional<proto::ProbeRequest> Lose(uint64_t node, uint64_t incarnation) {
+    proto::ConnectionLost lost;
+    lost.set_node(node);
+    lost.set_incarnation(incarnation);
+    return membership_.ConnectionLost(lost);
+  }
+  std::optional<Membership::Death> Reply(proto::ProbeReply::Result result, uint64_t node = 2,
+                                         uint64_t incarnation = 11) {
+    proto::ProbeReply reply;
+    reply.set_node(node);
+    reply.set_incarnation(incarnation);
+    reply.set_result(result);
+    return membership_.TakeProbeReply(kStart + absl::Milliseconds(10), reply);
+  }
+};
+
+TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
+  const auto probe = Lose(2, 11);
+  ASSERT_TRUE(probe.has_value());
+  EXPECT_EQ(probe->node(), 2u);
+  EXPECT_EQ(probe->incarnation(), 11u);
+  EXPECT_EQ(probe->endpoint(), "tcp://127.0.0.1:1") << "the first that listens";
+  EXPECT_EQ(Lose(2, 11), std::nullopt) << "is being probed";
+  const auto death = Reply(proto::ProbeReply::REFUSED);
+  ASSERT_TRUE(death.has_value());
+  EXPECT_EQ(death->node, NodeId(2));
+  EXPECT_THAT(death->decision, HasSubstr("dead: connection lost and reconnect refused"));
+  EXPECT_EQ(view().nodes(0).state(), proto::Node::DEAD);
+  EXPECT_EQ(view().epoch(), 4u);
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+}
+
+TEST_F(ProbeTest, AnythingElseProvesNothing) {
+  for (const auto result : {proto::ProbeReply::CONNECTED, proto::ProbeReply::SILENT,
+                            proto::ProbeReply::RESULT_UNSPECIFIED}) {
+    ASSERT_TRUE(Lose(2, 11).has_value());
+    EXPECT_EQ(Reply(result), std::nullopt);
+    EXPECT_EQ(view().nodes(0).state(), proto::Node::ALIVE);
+  }
+}
+
+TEST_F(ProbeTest, WhoWasHeardSinceLives) {
+  ASSERT_TRUE(Lose(2, 11).has_value());
+  membership_.Heartbeat(kStart, NodeId(2), {});
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+  // Nor does an unasked answer count.
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
+}
+
+TEST_F(ProbeTest, OnlyThePresentLifeOfANodeIsProbed) {
+  EXPECT_EQ(Lose(2, 77), std::nullopt);
+  EXPECT_EQ(Lose(99, 11), std::nullopt);
+  EXPECT_EQ(Lose(3, 12), std::nullopt) << "listens nowhere";
+  ASSERT_TRUE(Lose(2, 11).has_value());
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED, 2, 77), std::nullopt);
+  membership_.Leave(kStart, NodeId(2), "");
+  EXPECT_EQ(Lose(2, 11), std::nullopt);
+  EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
 }
 
 TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {

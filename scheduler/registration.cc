@@ -56,7 +56,7 @@ absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterVi
   const uint32_t expected = role == proto::SERVER   ? config.servers
                             : role == proto::WORKER ? config.workers()
                                                     : static_cast<uint32_t>(kNodesMax);
-  const bool is_bounded = role == proto::SERVER || (role == proto::WORKER && !config.elastic);
+  const bool is_bounded = role != proto::CLIENT && !config.elastic;
   const uint32_t ranks = is_bounded ? expected : static_cast<uint32_t>(kNodesMax);
   const auto full = [&](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(

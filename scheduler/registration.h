@@ -15,7 +15,7 @@ namespace covey::scheduler {
 absl::Status CheckRegistration(const Config& config, const proto::RegisterRequest& request);
 
 // The rank of a new node: the one it asks for, or the lowest that no live node holds. With
-// Config::elastic workers may be more than were expected. ALREADY_EXISTS: a live node holds the
+// Config::elastic servers and workers may be more than were expected. ALREADY_EXISTS: a live node holds the
 // wanted rank. FAILED_PRECONDITION: the job is full.
 absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterView& view,
                                     const proto::RegisterRequest& request);

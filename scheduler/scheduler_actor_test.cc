@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/planted_bug_switch.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
@@ -454,6 +455,216 @@ TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARe
   work.clear_finished();
   *work.add_finished() = given.envelope.work_reply().items(1);
   EXPECT_TRUE(Call(request).envelope.work_reply().done());
+}
+
+// Two or more servers (nodes 2, 3, …; incarnations 12, 13, …), and a table of four shards.
+class SchedulerChainsTest : public SchedulerActorTest {
+ protected:
+  SchedulerChainsTest() {
+    config_.servers = 2;
+    config_.groups = 0;
+    Start(std::nullopt);
+    for (uint64_t i = 0; i < 2; ++i) AddServer();
+    Message request = CreateTable(servers_[0]);
+    proto::TableSpec& spec = *request.envelope.mutable_create_table_request()->mutable_spec();
+    spec.set_shape(0, 64);
+    spec.set_shard_bytes(64);
+    EXPECT_TRUE(StatusOf(Call(request)).ok());
+  }
+  ~SchedulerChainsTest() override { PlantBug(PlantedBug::kNone); }
+
+  void AddServer() {
+    const uint64_t incarnation = 12 + servers_.size();
+    const Message reply = Call(RegisterRequest(incarnation, proto::SERVER));
+    ASSERT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+    servers_.push_back({.node = reply.envelope.register_reply().node(),
+                        .incarnation = incarnation,
+                        .connection = incarnation});
+    CheckReply(reply.envelope.register_reply().view());
+  }
+  // A view in a reply is the one that is published under its epoch.
+  void CheckReply(const proto::ClusterView& view) {
+    EXPECT_EQ(view.SerializeAsString(), actor_->published().SerializeAsString());
+  }
+  Message Drain(const std::string& name) {
+    Message message = From({});
+    message.envelope.mutable_drain_request()->set_node(name);
+    return message;
+  }
+  // READY for everything that joins, told by its head. False: nothing does.
+  bool Ready() {
+    bool any = false;
+    for (const Sender& server : servers_) {
+      Message message = From(server);
+      proto::ReplicaReportRequest& request = *message.envelope.mutable_replica_report_request();
+      for (const proto::Shard& shard : actor_->published().tables(0).shards()) {
+        if (shard.chain(0).node() != server.node || !shard.chain().rbegin()->joining()) continue;
+        proto::ReplicaReport& report = *request.add_reports();
+        report.set_table(1);
+        report.set_shard(shard.index());
+        report.set_generation(shard.generation());
+        report.set_chain_epoch(shard.chain_epoch());
+        report.set_node(shard.chain().rbegin()->node());
+        report.set_kind(proto::ReplicaReport::READY);
+      }
+      if (request.reports_size() == 0) continue;
+      any = true;
+      EXPECT_TRUE(StatusOf(Call(message)).ok());
+    }
+    return any;
+  }
+  int Held(uint64_t node) const {
+    int held = 0;
+    for (const proto::Shard& shard : actor_->published().tables(0).shards()) {
+      for (const proto::Replica& replica : shard.chain()) held += replica.node() == node ? 1 : 0;
+    }
+    return held;
+  }
+  Message FromProber() {
+    Message message = From({.node = kSchedulerNode.value()});
+    message.envelope.set_from_loop(kProbeLoop);
+    return message;
+  }
+
+  std::vector<Sender> servers_;
+};
+
+TEST_F(SchedulerChainsTest, ARefusedReconnectPromotesAndRepairsInOneRecord) {
+  AddServer();
+  while (Ready()) continue;
+  const uint64_t epoch = actor_->published().epoch();
+  Message lost = FromProber();
+  lost.envelope.mutable_connection_lost()->set_node(2);
+  lost.envelope.mutable_connection_lost()->set_incarnation(12);
+  sent_.clear();
+  Receive(lost);
+  const Message probe = TakeOnlyReply();
+  EXPECT_EQ(probe.to(), (Address{kSchedulerNode, kProbeLoop}));
+  EXPECT_EQ(probe.envelope.probe_request().endpoint(), "tcp://127.0.0.1:1");
+  EXPECT_TRUE(pending_appends_.empty());
+
+  Message forged = From(servers_[1]);
+  forged.envelope.mutable_probe_reply()->set_node(2);
+  forged.envelope.mutable_probe_reply()->set_incarnation(12);
+  forged.envelope.mutable_probe_reply()->set_result(proto::ProbeReply::REFUSED);
+  Receive(forged);
+  EXPECT_TRUE(pending_appends_.empty()) << "only the own prober is believed";
+  Message reply = FromProber();
+  *reply.envelope.mutable_probe_reply() = forged.envelope.probe_reply();
+  Receive(reply);
+  ASSERT_EQ(pending_appends_.size(), 1);
+  AnswerDisk();
+  EXPECT_TRUE(pending_appends_.empty());
+  const proto::ClusterView& view = actor_->published();
+  EXPECT_EQ(view.epoch(), epoch + 1);
+  EXPECT_EQ(view.nodes(0).state(), proto::Node::DEAD);
+  EXPECT_EQ(Held(2), 0);
+  for (const proto::Shard& shard : view.tables(0).shards()) {
+    EXPECT_EQ(shard.chain_size(), 2);
+    EXPECT_FALSE(shard.chain(0).joining());
+  }
+  Message ask = From({});
+  ask.envelope.mutable_status_request();
+  const Message answer = Call(ask);
+  const auto& events = answer.envelope.status_reply().events();
+  EXPECT_THAT(events[events.size() - 2].text(),
+              HasSubstr("server-0 (node 2, pid 0 on host ) dead: connection lost and reconnect "
+                        "refused"));
+  EXPECT_THAT(events[events.size() - 1].text(), HasSubstr("joining on server-"));
+}
+
+TEST_F(SchedulerChainsTest, ADrainedServerEmptiesAndIsToldByTheView) {
+  EXPECT_TRUE(absl::IsNotFound(StatusOf(Call(Drain("server-9")))));
+  AddServer();
+  while (Ready()) continue;
+  sent_.clear();
+  Receive(Drain("server-0"));
+  EXPECT_TRUE(sent_.empty()) << "answered before it was durable";
+  SyncDisk();
+  EXPECT_EQ(TakeOnlyReply().envelope.drain_reply().epoch(), actor_->published().epoch());
+  EXPECT_TRUE(actor_->published().nodes(0).draining());
+  EXPECT_GT(Held(2), 0);
+  while (Ready()) continue;
+  EXPECT_EQ(Held(2), 0);
+  EXPECT_EQ(Held(3), 4);
+  EXPECT_EQ(Held(4), 4);
+}
+
+TEST_F(SchedulerChainsTest, ScalingIsDurableAndDrainsSurplus) {
+  AddServer();
+  Message request = From({});
+  request.envelope.mutable_scale_request()->set_servers(2);
+  const Message reply = Call(request);
+  ASSERT_TRUE(StatusOf(reply).ok()) << StatusOf(reply);
+  EXPECT_EQ(reply.envelope.scale_reply().epoch(), actor_->published().epoch());
+  EXPECT_EQ(actor_->published().wanted_servers(), 2u);
+  EXPECT_TRUE(actor_->published().nodes(2).draining());
+  const auto log = RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()});
+  ASSERT_TRUE(log.ok());
+  EXPECT_EQ(log->newest->view().wanted_servers(), 2u);
+  request.envelope.mutable_scale_request()->set_servers(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(Call(request))));
+}
+
+TEST_F(SchedulerChainsTest, ARestartLeavesChainsAsTheyAreAndGoesOn) {
+  AddServer();
+  AddServer();
+  const proto::ClusterView before = actor_->published();
+  ASSERT_TRUE(before.tables(0).shards(0).chain().rbegin()->joining());
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  EXPECT_EQ(actor_->published().SerializeAsString(), before.SerializeAsString());
+  EXPECT_TRUE(pending_appends_.empty());
+  // Silence counts only after the grace; then one death, not a storm.
+  for (int beat = 0; beat < 20; ++beat) {
+    Advance(absl::Milliseconds(500));
+    for (size_t i = 0; i < 3; ++i) Call(Heartbeat(servers_[i]));
+  }
+  EXPECT_EQ(actor_->published().SerializeAsString(), before.SerializeAsString());
+  EXPECT_TRUE(Ready()) << "heads report again";
+  for (int beat = 0; beat < 10; ++beat) {
+    Advance(absl::Milliseconds(500));
+    for (size_t i = 0; i < 3; ++i) Call(Heartbeat(servers_[i]));
+  }
+  EXPECT_EQ(actor_->published().nodes(3).state(), proto::Node::DEAD);
+  while (Ready()) continue;
+  EXPECT_EQ(Held(2) + Held(3) + Held(4), 8);
+}
+
+TEST_F(SchedulerChainsTest, LostShardsMoveOnWhenNobodyComesInPlace) {
+  for (int beat = 0; beat < 6; ++beat) {
+    Advance(absl::Milliseconds(500));
+    Call(Heartbeat(servers_[1]));
+  }
+  EXPECT_EQ(Held(3), 4);
+  // The last one too; then a server of another rank comes.
+  Advance(absl::Seconds(3));
+  EXPECT_EQ(actor_->published().nodes(1).state(), proto::Node::DEAD);
+  Message request = RegisterRequest(14, proto::SERVER);
+  request.envelope.mutable_register_request()->set_rank(5);
+  const Message reply = Call(request);
+  const Sender late{.node = reply.envelope.register_reply().node(), .incarnation = 14};
+  EXPECT_EQ(Held(late.node), 0);
+  for (int beat = 0; beat < 25; ++beat) {
+    Advance(absl::Milliseconds(500));
+    Call(Heartbeat(late));
+  }
+  EXPECT_EQ(Held(late.node), 4);
+  EXPECT_GT(actor_->published().tables(0).shards(0).generation(), 3u);
+}
+
+TEST_F(SchedulerChainsTest, ThePlantedBugAnswersBeforeTheRecordIsDurable) {
+  PlantBug(PlantedBug::kAnswerBeforeLogged);
+  AddServer();
+  sent_.clear();
+  Receive(Drain("server-0"));
+  EXPECT_EQ(sent_.size(), 1u);
+}
+
+TEST_F(SchedulerChainsTest, ThePlantedBugForgetsTheNewestRecord) {
+  const uint64_t epoch = actor_->published().epoch();
+  PlantBug(PlantedBug::kEpochGoesBack);
+  Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
+  EXPECT_LT(actor_->published().epoch(), epoch);
 }
 
 }  // namespace
