@@ -27,6 +27,7 @@ std::string Sentence(const std::vector<std::string>& parts) { return absl::StrJo
 
 void Groups::Hear(NodeId worker, uint64_t step) {
   heard_.insert(worker);
+  if (step > 0) newcomers_.erase(worker);
   highest_step_ = std::max(highest_step_, step);
 }
 
@@ -72,22 +73,48 @@ proto::Group& Groups::AddGroup(const std::vector<NodeId>& members) {
   return group;
 }
 
-void Groups::Departed(absl::Time now, const proto::Node& node) {
+Groups::Decision Groups::Departed(absl::Time now, const proto::Node& node) {
   const NodeId id(node.id());
   late_since_.erase(id);
   heard_.erase(id);
+  const bool newcomer = newcomers_.erase(id) > 0;
   proto::Group* group = ActiveGroupOf(id);
-  if (group == nullptr) return;
-  if (node.state() == proto::Node::DEAD) {
+  if (group == nullptr) return "";
+  std::vector<NodeId> staying;
+  bool all_left = true;
+  for (const uint64_t member : group->members()) {
+    const proto::Node::State state = FindNode(state_.view(), NodeId(member))->state();
+    if (state == proto::Node::ALIVE) staying.push_back(NodeId(member));
+    all_left = all_left && state == proto::Node::LEFT;
+  }
+  if (node.state() != proto::Node::DEAD) {
+    if (all_left) {
+      group->set_state(proto::Group::DONE);
+    } else {
+      left_since_.try_emplace(GroupId(group->id()), now);
+    }
+    return "";
+  }
+  if (staying.empty()) {
     group->set_state(proto::Group::BROKEN);
     group->set_reason(absl::StrCat(Describe(node), " ", node.departure()));
-  } else if (std::all_of(group->members().begin(), group->members().end(), [&](uint64_t member) {
-               return FindNode(state_.view(), NodeId(member))->state() == proto::Node::LEFT;
-             })) {
-    group->set_state(proto::Group::DONE);
-  } else {
-    left_since_.try_emplace(GroupId(group->id()), now);
+    return "";
   }
+  SetMembers(*group, staying);
+  // Members of a generation that the newcomer was in see that it is dead.
+  if (!newcomer) group->set_recovery_generation(group->generation());
+  return absl::StrCat("group ", group->id(), " goes on at once without ", node.name(),
+                      " as generation ", group->generation(), " of ", group->members_size(),
+                      " members");
+}
+
+Groups::Decision Groups::Drain(NodeId worker) {
+  proto::Group* group = ActiveGroupOf(worker);
+  if (group == nullptr || group->members_size() == 1) return "";
+  TakeOut(worker);
+  FindNode(*state_.mutable_view(), worker)->set_standby("it drains");
+  return absl::StrCat("group ", group->id(), " goes on without it as generation ",
+                      group->generation());
 }
 
 Groups::Decision Groups::Tick(absl::Time now) {
@@ -136,7 +163,7 @@ Groups::Decision Groups::Place(absl::Time now) {
   std::vector<LateWorker> late;
   for (const proto::Node& node : view.nodes()) {
     if (node.role() != proto::WORKER || node.state() != proto::Node::ALIVE ||
-        node.home_group() != 0 || placed.count(node.id()) > 0) {
+        node.home_group() != 0 || node.draining() || placed.count(node.id()) > 0) {
       continue;
     }
     const absl::Time since = late_since_.try_emplace(NodeId(node.id()), now).first->second;
@@ -150,6 +177,7 @@ Groups::Decision Groups::Place(absl::Time now) {
   std::vector<Decision> decisions;
   for (const auto& [id, workers] : placement.additions) {
     proto::Group& group = *Find(id);
+    newcomers_.insert(workers.begin(), workers.end());
     std::vector<NodeId> members(workers);
     for (const uint64_t member : group.members()) members.push_back(NodeId(member));
     SetMembers(group, members);

@@ -15,7 +15,7 @@ namespace covey::scheduler {
 
 // Which workers synchronise with each other.
 //
-//             ┌── a member dies ─────▶ BROKEN
+//             ┌── the last one dies ─▶ BROKEN
 //   ACTIVE ───┤
 //    │  ▲     └── all have left ─────▶ DONE
 //    └──┘ other members: generation + 1
@@ -27,6 +27,14 @@ namespace covey::scheduler {
 // leave, one after the other: a group is left as it is until `Config::regroup_after` has passed
 // since the first member left. A group that is done by then never re-forms; one whose last members
 // linger re-forms without harm, because members act on a new generation only at their next step.
+//
+// When a member dies, the group goes on without it at once: the survivors leave their step where it
+// is and do it again (Group.recovery_generation). One that was added later and has not finished a
+// step yet may be in no generation that ran: then the plan alone changes, and members that have been
+// in one with it notice by themselves.
+//
+// A worker that drains is planned out of its group, and stays ALIVE until it leaves. The only member
+// of a group stays in it; it leaves by itself.
 //
 // Invariants:
 //  1. An ALIVE worker is in at most one group, and in none that is not ACTIVE unless it was when
@@ -50,8 +58,8 @@ class Groups {
   //
   // Groups of a new worker: the first ones, when everyone is here; its place in them.
   Decision Joined(absl::Time now);
-  // A worker is no longer ALIVE.
-  void Departed(absl::Time now, const proto::Node& node);
+  // A worker is no longer ALIVE; what this means for its group.
+  Decision Departed(absl::Time now, const proto::Node& node);
   // "Waiting for", in the view.
   void NoteMissing();
 
@@ -65,6 +73,9 @@ class Groups {
   Decision Move(absl::Time now, NodeId worker, GroupId to, const std::string& evidence);
   // Takes a worker out of its group; it stays ALIVE and is not placed before a Move.
   Decision Evict(NodeId worker, const std::string& evidence);
+  // Takes a worker that drains out of its group, which goes on after its next step. Part of a change
+  // of membership: raises no epoch.
+  Decision Drain(NodeId worker);
   Decision SetShares(GroupId group, const std::vector<uint32_t>& shares,
                      const std::string& evidence);
   // 0 = everybody is waited for.
@@ -95,6 +106,8 @@ class Groups {
   proto::LogRecord& state_;
   uint64_t highest_step_ = 0;
   std::set<NodeId> heard_;
+  // Added to groups that ran, and not heard since with a step that they have finished.
+  std::set<NodeId> newcomers_;
   std::map<NodeId, absl::Time> late_since_;
   std::map<GroupId, absl::Time> left_since_;
 };

@@ -55,6 +55,19 @@ class GroupsTest : public ::testing::Test {
     now_ += later;
     return groups_.Tick(now_);
   }
+  // Everybody is heard but `node`, until it is declared dead.
+  void LetDie(uint64_t node) {
+    std::vector<Membership::Death> deaths;
+    while (deaths.empty()) {
+      now_ += absl::Milliseconds(500);
+      for (const proto::Node& other : view().nodes()) {
+        if (other.id() != node && other.state() == proto::Node::ALIVE) Beat(other.id(), 0);
+      }
+      deaths = membership_.FindDead(now_);
+    }
+    ASSERT_EQ(deaths.size(), 1u);
+    ASSERT_EQ(deaths[0].node, NodeId(node));
+  }
   const proto::ClusterView& view() const { return state_.view(); }
   const proto::Group& group(int id) const { return view().groups(id - 1); }
   const proto::Node& node(NodeId id) const {
@@ -112,16 +125,68 @@ TEST_F(GroupsTest, AfterARestartTheTimeSinceALeaveCountsAnew) {
   EXPECT_THAT(restarted.Tick(now_ + absl::Seconds(1)), HasSubstr("goes on without worker-0"));
 }
 
-TEST_F(GroupsTest, ADeathStillBreaksTheGroup) {
-  for (uint64_t id : {2, 4, 5, 6}) {
-    now_ = kStart + absl::Seconds(2);
-    Beat(id, 1);
-  }
-  now_ = kStart + absl::Seconds(3);
-  ASSERT_EQ(membership_.FindDead(now_).size(), 1u);
+TEST_F(GroupsTest, WhenAMemberDiesTheOthersGoOnAtOnceAndDoTheirStepAgain) {
+  groups_.SetShares(GroupId(1), {1000, 500}, "x");
+  groups_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
+  const uint64_t epoch = view().epoch();
+  LetDie(3);
+  EXPECT_EQ(view().epoch(), epoch + 1);
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).generation(), 2u);
+  EXPECT_EQ(group(1).recovery_generation(), 2u);
+  EXPECT_THAT(group(1).shares(), IsEmpty());
+  EXPECT_EQ(group(1).minimum_members(), 0u);
+  EXPECT_EQ(group(2).generation(), 1u);
+  EXPECT_EQ(group(2).recovery_generation(), 0u);
+  EXPECT_EQ(Tick(absl::Milliseconds(100)), "");
+}
+
+TEST_F(GroupsTest, TheDeathOfTheLastMemberBreaksTheGroup) {
+  LetDie(3);
+  LetDie(4);
   EXPECT_EQ(group(1).state(), proto::Group::BROKEN);
-  EXPECT_EQ(Tick(absl::Seconds(30)), "");
-  EXPECT_EQ(group(1).generation(), 1u);
+  EXPECT_THAT(group(1).reason(), HasSubstr("worker-1"));
+  EXPECT_EQ(group(1).generation(), 2u);
+}
+
+TEST_F(GroupsTest, WhoHasLeftIsNotAmongThoseWhoGoOn) {
+  membership_.Leave(now_, NodeId(4), "done");
+  LetDie(3);
+  EXPECT_EQ(group(1).state(), proto::Group::BROKEN);
+}
+
+TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  EXPECT_THAT(group(1).members(), ElementsAre(late.value(), 4));
+  Beat(late.value(), 0);
+  LetDie(late.value());
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).generation(), 4u);
+  EXPECT_EQ(group(1).recovery_generation(), 0u);
+  // One that has finished a step is a member like any other.
+  const NodeId later = Register(proto::WORKER, "z/a");
+  Beat(later.value(), 1);
+  LetDie(later.value());
+  EXPECT_EQ(group(1).recovery_generation(), 6u);
+}
+
+TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
+  state_.mutable_view()->mutable_nodes(1)->set_draining(true);
+  const uint64_t epoch = view().epoch();
+  EXPECT_THAT(groups_.Drain(NodeId(3)), HasSubstr("group 1 goes on without it as generation 2"));
+  EXPECT_EQ(view().epoch(), epoch);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).recovery_generation(), 0u);
+  EXPECT_EQ(Tick(absl::Seconds(60)), "");
+  EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
+  // The only member leaves by itself.
+  state_.mutable_view()->mutable_nodes(2)->set_draining(true);
+  EXPECT_EQ(groups_.Drain(NodeId(4)), "");
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
 }
 
 TEST_F(GroupsTest, ALateWorkerTakesTheNearestFreePlace) {
