@@ -18,7 +18,7 @@ struct ZmqOptions {
   int queue_messages = kTransportQueueMessagesMax;
   // Messages that have arrived and not been taken, per peer; beyond it the peer's socket is not read
   // any further, so that they wait with the sender.
-  int arrived_messages = 32;
+  int arrived_messages = 128;
   WireLimits limits;
 };
 
