@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/net/wire.h"
 
 namespace covey {
 namespace {
@@ -56,6 +57,33 @@ TEST(FrameChecksumTest, KeepsTheChecksumsOfFramesThatArePassedOn) {
   EXPECT_EQ(passed_on.envelope.frame_checksums(0), FrameChecksum(made.frames[0]) ^ 1);
   EXPECT_EQ(passed_on.envelope.frame_checksums(1), FrameChecksum(made.frames[1]));
   EXPECT_EQ(CheckFrameChecksums(passed_on).code(), absl::StatusCode::kDataLoss);
+}
+
+// Whatever single bit of a message flips on its way, in the prelude, the envelope or a frame:
+// nobody takes it for what was sent.
+TEST(FrameChecksumTest, NoFlippedBitOfAWholeMessageGoesUnnoticed) {
+  Random random(6);
+  Message message = TwoFrames(random);
+  proto::PushRequest& push = *message.envelope.mutable_push_request();
+  push.mutable_id()->set_sequence(77);
+  push.set_samples(64);
+  SetFrameChecksums(message);
+  const std::vector<Buffer> sent = *EncodeMessage({}, message);
+  const auto is_noticed = [](const std::vector<Buffer>& arrived) {
+    const absl::StatusOr<Message> decoded = DecodeMessage(arrived, {});
+    return !decoded.ok() || !CheckFrameChecksums(*decoded).ok();
+  };
+  ASSERT_FALSE(is_noticed(sent));
+  for (size_t frame = 0; frame < sent.size(); ++frame) {
+    std::vector<Buffer> arrived = sent;
+    arrived[frame] = Buffer::CopyOf(sent[frame].bytes());
+    for (size_t bit = 0; bit < sent[frame].size() * 8; ++bit) {
+      const uint8_t mask = static_cast<uint8_t>(1 << (bit % 8));
+      arrived[frame].MutableData()[bit / 8] ^= mask;
+      ASSERT_TRUE(is_noticed(arrived)) << "bit " << bit << " of part " << frame;
+      arrived[frame].MutableData()[bit / 8] ^= mask;
+    }
+  }
 }
 
 }  // namespace
