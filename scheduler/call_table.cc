@@ -5,7 +5,6 @@
 #include <bit>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 
 namespace covey::scheduler {
@@ -21,51 +20,26 @@ bool IsUrgent(const proto::Envelope& envelope) {
 
 }  // namespace
 
-bool CallTable::Begin(std::shared_ptr<Call> call, std::string peer, Message request) {
-  return loop_.Post([this, call = std::move(call), peer = std::move(peer),
-                     request = std::move(request)](absl::Time now, Outbox& outbox) mutable {
-    if (const absl::Status status = Admit(peer, request); !status.ok()) {
-      return Refuse(*call, request, status);
-    }
-    const uint64_t node = request.envelope.header().node();
+absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& peer,
+                              Message request) {
+  Entry entry{.call = std::move(call), .place = {}, .node = request.envelope.header().node()};
+  if (absl::Status status = admission_.Enter(entry.node, peer, entry.place); !status.ok()) {
+    return status;
+  }
+  const Admission::Place place = entry.place;
+  const bool posted = loop_.Post([this, entry = std::move(entry), request = std::move(request)](
+                                     absl::Time now, Outbox& outbox) mutable {
     const uint64_t number = ++last_number_;
-    call->number = number;
-    calls_[number] = {.call = call, .node = node};
-    ++calls_of_[node];
-    if (IsUrgent(request.envelope)) return Ask(now, *call, std::move(request), outbox);
-    ++waiting_of_[peer];
-    waiting_.push_back({.number = number, .peer = std::move(peer), .request = std::move(request)});
+    Call& begun = *entry.call;
+    begun.number = number;
+    calls_[number] = std::move(entry);
+    if (IsUrgent(request.envelope)) return Ask(now, begun, std::move(request), outbox);
+    waiting_.push_back({.number = number, .request = std::move(request)});
     if (waiting_.size() == 1) PostTurn(now, outbox);
   });
-}
-
-absl::Status CallTable::Admit(const std::string& peer, const Message& request) const {
-  const uint64_t node = request.envelope.header().node();
-  const auto calls = calls_of_.find(node);
-  const size_t under_way = calls == calls_of_.end() ? 0 : calls->second;
-  if (under_way >= (node == 0 ? kCallsOfStrangersMax : kCallsPerNodeMax)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        under_way, " calls of ", node == 0 ? "callers that are no node" : "this node",
-        " are under way already; wait for the answers to earlier ones, then try again"));
-  }
-  if (IsUrgent(request.envelope)) return absl::OkStatus();
-  const auto waiting = waiting_of_.find(peer);
-  if (waiting_.size() >= kWaitingMax ||
-      (waiting != waiting_of_.end() && waiting->second >= kWaitingPerPeerMax)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        waiting_.size(), " requests wait for the scheduler already, ",
-        waiting == waiting_of_.end() ? 0 : waiting->second, " of ", peer, "; try again later"));
-  }
-  return absl::OkStatus();
-}
-
-void CallTable::Refuse(Call& call, const Message& request, const absl::Status& status) {
-  if (std::has_single_bit(++refused_)) {
-    LogWarning("call_refused", {{"count", refused_}, {"reason", status.message()}});
-  }
-  Message reply = MakeReply(request);
-  SetStatus(status, reply);
-  call.Answer(reply);
+  if (posted) return absl::OkStatus();
+  admission_.Leave(place);
+  return absl::ResourceExhaustedError("the scheduler's queue is full; try again later");
 }
 
 void CallTable::PostTurn(absl::Time now, Outbox& outbox) {
@@ -77,7 +51,6 @@ void CallTable::TakeTurn(absl::Time now, Outbox& outbox) {
   for (int taken = 0; taken < kRequestsPerTurn && !waiting_.empty(); ++taken) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    if (const auto at = waiting_of_.find(next.peer); --at->second == 0) waiting_of_.erase(at);
     // Who gave up meanwhile is not asked for.
     const auto at = calls_.find(next.number);
     if (at != calls_.end()) Ask(now, *at->second.call, std::move(next.request), outbox);
@@ -86,7 +59,7 @@ void CallTable::TakeTurn(absl::Time now, Outbox& outbox) {
 }
 
 void CallTable::End(std::map<uint64_t, Entry>::iterator at) {
-  if (const auto of = calls_of_.find(at->second.node); --of->second == 0) calls_of_.erase(of);
+  admission_.Leave(at->second.place);
   calls_.erase(at);
 }
 
@@ -117,7 +90,14 @@ void CallTable::Ask(absl::Time now, const Call& call, Message request, Outbox& o
 
 void CallTable::Answer(const Message& reply) {
   const auto at = calls_.find(reply.connection);
-  if (at != calls_.end() && at->second.call->Answer(reply)) End(at);
+  if (at == calls_.end()) return;
+  const uint64_t node = at->second.node;
+  if (node != 0 && leads()) {
+    const absl::StatusCode code = StatusOf(reply).code();
+    if (code == absl::StatusCode::kOk) admission_.Know(node);
+    if (code == absl::StatusCode::kAborted) admission_.Forget(node);
+  }
+  if (at->second.call->Answer(reply)) End(at);
 }
 
 void CallTable::ReportLost(absl::Time now, const Message& request, Outbox& outbox) {

@@ -13,6 +13,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/event_loop.h"
+#include "scheduler/admission.h"
 
 namespace covey::scheduler {
 
@@ -30,29 +31,20 @@ class Call {
 };
 
 // The calls under way, and the way from gRPC's threads to the actor. What it holds belongs to the
-// loop's thread; other threads post closures to it. Actor and loop outlive it; the loop runs while
-// calls are under way.
+// loop's thread; other threads post closures to it, once Admission has let the call in. Actor and
+// loop outlive it; the loop runs while calls are under way.
 //
 // Heartbeats and goodbyes go to the actor at once. Other requests wait in line, of which the loop
-// takes a few per pass, so a flood delays no heartbeat by more than these few.
-//
-// Limits: kWaitingMax requests in line, kWaitingPerPeerMax of one connection; kCallsOfStrangersMax
-// calls under way of callers that are no node, kCallsPerNodeMax of each node. Beyond these a call
-// ends with RESOURCE_EXHAUSTED.
+// takes a few per pass, so they delay no heartbeat by more than these few.
 class CallTable {
  public:
-  static constexpr size_t kWaitingMax = 4096;
-  static constexpr size_t kWaitingPerPeerMax = 64;
-  static constexpr size_t kCallsOfStrangersMax = 512;
-  static constexpr size_t kCallsPerNodeMax = 32;
-
   // `leads`: see GrpcService::Options.
   CallTable(Actor& actor, EventLoop& loop, std::function<bool()> leads)
       : actor_(actor), loop_(loop), leads_(std::move(leads)) {}
 
   // Any thread: gives `call` a number and `request`, which came over the connection `peer`, to the
-  // actor. False: the loop's queue is full, nothing will happen.
-  bool Begin(std::shared_ptr<Call> call, std::string peer, Message request);
+  // actor. RESOURCE_EXHAUSTED: too many calls are under way, nothing will happen.
+  absl::Status Begin(std::shared_ptr<Call> call, const std::string& peer, Message request);
   // Any thread, after Begin: runs `work` if the call is not over; true = it is now. Never lost:
   // when the queue is full the caller waits until the loop, which does not block, has made room.
   void Continue(std::shared_ptr<Call> call, std::function<bool(absl::Time, Outbox&)> work);
@@ -69,39 +61,31 @@ class CallTable {
   void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
   bool leads() const { return !leads_ || leads_(); }
   uint64_t malformed() const { return malformed_; }
-  // Calls that were refused because of the limits.
-  uint64_t refused() const { return refused_; }
 
  private:
   struct Entry {
     std::shared_ptr<Call> call;
-    uint64_t node = 0;
+    Admission::Place place;
+    uint64_t node = 0;  // who the caller says it is
   };
   struct Waiting {
     uint64_t number = 0;
-    std::string peer;
     Message request;
   };
 
   void Post(const std::function<void(absl::Time, Outbox&)>& work);
-  // Why the call may not begin; OK = it may.
-  absl::Status Admit(const std::string& peer, const Message& request) const;
   void End(std::map<uint64_t, Entry>::iterator at);
-  void Refuse(Call& call, const Message& request, const absl::Status& status);
   void TakeTurn(absl::Time now, Outbox& outbox);
   void PostTurn(absl::Time now, Outbox& outbox);
 
   Actor& actor_;
   EventLoop& loop_;
   const std::function<bool()> leads_;
+  Admission admission_;  // thread-safe
   std::map<uint64_t, Entry> calls_;
-  // Calls under way of each node, 0 = strangers; requests in line of each connection.
-  std::map<uint64_t, size_t> calls_of_;
-  std::map<std::string, size_t> waiting_of_;
   std::deque<Waiting> waiting_;
   uint64_t last_number_ = 0;
   uint64_t malformed_ = 0;
-  uint64_t refused_ = 0;
   bool closing_ = false;
 };
 

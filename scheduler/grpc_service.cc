@@ -23,8 +23,14 @@ namespace {
 constexpr absl::Duration kDrain = absl::Milliseconds(100);
 // Nodes ping every second (grpc_channel.cc).
 constexpr int kPingIntervalMinMilliseconds = 400;
-// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB.
-constexpr int kCallsPerConnectionMax = 256;
+// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB. Who opens more, in
+// spite of being told, loses the connection.
+constexpr int kCallsPerConnectionMax = 32;
+// The largest honest request, a report about thousands of replicas, is far below.
+constexpr int kRequestBytesMax = 1 << 20;
+// What gRPC may use for connections, and for calls until they are answered; beyond it new
+// connections are closed and the costliest calls are ended.
+constexpr size_t kMemoryMax = 128 << 20;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
@@ -39,10 +45,6 @@ void LogForGrpc(gpr_log_func_args* line) {
           {{"file", line->file}, {"line", line->line}, {"text", line->message}});
 }
 
-grpc::Status Overloaded() {
-  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the scheduler's queue is full; try again later"};
-}
-
 template <typename Reply>
 class UnaryCall : public grpc::ServerUnaryReactor, public Call {
  public:
@@ -51,9 +53,10 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   UnaryCall(CallTable& calls, grpc::CallbackServerContext& context, Body body, Reply& reply)
       : calls_(calls), context_(context), body_(body), reply_(reply) {}
 
-  void Begin(std::shared_ptr<UnaryCall> self, std::string peer, Message request) {
+  void Begin(std::shared_ptr<UnaryCall> self, const std::string& peer, Message request) {
     self_ = self;
-    if (!calls_.Begin(std::move(self), std::move(peer), std::move(request))) Finish(Overloaded());
+    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (!status.ok()) Finish(ToGrpc(status));
   }
   void OnCancel() override {
     calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
@@ -85,10 +88,11 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
   WatchCall(CallTable& calls, grpc::CallbackServerContext& context)
       : calls_(calls), context_(context) {}
 
-  void Begin(std::shared_ptr<WatchCall> self, std::string peer, Message request) {
+  void Begin(std::shared_ptr<WatchCall> self, const std::string& peer, Message request) {
     self_ = self;
     request_ = request;
-    if (!calls_.Begin(std::move(self), std::move(peer), std::move(request))) Finish(Overloaded());
+    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (!status.ok()) Finish(ToGrpc(status));
   }
   // Nobody stops watching in order, so whoever does may be gone.
   void OnCancel() override {
@@ -208,7 +212,8 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kPingIntervalMinMilliseconds);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
-    builder.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
+    builder.SetMaxReceiveMessageSize(kRequestBytesMax);
+    builder.SetResourceQuota(grpc::ResourceQuota("control plane").Resize(kMemoryMax));
     builder.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
     builder.RegisterService(this);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
