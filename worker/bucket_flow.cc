@@ -52,12 +52,19 @@ void BucketFlow::Flush(absl::Time now, Work work, Outbox& outbox) {
 }
 
 void BucketFlow::Advance(absl::Time now, Outbox& outbox) {
-  if (!idle()) return;
+  if (journey_ || rejoining_) return;
   Deliver(now, std::exchange(deliveries_, {}), outbox);
-  if (!idle()) return;  // A callback has begun something.
-  if (complete(pull_requests_) && MayBegin(finished_)) {
+  if (journey_ || rejoining_) return;  // A callback has begun something.
+  if (again_) {
+    BeginAgain(now, outbox);
+  } else if (complete(pull_requests_) && owed_pulls_ > 0) {
+    // Others had pulled when the group lost a member, and all have pulled since.
+    --owed_pulls_;
+    Deliver(now, std::exchange(pull_requests_, {}), outbox);
+    Advance(now, outbox);
+  } else if (complete(pull_requests_) && MayBegin(finished_)) {
     const absl::Time deadline = pull_requests_.front().deadline;
-    BeginPull(now, std::exchange(pull_requests_, {}), deadline, outbox);
+    BeginPull(now, std::exchange(pull_requests_, {}), deadline, Step(), outbox);
   } else if (HasSubmitted(step_.Next()) && MayBegin(submitted_)) {
     BeginStep(now, outbox);
   }
@@ -73,7 +80,9 @@ void BucketFlow::StepAside(absl::Time now, absl::Time deadline, Outbox& outbox) 
   UseOwnMemory(journey);
   gradient_.assign(bucket_.element_count, 0);
   journey.gradient = gradient_;
+  journey.aside = true;
   journey.deadline = deadline;
+  kept_residual_ = residual_;
   StartReduce(now, outbox);
 }
 
@@ -83,29 +92,49 @@ void BucketFlow::BeginStep(absl::Time now, Outbox& outbox) {
   Journey& journey = journey_.emplace();
   journey.samples = works.front().samples;
   journey.deadline = works.front().deadline;
+  Pack(works);
+  journey.gradient = gradient_;
   if (lag_ == 0 && works.size() == 1) {
-    journey.gradient = works.front().gradient;
     journey.values = works.front().values;
-    Scale(journey.gradient, static_cast<float>(journey.samples));
   } else {
     UseOwnMemory(journey);
-    Pack(works);
-    journey.gradient = gradient_;
   }
+  kept_residual_ = residual_;
   if (lag_ == 0) {
     journey.works = std::move(works);
   } else {
+    // The program has its memory back, and the sum is taken in place.
+    kept_gradient_ = gradient_;
     Deliver(now, std::move(works), outbox);
   }
   StartReduce(now, outbox);
 }
 
-void BucketFlow::BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline,
+void BucketFlow::BeginAgain(absl::Time now, Outbox& outbox) {
+  Journey& journey = journey_.emplace(std::move(*again_));
+  again_.reset();
+  journey.again = true;
+  journey.interrupted = false;
+  journey.status = absl::OkStatus();
+  if (journey.aside) {
+    gradient_.assign(bucket_.element_count, 0);
+  } else if (lag_ == 0) {
+    Pack(journey.works);
+  } else {
+    gradient_ = kept_gradient_;
+  }
+  journey.gradient = gradient_;
+  residual_ = kept_residual_;
+  StartReduce(now, outbox);
+}
+
+void BucketFlow::BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline, Step read,
                            Outbox& outbox) {
   ++pulls_;
   Journey& journey = journey_.emplace();
   journey.works = std::move(works);
   journey.deadline = deadline;
+  journey.read = read;
   if (lag_ == 0 && bucket_.pieces.size() == 1 && !journey.works.empty()) {
     journey.values = journey.works.front().values;
   } else {
@@ -117,6 +146,15 @@ void BucketFlow::BeginPull(absl::Time now, std::vector<Work> works, absl::Time d
 }
 
 void BucketFlow::FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  std::vector<Work> works;
+  if (again_) works = std::exchange(again_, std::nullopt)->works;
+  if (quiet()) {
+    works.insert(works.end(), journey_->works.begin(), journey_->works.end());
+    journey_.reset();
+  }
+  for (const Work& work : works) {
+    if (work.done) work.done(now, status, outbox);
+  }
   for (std::vector<Work>* waiting : {&submissions_, &pull_requests_, &deliveries_}) {
     for (const Work& work : std::exchange(*waiting, {})) {
       if (work.done) work.done(now, status, outbox);
@@ -136,7 +174,65 @@ void BucketFlow::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step s
 
 void BucketFlow::PullAnew(absl::Time now, absl::Time deadline, Outbox& outbox) {
   COVEY_CHECK(idle());
-  BeginPull(now, {}, deadline, outbox);
+  BeginPull(now, {}, deadline, Step(), outbox);
+}
+
+void BucketFlow::Interrupt() {
+  rejoining_.reset();
+  if (journey_) journey_->interrupted = true;
+}
+
+void BucketFlow::Rejoin(absl::Time now, Rejoining rejoining, Outbox& outbox) {
+  rejoining_ = std::move(rejoining);
+  Resume(now, outbox);
+}
+
+void BucketFlow::Resume(absl::Time now, Outbox& outbox) {
+  if (!rejoining_ || (journey_ && !quiet())) return;
+  Rejoining rejoining = *std::exchange(rejoining_, std::nullopt);
+  bucket_ = std::move(rejoining.bucket);
+  update_ = std::move(rejoining.update);
+  pulls_ = 0;
+  owed_pulls_ = rejoining.owed;
+  std::vector<Work> over;
+  if (journey_) {
+    std::optional<Journey> left = std::exchange(journey_, std::nullopt);
+    if (left->gradient.empty()) {
+      over = std::move(left->works);
+    } else {
+      again_ = std::move(left);
+    }
+  }
+  // Done again, unless another member has finished it.
+  if (again_ && step_ <= rejoining.step) {
+    over.insert(over.end(), again_->works.begin(), again_->works.end());
+    again_.reset();
+  }
+  finished_ = rejoining.step;
+  if (!again_) step_ = rejoining.step;
+  if (rejoining.moved) {
+    const uint64_t ahead =
+        submitted_ > rejoining.base ? submitted_.value() - rejoining.base.value() : 0;
+    submitted_ = Step(rejoining.agreed.value() + ahead);
+  }
+  if (submitted_ <= step_) {
+    over.insert(over.end(), submissions_.begin(), submissions_.end());
+    submissions_.clear();
+  }
+  deliveries_.insert(deliveries_.begin(), over.begin(), over.end());
+  if (rejoining.pull) {
+    BeginPull(now, {}, rejoining.deadline, rejoining.step, outbox);
+  } else {
+    Advance(now, outbox);
+  }
+}
+
+void BucketFlow::GiveUp(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  rejoining_.reset();
+  FailWaiting(now, status, outbox);
+  if (!journey_) return;
+  journey_->interrupted = false;
+  journey_->status.Update(status);
 }
 
 void BucketFlow::UseOwnMemory(Journey& journey) {
@@ -150,9 +246,15 @@ void BucketFlow::Pack(const std::vector<Work>& works) {
   for (const Work& work : works) {
     for (const Bucket::Piece& piece : bucket_.pieces) {
       if (piece.tensor != work.tensor) continue;
-      const auto packed = std::span(gradient_).subspan(piece.elements.first, piece.elements.count);
-      std::copy(work.gradient.begin(), work.gradient.end(), packed.begin());
-      Scale(packed, static_cast<float>(work.samples));
+      float* const packed = gradient_.data() + piece.elements.first;
+      if (work.samples == 0) {
+        std::fill_n(packed, piece.elements.count, 0.0f);
+        continue;
+      }
+      // One pass: the sum is taken here, and the program's own stays for a second time.
+      const auto weight = static_cast<float>(work.samples);
+      std::transform(work.gradient.begin(), work.gradient.end(), packed,
+                     [weight](float element) { return element * weight; });
     }
   }
 }
@@ -182,6 +284,8 @@ void BucketFlow::StartReduce(absl::Time now, Outbox& outbox) {
   reduce.format = format_;
   reduce.residual = residual_;
   reduce.priority = static_cast<int>(bucket_.position());
+  // Other buckets may be a step ahead.
+  reduce.hides_plans = journey_->again;
   reduce.arrived = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
                                                Outbox& outbox) {
     self->Exchange(now, result, outbox);
@@ -208,9 +312,13 @@ void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& out
   gather.held = true;
   gather.deadline = journey_->deadline;
   gather.priority = static_cast<int>(bucket_.position());
+  gather.arrived = [self = shared_from_this()](absl::Time, const CollectiveResult& result,
+                                               Outbox&) {
+    self->journey_->gathered = true;
+    self->journey_->seen_epoch = result.seen_epoch;
+  };
   gather.done = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
                                             Outbox& outbox) {
-    self->journey_->seen_epoch = result.seen_epoch;
     self->Settle(now, result.status, outbox);
   };
   group_.Start(now, std::move(gather), outbox);
@@ -224,7 +332,7 @@ void BucketFlow::Exchange(absl::Time now, const CollectiveResult& sum, Outbox& o
   }
   if (!group_.failure().ok()) return;
   ++journey_->unfinished;
-  PartStep step{.step = step_,
+  PartStep step{.step = journey_->gradient.empty() ? journey_->read : step_,
                 .samples = std::max<uint64_t>(sum.samples, 1),
                 .values = journey_->values.subspan(part.first, part.count),
                 .deadline = journey_->deadline,
@@ -232,7 +340,7 @@ void BucketFlow::Exchange(absl::Time now, const CollectiveResult& sum, Outbox& o
                          contribution = GroupMachine::Contribution{.samples = sum.samples,
                                                                    .seen_epoch = sum.seen_epoch}](
                             absl::Time now, const absl::Status& status, Outbox& outbox) {
-                  if (status.ok()) {
+                  if (status.ok() && !self->journey_->interrupted) {
                     self->group_.Contribute(now, self->gather_, contribution, outbox);
                   }
                   self->Settle(now, status, outbox);
@@ -251,6 +359,7 @@ void BucketFlow::Settle(absl::Time now, const absl::Status& status, Outbox& outb
   // No member waits for what the others can no longer give: the group's first error is everybody's.
   link_.FollowFailure(now, outbox);
   if (!over) return;
+  if (journey_->interrupted && !journey_->gathered) return Resume(now, outbox);
   const Journey journey = std::move(*journey_);
   journey_.reset();
   const bool step_over = !journey.gradient.empty() && journey.status.ok();
@@ -262,8 +371,16 @@ void BucketFlow::Settle(absl::Time now, const absl::Status& status, Outbox& outb
       if (work.done) work.done(now, journey.status, outbox);
     }
   }
-  if (step_over) TellChange(now, journey.seen_epoch, outbox);
-  Advance(now, outbox);
+  // What an interrupted generation knew of plans is over with it.
+  if (journey.status.ok()) {
+    TellChange(now, journey.gradient.empty() || journey.interrupted ? 0 : journey.seen_epoch,
+               outbox);
+  }
+  if (rejoining_) {
+    Resume(now, outbox);
+  } else {
+    Advance(now, outbox);
+  }
 }
 
 }  // namespace covey::worker

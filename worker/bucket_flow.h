@@ -42,8 +42,9 @@ struct Work {
 //   tensor            samples                       part (PartUpdate)                tensor: done
 //   Pull of each ───────────────────────────────────▶ fetch own part ─┘
 //
-// A step begins when the last of the bucket's tensors is submitted. A tensor alone is reduced and
-// gathered where the program has it; fused ones, and those below, in memory of the bucket.
+// A step begins when the last of the bucket's tensors is submitted. Gradients are summed in memory of
+// the bucket, so that those of the program stay as they are until the step is over; a tensor alone is
+// gathered where the program has it, fused ones, and those below, in memory of the bucket.
 //
 // With lag 1, a submission is done as soon as its step begins, with the values of the step before;
 // the next one waits until this step is over. Flush gives the newest values.
@@ -55,8 +56,16 @@ struct Work {
 // that counts no samples. A submission for that step, when it comes, is dropped, and is done with
 // the newest values once they are there.
 //
-// Memory: beside that of the program, at most the bucket's size for gradients, values and residual
-// each, and none unless needed. Actor-confined. Deterministic. Lives until its last callback.
+// When the group loses a member in the middle of a step, Interrupt leaves it where it is: what was
+// said and pushed stays so, and everything ends. In the next generation Rejoin goes on from the step
+// that the members agree on: values of a step that some member has finished are pulled; a step that
+// nobody has finished is done again with the kept gradients.
+//
+//   on its way ── Interrupt ──▶ ends ── all frames and answers are back, Rejoin ──▶ pull ──▶ again
+//        └── its values are there: finished
+//
+// Memory: beside that of the program, the bucket's size for gradients, and as much for values, for
+// residuals, for kept gradients with lag 1 and for kept residuals each, where needed. Actor-confined. Deterministic. Lives until its last callback.
 class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
  public:
   struct Config {
@@ -99,21 +108,50 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   // Once, when all buckets have been adopted: all members pull, because some may be new; the
   // program's values stay as they are. Precondition: idle().
   void PullAnew(absl::Time now, absl::Time deadline, Outbox& outbox);
+
+  // The group leaves this generation where it is: nothing under way can end well any more, unless its
+  // values are there.
+  void Interrupt();
+  // How it goes on in the next generation.
+  struct Rejoining {
+    Bucket bucket;
+    std::unique_ptr<PartUpdate> update;
+    // The newest step that any member has finished.
+    Step step;
+    // The group's steps are those of another group now: the program was at `base`, which is `agreed`.
+    bool moved = false;
+    Step base;
+    Step agreed;
+    // All members pull first; `owed`: how many pulls others have begun that this program has yet to
+    // ask for.
+    bool pull = false;
+    uint64_t owed = 0;
+    // Of the pull.
+    absl::Time deadline;
+  };
+  // Once after Interrupt, with the same bucket.
+  void Rejoin(absl::Time now, Rejoining rejoining, Outbox& outbox);
+  // Ends what was interrupted, and what has not begun: there is no next generation.
+  void GiveUp(absl::Time now, const absl::Status& status, Outbox& outbox);
+
   // Its owner goes; what is under way ends by itself.
   void Retire() { environment_ = Environment(); }
 
   // Nothing is under way.
-  bool idle() const { return !journey_; }
+  bool idle() const { return !journey_ && !again_ && !rejoining_; }
   // The newest step that has begun here, and the newest that is over.
   Step step() const { return step_; }
-  Step finished() const { return finished_; }
+  Step finished() const { return gathered() && in_step() ? step_ : finished_; }
+  // A pull is under way, and its values are not there.
+  bool pulling() const { return journey_ && !in_step() && !gathered(); }
   // The program is at `step` or beyond, and will not submit the step to begin next.
   bool IsBehind(Step step) const { return step_.Next() < step && !HasSubmitted(step_.Next()); }
   // The program has submitted all of `step`, which waits.
   bool HasSubmitted(Step step) const { return complete(submissions_) && submitted_ == step; }
-  // Submissions, pulls or deliveries wait.
+  // Something waits that has not begun, or was interrupted.
   bool waiting() const {
-    return !submissions_.empty() || !pull_requests_.empty() || !deliveries_.empty();
+    return !submissions_.empty() || !pull_requests_.empty() || !deliveries_.empty() || again_ ||
+           quiet();
   }
   const Bucket& bucket() const { return bucket_; }
   WireFormat format() const { return format_; }
@@ -126,7 +164,12 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     std::span<float> values;
     uint64_t samples = 0;
     absl::Time deadline;
-    bool in_own_memory = false;
+    bool in_own_memory = false;  // the values
+    bool aside = false;          // the gradient is zero
+    bool again = false;          // it was interrupted before
+    bool gathered = false;       // the values are there
+    bool interrupted = false;
+    Step read;                // of a pull: what the values must hold
     std::vector<Work> works;  // done when it is over
     uint64_t seen_epoch = 0;  // of the gather
     int unfinished = 0;       // stages
@@ -144,7 +187,15 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   }
   void BeginStep(absl::Time now, Outbox& outbox);
   // `works` of the whole bucket, or none: then nobody gets the values but the other members.
-  void BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline, Outbox& outbox);
+  // `read`: what the values must hold.
+  void BeginPull(absl::Time now, std::vector<Work> works, absl::Time deadline, Step read,
+                 Outbox& outbox);
+  bool in_step() const { return journey_ && !journey_->gradient.empty(); }
+  bool gathered() const { return journey_ && journey_->gathered; }
+  // Interrupted, and nobody refers to its memory any more.
+  bool quiet() const { return journey_ && journey_->interrupted && journey_->unfinished == 0; }
+  void Resume(absl::Time now, Outbox& outbox);
+  void BeginAgain(absl::Time now, Outbox& outbox);
   void UseOwnMemory(Journey& journey);
   void Pack(const std::vector<Work>& works);
   void Deliver(absl::Time now, std::vector<Work> works, Outbox& outbox);
@@ -169,6 +220,9 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   uint64_t pulls_ = 0;
   CollectiveId gather_;  // of the journey under way
   std::optional<Journey> journey_;
+  std::optional<Journey> again_;        // an interrupted step, to be done again when idle
+  std::optional<Rejoining> rejoining_;  // waits for the interrupted journey to be quiet
+  uint64_t owed_pulls_ = 0;
   Step submitted_;                 // what `submissions_` are for
   std::vector<Work> submissions_;  // of the next step, or, after stepping aside, of a later one
   std::vector<Work> pull_requests_;
@@ -176,6 +230,9 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   std::vector<float> gradient_;
   std::vector<float> values_;
   std::vector<float> residual_;
+  // As they were when the step began.
+  std::vector<float> kept_gradient_;  // with lag 1
+  std::vector<float> kept_residual_;
 };
 
 }  // namespace covey::worker

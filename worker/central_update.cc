@@ -35,7 +35,6 @@ void CentralUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
 }
 
 void CentralUpdate::Fetch(absl::Time now, PartStep step, Outbox& outbox) {
-  step.step = Step();
   step.sum = {};
   Apply(now, std::move(step), outbox);
 }

@@ -339,6 +339,14 @@ CollectiveRun::Saying CollectiveRun::Say(std::span<const Ready> together) const 
   return saying;
 }
 
+void CollectiveRun::Stop() {
+  for (Lane& lane : lanes_) {
+    for (Slice& slice : lane.slices) slice.waiting.clear();
+  }
+  waiting_bytes_ = 0;
+  ready_.clear();
+}
+
 std::vector<uint32_t> CollectiveRun::WaitsFor() const {
   std::set<uint32_t> sums;
   std::set<uint32_t> results;

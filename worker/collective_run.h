@@ -61,6 +61,9 @@ class CollectiveRun {
   };
   std::vector<Saying> TakeSayings();
 
+  // Forgets what waits to be added or said: nobody will complete it.
+  void Stop();
+
   // The result is in place, and nothing is left to be passed on.
   bool arrived() const { return missing_ == 0 && !collective_.held; }
   CollectiveResult result() const;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/collective/cost_model.h"
 #include "common/net/frame_checksum.h"
 #include "common/net/message.h"
@@ -78,15 +79,16 @@ void GroupMachine::Begin(absl::Time now, Collective collective, Outbox& outbox) 
   const uint64_t number = ++last_number_;
   const CollectiveId id = collective.id;
   const std::shared_ptr<const Plan> plan = PlanOf(AlgorithmOf(collective));
-  auto& run =
-      *runs_
-           .emplace(number, std::make_unique<CollectiveRun>(
-                                number, std::move(collective), plan,
-                                CollectiveRun::Options{
-                                    .rank = rank_,
-                                    .slice_elements = options_.slice_bytes / sizeof(float),
-                                    .seen_epoch = change_pending() ? view_->epoch().value() : 0}))
-           .first->second;
+  const bool tells = change_pending() && !collective.hides_plans;
+  const uint64_t seen_epoch = tells ? view_->epoch().value() : 0;
+  auto& run = *runs_
+                   .emplace(number, std::make_unique<CollectiveRun>(
+                                        number, std::move(collective), plan,
+                                        CollectiveRun::Options{
+                                            .rank = rank_,
+                                            .slice_elements = options_.slice_bytes / sizeof(float),
+                                            .seen_epoch = seen_epoch}))
+                   .first->second;
   numbers_[id] = number;
   changed_.push_back(number);
   run.Begin();
@@ -130,8 +132,9 @@ void GroupMachine::Release(absl::Time now, const CollectiveId& id, const Contrib
 
 void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
   for (CollectiveRun::Saying& saying : run.TakeSayings()) {
-    SliceSender::Item item{
-        .collective = run.number(), .peer = saying.peer, .priority = run.collective().priority};
+    SliceSender::Item item{.collective = run.number(),
+                           .peer = members_[saying.peer],
+                           .priority = run.collective().priority};
     item.message.set_to(AddressOf(saying.peer));
     saying.slice.set_group(id_.value());
     saying.slice.set_generation(generation_);
@@ -164,7 +167,9 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
       return false;
   }
   if (!failure_.ok()) return true;
-  if (!formed() || GroupId(group) != id_ || generation != generation_) {
+  const bool stale = Planted(PlantedBug::kStaleGroupGeneration) && generation < generation_ &&
+                     GroupId(group) == id_ && message.envelope.has_group_slice();
+  if (!formed() || GroupId(group) != id_ || (generation != generation_ && !stale)) {
     // The sender may be a stranger, who must not fail anything.
     if (!MayBeNext(group, generation)) {
       TellSuperseded(message, outbox);
@@ -210,7 +215,14 @@ void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& 
 void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox) {
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || !IsMember(message, rank)) continue;
-    if (message.envelope.group_abort().superseded()) {
+    const bool superseded = message.envelope.group_abort().superseded();
+    if (superseded && ready_) {
+      overtaken_ = true;
+      if (MustLeaveAtOnce()) Recover(now, outbox);
+      return;
+    }
+    // Members of a group that has run before go on without one that gives up before they have met.
+    if (superseded || (!ready_ && has_been_ready_)) {
       Abandon(now, outbox);
       return;
     }
@@ -284,15 +296,38 @@ void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
   failure_ = std::move(status);
   sender_.CancelQueued([this](uint64_t number) { Released(number); });
   // With the connection go the frames that wait in it for a peer that may never take them.
-  for (const uint32_t rank : sender_.peers_in_flight()) {
-    if (rank < size_) outbox.Route(AddressOf(rank), "");
-  }
+  for (const NodeId node : sender_.peers_in_flight()) outbox.Route({node, 0}, "");
   early_.Clear();
   before_forming_.Clear();
   for (const auto& [number, run] : runs_) changed_.push_back(number);
   Advance(now, outbox);
   for (const Collective& waiting : std::exchange(waiting_, {})) {
     if (waiting.done) waiting.done(now, {.status = failure_}, outbox);
+  }
+}
+
+void GroupMachine::Stop(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  stopped_ = status;
+  sender_.CancelQueued([this](uint64_t number) { Released(number); });
+  // What is on its way serves nobody any more; the next message opens the connection again.
+  for (const NodeId node : sender_.peers_in_flight()) {
+    outbox.Route({node, 0}, "");
+    routes_.erase(node);
+  }
+  early_.Clear();
+  for (const auto& [number, run] : runs_) {
+    if (run->abandoned) continue;
+    run->abandoned = true;
+    ++abandoned_;
+    numbers_.erase(run->collective().id);
+    // Members of one process hold each other's frames.
+    waiting_bytes_ -= run->waiting_bytes();
+    run->Stop();
+    changed_.push_back(number);
+  }
+  Advance(now, outbox);
+  for (const Collective& waiting : std::exchange(waiting_, {})) {
+    if (waiting.done) waiting.done(now, {.status = status}, outbox);
   }
 }
 
@@ -333,11 +368,7 @@ void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
     }
     waiting_bytes_ -= over->waiting_bytes();
     CollectiveResult result = over->result();
-    if (over->abandoned) {
-      result = {.status = absl::CancelledError("the group's plan was superseded")};
-    } else if (!over->told_arrived) {
-      result = {.status = failure_};
-    }
+    if (!over->told_arrived) result = {.status = over->abandoned ? stopped_ : failure_};
     if (over->collective().done) over->collective().done(now, result, outbox);
   }
 }
@@ -345,16 +376,26 @@ void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
 void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
   if (failure_.ok()) {
     for (const auto& [number, run] : runs_) {
-      if (now < run->collective().deadline) continue;
+      if (run->abandoned || now < run->collective().deadline) continue;
+      if (Lost() != nullptr) return Recover(now, outbox);
       Abort(now, DeadlineStatus(*run), outbox);
       return;
     }
     for (const Collective& waiting : waiting_) {
       if (now < waiting.deadline) continue;
+      if (Lost() != nullptr) return Recover(now, outbox);
       Abort(now,
             absl::DeadlineExceededError(absl::StrCat(
                 Describe(waiting),
                 ": the members have not all met before the deadline; see `covey status`")),
+            outbox);
+      return;
+    }
+    if (now >= meet_by_) {
+      Abort(now,
+            absl::DeadlineExceededError(absl::StrCat("generation ", generation_, " of group ",
+                                                     id_.value(), ": the members have not met ",
+                                                     "before the deadline; see `covey status`")),
             outbox);
       return;
     }
@@ -368,7 +409,10 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
 absl::Time GroupMachine::NextWake() const {
   absl::Time next = look_again_;
   if (!failure_.ok()) return next;
-  for (const auto& [number, run] : runs_) next = std::min(next, run->collective().deadline);
+  for (const auto& [number, run] : runs_) {
+    if (!run->abandoned) next = std::min(next, run->collective().deadline);
+  }
+  next = std::min(next, meet_by_);
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
   return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
 }
@@ -397,10 +441,9 @@ absl::Status GroupMachine::DeadlineStatus(const CollectiveRun& run) const {
   } else if (run.collective().held) {
     waits_for = absl::StrCat("the own part of ", NameOf(rank_), " was not ready");
   } else {
-    const std::vector<uint32_t> peers = sender_.peers_in_flight();
-    waits_for =
-        absl::StrCat(peers.empty() || peers[0] >= size_ ? "another member" : NameOf(peers[0]),
-                     " did not take what was sent to it");
+    const std::vector<NodeId> peers = sender_.peers_in_flight();
+    waits_for = absl::StrCat(peers.empty() ? "another member" : view_->NameOf(peers[0]),
+                             " did not take what was sent to it");
   }
   return absl::DeadlineExceededError(
       absl::StrCat(Describe(run.collective()), ": ", waits_for,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ namespace covey::worker {
 //        └── in no group any more ── Reform ────┴── another group or members ┘
 //
 //   formed or ready ── deadline, lost slice, members disagree: tells all
-//                   ├─ GroupAbort; view says BROKEN, or a member is dead
+//                   ├─ GroupAbort; view says BROKEN
 //                   ▼
 //                failed: every collective, present and future, ends so
 //
@@ -54,6 +55,12 @@ namespace covey::worker {
 //
 // A member that leaves while a collective is under way fails it after a moment, in which its last
 // slices may still arrive.
+//
+// When a member has died, nothing that is under way can end. As soon as the view has a plan without it
+// this generation stops where it is (OnInterrupted), every collective ends with UNAVAILABLE, and the
+// next generation forms, without measuring anything anew. What its members bring along
+// (OnMeet, brought) lets them agree on what is to be done again. The same happens while a generation
+// forms, whoever of its members is gone, and when a member that has left is still waited for.
 //
 // Changing the members without a restart: a view with another plan for this worker changes nothing
 // by itself. Collectives carry whether all members whose values they hold know of such a plan
@@ -97,6 +104,15 @@ class GroupMachine {
     on_left_ = std::move(callback);
   }
 
+  // Called before everything that is under way is stopped, because a member is gone. Returns the
+  // newest step that this member has finished.
+  void OnInterrupted(std::function<uint64_t(absl::Time, Outbox&)> callback) {
+    on_interrupted_ = std::move(callback);
+  }
+  // Asked for what this member brings along to a generation that follows an interrupted one: as many
+  // numbers as every other member that brings any.
+  void OnMeet(std::function<std::vector<uint64_t>()> callback) { on_meet_ = std::move(callback); }
+
   // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
   // none.
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
@@ -113,6 +129,9 @@ class GroupMachine {
   // Once ready: the highest step that any member brought along to this generation; 0 for the first
   // one.
   uint64_t agreed_step() const { return agreed_step_; }
+  // Once ready, when some member was interrupted: what each has brought along, by rank; who brought
+  // nothing is new. The same on all members. Else empty.
+  const std::vector<std::vector<uint64_t>>& brought() const { return brought_; }
   // Where the members are, by rank: what their labels say and, once ready, measured racks.
   const std::vector<TopologyPath>& paths() const { return paths_; }
   // How many racks the members have found by their distances; 0: paths are those of the labels.
@@ -148,13 +167,14 @@ class GroupMachine {
   // This member cannot go on: ends everything here and tells the other members why.
   void Abort(absl::Time now, const absl::Status& status, Outbox& outbox);
 
-  // The newest view has another plan for this worker: other members, another group, or none.
+  // The newest view has another plan for this worker: other members, another group, or none; or it
+  // is the only member, and drains.
   bool change_pending() const;
   // Goes over to that plan. `step`: the last one that this member has finished. With other members,
   // a new generation forms, and agreed_step() says where to go on; or this worker is in no group any
   // more (not formed() until a view has it in one again).
   //   FAILED_PRECONDITION: collectives are under way, or no change is pending.
-  //   UNAVAILABLE: in no group; says why.
+  //   UNAVAILABLE: in no group; says why. CANCELLED: the same, because it was asked to go.
   absl::Status Reform(absl::Time now, uint64_t step, Outbox& outbox);
 
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
@@ -185,9 +205,19 @@ class GroupMachine {
   void FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox);
   void Agree(absl::Time now, Outbox& outbox);
   void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
+  void ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox);
+  void Ready(absl::Time now, Outbox& outbox);
   void TellSuperseded(const Message& message, Outbox& outbox);
   void Abandon(absl::Time now, Outbox& outbox);
-  // To the newest view's plan for this worker. UNAVAILABLE: there is none.
+  // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
+  // that are in this state only.
+  const proto::Node* Lost(std::optional<proto::Node::State> state = std::nullopt) const;
+  bool MustLeaveAtOnce() const;
+  // Leaves this generation where it is.
+  void Recover(absl::Time now, Outbox& outbox);
+  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
+  uint64_t KnownPlaces() const;
+  // To the newest view's plan for this worker. As Reform: there is none.
   absl::Status ChangeOver(absl::Time now, Outbox& outbox);
 
   // Collectives: group_machine.cc.
@@ -202,6 +232,8 @@ class GroupMachine {
   void Apply(absl::Time now, CollectiveRun& run, const Message& message, Outbox& outbox);
   void QueueSayings(CollectiveRun& run, Outbox& outbox);
   void Fail(absl::Time now, absl::Status status, Outbox& outbox);
+  // Ends all collectives of this generation: those that have not arrived with `status`.
+  void Stop(absl::Time now, const absl::Status& status, Outbox& outbox);
   // After every change: sends what may be sent, notices released frames, runs callbacks.
   void Advance(absl::Time now, Outbox& outbox);
   void Released(uint64_t number);
@@ -213,6 +245,8 @@ class GroupMachine {
   Options options_;
   std::function<void(absl::Time, Outbox&)> on_ready_;
   std::function<void(absl::Time, const absl::Status&, Outbox&)> on_left_;
+  std::function<uint64_t(absl::Time, Outbox&)> on_interrupted_;
+  std::function<std::vector<uint64_t>()> on_meet_;
 
   NodeId self_;
   std::shared_ptr<const ClusterView> view_;
@@ -232,7 +266,16 @@ class GroupMachine {
   size_t measured_racks_ = 0;
   LinkProber prober_;
   LinkCosts costs_;
+  std::vector<LinkSample> own_samples_;            // what this member has measured last
+  std::map<NodeId, TopologyPath> measured_paths_;  // of the members that measured racks together
   uint64_t own_step_ = 0;
+  std::vector<uint64_t> own_words_;  // what it brings along
+  std::vector<std::vector<uint64_t>> brought_;
+  bool interrupted_ = false;  // on the way here
+  bool has_been_ready_ = false;
+  bool overtaken_ = false;  // a member has left this generation for a newer one
+  absl::Time meet_by_ = absl::InfiniteFuture();  // the members of a generation to follow another
+  absl::Status stopped_;                         // why collectives of an older one ended
   uint64_t agreed_step_ = 0;
   bool agreeing_ = false;
   bool superseded_ = false;  // this generation will never be; a view with the next one will come

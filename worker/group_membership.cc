@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
+#include "common/base/random.h"
 #include "common/net/message.h"
 #include "worker/group_machine.h"
 #include "worker/measured_racks.h"
@@ -21,34 +23,44 @@ constexpr absl::Duration kAgreementPatience = absl::Seconds(60);
 // Above so many members, they meet in log N messages each.
 constexpr uint32_t kMeetDirectlyMax = 32;
 
-// What each member tells the others, as bits that travel in floats: the step it has finished, then
+// What each member tells the others, as bits that travel in floats: the step it has finished; whether
+// it was interrupted, and how many numbers it brings along; what it knows of the members' places; then
 // one round trip per level and probe size (0 = not measured).
 constexpr size_t kProbeSizes[] = {0, LinkProber::kSmallProbeBytes, LinkProber::kLargeProbeBytes};
-constexpr size_t kStepFloats = 2;
-constexpr size_t kRecordFloats = kStepFloats + kLevels * std::size(kProbeSizes);
+constexpr size_t kStepAt = 0;
+constexpr size_t kInterruptedAt = 2;
+constexpr size_t kWordsAt = 3;
+constexpr size_t kPlacesAt = 4;
+constexpr size_t kTripsAt = 6;
+constexpr size_t kRecordFloats = kTripsAt + kLevels * std::size(kProbeSizes);
+// More than any model has buckets.
+constexpr uint32_t kWordsMax = 2 * kTablesMax;
 
-void WriteRecord(uint64_t step, std::span<const LinkSample> samples, std::span<float> record) {
-  record[0] = std::bit_cast<float>(static_cast<uint32_t>(step));
-  record[1] = std::bit_cast<float>(static_cast<uint32_t>(step >> 32));
+void WriteWord(uint64_t word, std::span<float> at) {
+  at[0] = std::bit_cast<float>(static_cast<uint32_t>(word));
+  at[1] = std::bit_cast<float>(static_cast<uint32_t>(word >> 32));
+}
+
+uint64_t ReadWord(std::span<const float> at) {
+  return std::bit_cast<uint32_t>(at[0]) | static_cast<uint64_t>(std::bit_cast<uint32_t>(at[1]))
+                                              << 32;
+}
+
+void WriteSamples(std::span<const LinkSample> samples, std::span<float> record) {
   for (const LinkSample& sample : samples) {
     const size_t size =
         std::find(std::begin(kProbeSizes), std::end(kProbeSizes), sample.bytes) - kProbeSizes;
     float& trip =
-        record[kStepFloats + static_cast<size_t>(sample.level) * std::size(kProbeSizes) + size];
+        record[kTripsAt + static_cast<size_t>(sample.level) * std::size(kProbeSizes) + size];
     const auto seconds = static_cast<float>(sample.round_trip_seconds);
     if (trip == 0 || seconds < trip) trip = seconds;
   }
 }
 
-uint64_t StepOf(std::span<const float> record) {
-  return std::bit_cast<uint32_t>(record[0]) |
-         static_cast<uint64_t>(std::bit_cast<uint32_t>(record[1])) << 32;
-}
-
 void ReadSamples(std::span<const float> record, std::vector<LinkSample>& samples) {
   for (size_t level = 0; level < kLevels; ++level) {
     for (size_t size = 0; size < std::size(kProbeSizes); ++size) {
-      const float trip = record[kStepFloats + level * std::size(kProbeSizes) + size];
+      const float trip = record[kTripsAt + level * std::size(kProbeSizes) + size];
       if (trip > 0) {
         samples.push_back({.level = static_cast<Level>(level),
                            .bytes = kProbeSizes[size],
@@ -78,16 +90,10 @@ void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const Cl
 
 void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
   if (superseded_) {
-    if (!change_pending()) return;
-    const absl::Status status = ChangeOver(now, outbox);
-    if (status.ok()) return;
-    if (on_left_) {
-      on_left_(now, status, outbox);
-    } else {
-      Fail(now, status, outbox);
-    }
+    if (change_pending()) Leave(now, ChangeOver(now, outbox), outbox);
     return;
   }
+  if (MustLeaveAtOnce()) return Recover(now, outbox);
   const proto::Group* group = view_->FindGroup(id_);
   const bool same = group != nullptr && group->generation() == generation_;
   if (same && group->state() == proto::Group::BROKEN) {
@@ -99,16 +105,7 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const proto::Node* member = view_->FindNode(members_[rank]);
-    if (member == nullptr) continue;
-    if (!same && member->state() == proto::Node::DEAD) {
-      // The step under way cannot end, so there is no point to change over at.
-      Fail(now,
-           absl::UnavailableError(absl::StrCat("group ", id_.value(), " lost ", member->name(),
-                                               ": ", member->departure(), "; start the run again")),
-           outbox);
-      return;
-    }
-    if (member->state() != proto::Node::LEFT) continue;
+    if (member == nullptr || member->state() != proto::Node::LEFT) continue;
     for (auto& [number, run] : runs_) {
       run->collective().deadline = std::min(run->collective().deadline, now + kDepartedGrace);
     }
@@ -120,6 +117,62 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
     if (routes_.contains(members_[rank])) Reach(rank, outbox);
   }
   Advance(now, outbox);
+}
+
+const proto::Node* GroupMachine::Lost(std::optional<proto::Node::State> state) const {
+  if (!change_pending()) return nullptr;
+  for (const NodeId member : members_) {
+    const proto::Node* node = view_->FindNode(member);
+    if (node == nullptr || node->state() == proto::Node::ALIVE) continue;
+    if (!state || node->state() == *state) return node;
+  }
+  return nullptr;
+}
+
+bool GroupMachine::MustLeaveAtOnce() const {
+  const proto::Group* group = view_->FindGroup(id_);
+  if (group != nullptr && group->recovery_generation() > generation_) return true;
+  if (!change_pending()) return false;
+  // Of a member that has left in order the last slices may still be on their way, unless the
+  // members have not even met.
+  if (Lost(ready_ ? std::optional(proto::Node::DEAD) : std::nullopt) != nullptr) return true;
+  return overtaken_ && collectives() > 0;
+}
+
+void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
+  const proto::Node* lost = Lost();
+  const absl::Status status = absl::UnavailableError(absl::StrCat(
+      "group ", id_.value(), " goes on with other members, in the middle of its step: it has lost ",
+      lost == nullptr ? "a member" : absl::StrCat(lost->name(), " (", lost->departure(), ")"),
+      "; call Group::Refresh, and start the collective again"));
+  if (Planted(PlantedBug::kPartialSumAsSuccess)) {
+    std::vector<uint64_t> numbers;
+    for (const auto& [number, run] : runs_) numbers.push_back(number);
+    for (const uint64_t number : numbers) {
+      const auto found = runs_.find(number);
+      if (found == runs_.end()) continue;
+      CollectiveRun& run = *found->second;
+      if (run.abandoned || run.told_arrived || run.collective().held) continue;
+      run.told_arrived = true;
+      const Collective::Callback arrived = std::move(run.collective().arrived);
+      if (arrived) arrived(now, run.result(), outbox);
+    }
+  }
+  if (on_interrupted_) own_step_ = std::max(own_step_, on_interrupted_(now, outbox));
+  if (!failure_.ok()) return;  // The callback has seen that it cannot go on.
+  interrupted_ = true;
+  Stop(now, status, outbox);
+  Leave(now, ChangeOver(now, outbox), outbox);
+}
+
+// After ChangeOver.
+void GroupMachine::Leave(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  if (status.ok()) return;
+  if (on_left_) {
+    on_left_(now, status, outbox);
+  } else {
+    Fail(now, status, outbox);
+  }
 }
 
 void GroupMachine::Reach(uint32_t rank, Outbox& outbox) {
@@ -150,7 +203,11 @@ bool GroupMachine::MayBeNext(uint32_t group, uint64_t generation) const {
 bool GroupMachine::change_pending() const {
   if (!formed()) return false;
   const proto::Group* group = view_->GroupOf(self_);
-  return group == nullptr || GroupId(group->id()) != id_ || group->generation() != generation_;
+  if (group == nullptr || GroupId(group->id()) != id_ || group->generation() != generation_) {
+    return true;
+  }
+  const proto::Node* node = view_->FindNode(self_);
+  return size_ == 1 && node != nullptr && node->draining();
 }
 
 absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox) {
@@ -166,21 +223,29 @@ absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox)
 
 absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   const proto::Group* group = view_->GroupOf(self_);
-  if (group != nullptr && group->state() == proto::Group::ACTIVE) {
+  const proto::Node* node = view_->FindNode(self_);
+  const bool drains = node != nullptr && node->draining();
+  const bool stays = drains && group != nullptr && group->members_size() == 1;
+  if (group != nullptr && group->state() == proto::Group::ACTIVE && !stays) {
     Form(now, *group, outbox);
     return absl::OkStatus();
   }
-  const proto::Node* node = view_->FindNode(self_);
-  const std::string reason = node == nullptr || node->standby().empty()
-                                 ? "the scheduler's plan has no place for it"
-                                 : node->standby();
-  const absl::Status status = absl::UnavailableError(
-      absl::StrCat(view_->NameOf(self_), " left group ", id_.value(), " after step ", own_step_,
-                   ": ", reason, "; the group goes on without it, see `covey status`"));
+  std::string reason = "the scheduler's plan has no place for it";
+  if (node != nullptr && !node->standby().empty()) reason = node->standby();
+  if (node != nullptr && node->state() != proto::Node::ALIVE) reason = node->departure();
   size_ = 0;
   ready_ = false;
   superseded_ = false;
-  return status;
+  interrupted_ = false;
+  meet_by_ = absl::InfiniteFuture();
+  if (drains) {
+    return absl::CancelledError(absl::StrCat(view_->NameOf(self_),
+                                             " was asked to go, and has left group ", id_.value(),
+                                             " after step ", own_step_, "; the program can end"));
+  }
+  return absl::UnavailableError(absl::StrCat(view_->NameOf(self_), " left group ", id_.value(),
+                                             " after step ", own_step_, ": ", reason,
+                                             "; the group goes on without it, see `covey status`"));
 }
 
 // Somebody waits for this member in a generation that it will never take part in, because it knows
@@ -221,7 +286,7 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   if (meeting != numbers_.end()) {
     CollectiveRun& run = *runs_.at(meeting->second);
     run.abandoned = true;
-    run.collective().deadline = absl::InfiniteFuture();
+    stopped_ = absl::CancelledError("the group's plan was superseded");
     ++abandoned_;
     changed_.push_back(run.number());
     numbers_.erase(meeting);
@@ -254,6 +319,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
     paths_.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
   }
   size_ = static_cast<uint32_t>(members_.size());
+  const bool recovers = group.recovery_generation() == generation_;
   rank_ =
       static_cast<uint32_t>(std::find(members_.begin(), members_.end(), self_) - members_.begin());
   COVEY_CHECK(rank_ < size_);  // GroupOf(self) found it.
@@ -264,7 +330,13 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   early_.Clear();
   agreeing_ = false;
   superseded_ = false;
-  finding_racks_ = options_.formation == Formation::kMeasured && RacksAreToBeMeasured(paths_);
+  overtaken_ = false;
+  brought_.clear();
+  own_words_ = on_meet_ ? on_meet_() : std::vector<uint64_t>();
+  if (has_been_ready_) meet_by_ = std::min(meet_by_, now + kAgreementPatience);
+  // What the members know of their links from before will do.
+  const bool measures = options_.formation == Formation::kMeasured && !recovers;
+  finding_racks_ = measures && RacksAreToBeMeasured(paths_);
   measured_racks_ = 0;
   distance_prober_ = DistanceProber();
   prober_ = LinkProber();
@@ -278,13 +350,15 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   costs_ = LinkCosts();
   costs_.slice_bytes = options_.slice_bytes;
   agreed_step_ = own_step_;
-  ready_ = options_.formation == Formation::kAtOnce;
+  ready_ = options_.formation == Formation::kAtOnce && !interrupted_;
   for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
   if (ready_) {
+    has_been_ready_ = true;
+    meet_by_ = absl::InfiniteFuture();
     if (on_ready_) on_ready_(now, outbox);
     return;
   }
-  if (options_.formation == Formation::kMeasured && failure_.ok() && !superseded_) {
+  if (measures && failure_.ok() && !superseded_) {
     if (finding_racks_) {
       distance_prober_.Begin(now, rank_, size_);
     } else {
@@ -394,10 +468,29 @@ void GroupMachine::FindRacks(absl::Time now, const std::vector<float>& distances
   Probe(now, outbox);
 }
 
+// What this member knows of the places of all members, beyond their labels; 0 = not of all.
+uint64_t GroupMachine::KnownPlaces() const {
+  uint64_t known = 1;
+  for (const NodeId member : members_) {
+    const auto found = measured_paths_.find(member);
+    if (found == measured_paths_.end()) return 0;
+    known = MixBits(known ^ member.value());
+    known = MixBits(known ^ JobFingerprint(FormatTopologyPath(found->second)));
+  }
+  return known;
+}
+
 void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
+  if (!prober_.samples().empty()) {
+    own_samples_.assign(prober_.samples().begin(), prober_.samples().end());
+  }
   const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
-  WriteRecord(own_step_, prober_.samples(),
-              std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats));
+  const std::span<float> own = std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats);
+  WriteWord(own_step_, own.subspan(kStepAt));
+  own[kInterruptedAt] = std::bit_cast<float>(static_cast<uint32_t>(interrupted_ ? 1 : 0));
+  own[kWordsAt] = std::bit_cast<float>(static_cast<uint32_t>(own_words_.size()));
+  WriteWord(KnownPlaces(), own.subspan(kPlacesAt));
+  WriteSamples(own_samples_, own);
   Exchange(
       now, records,
       [this](absl::Time now, const std::vector<float>& records, Outbox& outbox) {
@@ -408,14 +501,71 @@ void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
 
 void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox) {
   std::vector<LinkSample> samples;
+  bool interrupted = false;
+  bool knows_places = measured_racks_ == 0 && KnownPlaces() != 0;
+  std::vector<uint32_t> words;
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const auto record =
         std::span<const float>(records).subspan(kRecordFloats * rank, kRecordFloats);
-    agreed_step_ = std::max(agreed_step_, StepOf(record));
+    agreed_step_ = std::max(agreed_step_, ReadWord(record.subspan(kStepAt)));
+    interrupted = interrupted || std::bit_cast<uint32_t>(record[kInterruptedAt]) != 0;
+    words.push_back(std::bit_cast<uint32_t>(record[kWordsAt]));
+    knows_places = knows_places && ReadWord(record.subspan(kPlacesAt)) == KnownPlaces();
     ReadSamples(record, samples);
   }
   if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
+  if (knows_places) {
+    for (uint32_t rank = 0; rank < size_; ++rank) paths_[rank] = measured_paths_[members_[rank]];
+    plans_.clear();
+  } else if (measured_racks_ > 0) {
+    measured_paths_.clear();
+    for (uint32_t rank = 0; rank < size_; ++rank) measured_paths_[members_[rank]] = paths_[rank];
+  }
+  if (interrupted) {
+    ShareWords(now, words, outbox);
+  } else {
+    Ready(now, outbox);
+  }
+}
+
+// Of those that have any, all have as many.
+void GroupMachine::ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox) {
+  const uint32_t count = *std::max_element(counts.begin(), counts.end());
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    if (counts[rank] == 0 || (counts[rank] == count && count <= kWordsMax)) continue;
+    Abort(now,
+          absl::InvalidArgumentError(absl::StrCat("group ", id_.value(), ": ", NameOf(rank),
+                                                  " trains another model than the others; ",
+                                                  "give all members the same tables and options")),
+          outbox);
+    return;
+  }
+  if (count == 0) return Ready(now, outbox);
+  const size_t floats = 2 * size_t{count};
+  const auto shared = std::make_shared<std::vector<float>>(floats * size_);
+  for (size_t i = 0; i < own_words_.size(); ++i) {
+    WriteWord(own_words_[i], std::span(*shared).subspan(floats * rank_ + 2 * i, 2));
+  }
+  Exchange(
+      now, shared,
+      [this, counts, floats](absl::Time now, const std::vector<float>& all, Outbox& outbox) {
+        brought_.resize(size_);
+        for (uint32_t rank = 0; rank < size_; ++rank) {
+          for (size_t i = 0; i < counts[rank]; ++i) {
+            brought_[rank].push_back(
+                ReadWord(std::span<const float>(all).subspan(floats * rank + 2 * i, 2)));
+          }
+        }
+        Ready(now, outbox);
+      },
+      outbox);
+}
+
+void GroupMachine::Ready(absl::Time now, Outbox& outbox) {
   ready_ = true;
+  has_been_ready_ = true;
+  interrupted_ = false;
+  meet_by_ = absl::InfiniteFuture();
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
     Begin(now, std::move(waiting), outbox);

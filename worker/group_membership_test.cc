@@ -577,14 +577,29 @@ TEST(ChangeTest, NoChangeWithoutAPlanOrWhileCollectivesAreUnderWay) {
               HasSubstr("1 collectives are under way"));
 }
 
-TEST(ChangeTest, ADeathBeforeTheChangeIsAnError) {
+TEST(ChangeTest, ADeathEndsWhatIsUnderWayAndTheOthersGoOn) {
   Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
   RunInTime(ring);
+  absl::Status outcome;
+  Collective barrier{.id = ring.machine(0).NextPlain()};
+  barrier.done = [&](absl::Time, const CollectiveResult& result, Outbox&) {
+    outcome = result.status;
+  };
+  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
   proto::ClusterView view = Plan(2, 2, {0, 1});
   view.mutable_nodes(2)->set_state(proto::Node::DEAD);
   view.mutable_nodes(2)->set_departure("silent for 3 s");
   ring.SetView(0, view);
-  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("worker-2: silent for 3 s"));
+  EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(outcome.message(), HasSubstr("worker-2 (silent for 3 s)"));
+  EXPECT_FALSE(ring.machine(0).ready());
+  ring.SetView(1, view);
+  RunInTime(ring);
+  for (const uint32_t rank : {0u, 1u}) {
+    EXPECT_TRUE(ring.machine(rank).ready());
+    EXPECT_TRUE(ring.machine(rank).failure().ok());
+    EXPECT_EQ(ring.machine(rank).size(), 2u);
+  }
 }
 
 }  // namespace

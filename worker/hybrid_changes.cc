@@ -29,6 +29,13 @@ void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
   }
 }
 
+absl::Status CannotChange(GroupId group, uint64_t step) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("group ", group.value(), " changes its members after step ", step,
+                   ", and distributed synchronisation keeps optimizer state on them; start the run "
+                   "again, or use the centralised one"));
+}
+
 }  // namespace
 
 LatenessRule HybridMachine::Rule() const {
@@ -125,17 +132,12 @@ bool HybridMachine::MayBegin(uint32_t bucket, Step step) const {
 }
 
 void HybridMachine::Changed(absl::Time now, uint32_t bucket, uint64_t seen_epoch, Outbox& outbox) {
+  NoteRecovery(now);
   if (bucket != 0) return;
   if (seen_epoch > 0 && !cut_) {
     cut_ = flows_[0]->finished();
     if (options_.synchronization == Synchronization::kDistributed) {
-      group_.Abort(
-          now,
-          absl::FailedPreconditionError(absl::StrCat(
-              "group ", group_.id().value(), " changes its members after step ", cut_->value(),
-              ", and distributed synchronisation keeps optimizer state on them; start "
-              "the run again, or use the centralised one")),
-          outbox);
+      group_.Abort(now, CannotChange(group_.id(), cut_->value()), outbox);
     }
   }
   for (size_t b = 1; b < flows_.size(); ++b) flows_[b]->Advance(now, outbox);
@@ -151,19 +153,82 @@ bool HybridMachine::MayReform() const {
 void HybridMachine::Reform(absl::Time now, Outbox& outbox) {
   // The group may be ready before Reform returns.
   forming_ = true;
+  base_ = *cut_;
   const absl::Status status = group_.Reform(now, cut_->value(), outbox);
   if (status.ok()) return;
   forming_ = false;
   if (absl::IsFailedPrecondition(status)) return;  // Something else is under way: later.
-  Leave(now, absl::AbortedError(status.message()), outbox);
+  Left(now, status, outbox);
+}
+
+uint64_t HybridMachine::Interrupted(absl::Time now, Outbox& outbox) {
+  if (flows_.empty() || !failure_.ok()) return 0;
+  Step finished;
+  Step begun;
+  for (const auto& flow : flows_) {
+    finished = std::max(finished, flow->finished());
+    begun = std::max(begun, flow->step());
+  }
+  if (options_.synchronization == Synchronization::kDistributed) {
+    group_.Abort(now, CannotChange(group_.id(), finished.value()), outbox);
+    return finished.value();
+  }
+  forming_ = true;
+  base_ = begun;
+  cut_.reset();
+  if (recovering_since_ == absl::InfiniteFuture()) {
+    ++recoveries_;
+    recovering_since_ = now;
+    to_recover_.assign(flows_.size(), Step());
+  }
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    to_recover_[b] = flows_[b]->step();
+    flows_[b]->Interrupt();
+  }
+  return finished.value();
+}
+
+std::vector<uint64_t> HybridMachine::Progress() const {
+  std::vector<uint64_t> progress;
+  for (const auto& flow : flows_) {
+    progress.push_back(flow->finished().value());
+    progress.push_back(2 * flow->pulls() + (flow->pulling() ? 1 : 0));
+  }
+  return progress;
+}
+
+HybridMachine::Standing HybridMachine::StandingOf(size_t bucket) const {
+  Standing standing;
+  std::vector<std::pair<uint64_t, uint64_t>> states;
+  for (const std::vector<uint64_t>& member : group_.brought()) {
+    if (2 * bucket + 1 >= member.size()) {
+      standing.even = false;  // It is new.
+      continue;
+    }
+    states.emplace_back(member[2 * bucket], member[2 * bucket + 1]);
+    standing.finished = std::max(standing.finished, Step(states.back().first));
+    standing.pulls = std::max(standing.pulls, states.back().second / 2);
+    // Somebody waits for a pull, or has finished another step or pull than the others.
+    if (states.back().second % 2 == 1 || states.back() != states.front()) standing.even = false;
+  }
+  return standing;
+}
+
+void HybridMachine::NoteRecovery(absl::Time now) {
+  if (forming_ || recovering_since_ == absl::InfiniteFuture()) return;
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    if (flows_[b]->finished() < to_recover_[b]) return;
+  }
+  recovery_time_ = now - std::exchange(recovering_since_, absl::InfiniteFuture());
 }
 
 void HybridMachine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!forming_) return;
-  const absl::Status adopted = Adopt(now, outbox);
+  const absl::Status adopted = group_.brought().empty() ? Adopt(now, outbox) : Rejoin(now, outbox);
   forming_ = false;
   if (!adopted.ok()) group_.Abort(now, adopted, outbox);
   for (const auto& flow : flows_) flow->Advance(now, outbox);
+  NoteRecovery(now);
 }
 
 absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
@@ -171,17 +236,8 @@ absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
   COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(tables, *view_, options_));
   layout_ = LayoutOf(tables, plans, group_.size(), options_.fusion);
   const Step agreed(group_.agreed_step());
-  // What the program is in or has given of later steps is for those after `agreed`; it may have begun
-  // two of them.
-  const auto relabel = [&](Step step) {
-    return Step(agreed.value() + (step > *cut_ ? step.value() - cut_->value() : 0));
-  };
-  step_ = relabel(step_);
-  submitted_ = relabel(submitted_);
+  Relabel(agreed);
   last_aside_ = agreed;
-  any_bucket_.clear();
-  cut_.reset();
-  lateness_.assign(flows_.size(), Lateness());
   for (size_t b = 0; b < flows_.size(); ++b) {
     const Bucket& bucket = layout_->buckets()[b];
     COVEY_ASSIGN_OR_RETURN(auto update, MakeUpdate(bucket, tables, plans, group_, link_));
@@ -192,13 +248,64 @@ absl::Status HybridMachine::Adopt(absl::Time now, Outbox& outbox) {
   return absl::OkStatus();
 }
 
-void HybridMachine::Leave(absl::Time now, const absl::Status& status, Outbox& outbox) {
-  failure_ = status;
+// What the program is in or has given of later steps is for those after `agreed`; it may have begun
+// two of them.
+void HybridMachine::Relabel(Step agreed) {
+  const auto relabel = [&](Step step) {
+    return Step(agreed.value() + (step > base_ ? step.value() - base_.value() : 0));
+  };
+  step_ = relabel(step_);
+  submitted_ = relabel(submitted_);
+  any_bucket_.clear();
+  cut_.reset();
+  lateness_.assign(flows_.size(), Lateness());
+}
+
+absl::Status HybridMachine::Rejoin(absl::Time now, Outbox& outbox) {
+  COVEY_ASSIGN_OR_RETURN(const auto tables, FindTables());
+  COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(tables, *view_, options_));
+  layout_ = LayoutOf(tables, plans, group_.size(), options_.fusion);
+  std::vector<Standing> standings;
+  Step agreed;
+  bool moved = false;
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    standings.push_back(StandingOf(b));
+    agreed = std::max(agreed, standings[b].finished);
+    // Nobody of the same group finishes what this member has not begun.
+    moved = moved || standings[b].finished > flows_[b]->step();
+  }
+  if (moved) to_recover_.assign(flows_.size(), Step());
+  Relabel(moved ? agreed : base_);
+  for (size_t b = 0; b < flows_.size(); ++b) {
+    const Bucket& bucket = layout_->buckets()[b];
+    COVEY_ASSIGN_OR_RETURN(auto update, MakeUpdate(bucket, tables, plans, group_, link_));
+    const Standing& standing = standings[b];
+    flows_[b]->Rejoin(
+        now,
+        {.bucket = bucket,
+         .update = std::move(update),
+         .step = standing.finished,
+         .moved = moved,
+         .base = base_,
+         .agreed = agreed,
+         // A part that members update has to be fetched by whoever answers for it now.
+         .pull = !standing.even || plans[bucket.position()].owned.has_value(),
+         .owed = standing.pulls - std::min(standing.pulls, flows_[b]->pulls()),
+         .deadline = now + patience_},
+        outbox);
+  }
+  return absl::OkStatus();
+}
+
+void HybridMachine::Left(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  failure_ = absl::IsCancelled(status) ? status : absl::AbortedError(status.message());
+  forming_ = false;
+  recovering_since_ = absl::InfiniteFuture();
   // Should this worker be in a group again, it begins as a new one.
   const std::vector<std::shared_ptr<BucketFlow>> flows = std::exchange(flows_, {});
   for (const auto& flow : flows) {
     flow->Retire();
-    flow->FailWaiting(now, status, outbox);
+    flow->GiveUp(now, failure_, outbox);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -150,6 +151,23 @@ class FakeServer {
     }
     FakeShard& shard = shards_.at({push.id().table(), push.id().shard()});
     uint64_t& newest = newest_[{push.id().producer(), push.id().table(), push.id().shard()}];
+    if (members_die) {
+      // What a server does about pushes of a step that is done again.
+      uint64_t& known = generation_of_shard_[{push.id().table(), push.id().shard()}];
+      if (push.id().producer_incarnation() < known) {
+        SetStatus(absl::AbortedError("a newer generation has pushed"), reply);
+        return reply;
+      }
+      known = push.id().producer_incarnation();
+      if (push.id().sequence() <= newest) {
+        EXPECT_EQ(push.id().sequence(), newest) << "a step was repeated";
+        Frame(reply, shard.values());
+        body.mutable_state()->set_version(newest);
+        body.set_has_values(true);
+        body.set_duplicate(true);
+        return reply;
+      }
+    }
     EXPECT_GT(push.id().sequence(), newest) << "a step was repeated";
     if (!groups_merge) {
       EXPECT_EQ(push.id().sequence(), newest + 1) << "a step was skipped";
@@ -157,7 +175,9 @@ class FakeServer {
     newest = push.id().sequence();
     EXPECT_EQ(push.id().producer_kind(), proto::PushId::GROUP);
     uint64_t& generation = generations_[push.id().producer()];
-    EXPECT_GE(push.id().producer_incarnation(), generation) << "an old generation goes on";
+    if (!members_die) {
+      EXPECT_GE(push.id().producer_incarnation(), generation) << "an old generation goes on";
+    }
     generation = push.id().producer_incarnation();
     EXPECT_EQ(push.read().step(), push.step());
     const auto format = static_cast<WireFormat>(push.format());
@@ -165,6 +185,7 @@ class FakeServer {
     EXPECT_EQ(request.frames[0].size(), EncodedBytes(format, sum.size()));
     push_bytes += request.frames[0].size();
     Decode(format, request.frames[0].bytes(), sum);
+    if (on_push) on_push(push, sum);
     shard.Apply(sum, push.samples());
     samples += push.samples();
     samples_of_table[push.id().table()] += push.samples();
@@ -179,6 +200,10 @@ class FakeServer {
   }
 
   uint32_t refuse_table = 0;
+  // Pushes come twice, and of older generations too.
+  bool members_die = false;
+  // Sees what is applied.
+  std::function<void(const proto::PushRequest&, const std::vector<float>& sum)> on_push;
   // A group may go on after the steps of another one, whose members it takes in.
   bool groups_merge = false;
   uint64_t samples = 0;  // of all pushes
@@ -193,8 +218,9 @@ class FakeServer {
     SetFrameChecksums(reply);
   }
 
-  std::map<std::pair<uint64_t, uint64_t>, uint64_t> versions_;           // by table and shard
-  std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;            // by table and shard
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> versions_;  // by table and shard
+  std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;   // by table and shard
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> generation_of_shard_;
   std::map<uint64_t, uint64_t> generations_;                             // by group
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> newest_;  // by group, table, shard
 };
@@ -240,10 +266,9 @@ class Fleet {
             return hybrid->Interrupted(now, outbox);
           });
       ring.machine(rank).OnMeet([hybrid = hybrids.back().get()] { return hybrid->Progress(); });
-      ring.machine(rank).OnLeft([hybrid = hybrids.back().get()](
-                                    absl::Time now, const absl::Status& status, Outbox& outbox) {
-        hybrid->Left(now, status, outbox);
-      });
+      ring.machine(rank).OnLeft(
+          [hybrid = hybrids.back().get()](absl::Time now, const absl::Status& status,
+                                          Outbox& outbox) { hybrid->Left(now, status, outbox); });
       for (size_t t = 0; t < model.tables.size(); ++t) {
         gradients[{rank, t}].assign(model.ElementsOf(t), 0);
         values[{rank, t}].assign(model.ElementsOf(t), -1);
@@ -314,15 +339,31 @@ class Fleet {
     Run();
   }
 
+  // So many messages between members and answers of the server; false when there are fewer.
+  bool RunMessages(uint64_t count) {
+    int quiet = 0;
+    while (count > 0) {
+      const bool moved =
+          random_.Below(3) == 0 ? AnswerOne() || Deliver() : Deliver() || AnswerOne();
+      if (moved) {
+        --count;
+        quiet = 0;
+        continue;
+      }
+      if (++quiet > 5) return false;
+      WakeAll();
+    }
+    return true;
+  }
+  void Kill(uint32_t rank) { ring.Kill(rank); }
+
   // Until nothing moves any more.
   void Run() {
     for (int quiet = 0; quiet < 20; ++quiet) {
       if (Settle()) quiet = 0;
       if (!answering) continue;
       while (AnswerOne()) quiet = 0;
-      for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-        clients[rank]->Wake(ring.now(), ring.outbox(rank));
-      }
+      WakeAll();
     }
   }
 
@@ -368,12 +409,22 @@ class Fleet {
     bool moved = false;
     for (uint32_t round = 0; round < 2 * ring.size(); ++round) {
       while (Deliver()) moved = true;
-      for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-        ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
-        if (rank < hybrids.size()) hybrids[rank]->Wake(ring.now(), ring.outbox(rank));
-      }
+      WakeGroups();
     }
     return moved;
+  }
+  void WakeGroups() {
+    for (uint32_t rank = 0; rank < ring.size(); ++rank) {
+      if (ring.IsDead(rank)) continue;
+      ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
+      if (rank < hybrids.size()) hybrids[rank]->Wake(ring.now(), ring.outbox(rank));
+    }
+  }
+  void WakeAll() {
+    WakeGroups();
+    for (uint32_t rank = 0; rank < ring.size(); ++rank) {
+      if (!ring.IsDead(rank)) clients[rank]->Wake(ring.now(), ring.outbox(rank));
+    }
   }
   static uint64_t TableOf(const Message& request) {
     return request.envelope.has_pull_request() ? request.envelope.pull_request().table()
@@ -391,6 +442,7 @@ class Fleet {
       requests_.erase(requests_.begin() + static_cast<ptrdiff_t>(chosen));
       return std::pair(request.first, server.Answer(request.second));
     }();
+    if (ring.IsDead(rank)) return true;
     clients[rank]->Receive(ring.now(), reply, ring.outbox(rank));
     return true;
   }

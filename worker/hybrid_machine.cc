@@ -49,6 +49,8 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
   const uint64_t first = group == nullptr ? 0 : std::max<uint64_t>(group->first_step(), 1) - 1;
   const Step own = flows_.empty() ? Step() : step_;
   step_ = std::max({own, Step(group_.agreed_step()), Step(first)});
+  // It may come to a group whose buckets are not at the same step.
+  const bool joins = flows_.empty() && !group_.brought().empty();
   uint64_t pulls = 0;
   for (const auto& flow : flows_) {
     pulls = std::max(pulls, flow->pulls());
@@ -70,7 +72,7 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
             .may_begin = [this](uint32_t number, Step step) { return MayBegin(number, step); },
             .changed = [this](absl::Time now, uint32_t number, uint64_t seen_epoch,
                               Outbox& outbox) { Changed(now, number, seen_epoch, outbox); }},
-        step_, pulls));
+        joins ? StandingOf(flows_.size()).finished : step_, pulls));
   }
   lateness_.assign(flows_.size(), Lateness());
   any_bucket_.clear();
@@ -79,6 +81,7 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
   cut_.reset();
   failure_ = absl::OkStatus();
   closed_ = false;
+  recovering_since_ = absl::InfiniteFuture();
   return absl::OkStatus();
 }
 

@@ -47,7 +47,17 @@ namespace covey::worker {
 // and the state of their inner optimizers, is given up. With kDistributed the group fails instead.
 //
 //   running ── cut known ──▶ last step ── all idle: Reform ──▶ forming ── ready ──▶ running
-//                                              └─ in no group any more ──▶ out: everything ABORTED
+//      └── a member is gone: Interrupted ──────────────────────────▲    │
+//                                                                       └─ in no group any more
+//                                                                          ──▶ out: all ABORTED
+//
+// A member that dies in the middle of a step costs no step. The survivors stop, form the next
+// generation and tell each other which step each of their buckets has finished. A step of a bucket
+// that anybody has finished was applied by all its shards, so the others pull its values. One that
+// nobody has finished is done again with the gradients that are left, weighted by their samples, and
+// pushed under the same identity: each shard takes one update per group and step, whichever comes
+// first. So who finished a step before the death and who pulls it later have values of different
+// times; with one group they are the same bits. LOCAL and kDistributed: as for any other plan.
 //
 // Actor-confined. Deterministic. Client and group machine outlive it, and see every message first.
 class HybridMachine {
@@ -60,6 +70,13 @@ class HybridMachine {
 
   // After the group machine has taken it in.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
+  // The group leaves its generation in the middle of a step: returns the newest step that is finished
+  // here.
+  uint64_t Interrupted(absl::Time now, Outbox& outbox);
+  // What this member brings along to the next one: two numbers per bucket.
+  std::vector<uint64_t> Progress() const;
+  // In no group any more: everything ends, with ABORTED, or CANCELLED when the worker was asked to go.
+  void Left(absl::Time now, const absl::Status& status, Outbox& outbox);
   // The group has become ready.
   void GroupReady(absl::Time now, Outbox& outbox);
 
@@ -81,7 +98,7 @@ class HybridMachine {
   Step step() const;
   // Preconditions: after SetTables and BeginStep; spans have the tensor's size.
   // Errors, like all that follow: those of the group and of pushes; ABORTED: this worker is in no
-  // group any more.
+  // group any more; CANCELLED: the same, because it was asked to go.
   void Submit(absl::Time now, Work work, Outbox& outbox);
   // The newest values of the servers (of the members, where these update): every member gets the
   // same bits. For all tensors, by all members, between the same steps.
@@ -98,6 +115,10 @@ class HybridMachine {
   double TakeStaleness() { return link_.TakeStaleness(); }
   // Steps that the group took without this program's gradient.
   uint64_t steps_aside() const { return steps_aside_; }
+  // Steps that were left because a member was gone; and how long the last one took from then until it
+  // was finished.
+  uint64_t recoveries() const { return recoveries_; }
+  absl::Duration recovery_time() const { return recovery_time_; }
 
  private:
   BucketFlow& FlowOf(size_t tensor) { return *flows_[layout_->bucket_of(tensor)]; }
@@ -110,8 +131,17 @@ class HybridMachine {
   bool MayReform() const;
   void Reform(absl::Time now, Outbox& outbox);
   absl::Status Adopt(absl::Time now, Outbox& outbox);
-  // In no group any more.
-  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
+  // After an interruption, of any member.
+  absl::Status Rejoin(absl::Time now, Outbox& outbox);
+  // What the members have brought along says of one bucket.
+  struct Standing {
+    Step finished;  // by anybody
+    uint64_t pulls = 0;
+    bool even = true;  // all have finished the same steps and pulls, and nobody is new
+  };
+  Standing StandingOf(size_t bucket) const;
+  void Relabel(Step agreed);
+  void NoteRecovery(absl::Time now);
 
   GroupMachine& group_;
   ServerLink link_;
@@ -127,6 +157,7 @@ class HybridMachine {
   Step step_;                // of the program
   std::optional<Step> cut_;  // the last one of this generation
   bool forming_ = false;     // the next generation
+  Step base_;                // the newest one that any bucket had begun in the one before
   absl::Status failure_;     // in no group any more
 
   std::vector<Lateness> lateness_;       // by bucket
@@ -134,6 +165,11 @@ class HybridMachine {
   Step submitted_;                       // newest step of which the program has given something
   Step last_aside_;
   uint64_t steps_aside_ = 0;
+
+  uint64_t recoveries_ = 0;
+  absl::Duration recovery_time_ = absl::ZeroDuration();
+  absl::Time recovering_since_ = absl::InfiniteFuture();
+  std::vector<Step> to_recover_;  // by bucket: what was interrupted
 };
 
 }  // namespace covey::worker

@@ -164,14 +164,18 @@ PartStep LocalUpdate::Narrow(const PartStep& step, const PartRange& range, PartS
 
 void LocalUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   const auto all = AfterAll(machines_.size(), step.done);
+  const uint64_t generation = group_.generation();
   for (const auto& machine : machines_) {
-    machine->Apply(now,
-                   Narrow(step, machine->shards().elements,
-                          [this, all](absl::Time now, const absl::Status& status, Outbox& outbox) {
-                            if (!status.ok()) group_.Abort(now, status, outbox);
-                            all(now, status, outbox);
-                          }),
-                   outbox);
+    machine->Apply(
+        now,
+        Narrow(step, machine->shards().elements,
+               [this, generation, all](absl::Time now, const absl::Status& status, Outbox& outbox) {
+                 if (!status.ok() && group_.generation() == generation) {
+                   group_.Abort(now, status, outbox);
+                 }
+                 all(now, status, outbox);
+               }),
+        outbox);
   }
 }
 

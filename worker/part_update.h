@@ -55,7 +55,8 @@ class PartUpdate {
   virtual ~PartUpdate() = default;
 
   virtual void Apply(absl::Time now, PartStep step, Outbox& outbox) = 0;
-  // The newest values, without a gradient; the first call of all.
+  // The newest values, without a gradient; the first call of all. `step`: what the answer must hold,
+  // as after a push of it; 0 = nothing.
   virtual void Fetch(absl::Time now, PartStep step, Outbox& outbox) = 0;
 };
 

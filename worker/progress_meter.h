@@ -25,6 +25,10 @@ struct Progress {
   double staleness = 0;
   // Steps, so far, that went on without this worker's gradient because it was late.
   uint64_t steps_aside = 0;
+  // Steps, so far, that were done again because a member had died; and how long the last one took
+  // from then on.
+  uint64_t recoveries = 0;
+  double recovery_seconds = 0;
 };
 
 // What a program says of one step.
@@ -44,6 +48,10 @@ class ProgressMeter {
   bool AddStep(absl::Time now, const StepReport& report);
   void SetStaleness(double staleness) { progress_.staleness = staleness; }
   void SetStepsAside(uint64_t steps) { progress_.steps_aside = steps; }
+  void SetRecoveries(uint64_t recoveries, absl::Duration last) {
+    progress_.recoveries = recoveries;
+    progress_.recovery_seconds = absl::ToDoubleSeconds(last);
+  }
 
   const Progress& progress() const { return progress_; }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,14 @@ class Ring {
     heard_ = std::move(heard);
   }
   void Pass(absl::Duration time) { now_ += time; }
+  // It says and hears nothing any more; what it has said is still on its way.
+  void Kill(uint32_t rank) {
+    Collect();
+    dead_.insert(rank);
+  }
+  // What it is sent is copied on the way, as over a network: it holds nobody's memory when it dies.
+  void KeepApart(uint32_t rank) { apart_.insert(rank); }
+  bool IsDead(uint32_t rank) const { return dead_.contains(rank); }
   // Every message is delivered twice from now on.
   void RepeatMessages() { repeat_ = true; }
 
@@ -128,6 +137,7 @@ class Ring {
           link(rank, peer.node).clear();
       }
       for (Message& message : outboxes_[rank].TakeMessages()) {
+        if (IsDead(rank)) continue;
         message.envelope.mutable_header()->set_node(kFirstNode + rank);
         message.envelope.mutable_header()->set_incarnation(100 + rank);
         if (message.to().node.value() >= kFirstNode + size_) {
@@ -155,8 +165,12 @@ class Ring {
     const size_t chosen = busy[random_.Below(busy.size())];
     const uint32_t to = static_cast<uint32_t>(chosen % size_);
     {
-      const Message message = std::move(links_[chosen].front());
+      Message message = std::move(links_[chosen].front());
       links_[chosen].pop_front();
+      if (IsDead(to)) return true;
+      if (apart_.contains(to)) {
+        for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
+      }
       machines_[to]->Receive(now_, message, outboxes_[to]);
       if (repeat_) machines_[to]->Receive(now_, message, outboxes_[to]);
       if (heard_) heard_(to, message);
@@ -169,7 +183,9 @@ class Ring {
     for (uint32_t round = 0; round < 2 * size_; ++round) {
       while (Step()) {
       }
-      for (uint32_t rank = 0; rank < size_; ++rank) machines_[rank]->Wake(now_, outboxes_[rank]);
+      for (uint32_t rank = 0; rank < size_; ++rank) {
+        if (!IsDead(rank)) machines_[rank]->Wake(now_, outboxes_[rank]);
+      }
     }
   }
 
@@ -196,6 +212,8 @@ class Ring {
   Random random_;
   absl::Time now_ = absl::UnixEpoch();
   bool repeat_ = false;
+  std::set<uint32_t> dead_;
+  std::set<uint32_t> apart_;
   std::vector<std::unique_ptr<GroupMachine>> machines_;
   std::vector<Outbox> outboxes_;
   std::function<void(uint32_t, Message)> elsewhere_;

@@ -23,10 +23,13 @@ void ServerLink::Start(absl::Time now, Transfer transfer, Outbox& outbox) {
       .group = group_.id(), .generation = group_.generation(), .step = transfer.step};
   operation.read = {.step = transfer.step, .group = group_.id()};
   operation.deadline = transfer.deadline;
-  operation.done = [this, push, done = transfer.done](
-                       absl::Time now, const client::OperationResult& result, Outbox& outbox) {
+  operation.done = [this, push, id = group_.id(), generation = group_.generation(),
+                    done = transfer.done](absl::Time now, const client::OperationResult& result,
+                                          Outbox& outbox) {
     if (!result.status.ok()) {
-      group_.Abort(now, result.status, outbox);
+      if (group_.id() == id && group_.generation() == generation) {
+        group_.Abort(now, result.status, outbox);
+      }
     } else if (push) {
       staleness_sum_ += result.staleness;
       ++staleness_count_;

@@ -17,8 +17,8 @@ namespace covey::worker {
 // A group member's way to the servers: pushes whose producer is the group and whose sequence is a
 // step, so that each shard takes one update per group and step, whichever member sends it.
 //
-// When a transfer fails, the group fails with its status; when the group has failed, its transfers
-// end.
+// When a transfer fails, the group fails with its status, unless it has gone on in another generation
+// since; when the group has failed, its transfers end.
 //
 // Actor-confined. Deterministic. Client and group outlive it.
 class ServerLink {

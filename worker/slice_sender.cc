@@ -47,7 +47,7 @@ void SliceSender::Advance(Outbox& outbox, Released released) {
   const auto consider = [&](Peer& peer) {
     if (MaySend(peer)) heads.emplace(peer.queued.begin()->first, &peer);
   };
-  for (auto& [rank, peer] : peers_) consider(peer);
+  for (auto& [node, peer] : peers_) consider(peer);
   while (!heads.empty()) {
     Peer& peer = *heads.top().second;
     heads.pop();
@@ -60,7 +60,7 @@ void SliceSender::Advance(Outbox& outbox, Released released) {
 
 void SliceSender::CancelQueued(Released released) {
   std::vector<uint64_t> cancelled;
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [node, peer] : peers_) {
     for (const auto& [turn, item] : std::exchange(peer.queued, {})) {
       cancelled.push_back(item.collective);
     }
@@ -70,19 +70,19 @@ void SliceSender::CancelQueued(Released released) {
 
 void SliceSender::CancelQueued(uint64_t collective, Released released) {
   size_t cancelled = 0;
-  for (auto& [rank, peer] : peers_) {
+  for (auto& [node, peer] : peers_) {
     cancelled += std::erase_if(
         peer.queued, [&](const auto& queued) { return queued.second.collective == collective; });
   }
   for (; cancelled > 0; --cancelled) released(collective);
 }
 
-std::vector<uint32_t> SliceSender::peers_in_flight() const {
-  std::vector<uint32_t> ranks;
-  for (const auto& [rank, peer] : peers_) {
-    if (!peer.sent.empty()) ranks.push_back(rank);
+std::vector<NodeId> SliceSender::peers_in_flight() const {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, peer] : peers_) {
+    if (!peer.sent.empty()) nodes.push_back(node);
   }
-  return ranks;
+  return nodes;
 }
 
 void SliceSender::TakeBack(Released released) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "common/cluster/ids.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 
@@ -23,7 +24,7 @@ class SliceSender {
  public:
   struct Item {
     uint64_t collective = 0;  // the caller's name for it
-    uint32_t peer = 0;        // the rank that `message` is addressed to
+    NodeId peer;              // whom `message` is addressed to
     int priority = 0;         // smaller is sooner
     Message message;          // one frame, which nobody else refers to, or none
   };
@@ -41,8 +42,8 @@ class SliceSender {
 
   // Whether the transport may still hold frames. Nobody tells when it lets go: look again.
   bool in_flight() const { return slices_in_flight_ > 0; }
-  // Those that have frames in the transport, in growing order of rank.
-  std::vector<uint32_t> peers_in_flight() const;
+  // Those that have frames in the transport, in growing order.
+  std::vector<NodeId> peers_in_flight() const;
 
  private:
   // Most urgent first; then in the order of queueing.
@@ -61,7 +62,7 @@ class SliceSender {
   void Send(Peer& peer, Outbox& outbox);
   void TakeBack(Released released);
 
-  std::map<uint32_t, Peer> peers_;  // those with anything queued or in flight
+  std::map<NodeId, Peer> peers_;  // those with anything queued or in flight
   uint64_t last_queued_ = 0;
   size_t slices_in_flight_ = 0;
   size_t bytes_in_flight_ = 0;

@@ -16,7 +16,7 @@ constexpr size_t kSlicesPerPeer = kGroupBytesInFlightPerPeer / kSliceBytesMax;
 class SliceSenderTest : public testing::Test {
  protected:
   void Queue(uint64_t collective, size_t bytes, uint32_t peer = 1, int priority = 0) {
-    SliceSender::Item item{.collective = collective, .peer = peer, .priority = priority};
+    SliceSender::Item item{.collective = collective, .peer = NodeId(peer), .priority = priority};
     item.message.set_to({NodeId(100 + peer), 0});
     item.message.envelope.mutable_group_slice()->set_sequence(collective);
     if (bytes > 0) item.message.frames.push_back(Buffer::Allocate(bytes));
@@ -40,7 +40,7 @@ TEST_F(SliceSenderTest, ReleasesAFrameWhenTheTransportHasLetGo) {
   Advance();
   EXPECT_TRUE(released_.empty());
   EXPECT_TRUE(sender_.in_flight());
-  EXPECT_THAT(sender_.peers_in_flight(), ElementsAre(1));
+  EXPECT_THAT(sender_.peers_in_flight(), ElementsAre(NodeId(1)));
   sent.clear();
   Advance();
   EXPECT_THAT(released_, ElementsAre(7));

@@ -15,6 +15,12 @@ WorkerActor::WorkerActor(const client::ClientActor::Options& options,
     hybrid_.GroupReady(now, outbox);
     TellFormed();
   });
+  group_.OnInterrupted(
+      [this](absl::Time now, Outbox& outbox) { return hybrid_.Interrupted(now, outbox); });
+  group_.OnMeet([this] { return hybrid_.Progress(); });
+  group_.OnLeft([this](absl::Time now, const absl::Status& status, Outbox& outbox) {
+    hybrid_.Left(now, status, outbox);
+  });
   client_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
 
@@ -69,6 +75,7 @@ void WorkerActor::CheckMeeting() {
 
 void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   meter_.SetStepsAside(hybrid_.steps_aside());
+  meter_.SetRecoveries(hybrid_.recoveries(), hybrid_.recovery_time());
   if (meter_.AddStep(now, step)) meter_.SetStaleness(hybrid_.TakeStaleness());
   const Progress& progress = meter_.progress();
   proto::Progress& report = client_.member().progress();
@@ -82,6 +89,8 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   report.set_slowest_seconds(progress.slowest_seconds);
   report.set_samples_per_step(progress.samples_per_step);
   report.set_steps_aside(progress.steps_aside);
+  report.set_recoveries(progress.recoveries);
+  report.set_recovery_seconds(progress.recovery_seconds);
 }
 
 void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {

@@ -79,6 +79,8 @@ struct Collective {
   std::span<float> residual;
   // Sooner ones first where a link is busy; smaller is sooner.
   int priority = 0;
+  // It is no place to change over at, whatever plans this member knows of (CollectiveResult).
+  bool hides_plans = false;
 
   // Optional: the result is in `data`, but the transport may still read from it. Not called on
   // failure.
