@@ -39,9 +39,8 @@ double MoveGain(const proto::Shard& shard, int position, const Hosting::Server& 
   if (from == nullptr) return 0;
   const double size = static_cast<double>(ShardBytes(shard));
   double change = Difference(to.bytes, from->bytes) + size;
-  if (position == 0) {
-    const bool has_next = shard.chain_size() > 1 && !shard.chain(1).joining();
-    const Hosting::Server* heir = has_next ? hosting.Find(shard.chain(1).node()) : &to;
+  if (position == 0 && shard.chain_size() > 1 && !shard.chain(1).joining()) {
+    const Hosting::Server* heir = hosting.Find(shard.chain(1).node());
     if (heir == nullptr) return 0;
     change += Difference(heir->head_bytes, from->head_bytes) + size;
   }

@@ -28,8 +28,8 @@ struct ShardMove {
 //
 //     head_bytes(H) - head_bytes(V) + s.
 //
-// Only moves that lessen it are made, so there is an end. Then no two servers of tables with one
-// copy differ by more than one shard; of others, by more than two at the very worst.
+// Only moves that lessen it are made, so there is an end. Then a server holds at most one shard more
+// than one that could take it: two where it is the head of all that could go.
 
 // What moving the replica at `position` of the chain to `to` changes, by that formula without the
 // factor of 2.

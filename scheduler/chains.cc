@@ -221,6 +221,7 @@ void Chains::Load(Hosting& hosting) {
       const auto leaving = leaving_.find({TableId(table.id()), ShardIndex(shard.index())});
       const uint64_t leaver = leaving == leaving_.end() ? 0 : leaving->second.value();
       Hosting::Server* head = nullptr;
+      int holders = 0;
       for (const proto::Replica& replica : shard.chain()) {
         Hosting::Server* server = hosting.Find(replica.node());
         if (replica.node() == leaver) {
@@ -229,8 +230,9 @@ void Chains::Load(Hosting& hosting) {
         }
         hosting.Add(replica, ShardBytes(shard));
         if (head == nullptr || head->draining) head = server;
+        holders += IsFull(replica) || leaver != 0 ? 1 : 0;
       }
-      if (head != nullptr) head->head_bytes += ShardBytes(shard);
+      if (head != nullptr && holders > 1) head->head_bytes += ShardBytes(shard);
     }
   }
 }
@@ -269,10 +271,10 @@ bool Chains::BeginAnew(absl::Time now, proto::Shard& shard, uint32_t target, Hos
     replica.set_node(heir->node.value());
     replica.set_loop(members.empty() ? loop : heir->LightestLoop());
     hosting.Add(replica, ShardBytes(shard));
-    if (members.empty()) heir->head_bytes += ShardBytes(shard);
     members.push_back(heir->node.value());
     heir = hosting.Choose(members, UINT32_MAX);
   }
+  if (members.size() > 1) hosting.Find(members[0])->head_bytes += ShardBytes(shard);
   Note(absl::StrCat("lost with node ", lost.value(), " begin anew on"), NodeId(members[0]));
   return true;
 }
@@ -299,7 +301,7 @@ bool Chains::KeepMove(ShardId id, proto::Shard& shard, Hosting& hosting, Epoch p
   Hosting::Server& from = *hosting.Find(shard.chain(best).node());
   hosting.Remove(shard.chain(best), ShardBytes(shard));
   hosting.Add(joining, ShardBytes(shard));
-  if (best == 0) {
+  if (best == 0 && shard.chain_size() > 2) {
     from.head_bytes -= ShardBytes(shard);
     hosting.Find(shard.chain(1).node())->head_bytes += ShardBytes(shard);
   }
@@ -349,16 +351,16 @@ void Chains::Balance(Hosting& hosting, Epoch published) {
     Hosting::Server& from = *hosting.Find(move->from.value());
     Hosting::Server& to = *hosting.Find(move->to.value());
     const int position = Position(shard, move->from.value());
+    if (position == 0 && shard.chain_size() > 1) {
+      from.head_bytes -= bytes;
+      hosting.Find(shard.chain(1).node())->head_bytes += bytes;
+    }
     proto::Replica& replica = *shard.add_chain();
     replica.set_node(to.node.value());
     replica.set_loop(to.LightestLoop());
     replica.set_joining(true);
     hosting.Add(replica, bytes);
     hosting.Remove(shard.chain(position), bytes);
-    if (position == 0) {
-      from.head_bytes -= bytes;
-      hosting.Find(shard.chain(1).node())->head_bytes += bytes;
-    }
     ++from.leaving;
     leaving_[move->shard] = from.node;
     Note(absl::StrCat("moving from ", from.name, " to"), to.node);

@@ -26,7 +26,8 @@ class Hosting {
     // Numbers of its host and rack; 0 = not known.
     uint32_t host = 0;
     uint32_t rack = 0;
-    // Bytes in each data loop, index = loop - 1; in all of them; and of those whose head it is.
+    // Bytes in each data loop, index = loop - 1; in all of them; and of those that others hold too
+    // and whose head it is.
     std::vector<uint64_t> loops = {};
     uint64_t bytes = 0;
     uint64_t head_bytes = 0;
