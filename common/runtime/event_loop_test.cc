@@ -101,6 +101,34 @@ TEST_F(EventLoopTest, WakesTheActorOnceAtTheStart) {
   EXPECT_EQ(record_.WaitFor(2), (Lines{"wake", "posted"}));
 }
 
+TEST_F(EventLoopTest, TellsEachPeerItsShareOfTheBudget) {
+  EventLoop::Options options = Options();
+  options.request_budget_bytes = 64 << 20;
+  EventLoop loop(options, actor_, *transport_);
+  actor_.on_receive = [&](absl::Time, const Message& message, Outbox& outbox) {
+    Message reply = MakeReply(message);
+    reply.envelope.mutable_pull_reply();
+    outbox.Send(std::move(reply));
+  };
+  loop.Start();
+  peer_->SetRoute(kSelf, transport_->endpoint());
+  std::vector<uint64_t> credits;
+  for (uint64_t node : {6, 7, 6}) {
+    Message request = MessageTo(kSelf, node);
+    request.envelope.mutable_header()->set_node(node);
+    request.envelope.mutable_pull_request();
+    peer_->Send(std::move(request));
+    const size_t before = credits.size();
+    const absl::Time deadline = MonotonicNow() + kPatience;
+    while (credits.size() == before && MonotonicNow() < deadline) {
+      peer_->Wait(kPatience);
+      peer_->Receive(1,
+                     [&](Message message) { credits.push_back(message.envelope.credit_bytes()); });
+    }
+  }
+  EXPECT_EQ(credits, (std::vector<uint64_t>{64 << 20, 32 << 20, 32 << 20}));
+}
+
 TEST_F(EventLoopTest, DropsWhatIsAddressedToAnotherNode) {
   actor_.on_receive = [&](absl::Time, const Message& message, Outbox&) {
     record_.Add(IdOf(message));
