@@ -22,6 +22,8 @@ class GradientSum {
   // Precondition (checked): as many elements as those added before.
   void Add(const Buffer& gradient);
 
+  // The same bytes under a handle, which keeps them from being lent out again.
+  const Buffer& buffer() const { return sum_; }
   std::span<const float> elements() const { return sum_.As<float>(); }
 
  private:

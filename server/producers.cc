@@ -1,9 +1,11 @@
 #include "server/producers.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/base/random.h"
 #include "common/cluster/limits.h"
 
 namespace covey::server {
@@ -41,25 +43,31 @@ absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
                  .version = discarded ? Version() : finding.version};
 }
 
-absl::Status Producers::Record(const PushKey& key,
-                               absl::FunctionRef<bool(const Producer&)> is_gone) {
-  auto found = entries_.find(key.producer);
-  if (found == entries_.end()) {
-    COVEY_RETURN_IF_ERROR(MakeRoom(is_gone));
-    found = entries_.emplace(key.producer, Entry{.incarnation = key.incarnation}).first;
-  }
-  Entry& entry = found->second;
+void Producers::Note(const PushKey& key, Version version) {
+  Entry& entry = entries_[key.producer];
   if (key.incarnation > entry.incarnation) {
     if (!CountsOn(key.producer)) entry.window = DedupWindow();
     entry.incarnation = key.incarnation;
+  } else if (key.incarnation < entry.incarnation && !CountsOn(key.producer)) {
+    return;
   }
   entry.last_use = ++uses_;
-  entry.window.Record(key.sequence, Version());
-  return absl::OkStatus();
+  switch (entry.window.Find(key.sequence).verdict) {
+    case DedupWindow::Verdict::kNew:
+      entry.window.Record(key.sequence, version);
+      break;
+    case DedupWindow::Verdict::kDuplicate:
+      entry.window.SetVersion(key.sequence, version);
+      break;
+    case DedupWindow::Verdict::kTooOld:
+      break;
+  }
 }
 
-absl::Status Producers::MakeRoom(absl::FunctionRef<bool(const Producer&)> is_gone) {
-  if (entries_.size() < kProducersPerShardMax) return absl::OkStatus();
+void Producers::NoteDiscarded(const PushKey& key) { Note(key, kDiscarded); }
+
+std::optional<Producer> Producers::FindOldest(
+    absl::FunctionRef<bool(const Producer&)> is_gone) const {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if ((oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) &&
@@ -67,22 +75,64 @@ absl::Status Producers::MakeRoom(absl::FunctionRef<bool(const Producer&)> is_gon
       oldest = entry;
     }
   }
-  if (oldest == entries_.end()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(entries_.size(), " producers push to this shard, and all of them live; use ",
-                     "fewer clients, or let them form groups"));
+  if (oldest == entries_.end()) return std::nullopt;
+  return oldest->first;
+}
+
+void Producers::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const {
+  for (const auto& [producer, entry] : entries_) {
+    proto::ProducerRecord record;
+    record.set_kind(producer.kind == Producer::Kind::kGroup ? proto::PushId::GROUP
+                                                            : proto::PushId::CLIENT);
+    record.set_producer(producer.id);
+    record.set_incarnation(entry.incarnation);
+    record.set_last_use(entry.last_use);
+    record.set_window_begin(entry.window.Floor());
+    entry.window.ForEach([&record](uint64_t sequence, Version version) {
+      record.add_sequences(sequence);
+      record.add_versions(version == kDiscarded ? 0 : version.value());
+    });
+    add(std::move(record));
   }
-  entries_.erase(oldest);
+}
+
+absl::Status Producers::Restore(const proto::ProducerRecord& record) {
+  const Producer producer{.kind = record.kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
+                                                                        : Producer::Kind::kClient,
+                          .id = record.producer()};
+  Entry entry{.incarnation = record.incarnation(), .last_use = record.last_use()};
+  bool good = record.sequences_size() == record.versions_size() &&
+              record.sequences_size() <= static_cast<int>(kDedupWindow) &&
+              entries_.size() < 2 * kProducersPerShardMax && !Knows(producer);
+  for (int i = 0; good && i < record.sequences_size(); ++i) {
+    good = i == 0 ? record.sequences(i) > 0 : record.sequences(i) > record.sequences(i - 1);
+    const uint64_t version = record.versions(i);
+    if (good)
+      entry.window.Record(record.sequences(i), version == 0 ? kDiscarded : Version(version));
+  }
+  if (!good || entry.window.Floor() != record.window_begin()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the content's record of producer ", producer.id,
+                     " is no honest one; this is a bug, or servers of different versions"));
+  }
+  uses_ = std::max(uses_, entry.last_use);
+  entries_.emplace(producer, std::move(entry));
   return absl::OkStatus();
 }
 
-void Producers::SetVersion(const PushKey& key, Version version) {
-  const auto found = entries_.find(key.producer);
-  if (found == entries_.end()) return;
-  if (found->second.incarnation != key.incarnation && !CountsOn(key.producer)) return;
-  found->second.window.SetVersion(key.sequence, version);
+uint64_t Producers::Digest() const {
+  uint64_t digest = MixBits(entries_.size());
+  const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
+  for (const auto& [producer, entry] : entries_) {
+    take_in(producer.id * 2 + (producer.kind == Producer::Kind::kGroup));
+    take_in(entry.incarnation);
+    take_in(entry.last_use);
+    entry.window.ForEach([&](uint64_t sequence, Version version) {
+      take_in(sequence);
+      take_in(version.value());
+    });
+  }
+  return digest;
 }
-
-void Producers::SetDiscarded(const PushKey& key) { SetVersion(key, kDiscarded); }
 
 }  // namespace covey::server

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/container/btree_map.h"
 #include "absl/functional/function_ref.h"
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/dedup_window.h"
 #include "common/cluster/ids.h"
+#include "proto/replication.pb.h"
 
 namespace covey::server {
 
@@ -29,10 +31,12 @@ struct PushKey {
   friend constexpr bool operator==(const PushKey&, const PushKey&) = default;
 };
 
-// What one shard has received from each producer, and what became of it.
+// The pushes that have become part of one shard's history, by producer: what tells a duplicate from
+// news. All replicas of a shard have the same, because it depends on the calls alone. Pushes that
+// were received and wait to be applied are not in here: held_pushes.h.
 //
-// Limits: kProducersPerShardMax; beyond it the producer that is gone and was silent longest is
-// forgotten. A producer that is gone must be refused before it gets here.
+// Limits: whoever calls Note keeps it to about kProducersPerShardMax, by forgetting those who are
+// gone. A producer that is gone must be refused before it gets here.
 //
 // Actor-confined. Deterministic.
 class Producers {
@@ -47,15 +51,25 @@ class Producers {
   // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: too old to tell.
   absl::StatusOr<Finding> Find(const PushKey& key) const;
 
-  // Notes the receipt of a push that Find did not know. A new incarnation of a client replaces the
-  // one before; a group's new generation goes on with its steps.
-  // RESOURCE_EXHAUSTED: too many producers, none of which `is_gone`; nothing is noted then.
-  absl::Status Record(const PushKey& key, absl::FunctionRef<bool(const Producer&)> is_gone);
+  // Notes the version at which a push was applied. A new incarnation of a client replaces the one
+  // before; a group's new generation goes on with its steps. Nothing happens for a push that Find
+  // refuses.
+  void Note(const PushKey& key, Version version);
+  // Notes that it never will be applied.
+  void NoteDiscarded(const PushKey& key);
 
-  // Notes the version at which it was applied.
-  void SetVersion(const PushKey& key, Version version);
-  // Notes that it never will be.
-  void SetDiscarded(const PushKey& key);
+  bool Knows(const Producer& producer) const { return entries_.contains(producer); }
+  // Of those that are gone, the one that was silent longest. Linear.
+  std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
+  void Forget(const Producer& producer) { entries_.erase(producer); }
+
+  // Everything, one record after the other in growing order of producer; and back. Restored ones
+  // answer as those described. INVALID_ARGUMENT: no Producers describe themselves so; it is of no
+  // use then.
+  void Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const;
+  absl::Status Restore(const proto::ProducerRecord& record);
+  // Equal for equal histories.
+  uint64_t Digest() const;
 
   size_t size() const { return entries_.size(); }
 
@@ -65,8 +79,6 @@ class Producers {
     uint64_t last_use = 0;
     DedupWindow window;
   };
-
-  absl::Status MakeRoom(absl::FunctionRef<bool(const Producer&)> is_gone);
 
   absl::btree_map<Producer, Entry> entries_;
   uint64_t uses_ = 0;

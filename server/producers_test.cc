@@ -1,13 +1,12 @@
 #include "server/producers.h"
 
+#include <vector>
+
 #include "common/cluster/limits.h"
 #include "gtest/gtest.h"
 
 namespace covey::server {
 namespace {
-
-bool Nobody(const Producer&) { return false; }
-bool Everybody(const Producer&) { return true; }
 
 PushKey Key(uint64_t id, uint64_t incarnation, uint64_t sequence) {
   return {.producer = {.kind = Producer::Kind::kClient, .id = id},
@@ -18,7 +17,7 @@ PushKey Key(uint64_t id, uint64_t incarnation, uint64_t sequence) {
 TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
   Producers producers;
   PushKey key = Key(1, 1, 1);
-  ASSERT_TRUE(producers.Record(key, Nobody).ok());
+  producers.Note(key, Version(0));
   EXPECT_TRUE(producers.Find(key)->known);
   key.producer.kind = Producer::Kind::kGroup;
   EXPECT_FALSE(producers.Find(key)->known);
@@ -26,15 +25,15 @@ TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
 
 TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   Producers producers;
-  ASSERT_TRUE(producers.Record(Key(1, 5, 1), Nobody).ok());
+  producers.Note(Key(1, 5, 1), Version(0));
   EXPECT_FALSE(producers.Find(Key(1, 6, 1))->known);
   EXPECT_TRUE(producers.Find(Key(1, 5, 1))->known);
-  ASSERT_TRUE(producers.Record(Key(1, 6, 1), Nobody).ok());
+  producers.Note(Key(1, 6, 1), Version(0));
   EXPECT_EQ(producers.Find(Key(1, 5, 2)).status().code(), absl::StatusCode::kAborted);
   // What the old one still had waiting says nothing about the new one.
-  producers.SetVersion(Key(1, 5, 1), Version(9));
+  producers.Note(Key(1, 5, 1), Version(9));
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(0));
-  producers.SetVersion(Key(1, 6, 1), Version(10));
+  producers.Note(Key(1, 6, 1), Version(10));
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(10));
 }
 
@@ -45,20 +44,20 @@ TEST(Producers, AGroupCountsItsStepsOnOverGenerations) {
     key.producer.kind = Producer::Kind::kGroup;
     return key;
   };
-  ASSERT_TRUE(producers.Record(step(1, 5), Nobody).ok());
+  producers.Note(step(1, 5), Version(0));
   EXPECT_TRUE(producers.Find(step(2, 5))->known);  // Sent again by the members that are left.
-  ASSERT_TRUE(producers.Record(step(2, 6), Nobody).ok());
+  producers.Note(step(2, 6), Version(0));
   EXPECT_TRUE(producers.Find(step(2, 5))->known);
   EXPECT_EQ(producers.Find(step(1, 7)).status().code(), absl::StatusCode::kAborted);
-  producers.SetVersion(step(1, 5), Version(9));  // It had waited for other groups.
+  producers.Note(step(1, 5), Version(9));  // It had waited for other groups.
   EXPECT_EQ(producers.Find(step(2, 5))->version, Version(9));
 }
 
 TEST(Producers, RememberWhatWasDiscarded) {
   Producers producers;
-  ASSERT_TRUE(producers.Record(Key(1, 1, 1), Nobody).ok());
+  producers.Note(Key(1, 1, 1), Version(0));
   EXPECT_FALSE(producers.Find(Key(1, 1, 1))->discarded);
-  producers.SetDiscarded(Key(1, 1, 1));
+  producers.NoteDiscarded(Key(1, 1, 1));
   const auto finding = producers.Find(Key(1, 1, 1));
   EXPECT_TRUE(finding->known);
   EXPECT_TRUE(finding->discarded);
@@ -67,23 +66,81 @@ TEST(Producers, RememberWhatWasDiscarded) {
 
 TEST(Producers, RefuseWhatIsTooOldToTell) {
   Producers producers;
-  ASSERT_TRUE(producers.Record(Key(1, 1, kDedupWindow + 1), Nobody).ok());
+  producers.Note(Key(1, 1, kDedupWindow + 1), Version(0));
   EXPECT_EQ(producers.Find(Key(1, 1, 1)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Producers, ForgetWhoIsGoneAndWasSilentLongest) {
+TEST(Producers, FindWhoIsGoneAndWasSilentLongest) {
   Producers producers;
-  for (uint64_t id = 1; id <= kProducersPerShardMax; ++id) {
-    ASSERT_TRUE(producers.Record(Key(id, 1, 1), Nobody).ok());
+  for (const uint64_t id : {3, 1, 2, 3}) producers.Note(Key(id, 1, id), Version(1));
+  EXPECT_EQ(producers.FindOldest([](const Producer&) { return false; }), std::nullopt);
+  EXPECT_EQ(producers.FindOldest([](const Producer&) { return true; })->id, 1u);
+  EXPECT_EQ(producers.FindOldest([](const Producer& producer) { return producer.id > 1; })->id, 2u);
+  producers.Forget({.kind = Producer::Kind::kClient, .id = 1});
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1))->known);
+  EXPECT_EQ(producers.size(), 2u);
+}
+
+// A push beyond the window of what was noted since it was received.
+TEST(Producers, LeaveOutWhatHasGrownTooOld) {
+  Producers producers;
+  producers.Note(Key(1, 1, 2 * kDedupWindow), Version(1));
+  producers.Note(Key(1, 1, 1), Version(2));
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1)).ok());
+}
+
+std::vector<proto::ProducerRecord> Described(const Producers& producers) {
+  std::vector<proto::ProducerRecord> records;
+  producers.Describe([&](proto::ProducerRecord record) { records.push_back(std::move(record)); });
+  return records;
+}
+
+TEST(Producers, AnswerAlikeOnceRestored) {
+  Producers producers;
+  for (uint64_t sequence = 1; sequence <= 3 * kDedupWindow; sequence += 3) {
+    producers.Note(Key(1, 7, sequence), Version(sequence));
   }
-  ASSERT_TRUE(producers.Record(Key(1, 1, 2), Nobody).ok());
-  const PushKey next = Key(kProducersPerShardMax + 1, 1, 1);
-  EXPECT_EQ(producers.Record(next, Nobody).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_FALSE(producers.Find(next)->known);
-  EXPECT_TRUE(producers.Record(next, Everybody).ok());
-  EXPECT_EQ(producers.size(), kProducersPerShardMax);
-  EXPECT_TRUE(producers.Find(Key(1, 1, 1))->known);
-  EXPECT_FALSE(producers.Find(Key(2, 1, 1))->known);
+  producers.NoteDiscarded(Key(2, 8, 5));
+  PushKey group = Key(1, 2, 9);
+  group.producer.kind = Producer::Kind::kGroup;
+  producers.Note(group, Version(3));
+
+  Producers restored;
+  for (const proto::ProducerRecord& record : Described(producers)) {
+    ASSERT_TRUE(restored.Restore(record).ok());
+  }
+  EXPECT_EQ(restored.Digest(), producers.Digest());
+  EXPECT_TRUE(restored.Find(Key(2, 8, 5))->discarded);
+  EXPECT_EQ(restored.Find(group)->version, Version(3));
+  EXPECT_FALSE(restored.Find(Key(1, 6, 1)).ok());
+  for (uint64_t sequence = 1; sequence <= 3 * kDedupWindow + 5; ++sequence) {
+    const auto before = producers.Find(Key(1, 7, sequence));
+    const auto after = restored.Find(Key(1, 7, sequence));
+    ASSERT_EQ(before.ok(), after.ok()) << sequence;
+    if (before.ok()) {
+      ASSERT_EQ(before->known, after->known) << sequence;
+    }
+  }
+  // They go on alike, too.
+  producers.Note(Key(4, 1, 1), Version(20));
+  restored.Note(Key(4, 1, 1), Version(20));
+  EXPECT_EQ(restored.Digest(), producers.Digest());
+}
+
+TEST(Producers, RefuseRecordsThatNobodyDescribes) {
+  Producers producers;
+  producers.Note(Key(1, 7, 3), Version(1));
+  producers.Note(Key(1, 7, 5), Version(2));
+  std::vector<proto::ProducerRecord> wrong(4, Described(producers)[0]);
+  wrong[0].set_sequences(1, 2);
+  wrong[1].add_sequences(9);
+  wrong[2].set_window_begin(1);
+  wrong[3].set_sequences(0, 0);
+  for (const proto::ProducerRecord& record : wrong) {
+    Producers restored;
+    EXPECT_FALSE(restored.Restore(record).ok()) << record.ShortDebugString();
+  }
+  EXPECT_FALSE(producers.Restore(Described(producers)[0]).ok()) << "twice";
 }
 
 }  // namespace

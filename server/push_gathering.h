@@ -13,6 +13,7 @@
 #include "common/cluster/update_gate.h"
 #include "server/gradient_sum.h"
 #include "server/producers.h"
+#include "server/shard_record.h"
 #include "server/table/spare_buffers.h"
 
 namespace covey::server {
@@ -31,6 +32,8 @@ struct GatheredUpdate {
   absl::InlinedVector<GatheredPush, 2> pushes;  // in the order of summation
   GradientSum gradient_sum;
   uint64_t samples = 0;
+  // The sum in the bytes to send it in: those that the only push came in, else the sum's own.
+  EncodedGradient encoded;
 };
 
 // Received pushes with their gradients, until the UpdateGate says that they are an update. Where
@@ -45,14 +48,21 @@ class PushGathering {
   // What waits, and whether a push may join it.
   const UpdateGate& gate() const { return gate_; }
 
-  // Precondition: the gate admits it, and it is no duplicate.
-  void Add(const GatheredPush& push, const Buffer& gradient);
+  // Precondition: the gate admits it, and it is no duplicate. `encoded`: the same gradient as it
+  // came; without a frame when that was another one.
+  void Add(const GatheredPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
 
   // Instead of Add: the push is received, and will be part of no update.
   void Discard(const GatheredPush& push) { gate_.Pass(push.group, push.step); }
 
+  // Of all gradients that are held.
+  size_t held_bytes() const;
+
   // The next update, if one is due. To be asked until there is none, as UpdateGate::TakeDue.
   std::optional<GatheredUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
+
+  // As UpdateGate::Resume.
+  void Resume(GroupId group, Step step) { gate_.Resume(group, step); }
 
   // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
   void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
@@ -61,7 +71,9 @@ class PushGathering {
   struct HeldPush {
     GatheredPush push;
     Buffer gradient;
+    EncodedGradient encoded;
   };
+  static void Join(const HeldPush& held, GatheredUpdate& update);
 
   // Constant after construction.
   SpareBuffers& spares_;

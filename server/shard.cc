@@ -3,16 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/btree_set.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
 #include "server/push_checks.h"
 
 namespace covey::server {
 namespace {
+
+// Advice to who is refused because too much waits: about as long as a full window takes.
+constexpr uint32_t kRetryAfterMs = 20;
 
 PendingAnswer BeginAnswer(absl::Time now, const Message& request, const proto::ReadBound& bound,
                           uint32_t deadline_ms) {
@@ -31,49 +37,50 @@ absl::Status Annotate(absl::string_view where, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Shard>> Shard::Open(absl::Time now, ShardId id,
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Open(ShardId id,
                                                    std::shared_ptr<const ClusterView> view,
+                                                   Replica& replica,
                                                    const Environment& environment) {
   const proto::Table* table = view->FindTable(id.table);
   const proto::Shard* shard = view->FindShard(id);
-  COVEY_CHECK(table != nullptr && shard != nullptr);
+  COVEY_CHECK(table != nullptr && shard != nullptr && replica.content() != nullptr);
   COVEY_ASSIGN_OR_RETURN(const TableRules rules, RulesOf(*table, *shard));
-  absl::StatusOr<std::unique_ptr<DenseShard>> values =
-      DenseShard::Create(rules.shard, environment.spares);
-  if (!values.ok()) {
-    return Annotate(absl::StrCat("table=", table->spec().name()), values.status());
-  }
-  return absl::WrapUnique(
-      new Shard(now, id, std::move(view), environment, rules, *std::move(values)));
+  return absl::WrapUnique(new Shard(id, std::move(view), replica, environment, rules));
 }
 
-Shard::Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view,
-             const Environment& environment, const TableRules& rules,
-             std::unique_ptr<DenseShard> table)
+Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& replica,
+             const Environment& environment, const TableRules& rules)
     : id_(id),
       table_name_(view->FindTable(id.table)->spec().name()),
-      generation_(view->FindShard(id)->generation()),
       refuses_non_finite_(rules.refuses_non_finite),
       environment_(environment),
       view_(std::move(view)),
-      table_(std::move(table)),
+      replica_(replica),
       gathering_(rules.contract, environment.spares),
       asynchrony_(rules.asynchrony, environment.spares),
-      waited_for_(contract().WaitedFor(view_->live_groups())),
-      last_update_(now) {}
+      waited_for_(contract().WaitedFor(view_->live_groups())) {
+  proto::ShardState state;
+  content().clocks().Describe(version(), state);
+  for (const proto::GroupClock& clock : state.clocks()) {
+    gathering_.Resume(GroupId(clock.group()), Step(clock.step()));
+  }
+  if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
+    replica_.content()->ForgetProducers();
+  }
+}
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
   PendingAnswer answer = BeginAnswer(now, request, push.read(), push.deadline_ms());
   *answer.reply.envelope.mutable_push_reply()->mutable_id() = push.id();
   const PushKey key = KeyOf(push.id());
-  const absl::StatusOr<bool> duplicate = TakeIn(request, key);
+  const absl::StatusOr<bool> duplicate = TakeIn(now, request, key, outbox);
   if (!duplicate.ok()) {
-    Fail(answer, duplicate.status(), outbox);
+    Fail(answer.reply, duplicate.status(), outbox);
     return;
   }
   ++(*duplicate ? environment_.counters.duplicates : environment_.counters.pushes);
-  const bool new_version = ApplyDue(now);
+  const bool new_version = ApplyDue(now, outbox);
   answer.push = {.key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   answer.wants_values = push.read().wanted();
   if (answer.wants_values) {
@@ -83,19 +90,21 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     Send(now, answer, outbox);
   }
   if (new_version) ReleaseParked(now, outbox);
+  replica_.SetKeepsPromises(now, held_.pledged() == 0, outbox);
+  FollowChain(now, outbox);
 }
 
-absl::StatusOr<bool> Shard::TakeIn(const Message& request, const PushKey& key) {
+absl::StatusOr<bool> Shard::TakeIn(absl::Time now, const Message& request, const PushKey& key,
+                                   Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
-  if (absl::Status status = CheckForm(request, table_->element_count(),
-                                      table_->samples() + gathering_.gate().samples_held());
+  if (absl::Status status = CheckForm(request, content().element_count(),
+                                      samples() + gathering_.gate().samples_held());
       !status.ok()) {
     ++environment_.counters.malformed;
     return status;
   }
-  const absl::StatusOr<Producers::Finding> finding = producers_.Find(key);
-  if (!finding.ok()) return Annotate(NameOf(key.producer, *view_), finding.status());
-  if (finding->known && environment_.sabotage != Sabotage::kNoDedup) return true;
+  COVEY_ASSIGN_OR_RETURN(const bool known, IsKnown(key));
+  if (known && !Planted(PlantedBug::kApplyDuplicates)) return true;
 
   COVEY_RETURN_IF_ERROR(CheckSender(request, *view_));
   const GatheredPush gathered{.key = key,
@@ -104,24 +113,55 @@ absl::StatusOr<bool> Shard::TakeIn(const Message& request, const PushKey& key) {
                               .samples = push.samples(),
                               .base_version = Version(push.base_version())};
   COVEY_RETURN_IF_ERROR(gathering_.gate().Admit(gathered.group, gathered.step));
-  const bool discarded = contract().Discards(gathered.base_version, version());
-  Buffer gradient;
-  if (!discarded) {
-    gradient = Decoded(push.format(), request.frames[0]);
-    if (absl::Status status = Screen(gradient, push); !status.ok()) return status;
+  COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
+  if (contract().Discards(gathered.base_version, version())) {
+    Discard(now, gathered, outbox);
+    return false;
   }
-  if (!finding->known) {
-    COVEY_RETURN_IF_ERROR(producers_.Record(
-        key, [this](const Producer& producer) { return IsGone(producer, *view_); }));
+  if (request.envelope.frame_checksums_size() != 0 && !CheckFrameChecksums(request).ok()) {
+    ++environment_.counters.malformed;
+    return absl::UnavailableError(
+        "bits of the gradient have flipped on the way; nothing was applied, push it again");
   }
-  if (discarded) {
-    Discard(gathered);
+  const Buffer gradient = Decoded(push.format(), request.frames[0]);
+  COVEY_RETURN_IF_ERROR(Screen(gradient, push));
+  held_.Add(key, /*pledged=*/!replica_.has_company());
+  EncodedGradient encoded{.frame = request.frames[0], .format = push.format(), .checksum = {}};
+  if (request.envelope.frame_checksums_size() == 1) {
+    encoded.checksum = request.envelope.frame_checksums(0);
+  }
+  if (asynchrony_.compensates()) {
+    gathering_.Add(gathered, asynchrony_.Compensate(gathered, gradient, Values()));
   } else {
-    gathering_.Add(gathered, asynchrony_.compensates()
-                                 ? asynchrony_.Compensate(gathered, gradient, table_->Values())
-                                 : gradient);
+    gathering_.Add(gathered, gradient, encoded);
   }
   return false;
+}
+
+absl::StatusOr<bool> Shard::IsKnown(const PushKey& key) const {
+  const absl::StatusOr<Producers::Finding> finding = content().producers().Find(key);
+  if (!finding.ok()) return Annotate(NameOf(key.producer, *view_), finding.status());
+  if (finding->known) return true;
+  const absl::StatusOr<bool> held = held_.Find(key);
+  if (!held.ok()) return Annotate(NameOf(key.producer, *view_), held.status());
+  return held;
+}
+
+absl::Status Shard::CheckRoom(const Producer& producer) const {
+  if (replica_.IsFull()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(replica_.SuccessorName(), " has not acknowledged ", replica_.kept_bytes(),
+                     " bytes of updates yet; retry later"));
+  }
+  const Producers& producers = content().producers();
+  if (producers.Knows(producer) || held_.Knows(producer) ||
+      producers.size() + held_.producers() < kProducersPerShardMax ||
+      producers.FindOldest([this](const Producer& other) { return IsGone(other, *view_); })) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(producers.size(), " producers push to this shard, and all of them live; use ",
+                   "fewer clients, or let them form groups"));
 }
 
 Buffer Shard::Decoded(proto::WireFormat format, const Buffer& frame) {
@@ -135,38 +175,88 @@ Buffer Shard::Decoded(proto::WireFormat format, const Buffer& frame) {
 
 absl::Status Shard::Screen(const Buffer& gradient, const proto::PushRequest& push) {
   if (!refuses_non_finite_) return absl::OkStatus();
-  absl::Status status = CheckFinite(gradient.As<float>(), table_->first_element(), push, *view_);
+  absl::Status status = CheckFinite(gradient.As<float>(), content().first_element(), push, *view_);
   if (!status.ok()) ++environment_.counters.non_finite;
   return status;
 }
 
-void Shard::Discard(const GatheredPush& push) {
+void Shard::Discard(absl::Time now, const GatheredPush& push, Outbox& outbox) {
   ++environment_.counters.discarded;
-  ++discarded_;
-  producers_.SetDiscarded(push.key);
+  ShardRecord record;
   // The clock says how far a group has come; it does not pass what is held.
-  if (push.group != GroupId() && !gathering_.gate().Holds(push.group)) {
-    clocks_.Advance(push.group, push.step);
-  }
+  const bool counts = !gathering_.gate().Holds(push.group);
+  record.pushes.push_back({.key = push.key,
+                           .group = counts ? push.group : GroupId(),
+                           .step = counts ? push.step : Step(),
+                           .discarded = true});
   gathering_.Discard(push);
+  MakeRoom(record);
+  replica_.Append(now, std::move(record), {}, outbox);
 }
 
-bool Shard::ApplyDue(absl::Time now) {
+bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
   const Version before = version();
   const GroupCensus groups{.live = waited_for_,
                            .known = static_cast<size_t>(view_->proto().groups_size())};
-  while (const auto update = gathering_.TakeDue(now, groups)) {
-    const UpdateAdjustment adjustment =
-        asynchrony_.BeginUpdate(*update, version(), groups.live.size(), contract());
-    // Length and samples were checked on arrival.
-    COVEY_CHECK(table_->Apply(update->gradient_sum.elements(), update->samples, adjustment).ok());
-    last_update_ = now;
-    for (const GatheredPush& push : update->pushes) {
-      producers_.SetVersion(push.key, version());
-      if (push.group != GroupId()) clocks_.Advance(push.group, push.step);
-    }
-  }
+  while (auto update = gathering_.TakeDue(now, groups)) Apply(now, *update, outbox);
   return version() != before;
+}
+
+void Shard::Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox) {
+  ShardRecord record{
+      .version = version().Next(),
+      .pushes = {},
+      .samples = update.samples,
+      .adjustment = asynchrony_.BeginUpdate(update, version(), waited_for_.size(), contract()),
+      .gradient = std::move(update.encoded),
+      .digest = {}};
+  for (const GatheredPush& push : update.pushes) {
+    record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
+  }
+  MakeRoom(record);
+  replica_.Append(now, std::move(record), update.gradient_sum.elements(), outbox);
+  SendReceipts(now, update);
+}
+
+void Shard::MakeRoom(ShardRecord& record) const {
+  const Producers& producers = content().producers();
+  if (producers.size() < kProducersPerShardMax) return;
+  absl::btree_set<Producer> forgotten;
+  for (size_t i = 0; i < record.pushes.size(); ++i) {
+    if (producers.Knows(record.pushes[i].key.producer)) continue;
+    const auto oldest = producers.FindOldest([&](const Producer& producer) {
+      return !forgotten.contains(producer) && IsGone(producer, *view_);
+    });
+    if (!oldest) return;
+    forgotten.insert(*oldest);
+  }
+  for (const Producer& producer : forgotten) {
+    record.pushes.insert(record.pushes.begin(), {.key = {.producer = producer}});
+  }
+}
+
+void Shard::SendReceipts(absl::Time now, const GatheredUpdate& update) {
+  for (const GatheredPush& push : update.pushes) {
+    std::optional<Message> receipt = held_.Take(push.key);
+    if (!receipt) continue;
+    proto::PushReply& reply = *receipt->envelope.mutable_push_reply();
+    reply.set_applied_version(version().value());
+    reply.set_durable(true);
+    Describe(*reply.mutable_state());
+    undurable_.Add({.index = content().index(),
+                    .reply = *std::move(receipt),
+                    .deadline = absl::InfiniteFuture(),
+                    .updated = now});
+  }
+}
+
+uint64_t Shard::durable() const {
+  return Planted(PlantedBug::kAcknowledgeBeforeReplicate) ? content().index() : replica_.durable();
+}
+
+void Shard::FollowChain(absl::Time now, Outbox& outbox) {
+  undurable_.TakeDurable(durable(),
+                         [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
 }
 
 void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
@@ -185,8 +275,10 @@ void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Out
   FollowContract();
   waited_for_ = contract().WaitedFor(view_->live_groups());
   asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
-  ApplyDue(now);
+  ApplyDue(now, outbox);
   ReleaseParked(now, outbox);
+  replica_.SetKeepsPromises(now, held_.pledged() == 0, outbox);
+  FollowChain(now, outbox);
 }
 
 void Shard::FollowContract() {
@@ -199,21 +291,28 @@ void Shard::FollowContract() {
   });
 }
 
-void Shard::Close(const absl::Status& why, Outbox& outbox) {
+void Shard::Close(absl::Time now, const absl::Status& why, Outbox& outbox) {
+  replica_.SetKeepsPromises(now, true, outbox);
   parked_.Take([](const PendingAnswer&) { return true; },
-               [&](PendingAnswer& answer) { Fail(answer, why, outbox); });
+               [&](PendingAnswer& answer) { Fail(answer.reply, why, outbox); });
+  undurable_.TakeLate(absl::InfiniteFuture(), [&](UndurableAnswer& answer) {
+    // Who waits for a receipt has another way to know that the primary is another one.
+    if (answer.deadline != absl::InfiniteFuture()) Fail(answer.reply, why, outbox);
+  });
 }
 
 absl::Time Shard::NextWake() const {
-  return std::min(parked_.next_deadline(), gathering_.gate().NextDue());
+  return std::min(
+      {parked_.next_deadline(), undurable_.next_deadline(), gathering_.gate().NextDue()});
 }
 
 void Shard::Wake(absl::Time now, Outbox& outbox) {
-  if (gathering_.gate().NextDue() <= now && ApplyDue(now)) ReleaseParked(now, outbox);
+  if (gathering_.gate().NextDue() <= now && ApplyDue(now, outbox)) ReleaseParked(now, outbox);
+  replica_.SetKeepsPromises(now, held_.pledged() == 0, outbox);
   // What became fresh enough by now has been answered; what did not is late.
   parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
                [&](PendingAnswer& answer) {
-                 Fail(answer,
+                 Fail(answer.reply,
                       absl::DeadlineExceededError(
                           absl::StrCat("not as fresh as asked before the deadline: ",
                                        Missing(answer.requirement, FreshnessAt(now)),
@@ -221,6 +320,18 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
                                        "time")),
                       outbox);
                });
+  FollowChain(now, outbox);
+  undurable_.TakeLate(now, [&](UndurableAnswer& answer) {
+    Fail(answer.reply,
+         absl::DeadlineExceededError(absl::StrCat(
+             "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
+             ", next in the chain; ask again, it is lost or durable then")),
+         outbox);
+  });
+}
+
+size_t Shard::queued_bytes() const {
+  return gathering_.held_bytes() + replica_.kept_bytes() + undurable_.bytes();
 }
 
 void Shard::ReleaseParked(absl::Time now, Outbox& outbox) {
@@ -232,13 +343,13 @@ void Shard::Answer(absl::Time now, PendingAnswer answer, Outbox& outbox) {
   if (MayAnswer(now, answer.requirement)) {
     Send(now, answer, outbox);
   } else if (answer.deadline <= now) {
-    Fail(answer,
+    Fail(answer.reply,
          absl::DeadlineExceededError(
              absl::StrCat("not as fresh as asked, and the request does not wait: ",
                           Missing(answer.requirement, FreshnessAt(now)))),
          outbox);
   } else if (!parked_.Park(answer)) {
-    Fail(answer,
+    Fail(answer.reply,
          absl::ResourceExhaustedError(absl::StrCat(
              parked_.size(), " answers wait for this shard already; retry later (now: ",
              Missing(answer.requirement, FreshnessAt(now)), ")")),
@@ -247,39 +358,65 @@ void Shard::Answer(absl::Time now, PendingAnswer answer, Outbox& outbox) {
 }
 
 bool Shard::MayAnswer(absl::Time now, const ReadRequirement& requirement) const {
-  return environment_.sabotage == Sabotage::kNoStalenessGate ||
-         IsMet(requirement, FreshnessAt(now));
+  return IsMet(requirement, FreshnessAt(now)) || Planted(PlantedBug::kAnswerStaleReads);
 }
 
 Freshness Shard::FreshnessAt(absl::Time now) const {
-  return {.clocks = clocks_,
+  return {.clocks = content().clocks(),
           .live_groups = waited_for_,
           .version = version(),
-          .age = now - last_update_};
+          .age = now - content().last_update()};
 }
 
 void Shard::Send(absl::Time now, PendingAnswer& answer, Outbox& outbox) {
+  if (undurable_.size() >= kParkedPerShardMax) {
+    Fail(answer.reply,
+         absl::ResourceExhaustedError(absl::StrCat(undurable_.size(), " answers wait for ",
+                                                   replica_.SuccessorName(), "; retry later")),
+         outbox);
+    return;
+  }
   if (answer.push) {
+    const PushKey& key = answer.push->key;
     proto::PushReply& reply = *answer.reply.envelope.mutable_push_reply();
-    const absl::StatusOr<Producers::Finding> finding = producers_.Find(answer.push->key);
-    const Version applied = finding.ok() ? finding->version : Version();
+    const absl::StatusOr<Producers::Finding> finding = content().producers().Find(key);
+    const bool recorded = finding.ok() && finding->known;
+    const Version applied = recorded ? finding->version : Version();
     const Version base = answer.push->base_version;
     reply.set_applied_version(applied.value());
-    reply.set_durable(true);
+    reply.set_durable(recorded || held_.IsPledged(key));
+    if (!reply.durable()) held_.SetReceipt(key, answer.reply);
     reply.set_duplicate(answer.push->duplicate);
-    reply.set_discarded(finding.ok() && finding->discarded);
+    reply.set_discarded(recorded && finding->discarded);
     reply.set_has_values(answer.wants_values);
     if (base != Version() && applied > base) {
       reply.set_staleness(applied.value() - base.value() - 1);
     }
-    Describe(now, *reply.mutable_state());
+    Describe(*reply.mutable_state());
   } else {
-    Describe(now, *answer.reply.envelope.mutable_pull_reply()->mutable_state());
+    Describe(*answer.reply.envelope.mutable_pull_reply()->mutable_state());
   }
   if (answer.wants_values) {
-    answer.reply.frames.push_back(table_->Values());
+    AddFrame(answer.reply, Values(), content().ValuesChecksum());
     if (asynchrony_.compensates()) NoteSent(answer);
   }
+  UndurableAnswer complete{.index = content().index(),
+                           .reply = std::move(answer.reply),
+                           .deadline = answer.deadline,
+                           .updated = content().last_update()};
+  if (durable() >= complete.index) {
+    Post(now, std::move(complete), outbox);
+  } else {
+    undurable_.Add(std::move(complete));
+  }
+}
+
+void Shard::Post(absl::Time now, UndurableAnswer answer, Outbox& outbox) {
+  proto::Envelope& envelope = answer.reply.envelope;
+  proto::ShardState& state = envelope.has_push_reply()
+                                 ? *envelope.mutable_push_reply()->mutable_state()
+                                 : *envelope.mutable_pull_reply()->mutable_state();
+  state.set_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - answer.updated)));
   outbox.Send(std::move(answer.reply));
 }
 
@@ -298,22 +435,35 @@ void Shard::NoteSent(const PendingAnswer& answer) {
 proto::TableAsynchrony Shard::ReportAsynchrony() const {
   proto::TableAsynchrony report = asynchrony_.Report();
   report.set_table(id_.table.value());
-  report.set_updates(table_->version());
-  report.set_discarded(discarded_);
+  report.set_updates(version().value());
+  report.set_discarded(content().discarded());
   return report;
 }
 
-void Shard::Fail(PendingAnswer& answer, const absl::Status& why, Outbox& outbox) const {
-  const bool is_push = answer.reply.envelope.has_push_reply();
-  SetStatus(Annotate(absl::StrCat(is_push ? "push " : "pull ", Where()), why), answer.reply);
-  outbox.Send(std::move(answer.reply));
+void Shard::Fail(Message& reply, const absl::Status& why, Outbox& outbox) const {
+  const bool is_push = reply.envelope.has_push_reply();
+  if (is_push) {
+    // Of an answer that was complete: what it says is not true any more.
+    proto::PushReply bare;
+    *bare.mutable_id() = reply.envelope.push_reply().id();
+    *reply.envelope.mutable_push_reply() = std::move(bare);
+  } else {
+    reply.envelope.mutable_pull_reply()->clear_state();
+  }
+  reply.frames.clear();
+  reply.envelope.clear_frame_checksums();
+  SetStatus(Annotate(absl::StrCat(is_push ? "push " : "pull ", Where()), why), reply);
+  if (absl::IsResourceExhausted(why)) {
+    ++environment_.counters.refused;
+    reply.envelope.mutable_status()->set_retry_after_ms(kRetryAfterMs);
+  }
+  outbox.Send(std::move(reply));
 }
 
-void Shard::Describe(absl::Time now, proto::ShardState& state) const {
-  clocks_.Describe(version(), state);
-  state.set_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - last_update_)));
-  state.set_samples(table_->samples());
-  state.set_generation(generation_);
+void Shard::Describe(proto::ShardState& state) const {
+  content().clocks().Describe(version(), state);
+  state.set_samples(samples());
+  state.set_generation(generation());
 }
 
 std::string Shard::Where() const {

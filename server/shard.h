@@ -14,45 +14,37 @@
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
 #include "server/asynchrony.h"
+#include "server/held_pushes.h"
 #include "server/parked_answers.h"
 #include "server/producers.h"
 #include "server/push_gathering.h"
-#include "server/table/dense_shard.h"
+#include "server/replica.h"
+#include "server/shard_counters.h"
 #include "server/table/spare_buffers.h"
 #include "server/table_spec.h"
+#include "server/undurable_answers.h"
 
 namespace covey::server {
 
-// Faults that a test plants to see that its checkers notice. No flag reaches them.
-enum class Sabotage {
-  kNone,
-  // Duplicates are applied again.
-  kNoDedup,
-  // Readers get their answer at once, however stale.
-  kNoStalenessGate,
-};
-
-// What a data loop did since its start.
-struct ShardCounters {
-  uint64_t pushes = 0;  // received and new
-  uint64_t pulls = 0;
-  uint64_t duplicates = 0;
-  uint64_t malformed = 0;   // requests that no honest peer sends
-  uint64_t non_finite = 0;  // pushes refused for NaN or infinity
-  uint64_t discarded = 0;   // pushes received and not applied, because the contract cuts such age
-
-  friend bool operator==(const ShardCounters&, const ShardCounters&) = default;
-};
-
-// One shard and all that belongs to it: values, what it has received from whom, pushes not yet
-// applied, the clock vector, readers that wait. A push runs through
+// What the head of a shard's chain does: takes pushes in, makes updates of them, and answers. A push
+// runs through
 //
-//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ decoded ─▶ NaN screen ─▶ gathered ─▶ applied ─▶
-//   answered
+//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ room? ─▶ decoded ─▶ NaN screen ─▶ gathered ─▶
+//   applied, and sent along the chain ─▶ durable ─▶ answered
 //
 // and nothing changes when a stage refuses it. One that is too stale for the contract is remembered
 // and answered, but not gathered. Its answer has the values when asked for, once the
 // shard is as fresh as the reader demands; until then, or its deadline, it is parked.
+//
+// Every answer shows the shard as it is when the reader's demand is met, and leaves once the whole
+// chain holds that: what anybody has seen is never lost. A push that is held for a later update is
+// answered as received, not durable, and once more when it is. Only where the chain is this server
+// alone, everything is durable at once; a successor that comes counts as joined when all that was
+// promised so is in its records.
+//
+// The content is the replica's; what is here is lost with the primary, and made anew around the
+// content of the next one: whoever waits asks again, whoever pushed what was not durable pushes it
+// again, and the gate goes on from the clock vector.
 //
 // Actor-confined. Deterministic: the values depend on the table's definition and the order of
 // pushes only; under bsp not even on that, nor on how the table is cut into shards.
@@ -62,13 +54,14 @@ class Shard {
   struct Environment {
     SpareBuffers& spares;
     ShardCounters& counters;
-    Sabotage sabotage = Sabotage::kNone;
   };
 
-  // Fills the values from the initializer. Precondition: `view` holds the shard.
+  // Around the content of the replica, which outlives it. Precondition: `view` holds the shard, and
+  // the replica has content.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
-  static absl::StatusOr<std::unique_ptr<Shard>> Open(absl::Time now, ShardId id,
+  static absl::StatusOr<std::unique_ptr<Shard>> Open(ShardId id,
                                                      std::shared_ptr<const ClusterView> view,
+                                                     Replica& replica,
                                                      const Environment& environment);
 
   // Answers a PushRequest or PullRequest for this shard and generation, at once or later.
@@ -80,68 +73,83 @@ class Shard {
   // and waiting readers are bound by the new one. Precondition: `view` holds the shard.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
 
-  // Answers, with the reason, whatever is still parked.
-  void Close(const absl::Status& why, Outbox& outbox);
+  // The replica has heard from its successor: answers what is durable now.
+  void FollowChain(absl::Time now, Outbox& outbox);
+
+  // Answers, with the reason, whatever still waits.
+  void Close(absl::Time now, const absl::Status& why, Outbox& outbox);
 
   void Wake(absl::Time now, Outbox& outbox);
   // When a wait ends, of a parked answer or of a round for late groups.
   absl::Time NextWake() const;
 
-  uint64_t generation() const { return generation_; }
-  Version version() const { return Version(table_->version()); }
-  uint64_t samples() const { return table_->samples(); }
-  Buffer Values() const { return table_->Values(); }
+  uint64_t generation() const { return replica_.generation(); }
+  Version version() const { return content().version(); }
+  uint64_t samples() const { return content().samples(); }
+  Buffer Values() const { return content().Values(); }
   // Of its values.
-  uint64_t bytes() const { return table_->element_count() * sizeof(float); }
+  uint64_t bytes() const { return content().value_bytes(); }
   size_t parked() const { return parked_.size(); }
+  // What waits here: gradients, records that are not acknowledged, old values.
+  size_t queued_bytes() const;
   // How late its pushes are, and what it does about it.
   proto::TableAsynchrony ReportAsynchrony() const;
 
  private:
-  Shard(absl::Time now, ShardId id, std::shared_ptr<const ClusterView> view,
-        const Environment& environment, const TableRules& rules, std::unique_ptr<DenseShard> table);
+  Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& replica,
+        const Environment& environment, const TableRules& rules);
 
+  const ShardContent& content() const { return *replica_.content(); }
   // Takes the push in, or says why not. True when it had been received before.
-  absl::StatusOr<bool> TakeIn(const Message& request, const PushKey& key);
+  absl::StatusOr<bool> TakeIn(absl::Time now, const Message& request, const PushKey& key,
+                              Outbox& outbox);
+  // A version of the push that is known already, whether applied or held.
+  absl::StatusOr<bool> IsKnown(const PushKey& key) const;
+  absl::Status CheckRoom(const Producer& producer) const;
   Buffer Decoded(proto::WireFormat format, const Buffer& frame);
   absl::Status Screen(const Buffer& gradient, const proto::PushRequest& push);
-  void Discard(const GatheredPush& push);
+  void Discard(absl::Time now, const GatheredPush& push, Outbox& outbox);
   void FollowContract();
   // True when the shard has a new version.
-  bool ApplyDue(absl::Time now);
+  bool ApplyDue(absl::Time now, Outbox& outbox);
+  void Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox);
+  // Names the producers that must be forgotten to make room for those in the record.
+  void MakeRoom(ShardRecord& record) const;
+  // Answers that are owed to those whose pushes became part of the newest record.
+  void SendReceipts(absl::Time now, const GatheredUpdate& update);
+  uint64_t durable() const;
   void ReleaseParked(absl::Time now, Outbox& outbox);
 
   // Sends the answer, or parks it until the shard is fresh enough.
   void Answer(absl::Time now, PendingAnswer answer, Outbox& outbox);
+  // Sends it as soon as what it shows is durable.
   void Send(absl::Time now, PendingAnswer& answer, Outbox& outbox);
+  void Post(absl::Time now, UndurableAnswer answer, Outbox& outbox);
   // Remembers the values that the answer carries as those of its reader.
   void NoteSent(const PendingAnswer& answer);
-  void Fail(PendingAnswer& answer, const absl::Status& why, Outbox& outbox) const;
+  void Fail(Message& reply, const absl::Status& why, Outbox& outbox) const;
   const Contract& contract() const { return gathering_.gate().contract(); }
   bool MayAnswer(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
-  void Describe(absl::Time now, proto::ShardState& state) const;
+  void Describe(proto::ShardState& state) const;
   // "table=weights shard=3", for errors.
   std::string Where() const;
 
   // Constant after construction.
   const ShardId id_;
   const std::string table_name_;
-  const uint64_t generation_;
   const bool refuses_non_finite_;
   const Environment environment_;
 
   // Owned by the actor's thread.
   std::shared_ptr<const ClusterView> view_;
-  const std::unique_ptr<DenseShard> table_;
-  Producers producers_;
+  Replica& replica_;
+  HeldPushes held_;
   PushGathering gathering_;
   Asynchrony asynchrony_;
-  uint64_t discarded_ = 0;  // pushes that were too stale for the contract
-  ClockVector clocks_;
   ParkedAnswers parked_;
+  UndurableAnswers undurable_;
   std::vector<LiveGroup> waited_for_;  // of view_, as the contract counts
-  absl::Time last_update_;
 };
 
 }  // namespace covey::server

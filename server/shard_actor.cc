@@ -4,9 +4,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/momentum_governor.h"
 
 namespace covey::server {
+namespace {
+
+// How often bytes that wait are counted: seldom enough to cost nothing, often enough to notice.
+constexpr uint64_t kRequestsPerCount = 16;
+// Advice to who is refused because too much waits.
+constexpr uint32_t kRetryAfterMs = 20;
+
+}  // namespace
 
 ShardActor::ShardActor(const Options& options)
     : options_(options), spares_(options.spare_bytes_max) {}
@@ -26,6 +35,11 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
         return;
       }
       break;
+    case proto::Envelope::kReplicateRequest:
+    case proto::Envelope::kReplicateReply:
+    case proto::Envelope::kReplicaPiece:
+      Replicate(now, message, outbox);
+      return;
     default:
       break;
   }
@@ -43,36 +57,129 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
   unopened_.clear();
   for (const proto::Table& table : view_->proto().tables()) {
     for (const proto::Shard& shard : table.shards()) {
-      if (view_->PrimaryOf(shard) != self_) continue;
+      if (!ClusterView::PositionInChain(shard, self_)) continue;
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
       Place& place = places_[id];
-      place.generation = shard.generation();
       const auto known = before.find(id);
-      if (known != before.end() && known->second.generation == place.generation) {
+      if (known != before.end() && known->second.replica->generation() == shard.generation()) {
         place = std::move(known->second);
         before.erase(known);
+      } else {
+        place.replica = std::make_unique<Replica>(
+            id, shard.generation(),
+            Replica::Environment{.spares = spares_, .counters = counters_, .reports = reports_});
       }
-      if (place.shard != nullptr) {
-        place.shard->SetView(now, view_, outbox);
-      } else if (place.failure.ok()) {
-        unopened_.insert(id);
-      }
+      FollowView(now, id, place, outbox);
     }
   }
-  for (auto& [id, place] : before) {
-    if (place.shard == nullptr) continue;
-    place.shard->Close(
-        absl::FailedPreconditionError(absl::StrCat("the shard was closed by the view of epoch ",
-                                                   view_->epoch().value(), "; follow that view")),
-        outbox);
-  }
+  for (auto& [id, place] : before) ClosePlace(now, place, outbox);
+  RouteToNeighbours(outbox);
+  SendReports(outbox);
   next_deadline_ = EarliestDeadline();
+}
+
+void ShardActor::FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox) {
+  Replica& replica = *place.replica;
+  replica.SetView(now, view_, self_, outbox);
+  if (place.shard != nullptr && !replica.is_head()) {
+    ClosePlace(now, place, outbox);
+  } else if (place.shard != nullptr) {
+    place.shard->SetView(now, view_, outbox);
+  } else if (place.failure.ok() && (replica.is_head() || replica.may_open())) {
+    unopened_.insert(id);
+  }
+}
+
+void ShardActor::ClosePlace(absl::Time now, Place& place, Outbox& outbox) {
+  if (place.shard == nullptr) return;
+  place.shard->Close(
+      now,
+      absl::FailedPreconditionError(absl::StrCat("the shard was closed by the view of epoch ",
+                                                 view_->epoch().value(), "; follow that view")),
+      outbox);
+  place.shard.reset();
+}
+
+void ShardActor::RouteToNeighbours(Outbox& outbox) {
+  absl::btree_map<Address, std::string> wanted;
+  for (const auto& [id, place] : places_) {
+    const proto::Shard& shard = *view_->FindShard(id);
+    const int position = *ClusterView::PositionInChain(shard, self_);
+    for (const int neighbour : {position - 1, position + 1}) {
+      if (neighbour < 0 || neighbour >= shard.chain_size()) continue;
+      const Address address{NodeId(shard.chain(neighbour).node()), shard.chain(neighbour).loop()};
+      wanted[address] = view_->EndpointOf(address);
+    }
+  }
+  for (const auto& [address, endpoint] : wanted) {
+    const auto known = neighbours_.find(address);
+    if (!endpoint.empty() && (known == neighbours_.end() || known->second != endpoint)) {
+      outbox.Route(address, endpoint);
+    }
+  }
+  for (const auto& [address, endpoint] : neighbours_) {
+    if (!wanted.contains(address) && !endpoint.empty()) outbox.Route(address, "");
+  }
+  neighbours_ = std::move(wanted);
+}
+
+void ShardActor::SendReports(Outbox& outbox) {
+  if (reports_.empty()) return;
+  Message message;
+  message.set_to({self_.node, 0});
+  proto::ReplicaReportRequest& request = *message.envelope.mutable_replica_report_request();
+  for (proto::ReplicaReport& report : reports_) *request.add_reports() = std::move(report);
+  reports_.clear();
+  outbox.Send(std::move(message));
+}
+
+void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::Envelope& envelope = message.envelope;
+  const proto::ChainPosition& chain =
+      envelope.has_replicate_request() ? envelope.replicate_request().chain()
+      : envelope.has_replicate_reply() ? envelope.replicate_reply().chain()
+                                       : envelope.replica_piece().chain();
+  const ShardId id{TableId(chain.table()), ShardIndex(chain.shard())};
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.replica->generation() != chain.generation()) {
+    RefuseStranger(message, chain, id, outbox);
+    return;
+  }
+  Place& place = found->second;
+  place.replica->Receive(now, message, outbox);
+  if (place.shard != nullptr) place.shard->FollowChain(now, outbox);
+  if (place.replica->content() != nullptr && !place.replica->is_head()) unopened_.erase(id);
+  SendReports(outbox);
+  next_deadline_ = std::min(next_deadline_, PlaceDeadline(place));
+}
+
+void ShardActor::RefuseStranger(const Message& message, const proto::ChainPosition& chain,
+                                ShardId id, Outbox& outbox) {
+  if (message.envelope.has_replicate_reply()) return;
+  const proto::Shard* shard = view_->FindShard(id);
+  // A table that is not in the view was dropped, or is not there yet.
+  const uint64_t epoch = shard != nullptr ? shard->chain_epoch() : view_->epoch().value();
+  if (epoch <= chain.chain_epoch()) return;
+  Message reply = MakeReply(message);
+  proto::ChainPosition& newer = *reply.envelope.mutable_replicate_reply()->mutable_chain();
+  newer = chain;
+  newer.set_chain_epoch(epoch);
+  SetStatus(absl::AbortedError(absl::StrCat("by the chain of epoch ", epoch, " ",
+                                            view_->NameOf(self_.node),
+                                            " has no part in this shard; follow the newer view")),
+            reply);
+  outbox.Send(std::move(reply));
+}
+
+absl::Time ShardActor::PlaceDeadline(const Place& place) {
+  const absl::Time replica = place.replica->NextWake();
+  return place.shard == nullptr ? replica : std::min(replica, place.shard->NextWake());
 }
 
 absl::Time ShardActor::EarliestDeadline() const {
   absl::Time earliest = absl::InfiniteFuture();
   for (const auto& [id, place] : places_) {
-    if (place.shard != nullptr) earliest = std::min(earliest, place.shard->NextWake());
+    earliest = std::min(earliest, PlaceDeadline(place));
   }
   return earliest;
 }
@@ -82,14 +189,12 @@ void ShardActor::Push(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(push.id().table()), ShardIndex(push.id().shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, push.shard_generation());
   if (!shard.ok()) {
-    Message reply = MakeReply(message);
-    *reply.envelope.mutable_push_reply()->mutable_id() = push.id();
-    SetStatus(shard.status(), reply);
-    outbox.Send(std::move(reply));
+    Refuse(message, shard.status(), outbox);
     return;
   }
   (*shard)->Push(now, message, outbox);
-  next_deadline_ = std::min(next_deadline_, (*shard)->NextWake());
+  SendReports(outbox);
+  next_deadline_ = std::min(next_deadline_, PlaceDeadline(places_.at(id)));
 }
 
 void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
@@ -97,23 +202,55 @@ void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(pull.table()), ShardIndex(pull.shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, pull.shard_generation());
   if (!shard.ok()) {
-    Message reply = MakeReply(message);
-    reply.envelope.mutable_pull_reply()->set_table(pull.table());
-    reply.envelope.mutable_pull_reply()->set_shard(pull.shard());
-    SetStatus(shard.status(), reply);
-    outbox.Send(std::move(reply));
+    Refuse(message, shard.status(), outbox);
     return;
   }
   (*shard)->Pull(now, message, outbox);
   next_deadline_ = std::min(next_deadline_, (*shard)->NextWake());
 }
 
+void ShardActor::Refuse(const Message& request, const absl::Status& why, Outbox& outbox) {
+  Message reply = MakeReply(request);
+  if (request.envelope.has_push_request()) {
+    *reply.envelope.mutable_push_reply()->mutable_id() = request.envelope.push_request().id();
+  } else {
+    proto::PullReply& body = *reply.envelope.mutable_pull_reply();
+    body.set_table(request.envelope.pull_request().table());
+    body.set_shard(request.envelope.pull_request().shard());
+  }
+  SetStatus(why, reply);
+  if (absl::IsResourceExhausted(why)) {
+    ++counters_.refused;
+    reply.envelope.mutable_status()->set_retry_after_ms(kRetryAfterMs);
+  }
+  outbox.Send(std::move(reply));
+}
+
+absl::Status ShardActor::CheckBudget() {
+  if (++requests_since_count_ >= kRequestsPerCount) CountQueued();
+  if (queued_bytes_ <= options_.queued_bytes_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(queued_bytes_, " bytes wait in this loop, ", options_.queued_bytes_max,
+                   " are allowed; retry later, or allow more with --queued-bytes-max"));
+}
+
+void ShardActor::CountQueued() {
+  requests_since_count_ = 0;
+  queued_bytes_ = 0;
+  for (const auto& [id, place] : places_) {
+    queued_bytes_ +=
+        place.shard != nullptr ? place.shard->queued_bytes() : place.replica->kept_bytes();
+  }
+}
+
 absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, ShardId id,
                                         uint64_t generation) {
   const auto found = places_.find(id);
-  if (found == places_.end() || found->second.generation != generation) {
+  if (found == places_.end() || found->second.replica->generation() != generation ||
+      !found->second.replica->is_head()) {
     return NotHere(request, id, generation);
   }
+  COVEY_RETURN_IF_ERROR(CheckBudget());
   Place& place = found->second;
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
   if (!place.failure.ok()) return place.failure;
@@ -153,8 +290,14 @@ absl::Status ShardActor::NotHere(const Message& request, ShardId id, uint64_t ge
 
 void ShardActor::Open(absl::Time now, ShardId id, Place& place) {
   unopened_.erase(id);
-  auto shard = Shard::Open(
-      now, id, view_, {.spares = spares_, .counters = counters_, .sabotage = options_.sabotage});
+  place.failure = place.replica->Open(now);
+  if (!place.failure.ok() || !place.replica->is_head()) return;
+  if (place.replica->content() == nullptr) {
+    place.failure = absl::UnavailableError(
+        "the content was lost when its digest turned out wrong; another server takes over, retry");
+    return;
+  }
+  auto shard = Shard::Open(id, view_, *place.replica, {.spares = spares_, .counters = counters_});
   if (shard.ok()) {
     place.shard = *std::move(shard);
   } else {
@@ -165,8 +308,11 @@ void ShardActor::Open(absl::Time now, ShardId id, Place& place) {
 void ShardActor::Wake(absl::Time now, Outbox& outbox) {
   if (now >= next_deadline_) {
     for (auto& [id, place] : places_) {
+      if (place.replica->NextWake() <= now) place.replica->Wake(now, outbox);
+      if (place.shard != nullptr) place.shard->FollowChain(now, outbox);
       if (place.shard != nullptr && place.shard->NextWake() <= now) place.shard->Wake(now, outbox);
     }
+    SendReports(outbox);
     next_deadline_ = EarliestDeadline();
   }
   if (now >= next_report_) Report(now, outbox);
@@ -187,14 +333,25 @@ void ShardActor::Report(absl::Time now, Outbox& outbox) {
   proto::ServerLoad load;
   AsynchronyByTable tables;
   for (const auto& [id, place] : places_) {
-    if (place.shard == nullptr) continue;
-    load.set_table_bytes(load.table_bytes() + place.shard->bytes());
+    const ShardContent* content = place.replica->content();
+    const uint64_t bytes = content == nullptr ? 0 : content->bytes();
+    load.set_table_bytes(load.table_bytes() + bytes);
+    if (place.shard == nullptr) {
+      load.set_replica_bytes(load.replica_bytes() + bytes);
+      continue;
+    }
     AddAsynchrony(place.shard->ReportAsynchrony(), tables);
   }
   for (const auto& [table, report] : tables) *load.add_tables() = report;
   load.set_pushes(counters_.pushes);
   load.set_pulls(counters_.pulls);
   load.set_duplicates(counters_.duplicates);
+  CountQueued();
+  load.set_queued_bytes(queued_bytes_);
+  load.set_refused(counters_.refused);
+  load.set_replicated(counters_.replicated);
+  load.set_content_bytes(counters_.content_bytes);
+  load.set_unfit_replicas(counters_.unfit_replicas);
   load.set_malformed(counters_.malformed + (options_.malformed_at_transport == nullptr
                                                 ? 0
                                                 : options_.malformed_at_transport()));
@@ -207,6 +364,11 @@ void ShardActor::Report(absl::Time now, Outbox& outbox) {
 const Shard* ShardActor::FindShard(ShardId id) const {
   const auto found = places_.find(id);
   return found == places_.end() ? nullptr : found->second.shard.get();
+}
+
+const Replica* ShardActor::FindReplica(ShardId id) const {
+  const auto found = places_.find(id);
+  return found == places_.end() ? nullptr : found->second.replica.get();
 }
 
 }  // namespace covey::server

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
@@ -11,9 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "server/replica.h"
 #include "server/shard.h"
+#include "server/shard_counters.h"
 #include "server/table/spare_buffers.h"
 
 namespace covey::server {
@@ -21,10 +26,13 @@ namespace covey::server {
 // One data loop of a server: hosts the shards that the view places on it, and answers pushes and
 // pulls.
 //
+// In whose chain it is the head, it serves (shard.h); for the others it is a replica (replica.h).
+//
 // It learns its own address and the view from WatchViewReply messages of the control loop, which
 // come without a connection; a stranger's have one and are dropped. A shard is opened at the first
 // request for it, or when the loop has nothing else to do; opening fills it from the initializer.
-// It is closed, and its content lost, when the view takes it away or gives it a new generation.
+// It is closed, and its content lost, when the view takes it away or gives it a new generation; and
+// stays through every other change of its chain.
 //
 // A request for a shard that is not here is refused: UNAVAILABLE when the sender's view is newer
 // (retry, the view is on its way), NOT_FOUND when there is no such table or shard,
@@ -41,8 +49,9 @@ class ShardActor : public Actor {
     absl::Duration report_every = absl::Milliseconds(500);
     // What the loop's transport refused so far; joins the reported load. Null = nothing.
     std::function<uint64_t()> malformed_at_transport;
-    // For tests that show that the checkers notice.
-    Sabotage sabotage = Sabotage::kNone;
+    // Bytes that may wait in this loop: gradients for their update, records for their
+    // acknowledgement, old values for their reader. Beyond it pushes and pulls are refused.
+    size_t queued_bytes_max = kQueuedBytesDefault;
   };
 
   explicit ShardActor(const Options& options);
@@ -52,14 +61,16 @@ class ShardActor : public Actor {
   absl::Time NextWake() const override;
 
   const ShardCounters& counters() const { return counters_; }
-  // Null when the shard is not here, or not opened yet.
+  // Null when this loop is not its head, or it is not opened yet.
   const Shard* FindShard(ShardId id) const;
+  // Null when this loop is not in its chain.
+  const Replica* FindReplica(ShardId id) const;
 
  private:
-  // A shard that the view places here.
+  // A shard in whose chain this loop is.
   struct Place {
-    uint64_t generation = 0;
-    std::unique_ptr<Shard> shard;  // null: not opened yet
+    std::unique_ptr<Replica> replica;
+    std::unique_ptr<Shard> shard;  // null: not the head, or not opened yet
     absl::Status failure;          // why it cannot be opened
   };
 
@@ -71,6 +82,21 @@ class ShardActor : public Actor {
                               uint64_t generation);
   absl::Status NotHere(const Message& request, ShardId id, uint64_t generation) const;
   void Open(absl::Time now, ShardId id, Place& place);
+  void FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox);
+  // A message along a chain.
+  void Replicate(absl::Time now, const Message& message, Outbox& outbox);
+  void ClosePlace(absl::Time now, Place& place, Outbox& outbox);
+  // Connections to the neighbours in all chains.
+  void RouteToNeighbours(Outbox& outbox);
+  // To the control loop: what replicas report to the scheduler.
+  void SendReports(Outbox& outbox);
+  // The sender takes this loop for a part of a chain that it is not in, or not any more.
+  void RefuseStranger(const Message& message, const proto::ChainPosition& chain, ShardId id,
+                      Outbox& outbox);
+  static absl::Time PlaceDeadline(const Place& place);
+  absl::Status CheckBudget();
+  void CountQueued();
+  void Refuse(const Message& request, const absl::Status& why, Outbox& outbox);
   void Report(absl::Time now, Outbox& outbox);
   absl::Time EarliestDeadline() const;
 
@@ -82,10 +108,15 @@ class ShardActor : public Actor {
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
   SpareBuffers spares_;
   ShardCounters counters_;
+  std::vector<proto::ReplicaReport> reports_;  // not sent yet
   absl::btree_map<ShardId, Place> places_;
+  absl::btree_map<Address, std::string> neighbours_;
   absl::btree_set<ShardId> unopened_;
   // No parked answer is late, and no round is over, any earlier.
   absl::Time next_deadline_ = absl::InfiniteFuture();
+  // Of all shards; counted anew now and then.
+  size_t queued_bytes_ = 0;
+  uint64_t requests_since_count_ = 0;
   absl::Time next_report_ = absl::InfiniteFuture();
 };
 

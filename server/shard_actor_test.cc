@@ -66,8 +66,9 @@ TEST(ShardActor, AcknowledgesADuplicateWithItsFirstVersion) {
   EXPECT_EQ(driver.actor().counters().pushes, 2u);
 }
 
-TEST(ShardActor, ForgetsItsDutyWhenSabotaged) {
-  ShardDriver driver(TestJob(kAsync, 0), {.sabotage = Sabotage::kNoDedup});
+TEST(ShardActor, AppliesDuplicatesWhenSoPlanted) {
+  const BugInPlace bug(PlantedBug::kApplyDuplicates);
+  ShardDriver driver(TestJob(kAsync, 0));
   const Message push = driver.ClientPush(1, {1, 1, 1, 1});
   driver.Ask(push);
   driver.Ask(push);
@@ -438,8 +439,9 @@ TEST(ShardActor, ReadersMayDemandVersionAgeAndStalenessOfTheirOwn) {
   EXPECT_EQ(CodeOf(driver.Ask(impatient)), Code::kDeadlineExceeded);
 }
 
-TEST(ShardActor, AnswersStaleWhenSabotaged) {
-  ShardDriver driver(TestJob(Ssp(0), 2), {.sabotage = Sabotage::kNoStalenessGate});
+TEST(ShardActor, AnswersStaleWhenSoPlanted) {
+  const BugInPlace bug(PlantedBug::kAnswerStaleReads);
+  ShardDriver driver(TestJob(Ssp(0), 2));
   const Message reply =
       driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 5, {1, 1, 1, 1}), 5));
   EXPECT_EQ(CodeOf(reply), Code::kOk);

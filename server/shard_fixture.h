@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/planted_bug_switch.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/view.h"
 #include "server/shard_actor.h"
@@ -16,6 +17,13 @@ inline constexpr uint32_t kTestTable = 1;
 inline constexpr uint64_t kTestGeneration = 3;
 inline constexpr NodeId kTestServer{2};
 inline constexpr NodeId kTestClient{9};
+
+// Plants a bug as long as it lives.
+class BugInPlace {
+ public:
+  explicit BugInPlace(PlantedBug bug) { PlantBug(bug); }
+  ~BugInPlace() { PlantBug(PlantedBug::kNone); }
+};
 
 // A job of one server (node 2, data loop 1), a client (node 9), and groups 1 … n of one worker each
 // (nodes 10 + group). Change it, raise the epoch, give it to the actor.

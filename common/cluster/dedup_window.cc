@@ -63,6 +63,13 @@ void DedupWindow::Record(uint64_t sequence, Version version) {
   At(sequence) = version.value();
 }
 
+void DedupWindow::ForEach(absl::FunctionRef<void(uint64_t sequence, Version version)> visit) const {
+  if (versions_.empty()) return;
+  for (uint64_t sequence = std::max(lowest_, Floor()); sequence <= highest_; ++sequence) {
+    if (At(sequence) != kNotReceived) visit(sequence, Version(At(sequence)));
+  }
+}
+
 void DedupWindow::SetVersion(uint64_t sequence, Version version) {
   if (Find(sequence).verdict == Verdict::kDuplicate) At(sequence) = version.value();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/cluster/ids.h"
 
 namespace covey {
@@ -40,6 +41,12 @@ class DedupWindow {
   // window since.
   void SetVersion(uint64_t sequence, Version version);
 
+  // Everything that is remembered, in growing order; recording it in this order makes an equal
+  // window.
+  void ForEach(absl::FunctionRef<void(uint64_t sequence, Version version)> visit) const;
+
+  // Lowest sequence that may still be told new from duplicate.
+  uint64_t Floor() const;
   // Highest sequence recorded; 0 when there is none.
   uint64_t highest() const { return highest_; }
   size_t memory_bytes() const { return versions_.capacity() * sizeof(uint64_t); }
@@ -47,8 +54,6 @@ class DedupWindow {
  private:
   // Grows so that the sequences lowest … highest fit.
   void Reserve(uint64_t lowest, uint64_t highest);
-  // Lowest sequence that may still be told new from duplicate.
-  uint64_t Floor() const;
   uint64_t& At(uint64_t sequence) { return versions_[sequence & (versions_.size() - 1)]; }
   uint64_t At(uint64_t sequence) const { return versions_[sequence & (versions_.size() - 1)]; }
 

@@ -94,6 +94,11 @@ void UpdateGate::Pass(GroupId group, Step step) {
   NoteTaken(group, step);
 }
 
+void UpdateGate::Resume(GroupId group, Step step) {
+  Pass(group, step);
+  switched_at_ = std::max(switched_at_, step);
+}
+
 void UpdateGate::NoteReceived(GroupId group, Step step) {
   if (group == GroupId()) return;
   Step& received = received_[group];

@@ -71,6 +71,11 @@ class UpdateGate {
   // Instead of Add: the group has come this far, with a push that is part of no update.
   void Pass(GroupId group, Step step);
 
+  // For the gate of a shard that goes on from another server's: the group's pushes up to this step
+  // are applied. Which later ones were is not known, so that none of a lower step of any group is
+  // taken for one that is over.
+  void Resume(GroupId group, Step step);
+
   // The next update, if one is due. To be asked until there is none: after each Add and SwitchTo,
   // whenever the groups have changed, and at NextDue.
   std::optional<Update> TakeDue(absl::Time now, const GroupCensus& groups);

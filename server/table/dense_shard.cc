@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/buffer.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
@@ -44,6 +45,20 @@ DenseShard::DenseShard(const DenseShardConfig& config, std::unique_ptr<Optimizer
     slot_spans_.push_back(slots_.back().MutableAs<float>());
     std::fill(slot_spans_.back().begin(), slot_spans_.back().end(), 0.0f);
   }
+}
+
+void DenseShard::Restore(Buffer values, std::vector<Buffer> slots, uint64_t version,
+                         uint64_t samples) {
+  COVEY_CHECK(values.size() == values_.size() && slots.size() == slots_.size());
+  values_ = std::move(values);
+  slots_ = std::move(slots);
+  slot_spans_.clear();
+  for (Buffer& slot : slots_) {
+    COVEY_CHECK(slot.size() == values_.size());
+    slot_spans_.push_back(slot.MutableAs<float>());
+  }
+  version_ = version;
+  samples_ = samples;
 }
 
 absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t samples,

@@ -61,6 +61,12 @@ class DenseShard {
   // The current values, without a copy; the bytes under the handle never change.
   Buffer Values() const { return values_; }
 
+  // The state of the optimizer; the bytes under these handles do change.
+  const std::vector<Buffer>& slots() const { return slots_; }
+  // Goes on from the content of another shard of the same definition. Preconditions (checked): as
+  // many slots, everything as long as the values here; nobody else holds the slots.
+  void Restore(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);
+
   uint64_t first_element() const { return first_element_; }
   uint64_t element_count() const { return values_.size() / sizeof(float); }
   uint64_t version() const { return version_; }  // updates applied

@@ -1,0 +1,230 @@
+#include "server/replica_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/cluster/limits.h"
+
+namespace covey::server {
+namespace {
+
+constexpr absl::Duration kRetryFirst = absl::Milliseconds(50);
+constexpr absl::Duration kRetryLongest = absl::Seconds(1);
+// Content on the way to one successor.
+constexpr uint64_t kPieceBytesInFlight = 2 * kReplicaPieceBytesMax;
+// In place of a record: some promise is in none yet.
+constexpr uint64_t kNotYet = ~uint64_t{0};
+// A joining successor that lags by no more begins to count.
+constexpr uint64_t kNearlyCaughtUp = kRecordsInFlightPerShard / 4;
+
+}  // namespace
+
+ReplicaLink::ReplicaLink(absl::Time now, const Address& successor, bool joining,
+                         uint64_t first_record, const Counters& counters)
+    : successor_(successor),
+      counters_(counters),
+      joining_(joining),
+      state_(joining ? State::kUnknown : State::kStreaming),
+      sent_(first_record - 1),
+      held_(first_record - 1),
+      durable_(joining ? 0 : first_record - 1),
+      newest_(first_record - 1),
+      silent_since_(now),
+      retry_delay_(kRetryFirst) {}
+
+void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bool joining) {
+  chain_ = chain;
+  joining_ = joining;
+  refused_ = false;
+  told_unreachable_ = false;
+  probing_ = false;
+  silent_since_ = now;
+  gap_filled_at_ = ~uint64_t{0};
+  // What was sent under the older epoch has perhaps been dropped.
+  if (state_ == State::kStreaming) sent_ = std::min(sent_, held_);
+  if (OwesAnswer()) retry_at_ = now;
+}
+
+bool ReplicaLink::OwesAnswer() const {
+  if (refused_) return false;
+  return state_ != State::kStreaming || durable_ < newest_;
+}
+
+bool ReplicaLink::TakeUnreachable(absl::Time now) {
+  if (told_unreachable_ || !OwesAnswer() || now - silent_since_ < kSilentMax) return false;
+  told_unreachable_ = true;
+  return true;
+}
+
+uint64_t ReplicaLink::NeedsFrom() const {
+  switch (state_) {
+    case State::kUnknown:
+      return ~uint64_t{0};
+    case State::kFilling:
+      return export_->index() + 1;
+    case State::kStreaming:
+      return (counts() ? durable_ : held_) + 1;
+  }
+  return 0;
+}
+
+void ReplicaLink::GiveUpFilling() {
+  if (counts()) return;
+  state_ = State::kUnknown;
+  export_.reset();
+}
+
+absl::Time ReplicaLink::NextWake() const {
+  if (!OwesAnswer()) return absl::InfiniteFuture();
+  return told_unreachable_ ? retry_at_ : std::min(retry_at_, silent_since_ + kSilentMax);
+}
+
+void ReplicaLink::RestartTimer(absl::Time now, bool progress) {
+  if (progress) retry_delay_ = kRetryFirst;
+  retry_at_ = OwesAnswer() ? now + retry_delay_ : absl::InfiniteFuture();
+}
+
+void ReplicaLink::Post(Message message, Outbox& outbox) const {
+  message.set_to(successor_);
+  outbox.Send(std::move(message));
+}
+
+void ReplicaLink::SendRecord(uint64_t index, const Source& source, Outbox& outbox) {
+  Message message = ToMessage(source.log.At(index));
+  *message.envelope.mutable_replicate_request()->mutable_chain() = chain_;
+  ++counters_.records;
+  Post(std::move(message), outbox);
+}
+
+void ReplicaLink::Send(absl::Time now, const Source& source, Outbox& outbox) {
+  const bool owed = OwesAnswer();
+  newest_ = source.content.index();
+  if (!owed) silent_since_ = now;
+  if (state_ != State::kStreaming || refused_ || probing_) return;
+  // What is not kept any more was durable, so a successor that has joined holds it.
+  if (sent_ + 1 < source.log.first()) sent_ = source.log.first() - 1;
+  const bool news = sent_ < newest_;
+  while (sent_ < newest_) SendRecord(++sent_, source, outbox);
+  if (news && retry_at_ == absl::InfiniteFuture()) RestartTimer(now, /*progress=*/true);
+  UpdateReadiness(source);
+}
+
+void ReplicaLink::Receive(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
+                          Outbox& outbox) {
+  newest_ = source.content.index();
+  silent_since_ = now;
+  probing_ = false;
+  if (reply.wants_content()) {
+    // One that counts as joined must report itself unfit.
+    if (joining_) ReceiveWish(now, reply.next_piece(), source, outbox);
+  } else if (reply.held_index() <= newest_) {
+    ReceiveHeld(now, reply, source, outbox);
+  }
+  Send(now, source, outbox);
+}
+
+void ReplicaLink::StartFilling(const Source& source) {
+  state_ = State::kFilling;
+  required_ = ready_ = false;
+  export_ = std::make_unique<ContentExport>(source.content);
+  pieces_sent_ = pieces_held_ = 0;
+  gap_filled_at_ = ~uint64_t{0};
+}
+
+void ReplicaLink::ReceiveWish(absl::Time now, uint64_t next_piece, const Source& source,
+                              Outbox& outbox) {
+  if (state_ != State::kFilling) {
+    StartFilling(source);
+    next_piece = 0;
+  }
+  if (next_piece >= export_->pieces()) return;
+  const bool progress = next_piece > pieces_held_;
+  if (next_piece < pieces_held_ ||
+      (!progress && next_piece < pieces_sent_ && gap_filled_at_ != next_piece)) {
+    gap_filled_at_ = next_piece;
+    pieces_sent_ = next_piece;
+  }
+  pieces_held_ = next_piece;
+  pieces_sent_ = std::max(pieces_sent_, next_piece);
+  SendPieces(kPieceBytesInFlight, outbox);
+  RestartTimer(now, progress);
+}
+
+void ReplicaLink::SendPieces(uint64_t bytes_in_flight, Outbox& outbox) {
+  uint64_t in_flight = 0;
+  for (uint64_t piece = pieces_held_; piece < pieces_sent_; ++piece) {
+    in_flight += export_->PieceBytes(piece);
+  }
+  while (pieces_sent_ < export_->pieces() && in_flight < bytes_in_flight) {
+    in_flight += export_->PieceBytes(pieces_sent_);
+    counters_.content_bytes += export_->PieceBytes(pieces_sent_);
+    Message message = export_->Piece(pieces_sent_++);
+    *message.envelope.mutable_replica_piece()->mutable_chain() = chain_;
+    Post(std::move(message), outbox);
+  }
+}
+
+void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply,
+                              const Source& source, Outbox& outbox) {
+  const uint64_t held = reply.held_index();
+  if (state_ == State::kFilling && held < export_->index()) return;  // From before it asked.
+  if (joining_ && held < newest_ && held + 1 < source.log.first()) {
+    // It lacks what is not kept any more.
+    StartFilling(source);
+    SendPieces(kPieceBytesInFlight, outbox);
+    RestartTimer(now, /*progress=*/true);
+    return;
+  }
+  bool progress = state_ != State::kStreaming;
+  if (progress) {
+    state_ = State::kStreaming;
+    export_.reset();
+    sent_ = held_ = held;
+  }
+  progress = progress || held > held_ || reply.durable_index() > durable_;
+  held_ = std::max(held_, held);
+  durable_ = std::max(durable_, std::min(reply.durable_index(), held_));
+  if (held_ > sent_) sent_ = held_;
+  if (!progress && held_ < sent_ && gap_filled_at_ != held_) {
+    // It has answered something that came after a gap.
+    gap_filled_at_ = held_;
+    sent_ = held_;
+  }
+  RestartTimer(now, progress);
+}
+
+void ReplicaLink::UpdateReadiness(const Source& source) {
+  if (!joining_ || state_ != State::kStreaming || !source.has_joined) return;
+  if (!required_ && held_ + kNearlyCaughtUp >= newest_ && held_ + 1 >= source.log.first()) {
+    required_ = true;
+    required_at_ = newest_;
+  }
+  if (!required_ || ready_) return;
+  if (!source.keeps_promises) {
+    required_at_ = kNotYet;
+    return;
+  }
+  if (required_at_ == kNotYet) required_at_ = newest_;
+  ready_ = durable_ >= required_at_;
+}
+
+void ReplicaLink::Wake(absl::Time now, const Source& source, Outbox& outbox) {
+  if (now < retry_at_ || !OwesAnswer()) return;
+  retry_delay_ = std::min(2 * retry_delay_, kRetryLongest);
+  if (state_ == State::kFilling) {
+    // One is enough: its answer tells what else is missing.
+    gap_filled_at_ = ~uint64_t{0};
+    pieces_sent_ = pieces_held_;
+    SendPieces(1, outbox);
+  } else if (state_ == State::kStreaming && source.log.next() > source.log.first()) {
+    gap_filled_at_ = ~uint64_t{0};
+    const uint64_t index = std::clamp(held_ + 1, source.log.first(), source.log.next() - 1);
+    SendRecord(index, source, outbox);
+    // The others follow when it answers.
+    sent_ = std::min(sent_, index);
+    probing_ = true;
+  }
+  RestartTimer(now, /*progress=*/false);
+}
+
+}  // namespace covey::server
