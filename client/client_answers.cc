@@ -101,9 +101,7 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
 
 absl::Status ClientMachine::CheckAnswer(const Request& request, const Message& reply,
                                         const proto::ShardState& state) {
-  // Until every server sets them.
-  const bool has_checksums = reply.envelope.frame_checksums_size() > 0;
-  if (absl::Status intact = CheckFrameChecksums(reply); has_checksums && !intact.ok()) {
+  if (absl::Status intact = CheckFrameChecksums(reply); !intact.ok()) {
     ++counters_.damaged;
     return intact;
   }
