@@ -8,7 +8,6 @@
 // others to watch (`covey status`, /proc).
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -17,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/parameter_client.h"
+#include "common/base/log.h"
 #include "common/runtime/event_loop.h"
 
 namespace covey::client {
@@ -75,10 +75,11 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
       }
       left += load.under_way.size();
     }
-    if (left > 0)
-      static_cast<void>(loads[0].under_way.empty()
-                            ? absl::OkStatus()
-                            : loads[0].under_way.front().second.WaitFor(absl::Milliseconds(1)));
+    const auto busy = std::find_if(loads.begin(), loads.end(),
+                                   [](const Load& load) { return !load.under_way.empty(); });
+    if (busy != loads.end()) {
+      busy->under_way.front().second.WaitFor(absl::Milliseconds(1)).IgnoreError();
+    }
   } while (left > 0);
   const double seconds = absl::ToDoubleSeconds(MonotonicNow() - begin);
   std::sort(milliseconds.begin(), milliseconds.end());
@@ -87,13 +88,16 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
                                 : milliseconds[static_cast<size_t>(
                                       q * static_cast<double>(milliseconds.size() - 1))];
   };
-  std::printf(
-      "%d clients x %d outstanding of %zu MiB: %.2f GB/s, push p50 %.0f ms, p99 %.0f ms, "
-      "%zu ok, %zu failed %s\n",
-      clients, outstanding, mib,
-      static_cast<double>(milliseconds.size()) * static_cast<double>(mib << 20) / seconds / 1e9,
-      quantile(0.5), quantile(0.99), milliseconds.size(), static_cast<size_t>(failed),
-      first_failure.c_str());
+  const double bytes = static_cast<double>(milliseconds.size()) * static_cast<double>(mib << 20);
+  LogInfo("overload", {{"clients", clients},
+                       {"outstanding", outstanding},
+                       {"push_mib", mib},
+                       {"gigabytes_per_second", bytes / seconds / 1e9},
+                       {"p50_ms", quantile(0.5)},
+                       {"p99_ms", quantile(0.99)},
+                       {"ok", milliseconds.size()},
+                       {"failed", failed},
+                       {"first_failure", first_failure}});
   for (int i = 0; i < clients; ++i) {
     if (absl::Status dropped = loads[i].client->DropTable(loads[i].table.name); !dropped.ok()) {
       return dropped;
@@ -107,12 +111,12 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
 
 int main(int argc, char** argv) {
   if (argc != 6) {
-    std::fprintf(stderr, "usage: %s HOST:PORT CLIENTS OUTSTANDING MIB SECONDS\n", argv[0]);
+    covey::LogError("usage", {{"arguments", "HOST:PORT CLIENTS OUTSTANDING MIB SECONDS"}});
     return 2;
   }
   const absl::Status status = covey::client::Run(argv[1], std::atoi(argv[2]), std::atoi(argv[3]),
                                                  static_cast<size_t>(std::atoi(argv[4])),
                                                  absl::Seconds(std::atoi(argv[5])));
-  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  if (!status.ok()) covey::LogError("overload_failed", {{"reason", status.message()}});
   return status.ok() ? 0 : 1;
 }
