@@ -131,6 +131,7 @@ class Worker {
  private:
   friend class Group;
   friend class HybridStep;
+  friend class WorkSource;
   explicit Worker(const WorkerConfig& config);
   absl::Status AwaitGroup(const Handle& formed);
 

@@ -50,7 +50,7 @@ absl::Status Run(worker::Worker& worker, const Options& options) {
   COVEY_ASSIGN_OR_RETURN(
       const Outcome outcome,
       Train(worker, options, {.now = MonotonicNow, .may_go_on = MayGoOn, .print = Print}));
-  if (worker.rank() == 0) PrintResult(worker, options, outcome);
+  if (outcome.is_speaker) PrintResult(worker, options, outcome);
   return absl::OkStatus();
 }
 

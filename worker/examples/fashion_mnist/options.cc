@@ -33,6 +33,8 @@ void Options::AddTo(ConfigFile& options) {
               "test accuracy to reach: after how many samples? 0 = do not ask");
   options.Add("evaluate-every", &evaluate_every, "samples between two looks at the target");
   options.Add("stop-at-target", &stop_at_target, "end when the target is reached");
+  options.Add("fixed-split", &fixed_split,
+              "each worker trains its own part of each pass, and all are needed to the end");
   options.Add("hidden", &hidden, "neurons of the hidden layer");
   options.Add("seed", &seed, "of initial values and of the order of samples");
   options.Add("data-dir", &data_dir, "folder with the four files of the dataset");

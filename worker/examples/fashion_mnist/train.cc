@@ -12,12 +12,14 @@
 #include "worker/examples/fashion_mnist/model.h"
 #include "worker/examples/fashion_mnist/sample_order.h"
 #include "worker/hybrid_step.h"
+#include "worker/work_source.h"
 
 namespace covey::fashion_mnist {
 namespace {
 
 using worker::HybridStep;
 using worker::Worker;
+using worker::WorkSource;
 
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
 // Groups may be apart by as much as their speeds differ.
@@ -94,17 +96,18 @@ class Training {
         training_(training),
         test_(test),
         total_samples_(options.epochs * training.size()),
+        batch_max_(options.batch * worker.group().size()),
         model_({.inputs = kImagePixels,
                 .hidden = options.hidden,
                 .classes = kClasses,
-                .batch_size_max = std::max(options.batch, kEvaluationBatch)}),
+                .batch_size_max = std::max(batch_max_, kEvaluationBatch)}),
         order_({.sample_count = training.size(),
                 .batch_size = options.batch,
                 .rank = worker.rank(),
                 .world_size = worker.size(),
                 .seed = options.seed}),
-        images_(options.batch * kImagePixels),
-        labels_(options.batch) {}
+        images_(batch_max_ * kImagePixels),
+        labels_(batch_max_) {}
 
   absl::StatusOr<Outcome> Run() {
     COVEY_ASSIGN_OR_RETURN(hybrid_,
@@ -112,14 +115,15 @@ class Training {
                                               HybridOptionsOf(options_)));
     start_ = surroundings_.now();
     next_progress_ = start_ + kProgressInterval;
-    COVEY_RETURN_IF_ERROR(TakeSteps());
-    COVEY_RETURN_IF_ERROR(hybrid_->Finish());
-    COVEY_RETURN_IF_ERROR(worker_.Barrier("fashion_mnist/trained", kLastWorkerMax));
+    COVEY_RETURN_IF_ERROR(options_.has_fixed_split() ? TakeFixedSteps() : TakeSharedSteps());
     outcome_.samples = samples_;
     outcome_.duration = surroundings_.now() - start_;
     // What the other groups pushed last counts too.
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
-    if (worker_.rank() == 0) {
+    // One of each group: the others may be lost.
+    outcome_.is_speaker =
+        options_.has_fixed_split() ? worker_.rank() == 0 : worker_.group().rank() == 0;
+    if (outcome_.is_speaker) {
       outcome_.test = Evaluate(model_, test_);
       outcome_.training = Evaluate(model_, training_, test_.size());
     }
@@ -127,7 +131,38 @@ class Training {
   }
 
  private:
-  absl::Status TakeSteps() {
+  // Steps until all passes are finished, by whomever.
+  absl::Status TakeSharedSteps() {
+    COVEY_ASSIGN_OR_RETURN(source_, WorkSource::Open(worker_, {.name = "fashion_mnist",
+                                                               .examples = training_.size(),
+                                                               .item_examples = options_.batch,
+                                                               .passes = options_.epochs,
+                                                               .seed = options_.seed}));
+    for (;;) {
+      COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
+      COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
+      COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
+                             hybrid_->SamplesFor(options_.batch * worker_.group().size()));
+      COVEY_ASSIGN_OR_RETURN(const auto batch, source_->Take(std::min(samples, batch_max_)));
+      samples_ = source_->examples_finished();
+      if (source_->done()) {
+        COVEY_ASSIGN_OR_RETURN(const bool is_over, source_->MeetAtEnd(*hybrid_));
+        if (is_over) break;
+      }
+      COVEY_RETURN_IF_ERROR(Step(batch));
+      // Values have come of all steps but this one, and with lag but the one before.
+      source_->Finish(1 + options_.lag);
+    }
+    return hybrid_->Finish();
+  }
+
+  absl::Status TakeFixedSteps() {
+    COVEY_RETURN_IF_ERROR(WalkThroughFixedSplit());
+    COVEY_RETURN_IF_ERROR(hybrid_->Finish());
+    return worker_.Barrier("fashion_mnist/trained", kLastWorkerMax);
+  }
+
+  absl::Status WalkThroughFixedSplit() {
     const size_t steps_per_epoch = order_.steps_per_epoch();
     uint64_t shuffled = 0;  // the epoch that order_ is of
     for (;;) {
@@ -155,7 +190,9 @@ class Training {
     COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
       return hybrid_->Wait(t);
     }));
-    COVEY_RETURN_IF_ERROR(hybrid_->Begin(batch.size()));
+    // A step stands for at least one sample; that of an empty batch has a gradient of zero.
+    const bool counts_none = batch.empty() && source_ != nullptr;
+    COVEY_RETURN_IF_ERROR(hybrid_->Begin(counts_none ? 1 : batch.size()));
     COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
     hybrid_->Report(outcome.loss);
     if (worker_.group().rank() != 0 || surroundings_.now() < next_progress_) {
@@ -191,11 +228,14 @@ class Training {
   const Dataset& test_;
   const uint64_t total_samples_;
 
+  // Samples of one step of this worker; more than its even part where others are slow.
+  const uint64_t batch_max_;
   Perceptron<float> model_;
   SampleOrder order_;
   std::vector<float> images_;
   std::vector<uint8_t> labels_;
   std::unique_ptr<HybridStep> hybrid_;
+  std::unique_ptr<WorkSource> source_;  // unless the split is fixed
   // Of the whole run, over all workers, if all are as far as this one.
   uint64_t samples_ = 0;
   uint64_t looked_at_ = 0;

@@ -21,8 +21,9 @@ struct Outcome {
   absl::Duration duration;
   // Samples of the whole run when the target accuracy was first seen; absent = it was not.
   std::optional<uint64_t> samples_to_target;
-  // Of the final values, on the test split and on the first samples of the training split; rank 0
-  // only.
+  // Of the final values, on the test split and on the first samples of the training split; only of
+  // a speaker: one worker of the run, or of each group.
+  bool is_speaker = false;
   Quality test;
   Quality training;
 };
