@@ -46,6 +46,12 @@ absl::Status Config::Validate() const {
   if (spare_bytes_max < (1 << 20) || spare_bytes_max > (1 << 30)) {
     return Bad("spare-bytes-max", spare_bytes_max, "1MiB to 1GiB");
   }
+  if (queued_bytes_max < (32 << 20) || queued_bytes_max > (uint64_t{64} << 30)) {
+    return Bad("queued-bytes-max", queued_bytes_max, "32MiB to 64GiB");
+  }
+  if (drain_deadline < absl::ZeroDuration() || drain_deadline > absl::Hours(1)) {
+    return Bad("drain-deadline", absl::FormatDuration(drain_deadline), "0 to 1h");
+  }
   if (join_deadline < absl::Milliseconds(100) || join_deadline > absl::Hours(1)) {
     return Bad("join-deadline", absl::FormatDuration(join_deadline), "100ms to 1h");
   }

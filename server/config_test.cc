@@ -37,6 +37,8 @@ TEST(Config, NamesTheSettingThatIsWrong) {
       {"--loops", [](Config& config) { config.loops = 256; }},
       {"--spin", [](Config& config) { config.spin = absl::Seconds(1); }},
       {"--spare-bytes-max", [](Config& config) { config.spare_bytes_max = 1; }},
+      {"--queued-bytes-max", [](Config& config) { config.queued_bytes_max = 1 << 20; }},
+      {"--drain-deadline", [](Config& config) { config.drain_deadline = -absl::Seconds(1); }},
       {"--join-deadline", [](Config& config) { config.join_deadline = absl::ZeroDuration(); }},
   };
   for (const Case& wrong : cases) {

@@ -69,6 +69,7 @@ class ServerProcess {
     const uint32_t loops =
         config_.loops == 0 ? std::min(UsableCores(), kDefaultLoopsMax) : config_.loops;
     std::vector<std::string> endpoints = {""};
+    queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
     for (uint32_t number = 1; number <= loops; ++number) {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
@@ -103,11 +104,12 @@ class ServerProcess {
     control_->Start();
     const std::optional<int> signal = WaitForTermination();
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
+    // Another signal from here on ends the process at once.
     control_->Post([this, reason](absl::Time now, Outbox& outbox) {
-      actor_->Leave(now, reason, outbox);
+      actor_->Leave(now, reason, now + config_.drain_deadline, outbox);
       MembershipChanged();
     });
-    over_.get_future().wait_for(kLeaveMax);
+    over_.get_future().wait_for(absl::ToChronoSeconds(config_.drain_deadline) + kLeaveMax);
     control_->Stop();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
     return actor_->member().failure();
@@ -122,16 +124,17 @@ class ServerProcess {
                                config_.data_port == 0 ? 0 : config_.data_port + number - 1);
     COVEY_ASSIGN_OR_RETURN(data_loop->transport, MakeZmqTransport({.listen = listen}));
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
-        .spare_bytes_max = config_.spare_bytes_max, .malformed_at_transport = [&self = *data_loop] {
-          return self.loop->counters().malformed;
-        }});
-    data_loop->loop =
-        std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
-                                                       .self = {NodeId(), number},
-                                                       .incarnation = incarnation_,
-                                                       .thread_name = absl::StrCat("data-", number),
-                                                       .spin = config_.spin},
-                                    *data_loop->actor, *data_loop->transport);
+        .spare_bytes_max = config_.spare_bytes_max,
+        .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
+        .queued_bytes_max = queued_bytes_per_loop_ / 2});
+    data_loop->loop = std::make_unique<EventLoop>(
+        EventLoop::Options{.job = job_,
+                           .self = {NodeId(), number},
+                           .incarnation = incarnation_,
+                           .thread_name = absl::StrCat("data-", number),
+                           .spin = config_.spin,
+                           .request_budget_bytes = queued_bytes_per_loop_ / 2},
+        *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
   }
@@ -151,7 +154,8 @@ class ServerProcess {
     } else if (member.state() != Member::State::kRegistering && !over_is_set_) {
       over_is_set_ = true;
       over_.set_value();
-      if (member.state() == Member::State::kFailed) RequestTermination();
+      // Drained by somebody else, it leaves without a signal.
+      RequestTermination();
     }
   }
 
@@ -173,6 +177,7 @@ class ServerProcess {
   const Incarnation incarnation_;
   const uint64_t job_;
   std::optional<SocketFolder> folder_;
+  size_t queued_bytes_per_loop_ = 0;
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<Transport> control_transport_;
@@ -207,6 +212,10 @@ int Main(int argc, const char* const* argv) {
   options.Add("spin", &config.spin, "a data loop spins so long before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
               "memory kept per data loop for values that are still being sent");
+  options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
+              "memory for requests that wait, in all; beyond it clients are told to come later");
+  options.Add("drain-deadline", &config.drain_deadline,
+              "after a signal, serve on for so long until the shards are elsewhere");
   options.Add("join-deadline", &config.join_deadline, "give up joining after so long");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));

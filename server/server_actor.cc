@@ -17,6 +17,8 @@ Member::Options AsServer(Member::Options options) {
 
 ServerActor::ServerActor(const Options& options)
     : member_(AsServer(options.member), next_request_id_),
+      reports_(next_request_id_),
+      departure_(member_, next_request_id_),
       loads_(std::max<size_t>(1, options.member.endpoints.size())) {
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
@@ -31,18 +33,26 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
     *message.envelope.mutable_watch_view_reply()->mutable_view() = member_.view()->proto();
     outbox.Send(std::move(message));
   }
+  reports_.FollowView(*member_.view());
+  departure_.FollowView(now, outbox);
 }
 
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (member_.Receive(now, message, outbox)) return;
-  if (message.envelope.has_heartbeat_request()) TakeLoad(message);
-}
-
-void ServerActor::TakeLoad(const Message& message) {
+  if (departure_.Receive(now, message, outbox)) return;
   // Only loops of this process speak without a connection.
   const uint32_t loop = message.envelope.from_loop();
   if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
-  loads_[loop] = message.envelope.heartbeat_request().load();
+  if (message.envelope.has_heartbeat_request()) TakeLoad(message);
+  if (message.envelope.has_replica_report_request()) {
+    reports_.Add(now, message.envelope.replica_report_request());
+    reports_.FollowView(*member_.view());
+    reports_.Wake(now, outbox);
+  }
+}
+
+void ServerActor::TakeLoad(const Message& message) {
+  loads_[message.envelope.from_loop()] = message.envelope.heartbeat_request().load();
   proto::ServerLoad sum;
   AsynchronyByTable tables;
   for (const proto::ServerLoad& load : loads_) {
@@ -51,18 +61,32 @@ void ServerActor::TakeLoad(const Message& message) {
     sum.set_pulls(sum.pulls() + load.pulls());
     sum.set_duplicates(sum.duplicates() + load.duplicates());
     sum.set_malformed(sum.malformed() + load.malformed());
+    sum.set_replica_bytes(sum.replica_bytes() + load.replica_bytes());
+    sum.set_queued_bytes(sum.queued_bytes() + load.queued_bytes());
+    sum.set_refused(sum.refused() + load.refused());
+    sum.set_replicated(sum.replicated() + load.replicated());
+    sum.set_content_bytes(sum.content_bytes() + load.content_bytes());
+    sum.set_unfit_replicas(sum.unfit_replicas() + load.unfit_replicas());
     for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables);
   }
   for (const auto& [table, report] : tables) *sum.add_tables() = report;
   member_.load() = std::move(sum);
 }
 
-void ServerActor::Wake(absl::Time now, Outbox& outbox) { member_.Wake(now, outbox); }
+void ServerActor::Wake(absl::Time now, Outbox& outbox) {
+  member_.Wake(now, outbox);
+  if (member_.state() == Member::State::kMember) reports_.Wake(now, outbox);
+  departure_.Wake(now, outbox);
+}
 
-absl::Time ServerActor::NextWake() const { return member_.NextWake(); }
+absl::Time ServerActor::NextWake() const {
+  const absl::Time reports =
+      member_.state() == Member::State::kMember ? reports_.NextWake() : absl::InfiniteFuture();
+  return std::min({member_.NextWake(), reports, departure_.NextWake()});
+}
 
-void ServerActor::Leave(absl::Time now, std::string reason, Outbox& outbox) {
-  member_.Leave(now, std::move(reason), outbox);
+void ServerActor::Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
+  departure_.Begin(now, std::move(reason), deadline, outbox);
 }
 
 }  // namespace covey::server

@@ -9,11 +9,14 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/member.h"
+#include "server/departure.h"
+#include "server/replica_reports.h"
 
 namespace covey::server {
 
 // A server's control loop (loop 0): keeps the server a member of the cluster, hands each new view
-// to the data loops (loops 1 …) in process, and adds up the load that they report.
+// to the data loops (loops 1 …) in process, adds up the load that they report, passes on to the
+// scheduler what they say of replicas, and sees to it that the server goes without harm.
 //
 // Actor-confined. Deterministic in its options.
 class ServerActor : public Actor {
@@ -29,8 +32,9 @@ class ServerActor : public Actor {
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 
-  // Says goodbye to the scheduler; member().state() becomes kLeft.
-  void Leave(absl::Time now, std::string reason, Outbox& outbox);
+  // Goes once its shards are elsewhere, or at `deadline`; member().state() becomes kLeft. It does so
+  // by itself, too, when the view says that it drains and it is in no chain any more.
+  void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
   const Member& member() const { return member_; }
 
@@ -46,6 +50,8 @@ class ServerActor : public Actor {
 
   uint64_t next_request_id_ = 1;
   Member member_;
+  ReplicaReports reports_;
+  Departure departure_;
   std::vector<proto::ServerLoad> loads_;  // of each data loop, as last reported
   Epoch forwarded_;
   std::function<void(absl::Time, Outbox&)> on_change_;

@@ -1,5 +1,6 @@
 #include "server/server_actor.h"
 
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -15,7 +16,13 @@ class ServerActorTest : public ::testing::Test {
     actor_.Wake(now_, outbox_);
   }
 
-  std::vector<Message> Sent() { return outbox_.TakeMessages(); }
+  std::vector<Message> Sent() {
+    std::vector<Message> sent = outbox_.TakeMessages();
+    for (const Message& message : sent) {
+      if (message.envelope.has_watch_view_request()) watch_ = message;
+    }
+    return sent;
+  }
   void Register() {
     const std::vector<Message> sent = Sent();
     ASSERT_EQ(sent.size(), 1u);
@@ -35,9 +42,61 @@ class ServerActorTest : public ::testing::Test {
     return message;
   }
 
+  std::vector<Message> OfKind(bool (proto::Envelope::*is_kind)() const) {
+    std::vector<Message> sent = Sent();
+    std::erase_if(sent, [&](const Message& message) { return !(message.envelope.*is_kind)(); });
+    return sent;
+  }
+  void Answer(const Message& request, const absl::Status& status) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_drain_reply();
+    SetStatus(status, reply);
+    actor_.Receive(now_, reply, outbox_);
+  }
+  // This server and another one; a table of one shard, which this one holds or the other does.
+  void AdoptView(bool holds_shard, bool draining) {
+    if (view_.nodes_size() == 0) {
+      for (uint64_t id : {2, 3}) {
+        proto::Node& node = *view_.add_nodes();
+        node.set_id(id);
+        node.set_name("server-" + std::to_string(id - 2));
+        node.set_role(proto::SERVER);
+        node.set_state(proto::Node::ALIVE);
+      }
+      proto::Table& table = *view_.add_tables();
+      table.set_id(1);
+      table.mutable_spec()->add_shape(4);
+      proto::Shard& shard = *table.add_shards();
+      shard.set_element_count(4);
+      shard.set_generation(3);
+      shard.set_chain_epoch(3);
+      shard.add_chain();
+      view_.set_epoch(5);
+    }
+    view_.set_epoch(view_.epoch() + 1);
+    view_.mutable_nodes(0)->set_draining(draining);
+    view_.mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_node(holds_shard ? 2 : 3);
+    Sent();
+    Message reply = MakeReply(watch_);
+    *reply.envelope.mutable_watch_view_reply()->mutable_view() = view_;
+    actor_.Receive(now_, reply, outbox_);
+    EXPECT_EQ(actor_.member().view()->epoch().value(), view_.epoch());
+  }
+  void ExpectGoodbye(const std::string& reason) {
+    const std::vector<Message> sent = OfKind(&proto::Envelope::has_leave_request);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].envelope.leave_request().reason(), reason);
+    Message reply = MakeReply(sent[0]);
+    reply.envelope.mutable_leave_reply();
+    actor_.Receive(now_, reply, outbox_);
+    EXPECT_EQ(actor_.member().state(), Member::State::kLeft);
+  }
+
   ServerActor actor_;
   Outbox outbox_;
   absl::Time now_ = absl::UnixEpoch();
+  Message watch_;  // the newest
+  proto::ClusterView view_;
 };
 
 TEST_F(ServerActorTest, HandsEachNewViewToTheDataLoopsOnce) {
@@ -103,17 +162,107 @@ TEST_F(ServerActorTest, ReportsEachTableOnceOverItsLoops) {
   EXPECT_DOUBLE_EQ(tables[1].staleness(), 3);
 }
 
-TEST_F(ServerActorTest, LeavesInOrder) {
+TEST_F(ServerActorTest, AsksToBeDrainedAndLeavesOnceItHoldsNothing) {
   Register();
   Sent();
-  actor_.Leave(now_, "signal 15", outbox_);
-  const std::vector<Message> sent = Sent();
+  AdoptView(true, false);
+  Sent();
+  actor_.Leave(now_, "signal 15", now_ + absl::Seconds(30), outbox_);
+  std::vector<Message> sent = Sent();
   ASSERT_EQ(sent.size(), 1u);
-  EXPECT_EQ(sent[0].envelope.leave_request().reason(), "signal 15");
-  Message reply = MakeReply(sent[0]);
-  reply.envelope.mutable_leave_reply();
-  actor_.Receive(now_, reply, outbox_);
-  EXPECT_EQ(actor_.member().state(), Member::State::kLeft);
+  EXPECT_EQ(sent[0].envelope.drain_request().node(), "server-0");
+  Answer(sent[0], absl::OkStatus());
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  AdoptView(true, true);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty()) << "a shard is still here";
+  AdoptView(false, true);
+  ExpectGoodbye("signal 15, drained");
+}
+
+TEST_F(ServerActorTest, LeavesWhenSomebodyElseHasDrainedIt) {
+  Register();
+  AdoptView(true, true);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  AdoptView(false, true);
+  ExpectGoodbye("drained");
+}
+
+TEST_F(ServerActorTest, StaysWhenItIsEmptyAndNobodyDrainsIt) {
+  Register();
+  AdoptView(false, false);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+}
+
+TEST_F(ServerActorTest, LeavesAtOnceWhenDrainingIsRefused) {
+  Register();
+  AdoptView(true, false);
+  Sent();
+  actor_.Leave(now_, "signal 15", now_ + absl::Seconds(30), outbox_);
+  Answer(Sent()[0], absl::UnavailableError("starting"));
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  const std::vector<Message> again = OfKind(&proto::Envelope::has_drain_request);
+  ASSERT_EQ(again.size(), 1u);
+  Answer(again[0], absl::FailedPreconditionError("there is no other server"));
+  ExpectGoodbye("signal 15");
+}
+
+TEST_F(ServerActorTest, LeavesWhenDrainingTakesTooLongOrNobodyIsLeft) {
+  Register();
+  AdoptView(true, false);
+  actor_.Leave(now_, "signal 15", now_ + absl::Seconds(30), outbox_);
+  Answer(OfKind(&proto::Envelope::has_drain_request)[0], absl::OkStatus());
+  AdoptView(true, true);
+  now_ += absl::Milliseconds(29900);
+  actor_.Wake(now_, outbox_);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  view_.mutable_nodes(1)->set_draining(true);
+  AdoptView(true, true);
+  ExpectGoodbye("signal 15");
+}
+
+TEST_F(ServerActorTest, LeavesAtTheDeadlineOrWhenTheSchedulerIsSilent) {
+  Register();
+  AdoptView(true, false);
+  Sent();
+  actor_.Leave(now_, "signal 15", now_ + absl::Seconds(30), outbox_);
+  now_ += absl::Milliseconds(2900);
+  actor_.Wake(now_, outbox_);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+  now_ += absl::Milliseconds(100);
+  actor_.Wake(now_, outbox_);
+  ExpectGoodbye("signal 15");
+}
+
+TEST_F(ServerActorTest, TellsTheSchedulerOfReplicasUntilTheChainIsAnother) {
+  Register();
+  AdoptView(true, false);
+  Sent();
+  Message report;
+  report.envelope.set_from_loop(1);
+  proto::ReplicaReport& body = *report.envelope.mutable_replica_report_request()->add_reports();
+  body.set_table(1);
+  body.set_generation(3);
+  body.set_chain_epoch(3);
+  body.set_node(9);
+  body.set_kind(proto::ReplicaReport::READY);
+  Message stranger = report;
+  stranger.connection = 4;
+  actor_.Receive(now_, stranger, outbox_);
+  EXPECT_TRUE(Sent().empty());
+  actor_.Receive(now_, report, outbox_);
+  EXPECT_EQ(OfKind(&proto::Envelope::has_replica_report_request).size(), 1u);
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  const std::vector<Message> again = OfKind(&proto::Envelope::has_replica_report_request);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].envelope.replica_report_request().reports(0).node(), 9u);
+  view_.mutable_tables(0)->mutable_shards(0)->set_chain_epoch(8);
+  AdoptView(true, false);
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  EXPECT_TRUE(OfKind(&proto::Envelope::has_replica_report_request).empty());
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include "server/departure.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+
+namespace covey::server {
+namespace {
+
+constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
+// A scheduler that is away moves no shards; this is about as long as one takes to start again.
+constexpr absl::Duration kUnheardMax = absl::Seconds(3);
+
+bool HoldsShards(const proto::ClusterView& view, NodeId node) {
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      for (const proto::Replica& replica : shard.chain()) {
+        if (NodeId(replica.node()) == node) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool AnotherServerStays(const proto::ClusterView& view, NodeId node) {
+  return std::any_of(view.nodes().begin(), view.nodes().end(), [node](const proto::Node& other) {
+    return other.role() == proto::SERVER && other.state() == proto::Node::ALIVE &&
+           !other.draining() && NodeId(other.id()) != node;
+  });
+}
+
+}  // namespace
+
+void Departure::Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
+  if (is_over_ || !reason_.empty()) return;
+  reason_ = std::move(reason);
+  if (member_.state() != Member::State::kMember) {
+    Leave(now, reason_, outbox);
+    return;
+  }
+  deadline_ = deadline;
+  unheard_until_ = now + kUnheardMax;
+  FollowView(now, outbox);
+  if (!is_over_) Ask(now, outbox);
+}
+
+void Departure::Ask(absl::Time now, Outbox& outbox) {
+  again_ = now + kAgainAfter;
+  request_id_ = next_request_id_++;
+  Message message;
+  message.set_to({kSchedulerNode, 0});
+  message.envelope.mutable_header()->set_request_id(request_id_);
+  message.envelope.mutable_drain_request()->set_node(member_.view()->NameOf(member_.node()));
+  outbox.Send(std::move(message));
+}
+
+bool Departure::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!message.envelope.has_drain_reply()) return false;
+  if (is_over_ || message.envelope.header().request_id() != request_id_) return true;
+  const absl::Status status = StatusOf(message);
+  // Not reached, or too busy: asked again.
+  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+      absl::IsResourceExhausted(status)) {
+    return true;
+  }
+  if (!status.ok()) {
+    GiveUp(now, std::string(status.message()), outbox);
+    return true;
+  }
+  has_consent_ = true;
+  again_ = unheard_until_ = absl::InfiniteFuture();
+  return true;
+}
+
+void Departure::FollowView(absl::Time now, Outbox& outbox) {
+  if (is_over_ || member_.state() != Member::State::kMember) return;
+  const proto::ClusterView& view = member_.view()->proto();
+  const proto::Node* self = member_.view()->FindNode(member_.node());
+  if (self == nullptr || !self->draining()) return;
+  if (!HoldsShards(view, member_.node())) {
+    LogInfo("server_drained", {{"epoch", view.epoch()}});
+    Leave(now, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"), outbox);
+  } else if (!reason_.empty() && !AnotherServerStays(view, member_.node())) {
+    GiveUp(now, "no other server stays that could take its shards", outbox);
+  }
+}
+
+void Departure::GiveUp(absl::Time now, const std::string& why, Outbox& outbox) {
+  LogWarning("server_not_drained", {{"reason", why}});
+  Leave(now, reason_, outbox);
+}
+
+void Departure::Leave(absl::Time now, const std::string& reason, Outbox& outbox) {
+  is_over_ = true;
+  member_.Leave(now, reason, outbox);
+}
+
+void Departure::Wake(absl::Time now, Outbox& outbox) {
+  if (is_over_ || reason_.empty()) return;
+  if (now >= deadline_) {
+    GiveUp(now, "its shards have not been moved in time", outbox);
+  } else if (!has_consent_ && now >= unheard_until_) {
+    GiveUp(now, "the scheduler does not answer", outbox);
+  } else if (now >= again_) {
+    Ask(now, outbox);
+  }
+}
+
+absl::Time Departure::NextWake() const {
+  if (is_over_ || reason_.empty()) return absl::InfiniteFuture();
+  return std::min({deadline_, unheard_until_, again_});
+}
+
+}  // namespace covey::server

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "absl/container/btree_map.h"
+#include "absl/time/time.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::server {
+
+// What the replicas of this process have to tell the scheduler, said again until a view shows that
+// the chain is another one. Many reports travel in one request.
+//
+// Actor-confined. Deterministic. At most one report per shard, replica and kind.
+class ReplicaReports {
+ public:
+  // `next_request_id` is shared with the other machines of the loop; it outlives this.
+  explicit ReplicaReports(uint64_t& next_request_id) : next_request_id_(next_request_id) {}
+
+  // From a data loop of this process.
+  void Add(absl::Time now, const proto::ReplicaReportRequest& request);
+  // Forgets what is settled.
+  void FollowView(const ClusterView& view);
+
+  void Wake(absl::Time now, Outbox& outbox);
+  absl::Time NextWake() const { return reports_.empty() ? absl::InfiniteFuture() : next_; }
+  size_t size() const { return reports_.size(); }
+
+ private:
+  // Table, shard, node, kind.
+  using Key = std::tuple<uint32_t, uint32_t, uint64_t, int>;
+
+  uint64_t& next_request_id_;
+  absl::btree_map<Key, proto::ReplicaReport> reports_;
+  absl::Time next_ = absl::InfiniteFuture();
+};
+
+}  // namespace covey::server
