@@ -55,15 +55,16 @@ class ProcessTest(unittest.TestCase):
 
 
 class Observer:
-    """Somebody who asks the scheduler at an address."""
+    """Somebody who asks the scheduler at an address; `where`: what stands before its commands."""
 
-    def __init__(self, address):
+    def __init__(self, address, where=()):
         self.address = address
+        self.where = where
 
     def status(self):
         """The answer of `covey status`; None when there is none."""
         run = subprocess.run(
-            [COVEY, "status", "--scheduler", self.address, "-o", "json"],
+            [*self.where, COVEY, "status", "--scheduler", self.address, "-o", "json"],
             capture_output=True, text=True, timeout=program.PATIENCE_SECONDS)
         return json.loads(run.stdout) if run.stdout else None
 

@@ -47,6 +47,8 @@ _BANS = [
             "common/net/*_test.cc": "gives up on a real transport after a real while",
             "common/runtime/event_loop.cc": "where `now` comes from",
             "common/runtime/process_main.cc": "waits for a signal, with a deadline",
+            "tests/process/outage_probe.cc": "measures",
+            "tests/relay/relay.cc": "is a loop of its own, around devices",
         },
     ),
     Ban(
@@ -89,6 +91,9 @@ _BANS = [
         allowed={
             "client/connection.*": "where the user's threads meet the client's loop",
             "client/handle.*": "a user's thread waits on it",
+            "scheduler/admission.cc": "gRPC's threads ask it before they trouble the loop",
+            "scheduler/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
+            "scheduler/overload_test.cc": "plays many nodes at once",
         },
         where=_ROLES,
     ),

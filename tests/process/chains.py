@@ -1,0 +1,38 @@
+"""Replica chains as `covey status` shows them."""
+
+from tests.process import cluster
+
+
+def of(status):
+    """{(table name, shard index): [(server name, joining)]}, head first."""
+    names = {node["id"]: node["name"] for node in status["view"]["nodes"]}
+    found = {}
+    for table in status["view"].get("tables", []):
+        for shard in table["shards"]:
+            found[table["spec"]["name"], int(shard.get("index", 0))] = [
+                (names[replica["node"]], bool(replica.get("joining")))
+                for replica in shard.get("chain", [])]
+    return found
+
+
+def whole(status):
+    """Whether every chain has as many joined replicas as its table asks for, or servers there are."""
+    alive = {node["name"] for node in cluster.nodes(status, "SERVER") if not node.get("draining")}
+    wanted = {table["spec"]["name"]: _wanted(table["spec"])
+              for table in status["view"].get("tables", [])}
+    for (table, _), chain in of(status).items():
+        servers = {server for server, joining in chain if not joining}
+        if len(chain) != len(servers) or not servers <= alive:
+            return False
+        if len(servers) != min(wanted[table], len(alive)):
+            return False
+    return True
+
+
+def _wanted(spec):
+    return 1 if spec.get("durability") == "MEMORY" else int(spec.get("replicas", 0)) or 2
+
+
+def servers_of(status, position):
+    """Names of the servers that are at a position of any chain: 0 = heads, -1 = tails."""
+    return sorted({chain[position][0] for chain in of(status).values() if chain})

@@ -1,0 +1,151 @@
+"""Several schedulers whose log is in etcd: one leads, and who is overtaken decides nothing."""
+
+import os
+import signal
+import time
+import unittest
+
+from tests.process import cluster, etcd, program
+
+# The lease, etcd's own slack, the standby's next try, and a slow machine's slack.
+_TAKEOVER_SECONDS = 20
+
+
+@unittest.skipIf(etcd.MISSING, etcd.MISSING)
+class EtcdTest(cluster.ProcessTest):
+    def start_all(self, members=1, servers=2, groups=0):
+        """An etcd, two schedulers, servers that know both."""
+        self.etcd = etcd.Etcd(self, members)
+        self.started = 0
+        self.options = [cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
+                        "--groups", groups, "--workers", 1, "--etcd", ",".join(self.etcd.addresses)]
+        self.schedulers = []
+        self.observers = []
+        for _ in range(2):
+            self.add_scheduler()
+        self.address = ",".join(observer.address for observer in self.observers)
+        self.servers = [
+            self.start(f"server-{rank}", [cluster.SERVER, "--scheduler", self.address, "--job",
+                                          cluster.JOB, "--rank", rank, "--loops", 1])
+            for rank in range(servers)
+        ]
+        self.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == servers,
+                          "all servers")
+
+    def add_scheduler(self, port=0):
+        self.started += 1
+        port_file = os.path.join(self.folder, f"port-{self.started}")
+        scheduler = self.start(f"scheduler-{self.started}", [
+            *self.options, "--port-file", port_file, "--port", port])
+        program.await_true(lambda: os.path.exists(port_file), f"a port of {scheduler}")
+        with open(port_file, encoding="ascii") as file:
+            observer = cluster.Observer(f"127.0.0.1:{int(file.read())}")
+        scheduler.await_line("leads|stands_by")
+        self.schedulers.append(scheduler)
+        self.observers.append(observer)
+        return scheduler
+
+    def leading(self):
+        """Number and status of the scheduler that leads; the newest of several."""
+        found = [(number, status) for number, observer in enumerate(self.observers)
+                 if self.schedulers[number].running() and (status := observer.status())]
+        return max(found, key=lambda one: int(one[1]["view"]["epoch"]), default=None)
+
+    def await_status(self, condition, what, seconds=program.PATIENCE_SECONDS):
+        def satisfied():
+            leading = self.leading()
+            return leading if leading and condition(leading[1]) else None
+
+        return program.await_true(satisfied, what, seconds)[1]
+
+    def await_takeover(self, old, seconds=_TAKEOVER_SECONDS):
+        other = 1 - old
+        self.schedulers[other].await_line("leads", seconds)
+        return other
+
+    def count(self):
+        run = self.run_to_end("counter", [cluster.COUNTER, self.address, cluster.JOB])
+        self.assertEqual(0, run.code, run)
+        return int(run.await_line(r"counted (\d+) times").group(1))
+
+    def test_the_standby_takes_over(self):
+        self.start_all(groups=2)
+        environment = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": cluster.JOB}
+        workers = [
+            self.start(f"worker-{rank}",
+                       [cluster.FASHION_MNIST, "--epochs", 1000, "--hidden", 16, "--batch", 16],
+                       {**environment, "COVEY_RANK": str(rank)})
+            for rank in range(2)
+        ]
+        for worker in workers:
+            worker.await_line("^progress ")
+        self.assertEqual(1, self.count())
+        old, before = self.leading()
+        killed = time.monotonic()
+        self.schedulers[old].signal(signal.SIGKILL)
+        new = self.await_takeover(old)
+        after = self.await_status(
+            lambda status: len(cluster.nodes(status, "WORKER")) == 2, "the workers")
+        print(f"took over after {time.monotonic() - killed:.2f} s")
+        self.assertEqual(before["view"]["tables"], after["view"]["tables"])
+        self.assertGreaterEqual(int(after["view"]["epoch"]), int(before["view"]["epoch"]))
+        # The servers are those of before, and the counter goes on.
+        self.assertEqual(2, self.count())
+        later = self.observers[new].status()
+        self.assertGreater(int(later["view"]["epoch"]), int(before["view"]["epoch"]))
+        self.assertEqual(2, len(cluster.nodes(later, "SERVER")))
+        self.assertFalse(cluster.nodes(later, "SERVER", "DEAD"))
+        for worker in workers:
+            worker.await_line("^progress ", count=len(worker.lines("stdout")) + 2)
+        # And back: the one that was killed is started again.
+        again = self.add_scheduler(int(self.observers[old].address.split(":")[1]))
+        again.await_line("stands_by.*" + self.observers[new].address)
+        self.schedulers[new].signal(signal.SIGTERM)
+        again.await_line("leads", _TAKEOVER_SECONDS)
+        self.assertEqual(0, self.schedulers[new].exit_code())
+        self.assertEqual(3, self.count())
+
+    def test_who_was_overtaken_decides_nothing(self):
+        self.start_all()
+        self.assertEqual(1, self.count())
+        old, before = self.leading()
+        self.schedulers[old].signal(signal.SIGSTOP)
+        new = self.await_takeover(old)
+        self.assertEqual(2, self.count())
+        decided = self.observers[new].status()
+        self.schedulers[old].signal(signal.SIGCONT)
+        self.assertEqual(1, self.schedulers[old].exit_code())
+        self.assertRegex(self.schedulers[old].lines("stderr")[-1], "lead|lease")
+        self.assertEqual(3, self.count())
+        after = self.observers[new].status()
+        self.assertGreater(int(after["view"]["epoch"]), int(decided["view"]["epoch"]))
+        self.assertGreater(int(decided["view"]["epoch"]), int(before["view"]["epoch"]))
+        self.assertFalse(cluster.nodes(after, "SERVER", "DEAD"))
+
+    def test_without_etcd_nobody_decides(self):
+        self.start_all()
+        self.assertEqual(1, self.count())
+        old, before = self.leading()
+        self.etcd.members[0].signal(signal.SIGKILL)
+        self.etcd.members[0].exit_code()
+        self.assertEqual(1, self.schedulers[old].exit_code())
+        self.assertIn("lease", self.schedulers[old].lines("stderr")[-1])
+        self.assertIsNone(self.leading())
+        self.etcd.start(0)
+        self.await_takeover(old)
+        self.assertEqual(2, self.count())
+        after = self.leading()[1]
+        self.assertEqual(before["view"]["tables"], after["view"]["tables"])
+
+    def test_a_member_of_etcd_dies(self):
+        self.start_all(members=3)
+        self.assertEqual(1, self.count())
+        number = self.etcd.leader() or 0
+        self.etcd.members[number].signal(signal.SIGKILL)
+        # The lead may pass to the standby: etcd needs about as long to elect as the lease lasts.
+        self.await_status(lambda status: status, "somebody who leads", _TAKEOVER_SECONDS)
+        self.assertEqual(2, self.count())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+#include "tests/process/ledger.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/contract.h"
+
+namespace covey {
+
+absl::StatusOr<proto::TableSpec> LedgerTable(const std::string& contract, uint32_t replicas) {
+  COVEY_ASSIGN_OR_RETURN(const Contract parsed, ParseContract(contract));
+  proto::TableSpec spec;
+  spec.set_name(absl::StrCat("ledger/", absl::StrReplaceAll(contract, {{":", "-"}})));
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(kLedgerTableElements);
+  spec.set_shard_bytes(kLedgerTableElements / kLedgerShards * sizeof(float));
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  spec.mutable_learning_rate()->set_base(1);
+  *spec.mutable_contract() = ContractToProto(parsed);
+  spec.set_durability(replicas > 1 ? proto::REPLICATED : proto::MEMORY);
+  if (replicas > 1) spec.set_replicas(replicas);
+  return spec;
+}
+
+float LedgerGradient(const proto::TableSpec& table) {
+  return -static_cast<float>(std::max<uint64_t>(1, table.contract().buffer()));
+}
+
+}  // namespace covey

@@ -1,0 +1,136 @@
+"""Nothing acknowledged is lost and nothing is applied twice, whoever is killed, and however often.
+
+Servers (heads and tails of chains), the scheduler, producers and members of a group get SIGKILL at
+random moments, while clients and a group keep a ledger (ledger.h). A server is killed only when
+every chain is whole again: what r = 2 promises is to survive r - 1 deaths at a time.
+
+The long version, which prints its account:
+  bazel build --config=opt //tests/process:ledger_test
+  bazel-bin/tests/process/ledger_test --kills 200 --seed 7
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+import unittest
+
+from tests.process import chains, cluster, ledger, program
+
+_SERVERS = 3
+_WORKERS = 3
+# Kills of each role, out of the sum.
+_WEIGHTS = {"head": 4, "tail": 4, "scheduler": 2, "producer": 3, "worker": 2}
+# Between two kills, besides the wait for whole chains.
+_PAUSE_SECONDS = 0.6
+
+_kills, _seed = 16, 1
+
+
+class LedgerTest(cluster.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(_seed)
+        log = os.path.join(self.folder, "decisions")
+        self.running = cluster.Cluster(
+            self, servers=_SERVERS, workers=_WORKERS, loops=2,
+            scheduler_options=["--log-file", log, "--placement-wait", "1s"])
+        self.producers = [
+            ledger.Producer(self, self.running, contract, slot)
+            for contract in ("async", "buffered:2") for slot in range(2)]
+        self.workers = [self._start_worker() for _ in range(_WORKERS)]
+        self.fallen_workers = []
+        for producer in self.producers:
+            producer.await_durable(1, "first durable pushes")
+        for worker in self.workers:
+            worker.await_line('"event":"step"')
+
+    def _start_worker(self):
+        return self.start("ledger_worker", [ledger.WORKER], self.running.environment())
+
+    def test_kills(self):
+        deaths = dict.fromkeys(_WEIGHTS, 0)
+        started = time.monotonic()
+        while sum(deaths.values()) < _kills:
+            role = self.random.choices(list(_WEIGHTS), _WEIGHTS.values())[0]
+            getattr(self, f"_kill_{role}")()
+            deaths[role] += 1
+            # Time is spent, not waited for: whoever has failed is noticed.
+            self._look(self.random.random() * 2 * _PAUSE_SECONDS)
+        self._progress("after the last kill")
+        ledger.stop(self, self.running, self.producers)
+        account = ledger.audit(self, self.running, self.producers)
+        steps = self._steps()
+        print(f"seed {_seed}: {sum(deaths.values())} kills {deaths} in "
+              f"{time.monotonic() - started:.0f} s; {account}; {steps} steps of the group",
+              flush=True)
+        self.assertEqual([], account.deviations)
+        self.assertEqual((0, 0), (account.lost, account.doubled))
+        self.assertGreater(account.certain, 0)
+
+    def _look(self, seconds):
+        """Producers and members never fail by themselves."""
+        until = time.monotonic() + seconds
+        everybody = [*(producer.child for producer in self.producers), *self.workers]
+        program.await_true(
+            lambda: time.monotonic() > until or not all(child.running() for child in everybody),
+            "time", seconds + 1)
+        for child in everybody:
+            self.assertTrue(child.running(), child)
+
+    def _progress(self, what):
+        for producer in self.producers:
+            producer.await_durable(3, f"durable pushes {what}")
+        before = self._steps()
+        program.await_true(lambda: self._steps() > before,
+                           f"steps of the group {what}: {self.workers[0]}")
+
+    def _steps(self):
+        return max(int(event["number"]) for worker in [*self.workers, *self.fallen_workers]
+                   for event in ledger.events(worker, "step")[-1:])
+
+    def _kill_head(self):
+        self._kill_server(0)
+
+    def _kill_tail(self):
+        self._kill_server(-1)
+
+    def _kill_server(self, position):
+        status = self.running.await_status(
+            lambda status: len(cluster.nodes(status, "SERVER")) == _SERVERS
+            and chains.whole(status), "whole chains")
+        name = self.random.choice(chains.servers_of(status, position))
+        rank = int(name.removeprefix("server-"))
+        self.running.servers[rank].kill()
+        self.running.start_server(rank)
+
+    def _kill_scheduler(self):
+        self.running.scheduler.kill()
+        self._look(self.random.random())
+        self.running.restart_scheduler()
+
+    def _kill_producer(self):
+        producer = self.random.choice(self.producers)
+        producer.kill()
+        producer.start()
+
+    def _kill_worker(self):
+        # Never two at a time: the group shall have somebody who remembers the step.
+        self.running.await_status(
+            lambda status: len(cluster.nodes(status, "WORKER")) == _WORKERS
+            and all(len(group["members"]) == _WORKERS for group in status["view"]["groups"]
+                    if group["state"] == "ACTIVE"), "all workers in the group")
+        index = self.random.randrange(_WORKERS)
+        self.workers[index].kill()
+        self.fallen_workers.append(self.workers[index])
+        self.workers[index] = self._start_worker()
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--kills", type=int, default=_kills)
+    arguments.add_argument("--seed", type=int, default=_seed)
+    options, rest = arguments.parse_known_args()
+    _kills, _seed = options.kills, options.seed
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,75 @@
+// A member of a group whose every step adds 1 to each element of a table, and which checks after
+// each step that the table holds exactly as many steps as the group has taken: none is lost and
+// none is applied twice, whoever has died meanwhile. Until SIGTERM.
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/process_main.h"
+#include "tests/process/ledger.h"
+#include "worker/config.h"
+#include "worker/group.h"
+#include "worker/hybrid_step.h"
+
+namespace covey {
+namespace {
+
+absl::Status CheckValues(const std::vector<float>& values, uint64_t step) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == static_cast<float>(step)) continue;
+    return absl::DataLossError(
+        absl::StrCat("deviation: after step ", step, " element ", i, " is ", values[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::Duration pause) {
+  COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
+  COVEY_ASSIGN_OR_RETURN(proto::TableSpec table, LedgerTable("async", replicas));
+  table.set_name("ledger/group");
+  std::vector<float> values(kLedgerTableElements);
+  std::vector<float> gradient(kLedgerTableElements);
+  COVEY_ASSIGN_OR_RETURN(const auto hybrid,
+                         worker::HybridStep::Create(
+                             *worker, {{.table = table, .values = values, .gradient = gradient}}));
+  LogInfo("training", {{"rank", worker->rank()}});
+  while (!WaitForTermination(pause).has_value()) {
+    COVEY_RETURN_IF_ERROR(hybrid->Begin(1));
+    gradient.assign(gradient.size(), LedgerGradient(table));  // sums have been made in it
+    COVEY_RETURN_IF_ERROR(hybrid->Submit(0));
+    COVEY_RETURN_IF_ERROR(hybrid->Wait(0));
+    COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid->step());
+    COVEY_RETURN_IF_ERROR(CheckValues(values, step));
+    hybrid->Report(0);
+    LogInfo("step", {{"number", step}});
+  }
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  InitProcess("ledger_worker");
+  worker::WorkerConfig config;
+  uint32_t replicas = 2;
+  absl::Duration pause = absl::Milliseconds(10);
+  ConfigFile options("ledger_worker", "Counts its group's steps on the servers.");
+  config.AddTo(options);
+  options.Add("replicas", &replicas, "of the table");
+  options.Add("pause", &pause, "between two steps");
+  if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
+  const absl::Status status = Train(config, replicas, pause);
+  if (!status.ok()) LogError("failed", {{"reason", status.message()}});
+  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace covey
+
+int main(int argc, char** argv) { return covey::Main(argc, argv); }

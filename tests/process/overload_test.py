@@ -1,0 +1,58 @@
+"""More than servers can take: they refuse and go on; nobody is taken for dead; memory is bounded.
+
+  bazel build --config=opt //tests/process:overload_test
+  bazel-bin/tests/process/overload_test --measure FILE.json --clients 10 --seconds 30
+"""
+
+import time
+import unittest
+
+from tests.process import cluster, figures, outage, program
+
+# Of this size, and so many: 16 MiB of values per replica.
+_TABLES, _ELEMENTS = 32, 1 << 17
+_TABLE_KIB = _TABLES * _ELEMENTS * 4 // 1024
+# What a server may queue, its own default; and what it needs before it has any table.
+_BUDGET_KIB = 256 * 1024
+_FIGURES = figures.Figures(clients=4, seconds=3)
+
+
+class OverloadTest(cluster.ProcessTest):
+    def test_goodput_memory_and_deaths(self):
+        running = cluster.Cluster(self, servers=2)
+        empty_kib = max(server.memory_kib() for server in running.servers)
+        options = ["--elements", _ELEMENTS, "--bytes-in-flight", "64MiB"]
+        seconds = _FIGURES.options.seconds
+        floods = [outage.Probe(self, running, _TABLES, options)]
+        alone = self._goodput(floods, seconds)
+        floods += [outage.Probe(self, running, _TABLES, options)
+                   for _ in range(_FIGURES.options.clients - 1)]
+        crowded = self._goodput(floods, seconds)
+        status = running.status()
+        loads = [entry.get("load") or {} for entry in status["nodes"]]
+        refused = sum(int(load.get("refused", 0)) for load in loads)
+        peak_kib = max(server.memory_kib("VmHWM") for server in running.servers)
+        for flood in floods:
+            flood.stop(self)
+        # Each server holds every shard, as r = 2, its optimizer's spare buffer and a copy that readers see.
+        bound_kib = 1.1 * (empty_kib + 3 * _TABLE_KIB + _BUDGET_KIB)
+        _FIGURES.note("overload", clients=len(floods), goodput_alone_mib_s=round(alone, 1),
+                      goodput_crowded_mib_s=round(crowded, 1), share=round(crowded / alone, 3),
+                      refused=refused, peak_mib=peak_kib // 1024, bound_mib=int(bound_kib) // 1024)
+        self.assertLess(peak_kib, bound_kib)
+        dead = [node["name"] for node in status["view"]["nodes"]
+                if node["state"] == "DEAD" and node["role"] == "SERVER"]
+        self.assertEqual([], dead)
+        self.assertGreater(crowded, 0)
+
+    def _goodput(self, floods, seconds):
+        """MiB per second of gradients that were taken, after a moment to settle."""
+        begin = time.time() + 1
+        end = begin + seconds
+        program.await_true(lambda: time.time() > end + 0.5, "time", seconds + 10)
+        rate = sum(flood.rate(range(_TABLES), begin, end) for flood in floods)
+        return rate * _ELEMENTS * 4 / (1 << 20)
+
+
+if __name__ == "__main__":
+    _FIGURES.main()
