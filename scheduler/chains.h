@@ -74,18 +74,21 @@ class Chains {
   uint32_t TargetOf(const proto::Table& table, const Hosting& hosting) const;
   void Avoid(Hosting& hosting, absl::Time now);
 
+  // Members that have departed or must go, and what is more than the target.
+  void TakeOut(const Hosting& hosting, Epoch published);
   void RemoveDeparted(proto::Shard& shard, Epoch published);
-  // Takes out what is more than the target.
   void Trim(ShardId id, proto::Shard& shard, uint32_t target, const Hosting& hosting,
             Epoch published);
   // Counts each chain as it will be when what is under way has ended.
   void Load(Hosting& hosting);
-  // Chains whose content is lost. False: it has to wait.
+  // Begins what is lost anew and fills what is short. True: nothing is either.
+  bool Repair(absl::Time now, Hosting& hosting, Epoch published);
+  // False: it has to wait.
   bool BeginAnew(absl::Time now, proto::Shard& shard, uint32_t target, Hosting& hosting,
                  Epoch published);
-  // A joining replica that the chain does not need: a move, or a mistake. False: it went.
-  bool KeepMove(ShardId id, proto::Shard& shard, Hosting& hosting, Epoch published);
-  bool Fill(proto::Shard& shard, Hosting& hosting, Epoch published);
+  // A joining replica that the chain does not need: somebody leaves for it, if that helps.
+  void KeepMove(ShardId id, proto::Shard& shard, Hosting& hosting, Epoch published);
+  void Fill(proto::Shard& shard, Hosting& hosting, Epoch published);
   void Balance(Hosting& hosting, Epoch published);
 
   const Config& config_;

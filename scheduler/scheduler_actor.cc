@@ -213,7 +213,8 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
       membership_.Register(now, message.envelope.register_request(), message.incarnation());
   if (!registration.ok()) return Refuse(message, registration.status(), outbox);
   Decide(now, registration->decision);
-  if (!registration->decision.empty()) chains_.Touch();
+  const bool is_server = message.envelope.register_request().role() == proto::SERVER;
+  if (is_server && !registration->decision.empty()) chains_.Touch();
   SettleChains(now);  // The answer has the view.
   Message reply = MakeControlReply(message);
   proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
