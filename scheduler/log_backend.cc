@@ -49,7 +49,7 @@ class EtcdBackend : public LogBackend, private MessagePort {
     log_ = std::make_unique<EtcdLog>(
         EtcdStore::Options{.endpoints = options_.etcd,
                            .prefix = options_.etcd_prefix.empty()
-                                         ? absl::StrCat("/covey/", options_.job_name)
+                                         ? absl::StrCat("covey/", options_.job_name)
                                          : options_.etcd_prefix,
                            .address = address,
                            .lease = options_.etcd_lease},

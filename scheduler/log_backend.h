@@ -29,7 +29,7 @@ class LogBackend {
     std::string file;
     // "host:port" of each etcd member; with these there is no file.
     std::vector<std::string> etcd;
-    std::string etcd_prefix;  // empty = "/covey/" and the job's name
+    std::string etcd_prefix;  // empty = "covey/" and the job's name
     absl::Duration etcd_lease = absl::Seconds(2);
   };
   // Called on a thread of the backend, `failed` on the loop's too.

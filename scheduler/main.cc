@@ -152,7 +152,7 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
               "HOST:PORT[,HOST:PORT] of an etcd cluster that keeps the log instead of a file; of "
               "several schedulers of the job one leads, the others stand by");
   options.Add("etcd-prefix", &process.log.etcd_prefix,
-              "where in etcd the log is; empty = /covey/JOB");
+              "where in etcd the log is; empty = covey/JOB");
   options.Add("etcd-lease", &process.log.etcd_lease,
               "a leader that etcd has not heard for so long is replaced; etcd's own minimum is 2s");
   options.Add("advertise", &process.advertise,

@@ -15,12 +15,12 @@ namespace covey::scheduler {
 
 // The scheduler's log in an etcd cluster, and who may write it. Keys below the prefix:
 //
-//   /leader          address of the scheduler that leads; dies with its lease
-//   /head            "ID BYTES CHUNKS": which record is the newest
-//   /record/ID/NNNN  its bytes, as in scheduler_log.h, cut below etcd's limit for one request
+//   leader           address of the scheduler that leads; dies with its lease
+//   head             "ID BYTES CHUNKS": which record is the newest
+//   record/ID/NNNN   its bytes, as in scheduler_log.h, cut below etcd's limit for one request
 //
 // A record is written in pieces beside the one before; then one transaction moves the head and
-// deletes the old pieces. Every transaction demands that /leader still is the very key that this
+// deletes the old pieces. Every transaction demands that `leader` still is the very key that this
 // process has made (its create revision) and that the head is where this process has left it: so a
 // leader that was overtaken changes nothing more, however late its requests arrive.
 //
@@ -34,7 +34,7 @@ class EtcdStore {
  public:
   struct Options {
     std::vector<std::string> endpoints;
-    // "/covey/JOB"
+    // "covey/JOB"
     std::string prefix;
     // Where this scheduler is reached; others are told while it leads.
     std::string address;

@@ -18,7 +18,7 @@ class EtcdStoreTest : public ::testing::Test {
  protected:
   std::unique_ptr<EtcdStore> Store(const std::string& address) {
     return std::make_unique<EtcdStore>(EtcdStore::Options{.endpoints = {etcd_.address()},
-                                                          .prefix = "/covey/job",
+                                                          .prefix = "covey/job",
                                                           .address = address,
                                                           .lease = absl::Seconds(60),
                                                           .chunk_bytes = 100});
@@ -152,7 +152,7 @@ TEST_F(EtcdStoreTest, DamageIsToldApartFromAnEmptyLog) {
   ASSERT_TRUE(store->Append(Record(1, 250)).ok());
   const auto keys = etcd_.Keys();
   for (const auto& [key, value] : keys) {
-    if (key == "/covey/job/leader") continue;
+    if (key == "covey/job/leader") continue;
     std::string damaged = value;
     damaged[damaged.size() / 2] ^= 1;
     etcd_.Set(key, damaged);
@@ -188,7 +188,7 @@ TEST_F(EtcdStoreTest, AnEtcdThatIsAwayIsUnavailable) {
 
 TEST_F(EtcdStoreTest, AnotherMemberOfTheClusterIsAsked) {
   EtcdStore store({.endpoints = {"127.0.0.1:1", etcd_.address()},
-                   .prefix = "/covey/job",
+                   .prefix = "covey/job",
                    .address = "a",
                    .lease = absl::Seconds(60)});
   EXPECT_EQ(*store.Campaign(), std::nullopt);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ class FakeEtcd {
   }
   ~FakeEtcd() { Stop(); }
   void Stop() {
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::time_point::min());
+    if (server_ != nullptr) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
     server_.reset();
   }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
