@@ -65,6 +65,11 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
   const proto::ShardState& state =
       request.pushes() ? pushed.state() : reply.envelope.pull_reply().state();
   const std::span<float> values = request.owner->operation.values;
+  if (!values.empty() && request.pushes() && !pushed.has_values()) {
+    // It says that the push is durable, of an earlier try; that try's answer was lost.
+    BackOff(now, request, reply, absl::UnavailableError("received; the values are still missing"));
+    return;
+  }
   if (!values.empty() &&
       (reply.frames.size() != 1 || reply.frames[0].size() != request.value_bytes())) {
     Finish(now, request,
@@ -80,7 +85,13 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
     return;
   }
   if (request.place == Request::Place::kOnWire) {
-    PeerAt(request.peer).window.Answered(request.bytes(), reply.envelope.credit_bytes());
+    Peer& peer = PeerAt(request.peer);
+    peer.window.Answered(request.bytes(), reply.envelope.credit_bytes());
+    if (request.tries == 1) {
+      peer.round_trip.NoteFirst(now - request.first_sent);
+    } else {
+      peer.round_trip.NoteRepeated(now - request.first_sent, options_.retry_after);
+    }
   }
   if (!values.empty()) {
     std::memcpy(values.data() + request.first_element, reply.frames[0].data(),
@@ -192,7 +203,8 @@ void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, cons
     } else {
       kept_.Postpone(now, push);
     }
-  } else if (IsForNow(status)) {
+  } else if (IsForNow(status) || absl::IsDeadlineExceeded(status)) {
+    // A chain that takes longer than a try may yet make it durable.
     if (absl::IsResourceExhausted(status)) ++counters_.refusals;
     if (absl::IsDataLoss(status)) ++counters_.damaged;
     kept_.Hasten(now + RefusedFor(push.tries, reply), push);

@@ -98,6 +98,31 @@ TEST_F(ClientDurabilityTest, WaitsOutRefusalsOfAKeptPush) {
   EXPECT_EQ(machine_.undurable_pushes(), 0u);
 }
 
+// Found by simulation: it counted as refused for good.
+TEST_F(ClientDurabilityTest, WaitsForAChainThatTakesLongerThanATry) {
+  const std::vector<Message> sent = PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  Refuse(After(absl::ZeroDuration())[0], absl::DeadlineExceededError("not acknowledged yet"));
+  EXPECT_EQ(machine_.undurable_pushes(), 1u);
+  EXPECT_EQ(After(absl::Seconds(1)).size(), 1u);
+}
+
+// Found by simulation: it counted as an answer without the values.
+TEST_F(ClientDurabilityTest, AsksAgainForTheValuesWhenOnlyTheReceiptHasCome) {
+  std::vector<float> values(6);
+  Operation push = PushAll();
+  push.values = values;
+  Start(std::move(push));
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[0], 1);
+  EXPECT_TRUE(results_.empty());
+  const std::vector<Message> again = After(absl::Milliseconds(10));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_TRUE(again[0].envelope.push_request().read().wanted());
+  EXPECT_EQ(again[0].envelope.push_request().id().SerializeAsString(),
+            sent[0].envelope.push_request().id().SerializeAsString());
+}
+
 TEST_F(ClientDurabilityTest, FlushWaitsUntilEverythingBeforeIsDurable) {
   Flush(absl::Seconds(5));
   EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
