@@ -153,13 +153,18 @@ Work::Change Work::Take(absl::Time now, const Message& message, std::vector<Answ
   for (const proto::WorkItem& item : request.finished()) {
     Finish(ledger, PositionsOf(*record, item));
   }
-  for (const proto::WorkItem& item : request.returned()) {
-    GiveBack(ledger, node, PositionsOf(*record, item));
+  const uint64_t id = message.envelope.header().request_id();
+  // Request ids of a node grow; an older one than the newest has been given up, or is a copy: what
+  // that gives back may have been given to the node again. Requests for items and those that give
+  // some back are counted apart, for one of each may be under way.
+  if (!request.returned().empty() && id > ledger.returned[node]) {
+    ledger.returned[node] = id;
+    for (const proto::WorkItem& item : request.returned()) {
+      GiveBack(ledger, node, PositionsOf(*record, item));
+    }
   }
   if (request.wanted() > 0) {
     Ledger::Given& given = ledger.given[node];
-    const uint64_t id = message.envelope.header().request_id();
-    // Request ids of a node grow; an older one than the newest has been given up.
     if (id > given.request_id || given.request_id == 0) {
       given = {.request_id = id, .items = Give(ledger, *record, node, request.wanted(), change)};
     }
@@ -304,6 +309,7 @@ Work::Change Work::Forget(absl::Time now, NodeId node, std::vector<Answer>& answ
   for (proto::WorkLedger& record : *state_.mutable_work()) {
     Ledger& ledger = ledgers_[record.name()];
     ledger.given.erase(node);
+    ledger.returned.erase(node);
     if (const auto report = ledger.reports.find(node); report != ledger.reports.end()) {
       // What it told is as good as before.
       answers.push_back({std::move(report->second),

@@ -119,10 +119,29 @@ TEST_F(WorkTest, WhatIsGivenBackIsGivenAgainFirst) {
   EXPECT_THAT(Items(Ask(3, Request(1))), ElementsAre("0:4+4"));
 }
 
+// Found by simulation: a copy of a request gave back what its answer had given again.
+TEST_F(WorkTest, ARepeatedRequestGivesBackOnce) {
+  Ask(1, Request(1));
+  proto::WorkRequest request = Request(1);
+  *request.add_returned() = Item(0, 0, 4);
+  const std::vector<std::string> given = Items(Ask(1, request, 7));
+  EXPECT_EQ(Items(Ask(1, request, 7)), given);
+  EXPECT_NE(Items(Ask(2, Request(1), 8)), given);
+}
+
 TEST_F(WorkTest, ARepeatedRequestGetsTheSameItems) {
   const auto first = Items(Ask(2, Request(1), 7));
   EXPECT_EQ(Items(Ask(2, Request(1), 7)), first);
   EXPECT_THAT(Items(Ask(2, Request(1), 8)), ElementsAre("0:4+4"));
+}
+
+TEST_F(WorkTest, ARepeatedRequestGetsItsItemsThoughAReportWasFaster) {
+  Ask(2, Request(1), 1);
+  const auto given = Items(Ask(2, Request(1), 7));
+  proto::WorkRequest back = Request(0);
+  *back.add_returned() = Item(0, 0, 4);
+  Ask(2, back, 8);
+  EXPECT_EQ(Items(Ask(2, Request(1), 7)), given);
 }
 
 TEST_F(WorkTest, ReportsWaitForOneRecordTogether) {
