@@ -131,6 +131,7 @@ void SimCluster::AddScheduler() {
   options.gone = nullptr;
   options.probe = [this](const std::string& endpoint) { return Probe(endpoint); };
   Add(std::move(options), [this](const Process::Birth& birth) {
+    if (on_scheduler_start_ && !birth.disk.content().empty()) on_scheduler_start_(simulator_.now());
     return std::make_unique<SchedulerProgram>(simulator_, config_.scheduler, birth.disk);
   });
 }

@@ -52,6 +52,10 @@ class SimCluster {
   void Heal();
   bool healed() const { return healed_at_ < absl::InfiniteFuture(); }
   absl::Time healed_at() const { return healed_at_; }
+  // Before Start. Called at each start of the scheduler but the first.
+  void OnSchedulerStart(std::function<void(absl::Time)> callback) {
+    on_scheduler_start_ = std::move(callback);
+  }
   // What the scheduler has published last; null while it does not run.
   const proto::ClusterView* published() const;
   // See SimNetwork.
@@ -85,6 +89,7 @@ class SimCluster {
   std::vector<bool> done_;              // per process: must not be started again
   std::vector<absl::Duration> delays_;  // per process: of the first start
   FaultInjector injector_;
+  std::function<void(absl::Time)> on_scheduler_start_;
   absl::Time healed_at_ = absl::InfiniteFuture();
 };
 

@@ -42,13 +42,12 @@ void Print(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<std::string>> Workloads(const std::string& name) {
-  const std::vector<std::string> all = {std::string(kCounting), std::string(kStaleness),
-                                        std::string(kGroups)};
+  const std::vector<std::string> all(std::begin(kWorkloads), std::end(kWorkloads));
   if (name == "all") return all;
   if (IsWorkload(name)) return std::vector<std::string>{name};
   return absl::InvalidArgumentError(
-      absl::StrCat("--workload=", name, ": choose counting, staleness, staleness:KIND (KIND = ",
-                   absl::StrJoin(kContractKinds, ", "), "), groups or all"));
+      absl::StrCat("--workload=", name, ": choose one of ", absl::StrJoin(kWorkloads, ", "),
+                   ", staleness:KIND (KIND = ", absl::StrJoin(kContractKinds, ", "), ") or all"));
 }
 
 struct Plant {
@@ -143,8 +142,9 @@ int Main(int argc, char** argv) {
   options.Add("seed", &flags.seed, "run this one seed and print what was drawn; 0 = run many");
   options.Add("seeds", &flags.seeds, "how many seeds to run");
   options.Add("first-seed", &flags.first_seed, "the first of them");
-  options.Add("workload", &flags.workload,
-              "counting, staleness, staleness:KIND (of contract), groups or all");
+  options.Add(
+      "workload", &flags.workload,
+      absl::StrCat(absl::StrJoin(kWorkloads, ", "), ", staleness:KIND (of contract) or all"));
   options.Add("trace", &flags.trace, "print every event; with --seed");
   options.Add("plant", &flags.plant,
               absl::StrCat("plant a bug that must be found: one of ", PlantNames()));

@@ -10,15 +10,17 @@ void AppliedOnce::OnSend(absl::Time, const Message& message) {
   Push& push = pushes_[{reply->history, id.producer_kind(), id.producer(),
                         id.producer_incarnation(), id.sequence()}];
   const uint64_t version = reply->push->applied_version();
+  const std::pair<uint64_t, uint64_t> request{message.to().node.value(),
+                                              message.envelope.header().request_id()};
   if ((push.version != 0 && push.version != version) ||
-      (push.answered_as_new && !reply->push->duplicate())) {
+      (push.answered_as_new && push.answered_as_new != request && !reply->push->duplicate())) {
     violations_.Add("applied_once",
                     absl::StrCat("shard ", id.shard(), " generation ", reply->history.generation,
                                  ": push ", id.sequence(), " of producer ", id.producer(),
                                  " was applied at version ", push.version, ", then at ", version));
   }
   push.version = version;
-  push.answered_as_new = push.answered_as_new || !reply->push->duplicate();
+  if (!reply->push->duplicate()) push.answered_as_new = request;
 }
 
 }  // namespace covey::sim

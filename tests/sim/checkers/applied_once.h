@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
@@ -24,7 +26,8 @@ class AppliedOnce : public Observer {
 
   struct Push {
     uint64_t version = 0;  // 0 = received, not applied yet
-    bool answered_as_new = false;
+    // Request that was told that the push is new; its receipt may say so once more.
+    std::optional<std::pair<uint64_t, uint64_t>> answered_as_new;
   };
 
   Violations& violations_;

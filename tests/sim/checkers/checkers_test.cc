@@ -309,7 +309,7 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               IsEmpty());
   EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 7}), Reply({.applied = 8, .duplicate = true})}),
               ElementsAre(HasSubstr("version 7, then at 8")));
-  EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 0}), Reply({.applied = 0})}),
+  EXPECT_THAT(Watch<AppliedOnce>({Reply({.applied = 0}), Reply({.applied = 0, .request = 1})}),
               ElementsAre(HasSubstr("push 1")));
 }
 

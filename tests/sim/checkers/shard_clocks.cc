@@ -31,9 +31,10 @@ void ShardClocks::NoteRequest(const Message& message) {
     const proto::PullRequest& pull = envelope.pull_request();
     history = {{TableId(pull.table()), ShardIndex(pull.shard())}, pull.shard_generation()};
   }
-  const auto told = told_.find({history, message.from().node.value()});
-  if (told == told_.end()) return;
-  known_.try_emplace({message.from().node.value(), envelope.header().request_id()}, told->second);
+  const uint64_t node = message.from().node.value();
+  const auto told = told_.find({history, node});
+  known_.try_emplace({history, node, envelope.header().request_id()},
+                     told == told_.end() ? State() : told->second);
 }
 
 void ShardClocks::OnSend(absl::Time, const Message& message) {
@@ -60,7 +61,7 @@ void ShardClocks::OnReceive(absl::Time, absl::string_view receiver, const Messag
   if (!reply) return;
   const State state = StateOf(*reply);
   const uint64_t node = message.to().node.value();
-  const auto known = known_.find({node, message.envelope.header().request_id()});
+  const auto known = known_.find({reply->history, node, message.envelope.header().request_id()});
   if (known != known_.end() && known->second.GoesBackTo(state)) {
     Complain(absl::StrCat(receiver, " is told"), reply->history, known->second, state);
   }

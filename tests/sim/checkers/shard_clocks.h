@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "tests/sim/checkers/shard_reply.h"
@@ -38,8 +39,9 @@ class ShardClocks : public Observer {
   std::map<std::pair<ShardHistory, uint64_t>, State> said_;  // by node
   std::map<std::pair<ShardHistory, uint64_t>, State> told_;  // by node
   std::map<std::pair<ShardHistory, uint64_t>, State> versions_;
-  // What the sender of a request had been told before its first try, by node and request id.
-  std::map<std::pair<uint64_t, uint64_t>, State> known_;
+  // What the sender of a request had been told of a history before its first try there, by node and
+  // request id.
+  std::map<std::tuple<ShardHistory, uint64_t, uint64_t>, State> known_;
 };
 
 }  // namespace covey::sim

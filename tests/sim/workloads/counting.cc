@@ -89,12 +89,13 @@ class CountingWorkload::Pusher : public Script {
       next_ = now + workload_.think_max_ * random_.Uniform();
       StartOne(now, TableId(table->id()), client, outbox);
     }
+    if (exhausted() && under_way_ == 0 && !flushed_) Flush(now, client, outbox);
   }
   absl::Time NextWake() const override {
     return std::min(watch_.NextWake(),
                     under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture());
   }
-  bool done() const override { return exhausted() && under_way_ == 0; }
+  bool done() const override { return exhausted() && under_way_ == 0 && flushed_; }
 
  private:
   static constexpr int kConcurrency = 4;
@@ -134,6 +135,7 @@ class CountingWorkload::Pusher : public Script {
                     absl::Time, const client::OperationResult& result, Outbox&) {
           --under_way_;
           watch_.End(watched);
+          if (push && result.status.ok()) acknowledged_.push_back(slot);
           if (push || !result.status.ok()) {
             workload_.Ended(result, slot, table, first, count);
           }
@@ -146,10 +148,42 @@ class CountingWorkload::Pusher : public Script {
     workload_.violations_.Add("counting", absl::StrCat("refused at once: ", status.ToString()));
   }
 
+  // Before it goes, a program waits until all that it pushed is durable.
+  void Flush(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+    ++under_way_;
+    const absl::Time deadline = now + kFlushPatience;
+    const uint64_t watched = watch_.Begin(deadline);
+    client.client().Flush(
+        now, client::ClientMachine::FlushScope::kAll, deadline,
+        [this, watched](absl::Time at, const absl::Status& status, Outbox&) {
+          --under_way_;
+          watch_.End(watched);
+          Flushed(at, status);
+        },
+        outbox);
+  }
+
+  void Flushed(absl::Time now, const absl::Status& status) {
+    if (status.ok()) {
+      for (const uint64_t slot : acknowledged_) workload_.ledger_.Flushed(slot);
+    }
+    // The content of some shard went, and pushes with it. Which ones, nobody says.
+    flushed_ = status.ok() || absl::IsDataLoss(status);
+    next_ = now;
+    const bool expected =
+        absl::IsDataLoss(status) ? workload_.ledger_.HistoryWasLost() : IsExpected(status);
+    if (!expected)
+      workload_.violations_.Add("counting", absl::StrCat("flush: ", status.ToString()));
+  }
+
+  static constexpr absl::Duration kFlushPatience = absl::Seconds(20);
+
   CountingWorkload& workload_;
   Random random_;
   TableCreation table_;
   DeadlineWatch watch_;
+  std::vector<uint64_t> acknowledged_;  // slots
+  bool flushed_ = false;
   absl::Time next_ = absl::InfinitePast();
   int under_way_ = 0;
 };
@@ -299,9 +333,11 @@ void CountingWorkload::Ended(const client::OperationResult& result, uint64_t slo
   }
   ++acknowledged_;
   for (uint32_t i = first; i < first + count; ++i) {
-    if (!ledger_.WasAcknowledged({table, ShardIndex(i)}, slot)) {
-      violations_.Add("counting", absl::StrCat("the client was told that slot ", slot,
-                                               " is in shard ", i, ", but no server had said so"));
+    if (!ledger_.WasAcknowledged({table, ShardIndex(i)}, slot, result.durable)) {
+      violations_.Add(
+          "counting",
+          absl::StrCat("the client was told that slot ", slot, " is in shard ", i,
+                       result.durable ? " for good" : "", ", but no server had said so"));
     }
   }
 }

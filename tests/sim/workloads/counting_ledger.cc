@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "tests/sim/checkers/published_view.h"
+
 namespace covey::sim {
 
 void CountingLedger::OnSend(absl::Time, const Message& message) {
   if (message.envelope.has_push_request()) return NotePush(message);
+  if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
   const auto reply = ReadShardReply(message);
   if (!reply) return;
   if (reply->push != nullptr) NoteAnswer(*reply);
@@ -26,6 +29,16 @@ void CountingLedger::NoteAnswer(const ShardReply& reply) {
   if (!reply.push->durable()) return;
   push.durable = true;
   push.applied = std::max(push.applied, reply.push->applied_version());
+}
+
+void CountingLedger::NoteView(const proto::ClusterView& view) {
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      uint64_t& newest = generations_[{TableId(table.id()), ShardIndex(shard.index())}];
+      history_was_lost_ = history_was_lost_ || (newest != 0 && newest < shard.generation());
+      newest = std::max<uint64_t>(newest, shard.generation());
+    }
+  }
 }
 
 void CountingLedger::NotePush(const Message& message) {
@@ -74,11 +87,12 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
   }
 }
 
-bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot) const {
+bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot, bool durable) const {
   // Histories of one shard lie next to each other.
   for (auto at = histories_.lower_bound({shard, 0});
        at != histories_.end() && at->first.shard == shard; ++at) {
-    if (at->second.count(slot) > 0) return true;
+    const auto push = at->second.find(slot);
+    if (push != at->second.end() && (push->second.durable || !durable)) return true;
   }
   return false;
 }

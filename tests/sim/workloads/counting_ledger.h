@@ -29,8 +29,11 @@ class CountingLedger : public Observer {
 
   void OnSend(absl::Time now, const Message& message) override;
 
-  // Some server has said that it received the push of `slot`, in whatever history.
-  bool WasAcknowledged(ShardId shard, uint64_t slot) const;
+  // Some server has said that it received the push of `slot`, or that it is `durable`, in whatever
+  // history.
+  bool WasAcknowledged(ShardId shard, uint64_t slot, bool durable) const;
+  // Some shard has begun a new history.
+  bool HistoryWasLost() const { return history_was_lost_; }
   // The client that pushed it has been told that all its pushes are durable, this one with them.
   void Flushed(uint64_t slot) { flushed_.insert(slot); }
   // `values` of the shard as a user got them at the very end, when no push below `slots_end` is
@@ -48,6 +51,7 @@ class CountingLedger : public Observer {
   // Shard, producer, its incarnation, sequence.
   using PushKey = std::tuple<ShardId, uint64_t, uint64_t, uint64_t>;
 
+  void NoteView(const proto::ClusterView& view);
   void NotePush(const Message& message);
   void NoteAnswer(const ShardReply& reply);
   void CheckValues(const ShardReply& reply);
@@ -62,6 +66,8 @@ class CountingLedger : public Observer {
   std::set<std::pair<ShardId, uint64_t>> pushed_;
   std::map<ShardHistory, History> histories_;
   std::set<uint64_t> flushed_;
+  std::map<ShardId, uint64_t> generations_;  // newest published
+  bool history_was_lost_ = false;
 };
 
 }  // namespace covey::sim

@@ -315,7 +315,9 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
   const std::string what = absl::StrCat("step ", step_.value(), " tensor ", t);
   if (!status.ok()) {
     failed_ = true;
-    workload_.results_.Failed(name_, what, status);
+    // Such a group breaks when it loses a member.
+    const bool broke = plan().distributed() && absl::IsFailedPrecondition(status);
+    if (!broke) workload_.results_.Failed(name_, what, status);
     // A group that takes members in, or lets them go, may break by it.
     if (step_.value() > plan().ordinary_steps && !plan().elastic &&
         !workload_.truth_.HistoryWasLost()) {

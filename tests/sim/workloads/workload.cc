@@ -18,7 +18,9 @@ absl::string_view KindOf(absl::string_view name) {
 
 bool IsWorkload(absl::string_view name) {
   const absl::string_view kind = KindOf(name);
-  if (kind.empty()) return name == kCounting || name == kStaleness || name == kGroups;
+  if (kind.empty()) {
+    return std::count(std::begin(kWorkloads), std::end(kWorkloads), name) > 0;
+  }
   return std::count(std::begin(kContractKinds), std::end(kContractKinds), kind) > 0;
 }
 
@@ -27,6 +29,7 @@ std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
   COVEY_CHECK(IsWorkload(name));
   if (name == kCounting) return MakeCountingWorkload(random, violations);
   if (name == kGroups) return MakeGroupsWorkload(random, violations);
+  if (name == kWork) return MakeWorkWorkload(random, violations);
   return MakeStalenessWorkload(random, KindOf(name), violations);
 }
 

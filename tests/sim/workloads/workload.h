@@ -40,11 +40,14 @@ std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violat
 std::unique_ptr<Workload> MakeStalenessWorkload(Random random, absl::string_view kind,
                                                 Violations& violations);
 std::unique_ptr<Workload> MakeGroupsWorkload(Random random, Violations& violations);
+std::unique_ptr<Workload> MakeWorkWorkload(Random random, Violations& violations);
 
 // Names of all workloads, in the order of their constructors above.
 inline constexpr absl::string_view kCounting = "counting";
 inline constexpr absl::string_view kStaleness = "staleness";
 inline constexpr absl::string_view kGroups = "groups";
+inline constexpr absl::string_view kWork = "work";
+inline constexpr absl::string_view kWorkloads[] = {kCounting, kStaleness, kGroups, kWork};
 // "staleness:bsp": begins under a contract of that kind.
 inline constexpr absl::string_view kContractKinds[] = {"bsp", "ssp", "async", "buffered", "local"};
 // Whether MakeWorkload knows the name.

@@ -1,0 +1,102 @@
+#include "tests/sim/workloads/work_ledger.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/published_view.h"
+
+namespace covey::sim {
+
+void WorkLedger::OnSend(absl::Time now, const Message& message) {
+  if (message.envelope.has_work_request()) return NoteRequest(message);
+  if (message.envelope.has_work_reply()) return NoteReply(now, message);
+  const proto::ClusterView* view = PublishedView(message);
+  if (view == nullptr) return;
+  for (const proto::Node& node : view->nodes()) {
+    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
+  }
+}
+
+template <typename Work>
+void WorkLedger::ForEach(const proto::WorkItem& item, Work work) {
+  for (uint64_t i = 0; i < item.count(); ++i) {
+    work(item.pass() * examples_ + item.first() + i);
+  }
+}
+
+void WorkLedger::Complain(uint64_t example, const std::string& what) {
+  violations_.Add("work", absl::StrCat("example ", example % examples_, " of pass ",
+                                       example / examples_, " ", what));
+}
+
+void WorkLedger::NoteRequest(const Message& message) {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  const RequestKey key{message.from().node.value(), message.envelope.header().request_id()};
+  finished_[key] = {request.finished().begin(), request.finished().end()};
+  returned_[key] = {request.returned().begin(), request.returned().end()};
+  for (const proto::WorkItem& item : request.finished()) {
+    ForEach(item, [this](uint64_t example) { all_[example].reported = true; });
+  }
+  // What is given back is free from now on, as far as anybody can tell.
+  for (const proto::WorkItem& item : request.returned()) {
+    ForEach(item, [this](uint64_t example) { all_[example].holder = 0; });
+  }
+}
+
+void WorkLedger::NoteReply(absl::Time now, const Message& message) {
+  if (!StatusOf(message).ok()) return;
+  const proto::WorkReply& reply = message.envelope.work_reply();
+  const RequestKey key{message.to().node.value(), message.envelope.header().request_id()};
+  // What is said again is nothing new.
+  if (!answered_.insert(key).second) return;
+  for (const proto::WorkItem& item : finished_[key]) {
+    ForEach(item, [&](uint64_t example) { Finish(now, key, example); });
+  }
+  for (const proto::WorkItem& item : reply.items()) {
+    if (item.pass() >= passes_ || item.first() + item.count() > examples_) {
+      violations_.Add("work", absl::StrCat("given is ", item.ShortDebugString()));
+      continue;
+    }
+    ForEach(item, [&](uint64_t example) { Give(now, key, example); });
+  }
+  if (!reply.done()) return;
+  for (uint64_t example = 0; example < examples_ * passes_; ++example) {
+    if (!all_[example].reported) {
+      return Complain(example, "was never reported, and all is said to be finished");
+    }
+  }
+}
+
+void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example) {
+  Example& at = all_[example];
+  at.holder = 0;
+  if (at.finished_by == 0) at.finished_by = key.first;
+  if (at.finished_by == key.first || WasForgotten(now, at)) return;
+  Complain(example, absl::StrCat("counts as finished by node ", at.finished_by, ", and by node ",
+                                 key.first));
+}
+
+bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
+  return std::any_of(restarts_.begin(), restarts_.end(), [&](absl::Time restart) {
+    return example.first_given < restart && now - restart > kLease;
+  });
+}
+
+void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
+  Example& at = all_[example];
+  if (at.finished_by != 0 && !WasForgotten(now, at)) {
+    Complain(example, absl::StrCat("is given to node ", key.first, ", but node ", at.finished_by,
+                                   " has finished it"));
+  }
+  const uint64_t holder = at.holder;
+  if (holder != 0) ++given_again_;
+  if (holder != 0 && holder != key.first && departed_.count(holder) == 0 &&
+      !WasForgotten(now, at)) {
+    Complain(example,
+             absl::StrCat("is given to node ", key.first, " while node ", holder, " holds it"));
+  }
+  at.holder = key.first;
+  at.first_given = std::min(at.first_given, now);
+}
+
+}  // namespace covey::sim

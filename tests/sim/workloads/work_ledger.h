@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/observer.h"
+
+namespace covey::sim {
+
+// Who was given which examples, and who has reported them finished, by what the scheduler and the
+// workers say to each other. Examples are numbered over all passes.
+//
+// Invariants:
+//  - an example is reported finished, with an OK answer, once at most; unless who reports first was
+//    slower than the lease and the scheduler has forgotten meanwhile who holds it;
+//  - what was reported finished, with an OK answer, is not given out any more;
+//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does;
+//  - all is finished only when every example has been reported.
+class WorkLedger : public Observer {
+ public:
+  WorkLedger(Violations& violations, uint64_t examples, uint64_t passes)
+      : violations_(violations), examples_(examples), passes_(passes) {}
+
+  void OnSend(absl::Time now, const Message& message) override;
+
+  // The scheduler has begun a new life.
+  void SchedulerStarted(absl::Time now) { restarts_.push_back(now); }
+  uint64_t given_again() const { return given_again_; }
+
+ private:
+  struct Example {
+    bool reported = false;
+    // Nodes; 0 = none. The first whose report counts, and who was given it last.
+    uint64_t finished_by = 0;
+    uint64_t holder = 0;
+    absl::Time first_given = absl::InfiniteFuture();
+  };
+  using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
+
+  void NoteRequest(const Message& message);
+  void NoteReply(absl::Time now, const Message& message);
+  void Finish(absl::Time now, const RequestKey& key, uint64_t example);
+  void Give(absl::Time now, const RequestKey& key, uint64_t example);
+  template <typename Work>
+  void ForEach(const proto::WorkItem& item, Work work);
+  // The scheduler may have forgotten, by now, who had it.
+  bool WasForgotten(absl::Time now, const Example& example) const;
+  void Complain(uint64_t example, const std::string& what);
+
+  // As the scheduler promises to keep what was given before it restarted, and the time that a
+  // message takes.
+  static constexpr absl::Duration kLease = absl::Seconds(14);
+
+  Violations& violations_;
+  const uint64_t examples_;
+  const uint64_t passes_;
+  std::map<uint64_t, Example> all_;
+  std::map<RequestKey, std::vector<proto::WorkItem>> finished_;
+  std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
+  std::set<RequestKey> answered_;
+  std::set<uint64_t> departed_;
+  std::vector<absl::Time> restarts_;  // of the scheduler
+  uint64_t given_again_ = 0;
+};
+
+}  // namespace covey::sim
