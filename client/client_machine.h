@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/operation.h"
+#include "client/round_trip.h"
 #include "client/server_window.h"
 #include "client/undurable_pushes.h"
 #include "common/base/buffer.h"
@@ -54,7 +55,8 @@ class ClientMachine {
   struct Options {
     Incarnation incarnation;
     size_t bytes_in_flight_max = 0;  // 0 = kClientBytesInFlightDefault
-    // An unanswered request is sent again after so long, then twice, four times … as long.
+    // An unanswered request is sent again after so long, or twice what the server's answers take if
+    // that is more; then after twice, four times … as long.
     absl::Duration retry_after = absl::Seconds(1);
     absl::Duration retry_after_longest = absl::Seconds(8);
     uint64_t seed = 0;
@@ -119,6 +121,7 @@ class ClientMachine {
   // A server's data loop.
   struct Peer {
     ServerWindow window;
+    RoundTrip round_trip;
     std::map<uint64_t, Request*> waiting;  // by request id, so in the order of their operations
   };
   // What answers have shown of a shard.

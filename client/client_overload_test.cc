@@ -141,6 +141,31 @@ TEST_F(ClientOverloadTest, ARefusalForAnOldViewIsRetriedWithTheNewOneAtOnce) {
   EXPECT_EQ(After(absl::Milliseconds(3)).size(), 1u);
 }
 
+// A server that takes three seconds for each answer gets each request about once, not three times.
+TEST_F(ClientOverloadTest, DoesNotRepeatWhatASlowServerHasNotAnsweredYet) {
+  for (int i = 0; i < 40; ++i) {
+    Start(PullAll());
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    size_t repeats = 0;
+    for (int tenths = 0; tenths < 30; ++tenths) repeats += After(absl::Milliseconds(100)).size();
+    if (i > 25) {
+      EXPECT_EQ(repeats, 0u) << i;
+    }
+    for (const Message& message : sent) Receive(Values(message, 1));
+    now_ = kStart;
+    ASSERT_EQ(results_.size(), i + 1u);
+  }
+  // What is lost is still repeated, and soon when answers are quick again.
+  for (int i = 0; i < 60; ++i) {
+    Start(PullAll());
+    for (const Message& message : outbox_.TakeMessages()) Receive(Values(message, 1));
+  }
+  Start(PullAll());
+  outbox_.TakeMessages();
+  EXPECT_EQ(After(absl::Milliseconds(1200)).size(), 2u);
+}
+
 // Whatever bit flips in a frame on its way, in either direction, the result is the same.
 TEST_F(ClientOverloadTest, FlippedBitsChangeNothing) {
   Random random(9);

@@ -54,6 +54,7 @@ struct ClientMachine::Request {
   uint64_t generation = 0;
   uint64_t chain_epoch = 0;
   uint64_t window_number = 0;
+  absl::Time first_sent;  // to that head
   // Newest version that this client had seen of the shard before; an answer must not be older.
   Version seen;
 

@@ -64,7 +64,8 @@ Buffer ClientMachine::Request::Gradient() {
 }
 
 ClientMachine::Peer& ClientMachine::PeerAt(const Address& address) {
-  return peers_.try_emplace(address, Peer{.window = ServerWindow(budget_), .waiting = {}})
+  return peers_
+      .try_emplace(address, Peer{.window = ServerWindow(budget_), .round_trip = {}, .waiting = {}})
       .first->second;
 }
 
@@ -179,6 +180,7 @@ void ClientMachine::Pump(absl::Time now, Outbox& outbox) {
     next->window_number = peer.window.Send(next->bytes());
     bytes_in_flight_ += next->bytes();
     next->place = Request::Place::kOnWire;
+    next->first_sent = now;
     const auto seen = seen_.find(next->shard);
     const bool same = seen != seen_.end() && seen->second.generation == next->generation;
     next->seen = same ? seen->second.version : Version();
@@ -189,8 +191,10 @@ void ClientMachine::Pump(absl::Time now, Outbox& outbox) {
 void ClientMachine::Transmit(absl::Time now, Request& request, Outbox& outbox) {
   COVEY_CHECK(request.place == Request::Place::kOnWire);
   const Operation& operation = request.owner->operation;
-  const absl::Duration patience = std::min(
-      options_.retry_after_longest, options_.retry_after * (1 << std::min(request.tries, 10)));
+  const absl::Duration usual =
+      PeerAt(request.peer).round_trip.Patience(options_.retry_after, options_.retry_after_longest);
+  const absl::Duration patience =
+      std::min(options_.retry_after_longest, usual * (1 << std::min(request.tries, 10)));
   request.again = now + patience * (1 + 0.1 * random_.Uniform());
   next_wake_ = std::min(next_wake_, request.again);
   if (request.tries++ > 0) ++counters_.repeats;

@@ -89,6 +89,13 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
                                       q * static_cast<double>(milliseconds.size() - 1))];
   };
   const double bytes = static_cast<double>(milliseconds.size()) * static_cast<double>(mib << 20);
+  ClientMachine::Counters counters;
+  for (const Load& load : loads) {
+    const auto its = load.client->GetCounters();
+    if (!its.ok()) return its.status();
+    counters.repeats += its->repeats;
+    counters.refusals += its->refusals;
+  }
   LogInfo("overload", {{"clients", clients},
                        {"outstanding", outstanding},
                        {"push_mib", mib},
@@ -96,6 +103,8 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
                        {"p50_ms", quantile(0.5)},
                        {"p99_ms", quantile(0.99)},
                        {"ok", milliseconds.size()},
+                       {"repeats", counters.repeats},
+                       {"refusals", counters.refusals},
                        {"failed", failed},
                        {"first_failure", first_failure}});
   for (int i = 0; i < clients; ++i) {

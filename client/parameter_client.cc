@@ -140,6 +140,14 @@ absl::StatusOr<proto::StatusReply> ParameterClient::GetStatus(uint64_t events_af
   return std::move(*reply.mutable_status_reply());
 }
 
+absl::StatusOr<ClientMachine::Counters> ParameterClient::GetCounters() {
+  ClientMachine::Counters counters;
+  COVEY_RETURN_IF_ERROR(connection_->Run([this, &counters](absl::Time, Outbox&) {
+    counters = connection_->client().client().counters();
+  }));
+  return counters;
+}
+
 NodeId ParameterClient::node() const { return connection_->node(); }
 
 }  // namespace covey::client

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/client_machine.h"
 #include "client/config.h"
 #include "client/handle.h"
 #include "common/cluster/contract.h"
@@ -109,6 +110,9 @@ class ParameterClient {
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
   // What `covey status` shows.
   absl::StatusOr<proto::StatusReply> GetStatus(uint64_t events_after = 0);
+
+  // How often requests were repeated, refused and damaged since the start, and what was lost.
+  absl::StatusOr<ClientMachine::Counters> GetCounters();
 
   NodeId node() const;
 
