@@ -60,10 +60,12 @@ std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving&
           shard.chain().rbegin()->joining() || leaving.count(id) > 0) {
         continue;
       }
-      const std::vector<uint64_t> holders = NodesOf(shard);
+      std::vector<uint64_t> holders;
       for (int position = 0; position < shard.chain_size(); ++position) {
-        const Hosting::Server* from = hosting.Find(holders[position]);
+        if (takers.empty() || MoveGain(shard, position, *takers[0], hosting) <= best_gain) continue;
+        const Hosting::Server* from = hosting.Find(shard.chain(position).node());
         if (from == nullptr || from->leaving >= busy_max) continue;
+        if (holders.empty()) holders = NodesOf(shard);
         const std::vector<uint64_t> others = OthersThan(shard, position);
         const Hosting::Nearness nearness = hosting.NearnessTo(*from, others);
         for (const Hosting::Server* to : takers) {

@@ -18,11 +18,9 @@ constexpr int kMovesPerPlanMax = 16;
 
 }  // namespace
 
-void Chains::RemoveDeparted(proto::Shard& shard, Epoch published) {
-  const auto& view = state_.view();
+void Chains::RemoveDeparted(proto::Shard& shard, const Hosting& hosting, Epoch published) {
   const auto is_alive = [&](const proto::Replica& replica) {
-    const proto::Node* node = FindNode(view, NodeId(replica.node()));
-    return node != nullptr && node->state() == proto::Node::ALIVE;
+    return hosting.Find(replica.node()) != nullptr;
   };
   if (std::all_of(shard.chain().begin(), shard.chain().end(), is_alive)) return;
   const NodeId head(shard.chain(0).node());

@@ -66,21 +66,21 @@ void Chains::Avoid(Hosting& hosting, absl::Time now) {
   }
 }
 
-void Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& report,
+bool Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& report,
                     Epoch published) {
   proto::ClusterView& view = *state_.mutable_view();
   const auto table = std::find_if(view.mutable_tables()->begin(), view.mutable_tables()->end(),
                                   [&](const proto::Table& t) { return t.id() == report.table(); });
   if (table == view.mutable_tables()->end() ||
       report.shard() >= static_cast<uint32_t>(table->shards_size())) {
-    return;
+    return false;
   }
   proto::Shard& shard = *table->mutable_shards(static_cast<int>(report.shard()));
   const int position = PositionIn(shard, report.node());
   const int reporter = PositionIn(shard, sender.value());
   if (shard.generation() != report.generation() || shard.chain_epoch() != report.chain_epoch() ||
       position < 0 || reporter < 0) {
-    return;
+    return false;
   }
   proto::Replica& replica = *shard.mutable_chain(position);
   const NodeId node(report.node());
@@ -89,27 +89,28 @@ void Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& r
   const bool is_last_full = IsFull(replica) && full == 1;
   switch (report.kind()) {
     case proto::ReplicaReport::READY:
-      if (!comes_before || IsFull(replica)) return;
+      if (!comes_before || IsFull(replica)) return false;
       replica.set_joining(false);
       Note("full on", node);
       break;
     case proto::ReplicaReport::UNREACHABLE:
-      if (!comes_before || is_last_full) return;
+      if (!comes_before || is_last_full) return false;
       EraseAt(shard, position);
       Note("unreachable on", node);
       avoided_until_[node] = now + kAvoidUnreachable;
       break;
     case proto::ReplicaReport::UNFIT:
-      if ((!comes_before && reporter != position) || is_last_full) return;
+      if ((!comes_before && reporter != position) || is_last_full) return false;
       EraseAt(shard, position);
       Note("unfit on", node);
       avoided_until_[node] = std::max(avoided_until_[node], now + kAvoidUnfit);
       break;
     default:
-      return;
+      return false;
   }
   Change(shard, published);
   due_ = true;
+  return true;
 }
 
 void Chains::Load(Hosting& hosting) {
@@ -154,7 +155,7 @@ void Chains::TakeOut(const Hosting& hosting, Epoch published) {
     for (proto::Shard& shard : *table.mutable_shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
       if (const auto at = known.find(id); at != known.end()) leaving_.insert(*at);
-      RemoveDeparted(shard, published);
+      RemoveDeparted(shard, hosting, published);
       Trim(id, shard, target, hosting, published);
     }
   }

@@ -52,11 +52,12 @@ class Chains {
 
   // What a server says of a replica. Ignored when it speaks of another life or another chain of the
   // shard, or when the sender stands neither before the replica nor is it. `published`: as below.
-  void Report(absl::Time now, NodeId sender, const proto::ReplicaReport& report, Epoch published);
+  // True: it has changed the chain, and Settle tells of it.
+  bool Report(absl::Time now, NodeId sender, const proto::ReplicaReport& report, Epoch published);
 
   // Makes the edits that are due. The epoch is raised once, if it still is `published`: the newest
   // one that may be known outside. Returns the decision, with that of reports before it; "" =
-  // nothing has changed. To be called at the end of each call of the actor.
+  // nothing has changed. O(shards), so whoever calls it lets reports come together.
   std::string Settle(absl::Time now, Epoch published);
   // When Settle has to be called although nothing happens.
   absl::Time NextSettle() const { return due_ ? absl::InfinitePast() : next_; }
@@ -76,7 +77,7 @@ class Chains {
 
   // Members that have departed or must go, and what is more than the target.
   void TakeOut(const Hosting& hosting, Epoch published);
-  void RemoveDeparted(proto::Shard& shard, Epoch published);
+  void RemoveDeparted(proto::Shard& shard, const Hosting& hosting, Epoch published);
   void Trim(ShardId id, proto::Shard& shard, uint32_t target, const Hosting& hosting,
             Epoch published);
   // Counts each chain as it will be when what is under way has ended.

@@ -130,8 +130,8 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
 absl::Time SchedulerActor::NextWake() const {
   if (started_ == absl::InfiniteFuture()) return absl::InfinitePast();
   if (!disk_failure_.ok()) return absl::InfiniteFuture();
-  absl::Time next = std::min({membership_.NextDeath(), barriers_.NextDeadline(),
-                              work_.NextTick(), chains_.NextSettle()});
+  absl::Time next =
+      std::min({membership_.NextDeath(), barriers_.NextDeadline(), work_.NextTick(), NextSettle()});
   if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
   return std::min(next, watches_.next_deadline());
 }
@@ -280,8 +280,8 @@ void SchedulerActor::DropTable(absl::Time now, const Message& message, Outbox& o
 
 void SchedulerActor::SetContract(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::SetContractRequest& request = message.envelope.set_contract_request();
-  const auto change = tables_.SetContract(request.name(), request.contract(),
-                                          AskedBy(message.from().node));
+  const auto change =
+      tables_.SetContract(request.name(), request.contract(), AskedBy(message.from().node));
   if (!change.ok()) return Refuse(message, change.status(), outbox);
   Decide(now, change->decision);
   Message reply = MakeControlReply(message);
@@ -323,8 +323,7 @@ void SchedulerActor::Forget(absl::Time now, NodeId node, Outbox& outbox) {
 }
 
 void SchedulerActor::Drain(absl::Time now, const Message& message, Outbox& outbox) {
-  const auto change =
-      fleet_.Drain(message.envelope.drain_request(), AskedBy(message.from().node));
+  const auto change = fleet_.Drain(message.envelope.drain_request(), AskedBy(message.from().node));
   if (!change.ok()) return Refuse(message, change.status(), outbox);
   Decide(now, change->decision);
   chains_.Touch();
@@ -335,8 +334,7 @@ void SchedulerActor::Drain(absl::Time now, const Message& message, Outbox& outbo
 }
 
 void SchedulerActor::Scale(absl::Time now, const Message& message, Outbox& outbox) {
-  const auto change =
-      fleet_.Scale(message.envelope.scale_request(), AskedBy(message.from().node));
+  const auto change = fleet_.Scale(message.envelope.scale_request(), AskedBy(message.from().node));
   if (!change.ok()) return Refuse(message, change.status(), outbox);
   Decide(now, change->decision);
   chains_.Touch();
@@ -358,15 +356,21 @@ void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& o
 }
 
 void SchedulerActor::TakeReports(absl::Time now, const Message& message, Outbox& outbox) {
+  bool changed = false;
   for (const proto::ReplicaReport& report : message.envelope.replica_report_request().reports()) {
-    chains_.Report(now, message.from().node, report, epoch_before_);
+    changed = chains_.Report(now, message.from().node, report, epoch_before_) || changed;
   }
+  if (changed) Note("reports on replicas");
   SettleChains(now);
   Answer(MakeControlReply(message), outbox);
 }
 
 void SchedulerActor::SettleChains(absl::Time now) {
-  if (now >= chains_.NextSettle()) Decide(now, chains_.Settle(now, epoch_before_));
+  if (now >= NextSettle()) Decide(now, chains_.Settle(now, epoch_before_));
+}
+
+absl::Time SchedulerActor::NextSettle() const {
+  return writing_ ? absl::InfiniteFuture() : chains_.NextSettle();
 }
 
 void SchedulerActor::TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox) {

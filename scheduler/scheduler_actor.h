@@ -86,8 +86,8 @@ class SchedulerActor : public Actor {
   void TakeReports(absl::Time now, const Message& message, Outbox& outbox);
   void TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox);
   // Of the machine `work_`.
-  void TakeWorkChange(absl::Time now, const Work::Change& change,
-                      std::vector<Work::Answer> answers, Outbox& outbox);
+  void TakeWorkChange(absl::Time now, const Work::Change& change, std::vector<Work::Answer> answers,
+                      Outbox& outbox);
   void TakeDiskAnswer(const Message& message, Outbox& outbox);
   void TakeConnectionLost(const Message& message, Outbox& outbox);
   void TakeProbeReply(absl::Time now, const Message& message, Outbox& outbox);
@@ -97,6 +97,9 @@ class SchedulerActor : public Actor {
 
   // Lets chains follow what has been decided in this call. Before a reply takes the view.
   void SettleChains(absl::Time now);
+  // Not while a record is being written: nothing could leave before it is, and until then what is
+  // reported comes together.
+  absl::Time NextSettle() const;
   // Notes a decision; the next record carries it and the state it led to. "" = nothing was decided.
   void Decide(absl::Time now, const std::string& decision);
   // The same for what is no event: only the record has it.

@@ -630,6 +630,44 @@ TEST_F(SchedulerChainsTest, ARestartLeavesChainsAsTheyAreAndGoesOn) {
   EXPECT_EQ(Held(2) + Held(3) + Held(4), 8);
 }
 
+TEST_F(SchedulerChainsTest, WhatIsReportedWhileARecordIsWrittenComesTogetherInTheNext) {
+  AddServer();
+  while (Ready()) continue;
+  Receive(Drain("server-0"));
+  SyncDisk();
+  Message work = From({});
+  work.envelope.mutable_scale_request()->set_servers(7);
+  Receive(work);
+  ASSERT_EQ(pending_appends_.size(), 1);
+  const uint64_t epoch = actor_->published().epoch();
+  sent_.clear();
+  int reports = 0;
+  for (const proto::Shard& shard : actor_->published().tables(0).shards()) {
+    if (!shard.chain().rbegin()->joining()) continue;
+    Message message = From(servers_[shard.chain(0).node() - 2]);
+    proto::ReplicaReport& report =
+        *message.envelope.mutable_replica_report_request()->add_reports();
+    report.set_table(1);
+    report.set_shard(shard.index());
+    report.set_generation(shard.generation());
+    report.set_chain_epoch(shard.chain_epoch());
+    report.set_node(shard.chain().rbegin()->node());
+    report.set_kind(proto::ReplicaReport::READY);
+    Receive(message);
+    ++reports;
+  }
+  ASSERT_GE(reports, 2);
+  EXPECT_GT(actor_->NextWake(), now_) << "it does not spin meanwhile";
+  AnswerDisk();
+  EXPECT_EQ(actor_->published().epoch(), epoch + 1);
+  EXPECT_EQ(sent_.size(), 1u) << "no report is answered yet";
+  ASSERT_EQ(pending_appends_.size(), 1);
+  AnswerDisk();
+  EXPECT_TRUE(pending_appends_.empty());
+  EXPECT_EQ(sent_.size(), 1u + static_cast<size_t>(reports));
+  EXPECT_EQ(Held(2), 0);
+}
+
 TEST_F(SchedulerChainsTest, LostShardsMoveOnWhenNobodyComesInPlace) {
   for (int beat = 0; beat < 6; ++beat) {
     Advance(absl::Milliseconds(500));
