@@ -200,6 +200,7 @@ TEST_F(ClientOverloadTest, FlippedBitsChangeNothing) {
                                           static_cast<float>(version));
           reply.frames.push_back(Buffer::CopyOf(
               {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}));
+          pushed.set_has_values(true);
           SetFrameChecksums(reply);
           flip(reply);
         } else {
