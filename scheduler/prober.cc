@@ -118,26 +118,49 @@ void Prober::Begin() {
   while (!waiting_.empty() && under_way_.size() < options_.under_way_max) {
     Message request = std::move(waiting_.front());
     waiting_.pop_front();
-    const std::optional<Target> target = Parse(request.envelope.probe_request().endpoint());
-    const int file =
-        target ? socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-               : -1;
-    if (file < 0) {
-      Conclude(request, proto::ProbeReply::SILENT);
-      continue;
-    }
-    const bool connected =
-        connect(file, reinterpret_cast<const sockaddr*>(&target->address), target->size) == 0;
-    const int error = connected ? 0 : errno;
-    if (error == EINPROGRESS) {
-      under_way_.push_back({.request = std::move(request),
-                            .socket = file,
-                            .until = MonotonicNow() + options_.limit});
-      continue;
-    }
-    close(file);
-    Conclude(request, ResultOf(error));
+    Connect({.request = std::move(request), .until = MonotonicNow() + options_.limit});
   }
+}
+
+void Prober::Connect(Probe probe) {
+  const std::optional<Target> target = Parse(probe.request.envelope.probe_request().endpoint());
+  probe.socket =
+      target ? socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+             : -1;
+  if (probe.socket < 0) return Conclude(probe.request, proto::ProbeReply::SILENT);
+  probe.connected =
+      connect(probe.socket, reinterpret_cast<const sockaddr*>(&target->address), target->size) == 0;
+  const int error = probe.connected ? 0 : errno;
+  if (probe.connected || error == EINPROGRESS) {
+    under_way_.push_back(std::move(probe));
+    return;
+  }
+  close(probe.socket);
+  Conclude(probe.request, ResultOf(error));
+}
+
+bool Prober::Continue(absl::Time now, int events, Probe& probe) {
+  if (events == 0) {
+    if (now < probe.until) return true;
+    close(probe.socket);
+    Conclude(probe.request,
+             probe.connected ? proto::ProbeReply::CONNECTED : proto::ProbeReply::SILENT);
+    return false;
+  }
+  if (!probe.connected) {
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (getsockopt(probe.socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+    probe.connected = error == 0;
+    if (probe.connected) return true;
+    close(probe.socket);
+    Conclude(probe.request, ResultOf(error));
+    return false;
+  }
+  // Who closes what it has accepted may be dying.
+  close(probe.socket);
+  Connect({.request = std::move(probe.request), .until = probe.until});
+  return false;
 }
 
 void Prober::Conclude(const Message& request, proto::ProbeReply::Result result) {
@@ -165,7 +188,8 @@ void Prober::Wait(absl::Duration timeout) {
   std::vector<pollfd> files = {{.fd = wake_up_, .events = POLLIN, .revents = 0}};
   const absl::Time before = MonotonicNow();
   for (const Probe& probe : under_way_) {
-    files.push_back({.fd = probe.socket, .events = POLLOUT, .revents = 0});
+    const short events = probe.connected ? POLLRDHUP : POLLOUT;
+    files.push_back({.fd = probe.socket, .events = events, .revents = 0});
     timeout = std::min(timeout, std::max(absl::ZeroDuration(), probe.until - before));
   }
   const timespec patience = absl::ToTimespec(timeout);
@@ -177,23 +201,10 @@ void Prober::Wait(absl::Duration timeout) {
   }
 
   const absl::Time now = MonotonicNow();
-  std::vector<Probe> going_on;
-  for (size_t i = 0; i < under_way_.size(); ++i) {
-    Probe& probe = under_way_[i];
-    if (files[i + 1].revents == 0 && now < probe.until) {
-      going_on.push_back(std::move(probe));
-      continue;
-    }
-    int error = ETIMEDOUT;
-    socklen_t size = sizeof(error);
-    if (files[i + 1].revents != 0 &&
-        getsockopt(probe.socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
-      error = errno;
-    }
-    close(probe.socket);
-    Conclude(probe.request, ResultOf(error));
+  std::vector<Probe> probes = std::exchange(under_way_, {});
+  for (size_t i = 0; i < probes.size(); ++i) {
+    if (Continue(now, files[i + 1].revents, probes[i])) under_way_.push_back(std::move(probes[i]));
   }
-  under_way_ = std::move(going_on);
   Begin();
 }
 

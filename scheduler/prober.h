@@ -15,7 +15,8 @@ namespace covey::scheduler {
 // transport of the scheduler's loop, which has no peers to speak to otherwise, and the port of
 // {self, kProbeLoop}: connections are begun without blocking and looked after while the loop sleeps.
 //
-//   CONNECTED: the connection was accepted, by the kernel at least; it is closed at once.
+//   CONNECTED: the connection was accepted, by the kernel at least, and kept until `limit`: a process
+//     that is being killed may still listen for a moment. When it breaks sooner, we try again.
 //   REFUSED: nobody listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
 //   SILENT: no answer within `limit`, no such route, too many probes, or an endpoint that is none.
 //
@@ -47,12 +48,17 @@ class Prober : public Transport, public MessagePort {
  private:
   struct Probe {
     Message request;
-    int socket = -1;
     absl::Time until;
+    int socket = -1;
+    bool connected = false;
   };
 
   // Begins as many waiting probes as may be under way.
   void Begin();
+  // Connects, for the first time or again.
+  void Connect(Probe probe);
+  // What has become of a probe after `events` at its socket; true when it is not over.
+  bool Continue(absl::Time now, int events, Probe& probe);
   void Conclude(const Message& request, proto::ProbeReply::Result result);
 
   const Options options_;

@@ -54,6 +54,9 @@ Message Request(uint64_t node, const std::string& endpoint) {
   return request;
 }
 
+// Where the whole of it has to pass.
+constexpr absl::Duration kShort = absl::Milliseconds(50);
+
 std::vector<Message> Answers(Prober& prober, size_t count) {
   std::vector<Message> answers;
   while (answers.size() < count) {
@@ -76,7 +79,20 @@ Result Probe(const std::string& endpoint, absl::Duration limit = absl::Seconds(2
 
 TEST(ProberTest, SomebodyWhoListensIsConnected) {
   Listener listener(8);
-  EXPECT_EQ(Probe(listener.endpoint()), proto::ProbeReply::CONNECTED);
+  EXPECT_EQ(Probe(listener.endpoint(), kShort), proto::ProbeReply::CONNECTED);
+}
+
+// A process that is being killed closes one socket after the other.
+TEST(ProberTest, WhoStopsListeningAMomentLaterRefuses) {
+  Listener listener(8);
+  Prober prober({.limit = absl::Seconds(20)});
+  prober.Send(Request(7, listener.endpoint()));
+  for (int i = 0; i < 3; ++i) {
+    prober.Receive(64, [](Message) { ADD_FAILURE() << "too soon"; });
+    prober.Wait(absl::Milliseconds(20));
+  }
+  listener.Close();
+  EXPECT_EQ(Answers(prober, 1)[0].envelope.probe_reply().result(), proto::ProbeReply::REFUSED);
 }
 
 TEST(ProberTest, APortThatWasClosedRefuses) {
@@ -113,7 +129,7 @@ TEST(ProberTest, UnixSocketsAreTriedToo) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   ASSERT_EQ(bind(file, reinterpret_cast<sockaddr*>(&address), size), 0);
   ASSERT_EQ(listen(file, 8), 0);
-  EXPECT_EQ(Probe(absl::StrCat("ipc://@", name)), proto::ProbeReply::CONNECTED);
+  EXPECT_EQ(Probe(absl::StrCat("ipc://@", name), kShort), proto::ProbeReply::CONNECTED);
   close(file);
 
   const std::string path = absl::StrCat(testing::TempDir(), "/socket");
@@ -125,7 +141,7 @@ TEST(ProberTest, UnixSocketsAreTriedToo) {
   path.copy(address.sun_path, path.size());
   ASSERT_EQ(bind(left, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   ASSERT_EQ(listen(left, 8), 0);
-  EXPECT_EQ(Probe(absl::StrCat("ipc://", path)), proto::ProbeReply::CONNECTED);
+  EXPECT_EQ(Probe(absl::StrCat("ipc://", path), kShort), proto::ProbeReply::CONNECTED);
   close(left);  // as a killed process leaves it: the name is still there
   EXPECT_EQ(Probe(absl::StrCat("ipc://", path)), proto::ProbeReply::REFUSED);
   unlink(path.c_str());
