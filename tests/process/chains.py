@@ -1,6 +1,6 @@
 """Replica chains as `covey status` shows them."""
 
-from tests.process import cluster
+from tests.process import cluster, program
 
 
 def of(status):
@@ -36,3 +36,26 @@ def _wanted(spec):
 def servers_of(status, position):
     """Names of the servers that are at a position of any chain: 0 = heads, -1 = tails."""
     return sorted({chain[position][0] for chain in of(status).values() if chain})
+
+
+def await_whole(observer, seconds=program.PATIENCE_SECONDS):
+    """The status once all servers live and every chain is whole; servers that fell come back."""
+    newest = []
+
+    def is_whole():
+        observer.restart_the_fallen()
+        status = observer.status()
+        if status is None:
+            return False
+        newest[:] = [status]
+        # The dead may be in the view for a while.
+        alive = {int(node["process_id"]) for node in cluster.nodes(status, "SERVER")}
+        return alive == {server.pid for server in observer.servers} and whole(status)
+
+    try:
+        program.await_true(is_whole, "all servers and whole chains", seconds)
+    except AssertionError as error:
+        chains = of(newest[0]) if newest else "no status"
+        events = [event["text"] for event in newest[0]["events"]][-100:] if newest else []
+        raise AssertionError("\n".join([f"{error}: {chains}", *events])) from None
+    return newest[0]

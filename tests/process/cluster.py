@@ -117,6 +117,12 @@ class Cluster(Observer):
         self.servers[rank] = self._test.start(
             f"server-{rank}", [*self.server_arguments(rank), "--loops", self._loops])
 
+    def restart_the_fallen(self):
+        """As whoever supervises servers does: one that comes back before its death is known is refused."""
+        for rank, server in enumerate(self.servers):
+            if not server.running():
+                self.start_server(rank)
+
     def server_arguments(self, rank):
         return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank]
 

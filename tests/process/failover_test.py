@@ -30,9 +30,7 @@ class ServerFailoverTest(cluster.ProcessTest):
             producer.await_durable(1, "first durable pushes")
 
     def _await_whole(self):
-        return self.running.await_status(
-            lambda status: len(cluster.nodes(status, "SERVER")) == _SERVERS
-            and chains.whole(status), "whole chains")
+        return chains.await_whole(self.running)
 
     @staticmethod
     def _heads(status):

@@ -54,6 +54,7 @@ class LedgerTest(cluster.ProcessTest):
         started = time.monotonic()
         while sum(deaths.values()) < _kills:
             role = self.random.choices(list(_WEIGHTS), _WEIGHTS.values())[0]
+            print(f"{time.monotonic() - started:.1f} s: kill of a {role}", flush=True)
             getattr(self, f"_kill_{role}")()
             deaths[role] += 1
             # Time is spent, not waited for: whoever has failed is noticed.
@@ -97,9 +98,7 @@ class LedgerTest(cluster.ProcessTest):
         self._kill_server(-1)
 
     def _kill_server(self, position):
-        status = self.running.await_status(
-            lambda status: len(cluster.nodes(status, "SERVER")) == _SERVERS
-            and chains.whole(status), "whole chains")
+        status = chains.await_whole(self.running)
         name = self.random.choice(chains.servers_of(status, position))
         rank = int(name.removeprefix("server-"))
         self.running.servers[rank].kill()

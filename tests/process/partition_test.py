@@ -50,10 +50,6 @@ class RelayedCluster(cluster.Observer):
             if not server.running():
                 self.start_server(rank)
 
-    def is_whole(self, status):
-        self.restart_the_fallen()
-        return len(cluster.nodes(status, "SERVER")) == _SERVERS and chains.whole(status)
-
 
 class PartitionTest(cluster.ProcessTest):
     def setUp(self):
@@ -67,13 +63,13 @@ class PartitionTest(cluster.ProcessTest):
             for contract in ("async", "buffered:2") for slot in range(2)]
         for producer in self.producers:
             producer.await_durable(1, "first durable pushes")
-        self.status = self.running.await_status(self.running.is_whole, "whole chains")
+        self.status = chains.await_whole(self.running)
 
     def _heal(self, name):
         """Everything finds together again, by itself, and the ledger is right."""
         self.relayed.heal()
         healed = time.time()
-        self.running.await_status(self.running.is_whole, "whole chains", _CONVERGE_SECONDS)
+        chains.await_whole(self.running, _CONVERGE_SECONDS)
         for producer in self.producers:
             producer.await_durable(8, "durable pushes after healing", _CONVERGE_SECONDS)
         _FIGURES.note(f"{name}: healed until whole and pushing",

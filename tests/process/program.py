@@ -153,6 +153,13 @@ class Program:
         for reader in self._readers:
             reader.join(PATIENCE_SECONDS)
         self._process.stdin.close()
+        self._keep_output()
+
+    def _keep_output(self):
+        """Where COVEY_TEST_LOGS names a folder, all that programs have written stays there."""
+        if folder := os.environ.get("COVEY_TEST_LOGS"):
+            path = pathlib.Path(folder) / f"{self.name.replace(' ', '-')}-{self.pid}.log"
+            path.write_text("\n".join([" ".join(self._arguments), *self.lines()]) + "\n")
 
     def memory_kib(self, field="VmRSS"):
         """A field of its memory: VmRSS, VmHWM, RssAnon."""
