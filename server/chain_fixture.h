@@ -104,6 +104,8 @@ class ChainDriver {
     }
     Give(Id(server), message);
   }
+  // As it is, to the server, past the wire.
+  void Inject(uint32_t server, const Message& message) { Give(Id(server), message); }
   // To clients since the last call.
   std::vector<Message> Answers() { return std::exchange(answers_, {}); }
   // The only answer, once all servers have nothing more to say.

@@ -35,9 +35,10 @@ struct Config {
   // Memory that each data loop keeps for updates while old values are still being sent. More
   // allocates less often; 1 MiB … 1 GiB.
   uint64_t spare_bytes_max = 16 << 20;
-  // Requests that wait in all data loops: half of it for those on their way, which clients are told
-  // not to exceed, half for gradients that are held and answers that are parked; beyond it requests
-  // are refused, to be repeated. More evens out bursts; 32 MiB … 64 GiB.
+  // Requests that wait in all data loops: an eighth of it for those on their way, which clients are
+  // told not to exceed (no more than what is soon handled: what waits longer is asked for again), the
+  // rest for gradients that are held and answers that are parked; beyond it requests are refused, to
+  // be repeated. More evens out bursts; 32 MiB … 64 GiB.
   uint64_t queued_bytes_max = kQueuedBytesDefault;
   // After a signal the server serves on until its shards are elsewhere, for so long at most; 0 … 1 h.
   absl::Duration drain_deadline = absl::Seconds(30);

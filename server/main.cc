@@ -70,6 +70,7 @@ class ServerProcess {
         config_.loops == 0 ? std::min(UsableCores(), kDefaultLoopsMax) : config_.loops;
     std::vector<std::string> endpoints = {""};
     queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
+    arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
     for (uint32_t number = 1; number <= loops; ++number) {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
@@ -126,14 +127,14 @@ class ServerProcess {
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
-        .queued_bytes_max = queued_bytes_per_loop_ / 2});
+        .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_});
     data_loop->loop = std::make_unique<EventLoop>(
         EventLoop::Options{.job = job_,
                            .self = {NodeId(), number},
                            .incarnation = incarnation_,
                            .thread_name = absl::StrCat("data-", number),
                            .spin = config_.spin,
-                           .request_budget_bytes = queued_bytes_per_loop_ / 2},
+                           .request_budget_bytes = arriving_bytes_per_loop_},
         *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
@@ -178,6 +179,7 @@ class ServerProcess {
   const uint64_t job_;
   std::optional<SocketFolder> folder_;
   size_t queued_bytes_per_loop_ = 0;
+  size_t arriving_bytes_per_loop_ = 0;  // part of the former
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<Transport> control_transport_;

@@ -7,6 +7,16 @@
 
 namespace covey::server {
 
+PendingAnswer BeginAnswer(absl::Time now, const Message& request, const proto::ReadBound& bound,
+                          uint32_t deadline_ms) {
+  return {.node = request.from().node,
+          .incarnation = request.incarnation(),
+          .request_id = request.envelope.header().request_id(),
+          .reply = MakeReply(request),
+          .bound = bound,
+          .deadline = now + std::min<absl::Duration>(absl::Milliseconds(deadline_ms), kBarrierMax)};
+}
+
 bool ParkedAnswers::Park(PendingAnswer& answer) {
   const auto same = std::find_if(answers_.begin(), answers_.end(), [&](const PendingAnswer& other) {
     return other.request_id == answer.request_id && other.node == answer.node &&

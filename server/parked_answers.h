@@ -38,6 +38,10 @@ struct PendingAnswer {
   std::optional<Push> push;
 };
 
+// To a push or a pull, before anything is known but the request.
+PendingAnswer BeginAnswer(absl::Time now, const Message& request, const proto::ReadBound& bound,
+                          uint32_t deadline_ms);
+
 // Answers that wait, in order of arrival. Limits: kParkedPerShardMax.
 //
 // Actor-confined. Deterministic.

@@ -59,6 +59,10 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
 
 }  // namespace
 
+absl::Status Annotate(absl::string_view where, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
 PushKey KeyOf(const proto::PushId& id) {
   return {.producer = {.kind = id.producer_kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
                                                                           : Producer::Kind::kClient,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
 #include "server/producers.h"
@@ -14,6 +15,8 @@ namespace covey::server {
 // What is asked of a push before a shard takes it in. Messages name who, what and where, and what
 // to do. Pure.
 
+// The same code, and where it happened in front of the message.
+absl::Status Annotate(absl::string_view where, const absl::Status& status);
 PushKey KeyOf(const proto::PushId& id);
 // "group 3", "worker-1".
 std::string NameOf(const Producer& producer, const ClusterView& view);

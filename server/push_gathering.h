@@ -64,6 +64,8 @@ class PushGathering {
   // As UpdateGate::Resume.
   void Resume(GroupId group, Step step) { gate_.Resume(group, step); }
 
+  void HurryArrivals() { gate_.HurryArrivals(); }
+
   // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
   void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
 

@@ -62,12 +62,16 @@ void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Addre
   chain_.set_generation(generation_);
   chain_.set_chain_epoch(shard.chain_epoch());
   told_ready_ = false;
+  was_joining_ = was_joining_ || joining_;
   if (joining_) unfit_ = false;
   if (!is_new && joining_ && (!was_joining || overtaken)) Drop();
   if (!is_new && !joining_ && overtaken && content_ != nullptr && content_->index() > durable_) {
     DeclareUnfit(
         absl::AbortedError(absl::StrCat("it holds record ", content_->index(), ", of which only ",
                                         durable_, " are known to be held by who is in front now")));
+  }
+  if (!joining_ && was_joining && content_ == nullptr) {
+    DeclareUnfit(absl::DataLossError("it is to have joined, and holds no content any more"));
   }
   if (import_ != nullptr && overtaken) import_.reset();
   LinkTo(now, position_ + 1 < shard.chain_size()

@@ -69,7 +69,7 @@ class Replica {
   // Fills itself from the initializer, unless it has content or must get it from another server.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
   absl::Status Open(absl::Time now);
-  bool may_open() const { return content_ == nullptr && !joining_ && !unfit_; }
+  bool may_open() const { return content_ == nullptr && !was_joining_ && !unfit_; }
 
   // Precondition: ReplicateRequest, ReplicateReply or ReplicaPiece of this shard.
   void Receive(absl::Time now, const Message& message, Outbox& outbox);
@@ -140,7 +140,8 @@ class Replica {
 
   std::unique_ptr<ShardContent> content_;
   std::unique_ptr<ContentImport> import_;
-  bool unfit_ = false;  // joined, and its content was dropped
+  bool was_joining_ = false;  // ever: its content comes from others
+  bool unfit_ = false;        // joined, and its content was dropped
   RecordLog log_;
   uint64_t durable_ = 0;
   std::unique_ptr<ReplicaLink> link_;

@@ -34,7 +34,7 @@ ReplicaLink::ReplicaLink(absl::Time now, const Address& successor, bool joining,
 
 void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bool joining) {
   chain_ = chain;
-  joining_ = joining;
+  const bool was_joining = std::exchange(joining_, joining);
   refused_ = false;
   told_unreachable_ = false;
   probing_ = false;
@@ -42,6 +42,13 @@ void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bo
   gap_filled_at_ = ~uint64_t{0};
   // What was sent under the older epoch has perhaps been dropped.
   if (state_ == State::kStreaming) sent_ = std::min(sent_, held_);
+  ready_ = has_answered_ = false;
+  if (joining && !was_joining) {
+    // It has left the chain and comes back with nothing.
+    state_ = State::kUnknown;
+    export_.reset();
+    required_ = was_ready_ = false;
+  }
   if (OwesAnswer()) retry_at_ = now;
 }
 
@@ -125,7 +132,9 @@ void ReplicaLink::Receive(absl::Time now, const proto::ReplicateReply& reply, co
 
 void ReplicaLink::StartFilling(const Source& source) {
   state_ = State::kFilling;
-  required_ = ready_ = false;
+  ready_ = has_answered_ = false;
+  required_ = was_ready_;
+  required_at_ = kNotYet;
   export_ = std::make_unique<ContentExport>(source.content);
   pieces_sent_ = pieces_held_ = 0;
   gap_filled_at_ = ~uint64_t{0};
@@ -190,11 +199,12 @@ void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply
     gap_filled_at_ = held_;
     sent_ = held_;
   }
+  has_answered_ = true;
   RestartTimer(now, progress);
 }
 
 void ReplicaLink::UpdateReadiness(const Source& source) {
-  if (!joining_ || state_ != State::kStreaming || !source.has_joined) return;
+  if (!joining_ || state_ != State::kStreaming || !has_answered_ || !source.has_joined) return;
   if (!required_ && held_ + kNearlyCaughtUp >= newest_ && held_ + 1 >= source.log.first()) {
     required_ = true;
     required_at_ = newest_;
@@ -205,7 +215,8 @@ void ReplicaLink::UpdateReadiness(const Source& source) {
     return;
   }
   if (required_at_ == kNotYet) required_at_ = newest_;
-  ready_ = durable_ >= required_at_;
+  ready_ = durable_ >= required_at_ && held_ >= required_at_;
+  was_ready_ = was_ready_ || ready_;
 }
 
 void ReplicaLink::Wake(absl::Time now, const Source& source, Outbox& outbox) {

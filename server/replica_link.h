@@ -26,7 +26,9 @@ namespace covey::server {
 //
 // A joining successor counts, that is, nothing is durable without it, from the moment when it has
 // nearly caught up. It is ready once it holds everything that was durable at that moment: then
-// whoever calls it joined may rely on it, even if this server is gone by then.
+// whoever calls it joined may rely on it, even if this server is gone by then. So one that was ready
+// once counts for as long as it is the successor; and under each new chain epoch it has to answer
+// anew before it is ready, because it may have left the chain in between and lost its content.
 //
 // Invariants: 1. held <= sent <= newest record. 2. durable <= held. 3. Answers of another chain
 // epoch change nothing: their sender is ignored by the caller.
@@ -123,6 +125,8 @@ class ReplicaLink {
   bool required_ = false;
   uint64_t required_at_ = 0;
   bool ready_ = false;
+  bool was_ready_ = false;
+  bool has_answered_ = false;  // that it holds content, at this chain epoch
   absl::Time silent_since_;
   bool told_unreachable_ = false;
   absl::Duration retry_delay_;

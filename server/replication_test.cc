@@ -2,6 +2,7 @@
 
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/chain_fixture.h"
@@ -396,6 +397,187 @@ TEST_F(Replication, DiscardedPushesAreKnownToReplicas) {
   EXPECT_TRUE(Pushed(again).duplicate());
   EXPECT_TRUE(Pushed(again).discarded());
   EXPECT_EQ(Pushed(again).state().clocks(0).step(), 5u);
+}
+
+TEST_F(Replication, AMoveOfAnIdleShardDoesNotWaitForArrivalsThatNeverCome) {
+  ChainDriver chain(kBuffered2, 2, 2, 1);
+  chain.PublishToAll();
+  chain.Ask(0, GroupPush(1, 1, 2));
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(2200));
+  EXPECT_THAT(chain.Reports(), SizeIs(1));
+  EXPECT_EQ(chain.replica(1).content()->version(), Version(1));
+}
+
+// It was out of the chain, and lost its content, in views that the head never saw.
+TEST_F(Replication, AReadyReplicaThatComesBackEmptyIsNotTakenForReady) {
+  ChainDriver chain(kAsync, 0, 2, 1);
+  chain.PublishToAll();
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) chain.Ask(0, Push(sequence, 1));
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(50));
+  ASSERT_THAT(chain.Reports(), SizeIs(1));
+  chain.SetChain({{0, false}});
+  chain.Publish(1);
+  chain.SetChain({{0, false}, {1, true}});
+  chain.lose = [](const Message&) { return true; };
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(500));
+  EXPECT_THAT(chain.Reports(), IsEmpty());
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Seconds(1));
+  EXPECT_THAT(chain.Reports(), SizeIs(1));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+}
+
+// Made known as joined although it dropped its content: it must not begin from the initializer.
+TEST_F(Replication, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
+  ChainDriver chain(kAsync, 0, 2, 1);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  chain.lose = [](const Message&) { return true; };
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  chain.SetChain({{1, false}});
+  chain.PublishToAll();
+  const std::vector<proto::ReplicaReport> reports = chain.Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(CodeOf(chain.Ask(1, Pull())), Code::kUnavailable);
+}
+
+TEST_F(Replication, AReplicaThatDiffersIsUnfitAndIsFilledAgain) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  // One bit of one record, under a checksum that fits.
+  chain.lose = IsRecord;
+  chain.Deliver(0, Push(2, 1));
+  Message record = chain.sent.back();
+  ASSERT_TRUE(IsRecord(record));
+  record.frames[0] = ShardDriver::Floats({1, 1, 1, 2});
+  record.envelope.clear_frame_checksums();
+  chain.Inject(1, record);
+  EXPECT_EQ(chain.replica(1).content()->index(), 1u) << "a frame without its checksum";
+  SetFrameChecksums(record);
+  chain.Inject(1, record);
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Milliseconds(200));
+  EXPECT_NE(chain.Digest(0), chain.Digest(1));
+  for (uint64_t sequence = 3; sequence <= 70 && chain.Digest(1) != 0; ++sequence) {
+    chain.Deliver(0, Push(sequence, 1));
+    chain.Settle();
+  }
+  const std::vector<proto::ReplicaReport> reports = chain.Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(reports[0].node(), ChainDriver::Id(1).value());
+  EXPECT_EQ(chain.actor(1).counters().unfit_replicas, 1u);
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(50));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+}
+
+TEST_F(Replication, RecordsInOtherFormatsTravelAsTheyCame) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  Message push = Push(1, 1);
+  push.envelope.mutable_push_request()->set_format(proto::WIRE_BFLOAT16);
+  const std::vector<uint16_t> halves(4, 0x3f80);  // 1
+  push.frames[0] = Buffer::CopyOf({reinterpret_cast<const uint8_t*>(halves.data()), 8});
+  push.envelope.clear_frame_checksums();
+  EXPECT_EQ(CodeOf(chain.Ask(0, push)), Code::kOk);
+  EXPECT_THAT(Values(chain, 0), ElementsAre(-1, -1, -1, -1));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  const auto record = std::find_if(chain.sent.begin(), chain.sent.end(), IsRecord);
+  EXPECT_EQ(record->frames[0].data(), push.frames[0].data()) << "it was copied";
+}
+
+TEST_F(Replication, StrangersAndNonsenseAlongTheChainChangeNothing) {
+  ChainDriver chain(kAsync, 0, 3, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  const uint64_t before = chain.Digest(1);
+  chain.lose = IsRecord;
+  chain.Deliver(0, Push(2, 1));
+  const Message good = chain.sent.back();
+  std::vector<Message> bad(8, good);
+  bad[0].envelope.mutable_header()->set_node(ChainDriver::Id(2).value());
+  bad[1].frames[0] = ShardDriver::Floats({1, 1, 1, 2});
+  bad[2].frames[0] = ShardDriver::Floats({1, 1});
+  bad[3].envelope.mutable_replicate_request()->set_momentum(1.5);
+  bad[4].envelope.mutable_replicate_request()->set_rate_factor(std::nan(""));
+  bad[5].envelope.mutable_replicate_request()->set_samples(0);
+  bad[6].envelope.mutable_replicate_request()->set_index(7);
+  bad[7].envelope.mutable_replicate_request()->mutable_chain()->set_chain_epoch(1);
+  for (const Message& message : bad) {
+    chain.Inject(1, message);
+    EXPECT_EQ(chain.Digest(1), before) << message.envelope.ShortDebugString();
+  }
+  const Message& refusal = chain.sent.back();
+  EXPECT_EQ(CodeOf(refusal), Code::kAborted);
+  EXPECT_EQ(refusal.envelope.replicate_reply().chain().chain_epoch(), chain.shard().chain_epoch());
+  chain.Inject(1, good);
+  EXPECT_EQ(chain.replica(1).content()->index(), 2u);
+}
+
+// Each bug of this folder, and what a user would see.
+TEST_F(Replication, PlantedBugsShow) {
+  {
+    const BugInPlace bug(PlantedBug::kAcknowledgeBeforeReplicate);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Deliver(0, Push(1, 1));
+    EXPECT_THAT(chain.Answers(), SizeIs(1));
+  }
+  {
+    const BugInPlace bug(PlantedBug::kForgetDedupOnTakeover);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_FALSE(Pushed(chain.Ask(1, Push(1, 1))).duplicate());
+  }
+  {
+    const BugInPlace bug(PlantedBug::kAcceptOldEpoch);
+    ChainDriver chain(kAsync, 0, 3, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.SetChain({{1, false}, {2, true}});
+    chain.Publish(1);
+    chain.Deliver(0, Push(2, 1));
+    chain.Settle();
+    EXPECT_EQ(chain.replica(1).content()->index(), 2u);
+  }
+  {
+    const BugInPlace bug(PlantedBug::kDropClocksOnMove);
+    ChainDriver chain(kAsync, 1, 2, 1);
+    chain.PublishToAll();
+    chain.Ask(0, GroupPush(1, 1, 1));
+    chain.SetChain({{0, false}, {1, true}});
+    chain.PublishToAll();
+    chain.Pass(absl::Milliseconds(50));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_EQ(chain.Ask(1, Pull()).envelope.pull_reply().state().clocks_size(), 0);
+  }
+  {
+    const BugInPlace bug(PlantedBug::kSkipMissingRecord);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.lose = IsRecord;
+    chain.Deliver(0, Push(2, 1));
+    chain.lose = [](const Message&) { return false; };
+    chain.Deliver(0, Push(3, 1));
+    chain.Settle();
+    EXPECT_EQ(chain.replica(1).content()->index(), 3u);
+    EXPECT_EQ(chain.replica(1).content()->version(), Version(2));
+  }
 }
 
 }  // namespace

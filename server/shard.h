@@ -115,6 +115,8 @@ class Shard {
   void Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox);
   // Names the producers that must be forgotten to make room for those in the record.
   void MakeRoom(ShardRecord& record) const;
+  // Lets the replica know whether all that was promised is in records.
+  void ReviewPromises(absl::Time now, Outbox& outbox);
   // Answers that are owed to those whose pushes became part of the newest record.
   void SendReceipts(absl::Time now, const GatheredUpdate& update);
   uint64_t durable() const;
@@ -149,6 +151,8 @@ class Shard {
   Asynchrony asynchrony_;
   ParkedAnswers parked_;
   UndurableAnswers undurable_;
+  // When arrivals that were promised to be durable wait no longer for more.
+  absl::Time promises_due_ = absl::InfiniteFuture();
   std::vector<LiveGroup> waited_for_;  // of view_, as the contract counts
 };
 

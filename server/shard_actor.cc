@@ -81,6 +81,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
 void ShardActor::FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox) {
   Replica& replica = *place.replica;
   replica.SetView(now, view_, self_, outbox);
+  if (absl::IsUnavailable(place.failure)) place.failure = absl::OkStatus();
   if (place.shard != nullptr && !replica.is_head()) {
     ClosePlace(now, place, outbox);
   } else if (place.shard != nullptr) {

@@ -170,6 +170,10 @@ void UpdateGate::SwitchTo(const Contract& contract) {
   contract_ = contract;
 }
 
+void UpdateGate::HurryArrivals() {
+  if (!arrivals_.empty()) overdue_.insert(overdue_.begin(), CutArrivals());
+}
+
 std::optional<UpdateGate::Update> UpdateGate::TakeDue(absl::Time now, const GroupCensus& groups) {
   if (!overdue_.empty()) {
     Update update = std::move(overdue_.back());

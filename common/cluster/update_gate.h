@@ -88,6 +88,10 @@ class UpdateGate {
   // one update per step or round, or what the buffer has.
   void SwitchTo(const Contract& contract);
 
+  // Arrivals that wait for more are due as they are. Nothing happens under bsp and local, where an
+  // update of fewer would be another one.
+  void HurryArrivals();
+
   const Contract& contract() const { return contract_; }
   // Whether updates sum in the order of arrival and take all that is held, so that the owner may
   // keep a running sum instead of the gradients.
