@@ -312,6 +312,7 @@ void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& out
   gather.held = true;
   gather.deadline = journey_->deadline;
   gather.priority = static_cast<int>(bucket_.position());
+  gather.hides_plans = journey_->again;
   gather.arrived = [self = shared_from_this()](absl::Time, const CollectiveResult& result,
                                                Outbox&) {
     self->journey_->gathered = true;

@@ -161,6 +161,7 @@ void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
   if (on_interrupted_) own_step_ = std::max(own_step_, on_interrupted_(now, outbox));
   if (!failure_.ok()) return;  // The callback has seen that it cannot go on.
   interrupted_ = true;
+  superseded_ = true;
   Stop(now, status, outbox);
   Leave(now, ChangeOver(now, outbox), outbox);
 }
@@ -434,9 +435,10 @@ void GroupMachine::Exchange(
       .parts = EvenParts(records->size(), size_),
       .deadline = now + kAgreementPatience,
       .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
-  meeting.done = [this, records, then = std::move(then)](
+  meeting.done = [this, generation = generation_, records, then = std::move(then)](
                      absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-    if (!result.status.ok()) return;
+    // It may have arrived, and wait for its frames until nobody wants this generation any more.
+    if (!result.status.ok() || generation != generation_ || superseded_) return;
     agreeing_ = false;
     then(now, *records, outbox);
   };

@@ -199,6 +199,13 @@ class FakeServer {
     return reply;
   }
 
+  // Of each shard.
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> updates() const {
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> updates;
+    for (const auto& [id, shard] : shards_) updates[id] = shard.updates();
+    return updates;
+  }
+
   uint32_t refuse_table = 0;
   // Pushes come twice, and of older generations too.
   bool members_die = false;
@@ -282,6 +289,7 @@ class Fleet {
   }
 
   void ShowView(uint32_t rank, const proto::ClusterView& view) {
+    ring.Collect();
     const auto made = *ClusterView::Make(view);
     const NodeId self(Ring::kFirstNode + rank);
     clients[rank]->SetView(ring.now(), self, made, ring.outbox(rank));
@@ -415,7 +423,7 @@ class Fleet {
   }
   void WakeGroups() {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-      if (ring.IsDead(rank)) continue;
+      if (ring.IsStill(rank)) continue;
       ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
       if (rank < hybrids.size()) hybrids[rank]->Wake(ring.now(), ring.outbox(rank));
     }
@@ -423,7 +431,7 @@ class Fleet {
   void WakeAll() {
     WakeGroups();
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-      if (!ring.IsDead(rank)) clients[rank]->Wake(ring.now(), ring.outbox(rank));
+      if (!ring.IsStill(rank)) clients[rank]->Wake(ring.now(), ring.outbox(rank));
     }
   }
   static uint64_t TableOf(const Message& request) {

@@ -97,6 +97,10 @@ class Ring {
     Collect();
     dead_.insert(rank);
   }
+  // It says and hears nothing until it is thawed.
+  void Freeze(uint32_t rank) { frozen_.insert(rank); }
+  void Thaw(uint32_t rank) { frozen_.erase(rank); }
+  bool IsStill(uint32_t rank) const { return IsDead(rank) || frozen_.contains(rank); }
   // What it is sent is copied on the way, as over a network: it holds nobody's memory when it dies.
   void KeepApart(uint32_t rank) { apart_.insert(rank); }
   bool IsDead(uint32_t rank) const { return dead_.contains(rank); }
@@ -159,7 +163,9 @@ class Ring {
     Collect();
     std::vector<size_t> busy;
     for (size_t i = 0; i < links_.size(); ++i) {
-      if (!links_[i].empty()) busy.push_back(i);
+      if (!links_[i].empty() && !frozen_.contains(static_cast<uint32_t>(i % size_))) {
+        busy.push_back(i);
+      }
     }
     if (busy.empty()) return false;
     const size_t chosen = busy[random_.Below(busy.size())];
@@ -184,7 +190,7 @@ class Ring {
       while (Step()) {
       }
       for (uint32_t rank = 0; rank < size_; ++rank) {
-        if (!IsDead(rank)) machines_[rank]->Wake(now_, outboxes_[rank]);
+        if (!IsStill(rank)) machines_[rank]->Wake(now_, outboxes_[rank]);
       }
     }
   }
@@ -213,6 +219,7 @@ class Ring {
   absl::Time now_ = absl::UnixEpoch();
   bool repeat_ = false;
   std::set<uint32_t> dead_;
+  std::set<uint32_t> frozen_;
   std::set<uint32_t> apart_;
   std::vector<std::unique_ptr<GroupMachine>> machines_;
   std::vector<Outbox> outboxes_;

@@ -45,6 +45,12 @@ void WorkerActor::Meet(absl::Time now, proto::Envelope barrier, absl::Time deadl
                        Outbox& outbox) {
   COVEY_CHECK(!met_);
   met_ = std::move(met);
+  alive_.clear();
+  for (const proto::Node& node : client_.member().view()->proto().nodes()) {
+    if (node.role() == proto::WORKER && node.state() == proto::Node::ALIVE) {
+      alive_.insert(NodeId(node.id()));
+    }
+  }
   client_.control().Start(
       now, std::move(barrier), deadline,
       [this](absl::Time, const absl::Status& status, const proto::Envelope*, Outbox&) {
@@ -58,18 +64,28 @@ void WorkerActor::EndMeeting(const absl::Status& status) {
   if (met_) std::exchange(met_, nullptr)(status);
 }
 
+uint32_t WorkerActor::WorkersToMeet() {
+  const ClusterView& view = *client_.member().view();
+  uint32_t count = 0;
+  for (const proto::Node& node : view.proto().nodes()) {
+    if (node.role() != proto::WORKER || node.state() != proto::Node::ALIVE || node.draining()) {
+      continue;
+    }
+    if (view.GroupOf(NodeId(node.id())) != nullptr || node.home_group() != 0) ++count;
+  }
+  return count;
+}
+
 void WorkerActor::CheckMeeting() {
   if (!met_) return;
   const ClusterView& view = *client_.member().view();
-  for (const proto::Group& group : view.proto().groups()) {
-    for (const uint64_t member : group.members()) {
-      const proto::Node* node = view.FindNode(NodeId(member));
-      if (node == nullptr || node->state() != proto::Node::DEAD) continue;
-      EndMeeting(absl::UnavailableError(
-          absl::StrCat("barrier of all workers: ", node->name(), " (pid ", node->process_id(),
-                       " on host ", node->host(), ") is dead; start the run again")));
-      return;
-    }
+  for (const NodeId worker : alive_) {
+    const proto::Node* node = view.FindNode(worker);
+    if (node == nullptr || node->state() != proto::Node::DEAD) continue;
+    EndMeeting(absl::UnavailableError(
+        absl::StrCat("barrier of all workers: ", node->name(), " (pid ", node->process_id(),
+                     " on host ", node->host(), ") is dead; meet again without it")));
+    return;
   }
 }
 

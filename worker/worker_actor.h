@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -33,9 +34,12 @@ class WorkerActor : public Actor {
   // Takes a finished step into account: the next heartbeat tells the scheduler.
   void ReportStep(absl::Time now, const StepReport& step);
 
+  // Workers that are, or were, in a group, and live: who has come late and found none is not waited
+  // for, nor who was asked to go.
+  uint32_t WorkersToMeet();
   // Starts a barrier of all workers. `met` is called once, with DEADLINE_EXCEEDED naming who is
-  // missing, or UNAVAILABLE as soon as one of them is dead, because then they cannot all come. One
-  // at a time.
+  // missing, or UNAVAILABLE as soon as one of them dies, because then they cannot all come. One at a
+  // time.
   using Met = std::function<void(const absl::Status&)>;
   void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
 
@@ -49,7 +53,7 @@ class WorkerActor : public Actor {
   void MembershipChanged(absl::Time now, Outbox& outbox);
   void TellFormed();
   void EndMeeting(const absl::Status& status);
-  // Fails the meeting under way when a worker is dead.
+  // Fails the meeting under way when a worker has died since it began.
   void CheckMeeting();
 
   client::ClientActor client_;
@@ -57,7 +61,8 @@ class WorkerActor : public Actor {
   HybridMachine hybrid_;
   ProgressMeter meter_;
   std::function<void(const absl::Status&)> on_formed_;
-  Met met_;  // of the barrier under way; empty = none
+  Met met_;                 // of the barrier under way; empty = none
+  std::set<NodeId> alive_;  // the workers when it began
 };
 
 }  // namespace covey::worker
