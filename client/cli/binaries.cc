@@ -11,17 +11,18 @@
 namespace covey::cli {
 namespace {
 
-absl::StatusOr<std::string> FindBinary(const std::string& given, const char* role,
-                                       const std::string& name) {
+// `built_in`: its folder in a tree that was built.
+absl::StatusOr<std::string> FindBinary(const std::string& given, const char* built_in,
+                                       const std::string& name, const char* flag) {
   if (!given.empty()) return FindProgram(given);
   const std::string path = OwnPath();
   const std::string folder = path.substr(0, path.rfind('/'));
   for (const std::string& candidate :
-       {absl::StrCat(folder, "/", name), absl::StrCat(folder, "/../../", role, "/", name)}) {
+       {absl::StrCat(folder, "/", name), absl::StrCat(folder, "/../../", built_in, "/", name)}) {
     if (FindProgram(candidate).ok()) return candidate;
   }
-  return absl::NotFoundError(absl::StrCat("no ", name, " beside ", path, "; build //", role, ":",
-                                          name, ", or say where it is with --", role, "-binary"));
+  return absl::NotFoundError(absl::StrCat("no ", name, " beside ", path, "; build //", built_in,
+                                          ":", name, ", or say where it is with ", flag));
 }
 
 }  // namespace
@@ -34,11 +35,16 @@ std::string OwnPath() {
 
 absl::StatusOr<LocalPaths> FindBinaries(const RunOptions& options) {
   LocalPaths paths;
-  COVEY_ASSIGN_OR_RETURN(paths.scheduler_binary,
-                         FindBinary(options.scheduler_binary, "scheduler", "covey_scheduler"));
-  COVEY_ASSIGN_OR_RETURN(paths.server_binary,
-                         FindBinary(options.server_binary, "server", "covey_server"));
+  COVEY_ASSIGN_OR_RETURN(
+      paths.scheduler_binary,
+      FindBinary(options.scheduler_binary, "scheduler", "covey_scheduler", "--scheduler-binary"));
+  COVEY_ASSIGN_OR_RETURN(paths.server_binary, FindBinary(options.server_binary, "server",
+                                                         "covey_server", "--server-binary"));
   return paths;
+}
+
+absl::StatusOr<std::string> FindSynthetic(const std::string& given) {
+  return FindBinary(given, "worker/examples/synthetic", "synthetic", "--worker-binary");
 }
 
 }  // namespace covey::cli

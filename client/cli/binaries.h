@@ -16,4 +16,8 @@ std::string OwnPath();
 // stay empty.
 absl::StatusOr<LocalPaths> FindBinaries(const RunOptions& options);
 
+// The example program that pretends to train, for experiments: as `given` says, else beside this
+// program, as FindBinaries.
+absl::StatusOr<std::string> FindSynthetic(const std::string& given);
+
 }  // namespace covey::cli

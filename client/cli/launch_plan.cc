@@ -34,11 +34,12 @@ bool EachHasItsCore(const RunOptions& options) {
 
 Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
   return {.name = "scheduler",
-          .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost,
-                        "--port-file", paths.port_file, "--servers", absl::StrCat(options.servers),
-                        "--groups", absl::StrCat(options.groups), "--workers",
-                        absl::StrCat(options.workers_per_group), "--log-file", paths.scheduler_log,
-                        "--stragglers", std::string(StragglerRungName(options.stragglers))},
+          .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost, "--port",
+                        absl::StrCat(paths.port), "--port-file", paths.port_file, "--servers",
+                        absl::StrCat(options.servers), "--groups", absl::StrCat(options.groups),
+                        "--workers", absl::StrCat(options.workers_per_group), "--log-file",
+                        paths.scheduler_log, "--stragglers",
+                        std::string(StragglerRungName(options.stragglers))},
           .environment = CommonEnvironment()};
 }
 

@@ -17,6 +17,8 @@ struct LocalPaths {
   std::string server_binary;
   // The scheduler writes its port here.
   std::string port_file;
+  // Where it listens; 0 = at any free port.
+  uint32_t port = 0;
   // The scheduler's durable log.
   std::string scheduler_log;
 };

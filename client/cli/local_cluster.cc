@@ -7,14 +7,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/child_output.h"
@@ -25,6 +28,7 @@
 #include "client/cli/text_file.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/faults/fault_schedule.h"
 
 namespace covey::cli {
 namespace {
@@ -38,6 +42,8 @@ constexpr absl::Duration kStartMax = absl::Seconds(20);
 constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 constexpr absl::Duration kStatusPoll = absl::Milliseconds(500);
 constexpr absl::Duration kProgressLine = absl::Seconds(2);
+// What has ended is started again after so long, and of a role not more often.
+constexpr absl::Duration kRestartAfter = absl::Milliseconds(500);
 constexpr char kOwnLabel[] = "covey";
 
 absl::Time Now() {
@@ -46,6 +52,7 @@ absl::Time Now() {
 
 struct Member {
   Role role;
+  uint32_t rank;
   std::unique_ptr<ChildProcess> process;
   std::unique_ptr<ChildOutput> output;
 };
@@ -56,14 +63,18 @@ class LocalCluster {
       : options_(options),
         paths_(std::move(paths)),
         terminal_(terminal),
-        supervisor_(options.grace),
+        supervisor_(options.grace, options.on_failure == RunOptions::OnFailure::kStop
+                                       ? RunSupervisor::OnLoss::kStop
+                                       : RunSupervisor::OnLoss::kGoOn),
+        faults_(options.faults),
         start_(Now()) {}
 
   RunOutcome Run();
 
  private:
   absl::Status Prepare();
-  absl::Status Start(Role role, uint32_t group, const Program& program);
+  absl::Status Start(Role role, uint32_t rank);
+  Program ProgramOf(Role role, uint32_t rank) const;
   // Starts servers and workers once the scheduler listens.
   absl::Status StartOthers(absl::string_view port);
   void AwaitPort(absl::Time now);
@@ -78,6 +89,16 @@ class LocalCluster {
   void Report(size_t number, const ChildExit& exit);
   void SendSignals(absl::Time now);
   void FollowProgress(absl::Time now);
+  // Does to the processes what is planned.
+  void InjectFaults(absl::Time now);
+  // The running process of this name, or nothing.
+  std::optional<size_t> FindRunning(absl::string_view name) const;
+  void Kill(absl::string_view name, absl::string_view why);
+  void StartAgain(absl::Time now);
+  // Starts what is missing of the numbers that the view asks for.
+  void FollowWanted(absl::Time now, const proto::ClusterView& view);
+  void StartMissing(absl::Time now, Role role, uint32_t wanted, const proto::ClusterView& view);
+  double Elapsed(absl::Time now) const { return absl::ToDoubleSeconds(now - start_); }
   bool ShowsEverything() const { return options_.show == RunOptions::Show::kEverything; }
   void Say(absl::string_view line) { terminal_.Print(Terminal::Stream::kError, kOwnLabel, line); }
 
@@ -85,9 +106,25 @@ class LocalCluster {
   LocalPaths paths_;
   Terminal& terminal_;
   RunSupervisor supervisor_;
+  FaultSchedule faults_;
   const absl::Time start_;
+  // The first step of training: faults count from here.
+  std::optional<absl::Time> training_since_;
   std::unique_ptr<TemporaryFolder> folder_;
-  std::vector<Member> members_;  // numbered as in the supervisor; the scheduler first
+  std::vector<Member> members_;  // numbered as in the supervisor; the first scheduler first
+  size_t scheduler_ = 0;
+  std::string address_;  // of the scheduler
+  // What is to be started again, and when.
+  struct Restart {
+    absl::Time at;
+    Role role;
+    uint32_t rank;
+  };
+  std::vector<Restart> restarts_;
+  // Who ends because a fault wants it and comes back; true: at once.
+  std::map<std::string, bool> coming_back_;
+  bool ended_well_ = false;  // some worker
+  absl::Time next_missing_ = absl::InfinitePast();
   int signals_ = -1;
   bool others_started_ = false;
   // The member that failed first.
@@ -112,6 +149,8 @@ RunOutcome LocalCluster::Run() {
     }
     if (!others_started_ && !supervisor_.stopping()) AwaitPort(now);
     if (poller_ != nullptr) FollowProgress(now);
+    InjectFaults(now);
+    StartAgain(now);
     SendSignals(now);
     terminal_.Redraw();
     Wait(NextWake(now));
@@ -144,10 +183,24 @@ absl::Status LocalCluster::Prepare() {
   COVEY_ASSIGN_OR_RETURN(folder_, TemporaryFolder::Make());
   paths_.port_file = absl::StrCat(folder_->path(), "/port");
   paths_.scheduler_log = absl::StrCat(folder_->path(), "/decisions");
-  return Start(Role::kScheduler, 0, SchedulerProgram(options_, paths_));
+  return Start(Role::kScheduler, 0);
 }
 
-absl::Status LocalCluster::Start(Role role, uint32_t group, const Program& program) {
+Program LocalCluster::ProgramOf(Role role, uint32_t rank) const {
+  switch (role) {
+    case Role::kScheduler:
+      return SchedulerProgram(options_, paths_);
+    case Role::kServer:
+      return ServerProgram(options_, paths_, address_, rank);
+    case Role::kWorker:
+      return WorkerProgram(options_, address_, rank);
+  }
+  return {};
+}
+
+absl::Status LocalCluster::Start(Role role, uint32_t rank) {
+  const Program program = ProgramOf(role, rank);
+  const uint32_t group = role == Role::kWorker ? rank / options_.workers_per_group : 0;
   std::unique_ptr<LogFile> log;
   if (!options_.log_folder.empty()) {
     const std::string path = absl::StrCat(options_.log_folder, "/", program.name, ".log");
@@ -158,25 +211,30 @@ absl::Status LocalCluster::Start(Role role, uint32_t group, const Program& progr
   auto output = std::make_unique<ChildOutput>(
       *process, std::move(log),
       [this, number](Stream stream, absl::string_view line) { TakeLine(number, stream, line); });
-  members_.push_back({.role = role, .process = std::move(process), .output = std::move(output)});
+  members_.push_back(
+      {.role = role, .rank = rank, .process = std::move(process), .output = std::move(output)});
+  if (role == Role::kScheduler) scheduler_ = number;
   return absl::OkStatus();
 }
 
 absl::Status LocalCluster::StartOthers(absl::string_view port) {
-  const std::string address = absl::StrCat("127.0.0.1:", port);
+  address_ = absl::StrCat("127.0.0.1:", port);
+  // Another scheduler in its place has to be found there.
+  if (!absl::SimpleAtoi(port, &paths_.port)) {
+    return absl::InternalError(absl::StrCat("the scheduler's port is '", port, "'"));
+  }
   if (ShowsEverything()) {
-    Say(absl::StrCat("scheduler at ", address, "; look at it with: covey status --scheduler ",
-                     address));
+    Say(absl::StrCat("scheduler at ", address_, "; look at it with: covey status --scheduler ",
+                     address_));
   }
   for (uint32_t rank = 0; rank < options_.servers; ++rank) {
-    COVEY_RETURN_IF_ERROR(Start(Role::kServer, 0, ServerProgram(options_, paths_, address, rank)));
+    COVEY_RETURN_IF_ERROR(Start(Role::kServer, rank));
   }
   for (uint32_t rank = 0; rank < options_.workers(); ++rank) {
-    COVEY_RETURN_IF_ERROR(Start(Role::kWorker, rank / options_.workers_per_group,
-                                WorkerProgram(options_, address, rank)));
+    COVEY_RETURN_IF_ERROR(Start(Role::kWorker, rank));
   }
-  // gRPC starts threads: only after the last fork.
-  poller_ = std::make_unique<StatusPoller>(address);
+  // gRPC starts threads; a child that is forked later calls nothing that they could hold.
+  poller_ = std::make_unique<StatusPoller>(address_);
   supervisor_.AllStarted();
   return absl::OkStatus();
 }
@@ -202,6 +260,9 @@ absl::Time LocalCluster::NextWake(absl::Time now) const {
   if (supervisor_.stopping()) next = supervisor_.NextWake();
   if (!others_started_) next = std::min(next, now + kStartPoll);
   if (poller_ != nullptr) next = std::min(next, next_status_);
+  if (supervisor_.stopping()) return next;
+  for (const Restart& restart : restarts_) next = std::min(next, restart.at);
+  if (training_since_.has_value()) next = std::min(next, *training_since_ + faults_.NextAt());
   return next;
 }
 
@@ -275,9 +336,24 @@ void LocalCluster::ReapChildren(absl::Time now) {
     if (!exit.has_value()) continue;
     member.output->Finish();
     const bool had_failed = !supervisor_.outcome().ok();
+    const std::string& name = member.process->name();
+    const auto planned = coming_back_.find(name);
+    const bool replace = planned != coming_back_.end() && planned->second;
+    if (planned != coming_back_.end()) {
+      supervisor_.Replace(number);
+      coming_back_.erase(planned);
+    }
+    const bool unexpected = !supervisor_.WasStopped(number) && !exit->ok();
+    if (unexpected) outcome_.incidents.Died(Elapsed(now), name, Describe(*exit));
+    ended_well_ = ended_well_ || (member.role == Role::kWorker && exit->ok());
     Report(number, *exit);
     supervisor_.Exited(number, *exit, now);
     if (!had_failed && !supervisor_.outcome().ok()) failed_ = number;
+    const bool restart = replace || (supervisor_.WasLost(number) && !ended_well_ &&
+                                     options_.on_failure == RunOptions::OnFailure::kRestart);
+    if (restart) {
+      restarts_.push_back({.at = now + kRestartAfter, .role = member.role, .rank = member.rank});
+    }
     next_status_ = now;
   }
 }
@@ -298,7 +374,7 @@ void LocalCluster::SendSignals(absl::Time now) {
 
 void LocalCluster::FollowProgress(absl::Time now) {
   // The scheduler has been told to end, or has ended: nobody is left to ask.
-  if (supervisor_.WasStopped(0) || !members_[0].process->running()) {
+  if (supervisor_.WasStopped(scheduler_) || supervisor_.finished()) {
     poller_.reset();
     return;
   }
@@ -306,6 +382,11 @@ void LocalCluster::FollowProgress(absl::Time now) {
   if (status.has_value() && status->ok()) {
     const absl::Duration elapsed = now - start_;
     outcome_.history.Add(elapsed, **status);
+    outcome_.incidents.See(Elapsed(now), **status);
+    if (!supervisor_.stopping()) FollowWanted(now, (*status)->view());
+    for (const GroupHistory& group : outcome_.history.groups()) {
+      if (!training_since_.has_value() && !group.points.empty()) training_since_ = now;
+    }
     if (!ShowsEverything()) {
       // Whoever runs the cluster shows progress of its own.
     } else if (terminal_.interactive()) {
@@ -318,6 +399,105 @@ void LocalCluster::FollowProgress(absl::Time now) {
   if (now >= next_status_) {
     next_status_ = now + kStatusPoll;
     poller_->Ask();
+  }
+}
+
+std::optional<size_t> LocalCluster::FindRunning(absl::string_view name) const {
+  for (size_t number = 0; number < members_.size(); ++number) {
+    const ChildProcess& process = *members_[number].process;
+    if (process.running() && process.name() == name) return number;
+  }
+  return std::nullopt;
+}
+
+void LocalCluster::Kill(absl::string_view name, absl::string_view why) {
+  const std::optional<size_t> number = FindRunning(name);
+  if (!number.has_value()) return;
+  Say(absl::StrCat("killing ", name, ": ", why));
+  members_[*number].process->Signal(SIGKILL);
+}
+
+void LocalCluster::InjectFaults(absl::Time now) {
+  if (!training_since_.has_value() || supervisor_.stopping()) return;
+  for (const FaultSchedule::Action& action : faults_.Due(now - *training_since_)) {
+    const Fault& fault = action.fault;
+    const std::optional<size_t> number = FindRunning(fault.target);
+    if (fault.kind == FaultKind::kStop) {
+      if (!number.has_value()) continue;
+      const absl::string_view what = action.begins ? "stopped" : "goes on";
+      Say(absl::StrCat(fault.target, " ", what, ", as planned"));
+      outcome_.incidents.Note(Elapsed(now), fault.target, absl::StrCat(what, ", as planned"));
+      members_[*number].process->Signal(action.begins ? SIGSTOP : SIGCONT);
+      continue;
+    }
+    const bool comes_back =
+        fault.kind == FaultKind::kRestart || fault.duration != absl::InfiniteDuration();
+    if (action.begins) {
+      if (comes_back && number.has_value()) {
+        coming_back_[fault.target] = fault.kind == FaultKind::kRestart;
+      }
+      Kill(fault.target, comes_back ? "as planned, it comes back" : "as planned");
+    } else {
+      for (const Member& member : members_) {
+        if (member.process->name() != fault.target) continue;
+        restarts_.push_back({.at = now, .role = member.role, .rank = member.rank});
+        break;
+      }
+    }
+  }
+}
+
+void LocalCluster::StartAgain(absl::Time now) {
+  for (const Restart& restart : std::exchange(restarts_, {})) {
+    if (supervisor_.stopping()) return;
+    const std::string name = ProgramOf(restart.role, restart.rank).name;
+    if (FindRunning(name).has_value()) continue;
+    if (restart.at > now) {
+      restarts_.push_back(restart);
+      continue;
+    }
+    const absl::Status started = Start(restart.role, restart.rank);
+    Say(started.ok() ? absl::StrCat("started ", name, " again") : std::string(started.message()));
+    outcome_.incidents.Note(Elapsed(now), name,
+                            started.ok() ? "started again" : "cannot be started again");
+  }
+}
+
+void LocalCluster::FollowWanted(absl::Time now, const proto::ClusterView& view) {
+  if (now < next_missing_) return;
+  if (view.wanted_servers() > 0) StartMissing(now, Role::kServer, view.wanted_servers(), view);
+  // Once one has ended, training is over soon.
+  if (view.wanted_workers() > 0 && !ended_well_) {
+    StartMissing(now, Role::kWorker, view.wanted_workers(), view);
+  }
+}
+
+void LocalCluster::StartMissing(absl::Time now, Role role, uint32_t wanted,
+                                const proto::ClusterView& view) {
+  std::set<uint64_t> draining;
+  for (const proto::Node& node : view.nodes()) {
+    if (node.draining() && node.state() == proto::Node::ALIVE) draining.insert(node.process_id());
+  }
+  std::set<uint32_t> ranks;
+  uint32_t staying = 0;
+  for (const Member& member : members_) {
+    if (member.role != role || !member.process->running()) continue;
+    ranks.insert(member.rank);
+    if (!draining.contains(static_cast<uint64_t>(member.process->pid()))) ++staying;
+  }
+  for (const Restart& restart : restarts_) {
+    if (restart.role == role && ranks.insert(restart.rank).second) ++staying;
+  }
+  for (uint32_t rank = 0; staying < std::min(wanted, kProcessesMax); ++rank) {
+    if (ranks.contains(rank)) continue;
+    ++staying;
+    // So that one that cannot live is not started over and over without a pause.
+    next_missing_ = now + 2 * kRestartAfter;
+    const std::string name = ProgramOf(role, rank).name;
+    const absl::Status started = Start(role, rank);
+    Say(started.ok() ? absl::StrCat("started ", name, ": ", wanted, " are wanted")
+                     : std::string(started.message()));
+    if (started.ok()) outcome_.incidents.Note(Elapsed(now), name, "started: more are wanted");
   }
 }
 

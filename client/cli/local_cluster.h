@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "client/cli/launch_plan.h"
 #include "client/cli/run_history.h"
+#include "client/cli/run_incidents.h"
 #include "client/cli/run_options.h"
 #include "client/cli/terminal.h"
 
@@ -13,16 +14,20 @@ namespace covey::cli {
 
 // What came of a run.
 struct RunOutcome {
-  // OK: every worker ended well by itself. ABORTED: the first failure, in one line.
+  // OK: the workers ended well by themselves, all or, where the run goes on without those that it
+  // loses, some. ABORTED: the first failure, in one line.
   absl::Status status;
   // The JSON object behind the last `result` that a worker printed; empty = none did.
   std::string result;
   RunHistory history;
+  RunIncidents incidents;
   absl::Duration wall;
 };
 
 // Runs a scheduler, servers and workers on this machine until the workers have ended, and shows
-// what they print and how far they are. RunSupervisor says who is stopped when. SIGINT and SIGTERM
+// what they print and how far they are. RunSupervisor says who is stopped when. Carries out
+// `options.faults`, and follows the numbers of servers and workers that somebody asks the scheduler
+// for (`covey scale`). SIGINT and SIGTERM
 // drain; a second one kills. Blocks; never longer than the programs take plus their grace. Nothing
 // of it is left afterwards: no process, no file.
 //

@@ -8,8 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/bench/bench_command.h"
+#include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command.h"
+#include "client/cli/drain_command.h"
 #include "client/cli/run_command.h"
+#include "client/cli/scale_command.h"
 #include "client/cli/simulate/simulate_command.h"
 #include "client/cli/status_command.h"
 #include "client/cli/tables_command.h"
@@ -22,7 +25,10 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"bench", "what a push, a pull and a round trip cost on this machine", BenchCommand},
+    {"chaos", "breaks a small cluster of its own: are the promises kept?", ChaosCommand},
+    {"drain", "asks a server or worker to go, without harm", DrainCommand},
     {"run", "a cluster on this machine, for as long as a program runs", RunCommand},
+    {"scale", "asks for more or fewer servers and workers", ScaleCommand},
     {"simulate", "what a cluster would make of a training run, before it is bought",
      SimulateCommand},
     {"status", "nodes, groups and tables of a cluster, and whether it is healthy", StatusCommand},

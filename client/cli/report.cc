@@ -85,6 +85,10 @@ std::string Plots(const RunHistory& history) {
 std::string RenderReport(const Report& report) {
   std::string content;
   if (!report.result.empty()) content = RenderTiles(report.result);
+  if (!report.incidents.empty()) {
+    absl::StrAppend(&content, "<h2>Losses and what came of them</h2>\n",
+                    RenderRows(report.incidents));
+  }
   absl::StrAppend(&content, "<h2>Course</h2>\n", Plots(report.history), "<h2>Configuration</h2>\n",
                   RenderRows(report.configuration));
   if (!report.history.events().empty()) {

@@ -17,6 +17,8 @@ struct Report {
   bool failed = false;
   Rows result;
   Rows configuration;
+  // What happened to processes; empty = nothing.
+  Rows incidents;
   RunHistory history;
 };
 

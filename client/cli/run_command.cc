@@ -18,13 +18,29 @@
 #include "client/cli/terminal.h"
 #include "client/cli/text_file.h"
 #include "common/base/status_macros.h"
+#include "common/faults/fault_file.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
 
-void AddTo(ConfigFile& file, RunOptions& options) {
+// What faults are made of.
+struct FaultChoices {
+  std::string faults_file;
+  FaultPlan kills;
+  std::string kills_text;
+};
+
+absl::Status TakeFaults(const FaultChoices& choices, RunOptions& options) {
+  if (!choices.faults_file.empty()) {
+    COVEY_ASSIGN_OR_RETURN(options.faults, LoadFaultPlan(choices.faults_file));
+  }
+  options.faults.insert(options.faults.end(), choices.kills.begin(), choices.kills.end());
+  return absl::OkStatus();
+}
+
+void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("servers", &options.servers, "servers to start");
   file.Add("groups", &options.groups, "groups of workers");
   file.Add("workers", &options.workers_per_group, "workers in each group");
@@ -39,6 +55,26 @@ void AddTo(ConfigFile& file, RunOptions& options) {
       [&options] { return std::string(StragglerRungName(options.stragglers)); },
       "how far to go against slow workers: off, observe, shift, partial, regroup or evict");
   file.Add("job", &options.job, "the job's name");
+  file.Add(
+      "on-failure",
+      [&options](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(options.on_failure, ParseOnFailure(text));
+        return absl::OkStatus();
+      },
+      [&options] { return std::string(OnFailureName(options.on_failure)); },
+      "when a server or worker dies: continue without it, restart it, or stop everything");
+  file.Add("faults", &choices.faults_file,
+           "kill, stop and restart processes as this file says (common/faults/fault_file.h); times "
+           "count from the first step");
+  file.Add(
+      "kill",
+      [&choices](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(choices.kills, ParseKills(text));
+        choices.kills_text = std::string(text);
+        return absl::OkStatus();
+      },
+      [&choices] { return choices.kills_text; },
+      "processes to kill, NODE@TIME,...: server-0@10s,worker-1@15s");
   file.Add("timeout", &options.timeout, "stop, and fail, after so long");
   file.Add("grace", &options.grace, "kill what has not stopped so long after SIGTERM");
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
@@ -81,8 +117,13 @@ int RunCommand(int count, const char* const* arguments) {
                   "progress, and stops them when the workers have ended. The last line of standard "
                   "output is one JSON object: what a worker printed after 'result', and the size "
                   "of the cluster.");
-  AddTo(file, options);
+  FaultChoices choices;
+  AddTo(file, options, choices);
   if (const auto code = file.LoadForMain(count, arguments)) return *code;
+  if (const absl::Status faults = TakeFaults(choices, options); !faults.ok()) {
+    PrintFailure(arguments[0], faults);
+    return kExitUsage;
+  }
   const absl::StatusOr<LocalPaths> paths = Check(options);
   if (!paths.ok()) {
     PrintFailure(arguments[0], paths.status());
@@ -94,6 +135,9 @@ int RunCommand(int count, const char* const* arguments) {
   const absl::Status written = WriteFiles(options, outcome);
   if (written.ok() && !options.report_file.empty()) {
     terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
+  }
+  for (const std::string& line : LossLines(outcome)) {
+    terminal.Print(Terminal::Stream::kError, line);
   }
   outcome.status.Update(written);
   if (!outcome.status.ok()) {

@@ -1,14 +1,15 @@
 #include "client/cli/run_options.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::cli {
 namespace {
 
-// All on one machine; more than this is a typing error.
-constexpr uint32_t kProcessesMax = 256;
 constexpr uint32_t kServerLoopsMax = 64;
 
 absl::Status InRange(absl::string_view flag, uint32_t value, uint32_t low, uint32_t high) {
@@ -18,6 +19,48 @@ absl::Status InRange(absl::string_view flag, uint32_t value, uint32_t low, uint3
 }
 
 }  // namespace
+
+std::vector<std::string> RunOptions::NodeNames() const {
+  std::vector<std::string> names = {"scheduler"};
+  for (uint32_t rank = 0; rank < servers; ++rank) names.push_back(absl::StrCat("server-", rank));
+  for (uint32_t rank = 0; rank < workers(); ++rank) names.push_back(absl::StrCat("worker-", rank));
+  return names;
+}
+
+absl::string_view OnFailureName(RunOptions::OnFailure value) {
+  switch (value) {
+    case RunOptions::OnFailure::kContinue:
+      return "continue";
+    case RunOptions::OnFailure::kRestart:
+      return "restart";
+    case RunOptions::OnFailure::kStop:
+      return "stop";
+  }
+  return "";
+}
+
+absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name) {
+  for (const auto value : {RunOptions::OnFailure::kContinue, RunOptions::OnFailure::kRestart,
+                           RunOptions::OnFailure::kStop}) {
+    if (name == OnFailureName(value)) return value;
+  }
+  return absl::InvalidArgumentError("none of continue, restart and stop");
+}
+
+absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
+  FaultPlan plan;
+  for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('@', 1));
+    Fault fault{.kind = FaultKind::kKill, .target = parts.first};
+    if (parts.first.empty() || !absl::ParseDuration(parts.second, &fault.at)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", word, "' is no NODE@TIME, as in server-0@10s"));
+    }
+    COVEY_RETURN_IF_ERROR(covey::Validate(fault));
+    plan.push_back(std::move(fault));
+  }
+  return plan;
+}
 
 absl::Status RunOptions::Validate() const {
   COVEY_RETURN_IF_ERROR(InRange("--servers", servers, 1, kProcessesMax));
@@ -44,6 +87,15 @@ absl::Status RunOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--grace is ", absl::FormatDuration(grace), "; choose 100ms to 1h"));
   }
+  for (const Fault& fault : faults) {
+    if (fault.kind != FaultKind::kKill && fault.kind != FaultKind::kStop &&
+        fault.kind != FaultKind::kRestart) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--faults: ", FaultKindName(fault.kind), " of ", fault.target,
+                       " is nothing that a launcher can do; it takes kill, stop and restart"));
+    }
+  }
+  if (!faults.empty()) COVEY_RETURN_IF_ERROR(ValidateNames(faults, NodeNames()));
   if (program.empty()) {
     return absl::InvalidArgumentError("what shall the workers run? end with: -- PROGRAM ARGUMENTS");
   }

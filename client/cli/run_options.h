@@ -5,10 +5,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/cluster/straggler_ladder.h"
+#include "common/faults/fault.h"
 
 namespace covey::cli {
+
+// All on one machine; more than this is a typing error.
+inline constexpr uint32_t kProcessesMax = 256;
 
 // What a person says to `covey run`. A value.
 struct RunOptions {
@@ -28,6 +34,12 @@ struct RunOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   // How long a process may take to stop after SIGTERM before it is killed.
   absl::Duration grace = absl::Seconds(5);
+  // When a server or worker dies: the run goes on without it for as long as any is left, a new one
+  // takes its place, or everything stops.
+  enum class OnFailure { kContinue, kRestart, kStop };
+  OnFailure on_failure = OnFailure::kContinue;
+  // What is done to the processes from the first step of training on: kill, stop, restart.
+  FaultPlan faults;
   // What people see while it runs, besides what goes wrong.
   enum class Show { kEverything, kProgramErrors };
   Show show = Show::kEverything;
@@ -44,8 +56,19 @@ struct RunOptions {
 
   uint32_t workers() const { return groups * workers_per_group; }
 
+  // "server-0", …: all that are started at first.
+  std::vector<std::string> NodeNames() const;
+
   // INVALID_ARGUMENT: names the flag, its value and what is allowed.
   absl::Status Validate() const;
 };
+
+// "continue", "restart", "stop".
+absl::string_view OnFailureName(RunOptions::OnFailure value);
+absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name);
+
+// "server-0@10s,worker-1@15s": kills, as --kill of `covey run` takes them. INVALID_ARGUMENT: ends
+// the sentence "--kill=x: ".
+absl::StatusOr<FaultPlan> ParseKills(absl::string_view text);
 
 }  // namespace covey::cli

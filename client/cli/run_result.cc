@@ -21,6 +21,17 @@ Json Result(const RunOptions& options, const RunOutcome& outcome) {
   json["groups"] = options.groups;
   json["workers"] = options.workers();
   json["wall_seconds"] = std::round(absl::ToDoubleSeconds(outcome.wall) * 1000) / 1000;
+  const RunLosses& losses = outcome.incidents.losses();
+  if (!losses.none()) {
+    json["losses"] = {{"died", losses.died},
+                      {"drained", losses.drained},
+                      {"failovers", losses.failovers},
+                      {"failover_seconds", losses.failover_seconds},
+                      {"shards_moved", losses.moved},
+                      {"shards_lost", losses.lost},
+                      {"recoveries", losses.recoveries},
+                      {"recovery_seconds", losses.recovery_seconds}};
+  }
   return json;
 }
 
@@ -73,7 +84,28 @@ std::string ResultFile(const RunOptions& options, const RunOutcome& outcome) {
   for (const HistoryEvent& event : outcome.history.events()) {
     json["events"].push_back({{"seconds", event.seconds}, {"text", event.text}});
   }
+  json["incidents"] = Json::array();
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    json["incidents"].push_back(
+        {{"seconds", incident.seconds}, {"node", incident.node}, {"what", incident.what}});
+  }
   return Dump(json, 1) + "\n";
+}
+
+std::vector<std::string> LossLines(const RunOutcome& outcome) {
+  const RunLosses& losses = outcome.incidents.losses();
+  std::vector<std::string> lines;
+  if (losses.none()) return lines;
+  lines.push_back(absl::StrCat("what happened to the processes of this run:"));
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    lines.push_back(absl::StrCat("  at ", ShowSeconds(incident.seconds), ": ", incident.node, " ",
+                                 incident.what));
+  }
+  lines.push_back(absl::StrCat(
+      "in all: ", losses.died, " died, ", losses.drained, " drained, ",
+      Plural(losses.failovers, "shard"), " failed over, ", losses.moved, " moved, ", losses.lost,
+      " lost, ", Plural(static_cast<uint32_t>(losses.recoveries), "step"), " done again"));
+  return lines;
 }
 
 Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date) {
@@ -86,7 +118,13 @@ Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::st
                                 report.failed ? ": " : "", outcome.status.message());
   const Json result = Result(options, outcome);
   for (const auto& [name, value] : result.items()) {
-    report.result.emplace_back(name, ShowValue(value));
+    if (!value.is_object()) {
+      report.result.emplace_back(name, ShowValue(value));
+      continue;
+    }
+    for (const auto& [part, number] : value.items()) {
+      report.result.emplace_back(part, ShowValue(number));
+    }
   }
   report.configuration = {
       {"ended", std::string(date)},
@@ -100,6 +138,10 @@ Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::st
       {"workers per group", absl::StrCat(options.workers_per_group)},
       {"transport", options.transport},
   };
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    report.incidents.emplace_back(
+        absl::StrCat(incident.node, " at ", ShowSeconds(incident.seconds)), incident.what);
+  }
   report.history = outcome.history;
   return report;
 }

@@ -18,12 +18,32 @@ size_t RunSupervisor::Add(Role role, uint32_t group, absl::string_view name, int
 void RunSupervisor::Exited(size_t number, const ChildExit& exit, absl::Time now) {
   Child& child = children_[number];
   child.running = false;
-  const bool expected = child.terminated || (child.role == Role::kWorker && exit.ok());
+  child.ended_well = exit.ok();
+  // A server that has drained ends well.
+  const bool expected =
+      child.terminated || child.replaced ||
+      (exit.ok() &&
+       (child.role == Role::kWorker ||
+        (on_loss_ == OnLoss::kGoOn && child.role == Role::kServer && AnyRunning(Role::kServer))));
   if (!expected) {
-    if (outcome_.ok() && child.role == Role::kWorker) broken_group_ = child.group;
-    Fail(absl::StrCat(child.label, " ", Describe(exit)), now);
+    const std::string what = absl::StrCat(child.label, " ", Describe(exit));
+    if (first_loss_.empty()) first_loss_ = what;
+    if (!drain_ && CanGoOnWithout(child)) {
+      child.lost = true;
+    } else {
+      if (outcome_.ok() && child.role == Role::kWorker) broken_group_ = child.group;
+      Fail(first_loss_, now);
+    }
   }
   Advance(now);
+}
+
+bool RunSupervisor::CanGoOnWithout(const Child& child) const {
+  if (on_loss_ == OnLoss::kStop || child.role == Role::kScheduler) return false;
+  return std::any_of(children_.begin(), children_.end(), [&child](const Child& other) {
+    return other.role == child.role &&
+           (other.running || (other.role == Role::kWorker && other.ended_well));
+  });
 }
 
 void RunSupervisor::Interrupt(int signal, absl::Time now) {

@@ -17,16 +17,18 @@ namespace covey::cli {
 //                 all started              all workers gone            all servers gone
 //   starting ────────────────▶ running ─────────────────▶ SIGTERM to ─────────────────▶ SIGTERM to
 //                                 │                       servers                       scheduler
-//                                 ├─ a worker fails: its group may end by itself, for as long as
-//                                 │  kSurvivorsMax; then SIGTERM to all workers
-//                                 └─ server or scheduler ends, interruption, Fail: SIGTERM to all
-//                                    workers
+//                                 ├─ a server or worker fails, others of its kind are left, and
+//                                 │  the run is to go on: a loss
+//                                 ├─ else a worker fails: its group may end by itself, for as long
+//                                 │  as kSurvivorsMax; then SIGTERM to all workers
+//                                 └─ else server or scheduler ends, interruption, Fail: SIGTERM to
+//                                    all workers
 //
 // Invariants:
 //   1. Whoever has not ended within `grace` after SIGTERM gets SIGKILL. So a run that was told to
 //      end does end.
 //   2. Only the first failure counts: what comes after is its consequence.
-//   3. Nobody is blamed for how it ends after it was told to.
+//   3. Nobody is blamed for how it ends after it was told to, or after it had drained.
 //
 // Pure: it says which signals to send, and time is an argument.
 class RunSupervisor {
@@ -40,7 +42,11 @@ class RunSupervisor {
     int signal;
   };
 
-  explicit RunSupervisor(absl::Duration grace) : grace_(grace) {}
+  // What becomes of a run that loses a server or worker.
+  enum class OnLoss { kGoOn, kStop };
+
+  explicit RunSupervisor(absl::Duration grace, OnLoss on_loss = OnLoss::kStop)
+      : grace_(grace), on_loss_(on_loss) {}
 
   // Who was started. Returns its number: 0, 1, ….
   size_t Add(Role role, uint32_t group, absl::string_view name, int64_t process_id);
@@ -64,6 +70,10 @@ class RunSupervisor {
   bool stopping() const;
   // OK: all workers have ended well by themselves. ABORTED: the first failure, one line.
   const absl::Status& outcome() const { return outcome_; }
+  // Whether the run went on without it, though it had not ended well.
+  bool WasLost(size_t child) const { return children_[child].lost; }
+  // The scheduler ended and another one takes its place: no failure.
+  void Replace(size_t child) { children_[child].replaced = true; }
   // Whether it was told to end.
   bool WasStopped(size_t child) const { return children_[child].terminated; }
 
@@ -73,6 +83,9 @@ class RunSupervisor {
     uint32_t group;
     std::string label;  // "worker-1 (pid 123)"
     bool running = true;
+    bool ended_well = false;
+    bool lost = false;
+    bool replaced = false;
     bool terminated = false;
     bool killed = false;
     absl::Time terminate_at = absl::InfiniteFuture();
@@ -80,11 +93,15 @@ class RunSupervisor {
   };
 
   bool AnyRunning(Role role) const;
+  // Whether the others can do without the child.
+  bool CanGoOnWithout(const Child& child) const;
   void Terminate(Role role, absl::Time at);
   // Applies the diagram above.
   void Advance(absl::Time now);
 
-  const absl::Duration grace_;
+  absl::Duration grace_;
+  OnLoss on_loss_;
+  std::string first_loss_;
   std::vector<Child> children_;
   bool all_started_ = false;
   int interruptions_ = 0;

@@ -136,5 +136,58 @@ TEST_F(RunSupervisorTest, FailureWhileStartingStopsWhoeverWasStarted) {
   EXPECT_EQ(supervisor_.outcome().message(), "the scheduler wrote no port");
 }
 
+class GoingOnTest : public RunSupervisorTest {
+ protected:
+  GoingOnTest() {
+    supervisor_ = RunSupervisor(kGrace, RunSupervisor::OnLoss::kGoOn);
+    supervisor_.Add(Role::kScheduler, 0, "scheduler", 100);
+    supervisor_.Add(Role::kServer, 0, "server-0", 101);
+    supervisor_.Add(Role::kServer, 0, "server-1", 102);
+    supervisor_.Add(Role::kWorker, 0, "worker-0", 103);
+    supervisor_.Add(Role::kWorker, 0, "worker-1", 104);
+    supervisor_.AllStarted();
+  }
+};
+
+TEST_F(GoingOnTest, LosesOneServerAndOneWorkerAndEndsWell) {
+  Exit(1, kKilled);
+  Exit(4, kKilled);
+  EXPECT_EQ(Signals(), "");
+  EXPECT_TRUE(supervisor_.WasLost(1));
+  EXPECT_TRUE(supervisor_.WasLost(4));
+  Exit(3);
+  EXPECT_EQ(Signals(), "2:15");
+  Exit(2);
+  Exit(0);
+  EXPECT_TRUE(supervisor_.outcome().ok());
+}
+
+TEST_F(GoingOnTest, AServerThatHasDrainedIsNoLoss) {
+  Exit(1);
+  EXPECT_FALSE(supervisor_.WasLost(1));
+  EXPECT_FALSE(supervisor_.stopping());
+}
+
+TEST_F(GoingOnTest, FailsWithTheFirstLossWhenNobodyIsLeft) {
+  Exit(4, {.code = 1});
+  Exit(3, kKilled);
+  EXPECT_EQ(Signals(), "1:15 2:15");
+  EXPECT_EQ(supervisor_.outcome().message(), "worker-1 (pid 104) exited with code 1");
+}
+
+TEST_F(GoingOnTest, CannotDoWithoutTheLastServer) {
+  Exit(1, kKilled);
+  Exit(2, kKilled);
+  EXPECT_EQ(Signals(), "3:15 4:15");
+  EXPECT_EQ(supervisor_.outcome().message(), "server-0 (pid 101) killed by signal 9 (Killed)");
+}
+
+TEST_F(GoingOnTest, AWorkerThatFailsAfterOthersHaveEndedWellIsALoss) {
+  Exit(3);
+  Exit(4, {.code = 1});
+  EXPECT_TRUE(supervisor_.WasLost(4));
+  EXPECT_TRUE(supervisor_.outcome().ok());
+}
+
 }  // namespace
 }  // namespace covey::cli

@@ -29,25 +29,34 @@ absl::Status CheckAddress(const std::string& address) {
 
 }  // namespace
 
-void SchedulerOptions::AddTo(ConfigFile& options) {
-  options.Add("scheduler", &scheduler, "host:port of the scheduler; required");
+void AddOutput(ConfigFile& options, bool* json) {
   options.Add(
       "output",
-      [this](absl::string_view text) {
-        json = text == "json";
-        return json || text == "table" ? absl::OkStatus()
-                                       : absl::InvalidArgumentError("neither table nor json");
+      [json](absl::string_view text) {
+        *json = text == "json";
+        return *json || text == "table" ? absl::OkStatus()
+                                        : absl::InvalidArgumentError("neither table nor json");
       },
-      [this] { return json ? "json" : "table"; }, "table, or json for programs; also -o");
+      [json] { return *json ? "json" : "table"; }, "table, or json for programs; also -o");
 }
 
-std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
-                                          const char* const* arguments) {
+std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
+                                       const char* const* arguments) {
   std::vector<const char*> expanded(arguments, arguments + count);
   for (const char*& argument : expanded) {
     if (absl::string_view(argument) == "-o") argument = "--output";
   }
-  if (const std::optional<int> code = options.LoadForMain(count, expanded.data())) return code;
+  return options.LoadForMain(count, expanded.data());
+}
+
+void SchedulerOptions::AddTo(ConfigFile& options) {
+  options.Add("scheduler", &scheduler, "host:port of the scheduler; required");
+  AddOutput(options, &json);
+}
+
+std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
+                                          const char* const* arguments) {
+  if (const std::optional<int> code = LoadWithShortOutput(options, count, arguments)) return code;
   if (const absl::Status status = CheckAddress(scheduler); !status.ok()) {
     PrintFailure(arguments[0], status);
     return kExitUsage;

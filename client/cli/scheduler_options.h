@@ -1,11 +1,18 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/runtime/config_file.h"
 
 namespace covey::cli {
+
+// --output table|json, for commands that print a result; `json` outlives `options`.
+void AddOutput(ConfigFile& options, bool* json);
+// Reads the command line, `-o` too. Exit code when the command is to end.
+std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
+                                       const char* const* arguments);
 
 // What every command that asks a scheduler takes.
 struct SchedulerOptions {

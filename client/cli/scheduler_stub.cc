@@ -85,6 +85,24 @@ absl::StatusOr<proto::SetContractReply> SchedulerStub::SetContract(
   return reply;
 }
 
+absl::StatusOr<proto::DrainReply> SchedulerStub::Drain(const proto::DrainRequest& request) {
+  grpc::ClientContext context;
+  context.set_deadline(Deadline());
+  proto::DrainReply reply;
+  const grpc::Status status = connection_->stub->Drain(&context, request, &reply);
+  if (!status.ok()) return ToStatus(status, connection_->address);
+  return reply;
+}
+
+absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest& request) {
+  grpc::ClientContext context;
+  context.set_deadline(Deadline());
+  proto::ScaleReply reply;
+  const grpc::Status status = connection_->stub->Scale(&context, request, &reply);
+  if (!status.ok()) return ToStatus(status, connection_->address);
+  return reply;
+}
+
 struct StatusPoller::Connection {
   std::string address;
   std::unique_ptr<proto::Scheduler::Stub> stub;

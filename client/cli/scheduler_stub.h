@@ -28,6 +28,9 @@ class SchedulerStub {
   // Errors as ParameterClient::SetContract.
   absl::StatusOr<proto::SetContractReply> SetContract(const std::string& table,
                                                       const proto::Contract& contract);
+  // NOT_FOUND, FAILED_PRECONDITION, INVALID_ARGUMENT: as proto/scheduler.proto says.
+  absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request);
+  absl::StatusOr<proto::ScaleReply> Scale(const proto::ScaleRequest& request);
 
  private:
   struct Connection;

@@ -73,6 +73,11 @@ std::map<uint64_t, Place> Places(const proto::ClusterView& view) {
   return places;
 }
 
+std::string NoteOn(const proto::Node& node) {
+  if (!node.departure().empty()) return node.departure();
+  return node.draining() ? "drains" : node.standby();
+}
+
 std::string NodesText(const proto::StatusReply& status) {
   std::map<uint64_t, const proto::NodeStatus*> by_node;
   for (const proto::NodeStatus& node : status.nodes()) by_node[node.node()] = &node;
@@ -90,7 +95,7 @@ std::string NodesText(const proto::StatusReply& status) {
     table.Add({node->name(), absl::AsciiStrToLower(proto::Node::State_Name(node->state())),
                heard ? ShowSeconds(static_cast<double>(found->second->silent_ms()) / 1000) : "-",
                places[node->id()].Show(), absl::StrCat(node->process_id()), node->host(),
-               node->labels(), node->departure().empty() ? node->standby() : node->departure()});
+               node->labels(), NoteOn(*node)});
   }
   return table.Render();
 }
@@ -169,6 +174,67 @@ std::string GroupsText(const proto::StatusReply& status) {
   return table.Render();
 }
 
+uint32_t WantedReplicas(const proto::TableSpec& spec) {
+  if (spec.durability() == proto::MEMORY) return 1;
+  return spec.replicas() == 0 ? 2 : spec.replicas();
+}
+
+// Servers that may hold replicas.
+uint32_t ServersStaying(const proto::ClusterView& view) {
+  return static_cast<uint32_t>(
+      std::count_if(view.nodes().begin(), view.nodes().end(), [](const proto::Node& node) {
+        return node.role() == proto::SERVER && node.state() == proto::Node::ALIVE &&
+               !node.draining();
+      }));
+}
+
+// How a table's shards are off for replicas.
+struct Replication {
+  // Each shard should have; fewer than the table asks for when there are fewer servers.
+  uint32_t target = 1;
+  uint32_t wanted = 1;
+  uint32_t shards = 0;
+  // Shards that have fewer, and that have none at all.
+  uint32_t short_of = 0;
+  uint32_t without = 0;
+  // Replicas that are being filled.
+  uint32_t joining = 0;
+
+  bool is_whole() const { return short_of == 0; }
+  std::string Show() const {
+    std::vector<std::string> parts;
+    if (without > 0) parts.push_back(absl::StrCat(without, " of ", shards, " shards nowhere"));
+    if (short_of > without) {
+      parts.push_back(absl::StrCat("degraded: ", short_of - without, " of ", shards,
+                                   " shards short of replicas"));
+    }
+    if (joining > 0) parts.push_back(absl::StrCat(joining, " joining"));
+    if (parts.empty()) parts.push_back("whole");
+    if (target < wanted) parts.push_back("too few servers");
+    return absl::StrJoin(parts, ", ");
+  }
+};
+
+Replication ReplicationOf(const proto::Table& table, uint32_t servers) {
+  Replication result;
+  result.wanted = WantedReplicas(table.spec());
+  result.target = std::max<uint32_t>(1, std::min(result.wanted, servers));
+  for (const proto::Shard& shard : table.shards()) {
+    uint32_t joined = 0;
+    for (const proto::Replica& replica : shard.chain()) {
+      ++(replica.joining() ? result.joining : joined);
+    }
+    ++result.shards;
+    if (joined < result.target) ++result.short_of;
+    if (joined == 0) ++result.without;
+  }
+  return result;
+}
+
+std::string ShowDurability(const proto::TableSpec& spec) {
+  return WantedReplicas(spec) == 1 ? "memory" : absl::StrCat("replicated ", WantedReplicas(spec));
+}
+
 std::vector<std::string> TableCells(const proto::Table& table) {
   uint64_t elements = 0;
   for (const proto::Shard& shard : table.shards()) elements += shard.element_count();
@@ -179,13 +245,33 @@ std::vector<std::string> TableCells(const proto::Table& table) {
               ? absl::StrCat(ShowContract(table), " since epoch ", table.contract_epoch())
               : ShowContract(table),
           absl::AsciiStrToLower(proto::Optimizer::Kind_Name(optimizer)),
+          ShowDurability(table.spec()),
           absl::StrCat(table.shards_size()),
           ShowBytes(elements * sizeof(float))};
 }
 
+// "2", "1 to 2", with those that are being filled.
+std::string ShowChains(const proto::Table& table) {
+  int least = table.shards().empty() ? 0 : table.shards(0).chain_size();
+  int most = least;
+  for (const proto::Shard& shard : table.shards()) {
+    least = std::min(least, shard.chain_size());
+    most = std::max(most, shard.chain_size());
+  }
+  return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
+}
+
+// Whether a later node has its name.
+bool IsReplaced(const proto::ClusterView& view, const proto::Node& node) {
+  return std::any_of(view.nodes().begin(), view.nodes().end(), [&node](const proto::Node& other) {
+    return other.id() > node.id() && other.name() == node.name();
+  });
+}
+
 std::string TablesInUse(const proto::StatusReply& status) {
-  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "SHARDS", "BYTES", "UPDATES",
-                  "DISCARDED", "STALENESS", "MOMENTUM"});
+  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "DURABILITY", "SHARDS", "BYTES",
+                  "REPLICAS", "UPDATES", "DISCARDED", "STALENESS", "MOMENTUM"});
+  const uint32_t servers = ServersStaying(status.view());
   // What the servers say together.
   AsynchronyByTable asynchrony;
   for (const proto::NodeStatus& node : status.nodes()) {
@@ -201,6 +287,7 @@ std::string TablesInUse(const proto::StatusReply& status) {
       absl::StrAppendFormat(&momentum, " of %.2f", use.target_momentum());
     }
     std::vector<std::string> cells = TableCells(table);
+    cells.push_back(ReplicationOf(table, servers).Show());
     for (const std::string& cell : {ShowCount(use.updates()), ShowCount(use.discarded()),
                                     ShowNumber(use.staleness()), momentum}) {
       cells.push_back(use.updates() > 0 ? cell : "-");
@@ -225,7 +312,7 @@ int CountOf(const proto::StatusReply& status, proto::Group::State state) {
 std::vector<std::string> Problems(const proto::StatusReply& status) {
   std::vector<std::string> problems;
   for (const proto::Node& node : status.view().nodes()) {
-    if (node.state() == proto::Node::DEAD) {
+    if (node.state() == proto::Node::DEAD && !IsReplaced(status.view(), node)) {
       problems.push_back(absl::StrCat(node.name(), " is dead: ", node.departure()));
     }
   }
@@ -233,6 +320,12 @@ std::vector<std::string> Problems(const proto::StatusReply& status) {
     if (group.state() == proto::Group::BROKEN) {
       problems.push_back(absl::StrCat("group ", group.id(), " is broken: ", group.reason()));
     }
+  }
+  const uint32_t servers = ServersStaying(status.view());
+  for (const proto::Table& table : status.view().tables()) {
+    const Replication replication = ReplicationOf(table, servers);
+    if (replication.is_whole()) continue;
+    problems.push_back(absl::StrCat("table '", table.spec().name(), "': ", replication.Show()));
   }
   return problems;
 }
@@ -280,13 +373,43 @@ std::string StatusJson(const proto::StatusReply& status) {
                      {"broken_groups", CountOf(status, proto::Group::BROKEN)},
                      {"done_groups", CountOf(status, proto::Group::DONE)},
                      {"waiting_for", status.view().waiting_for()}};
+  Json draining = Json::array();
+  Json failures = Json::array();
+  for (const proto::Node& node : status.view().nodes()) {
+    if (node.draining() && node.state() == proto::Node::ALIVE) draining.push_back(node.name());
+    if (node.state() != proto::Node::DEAD) continue;
+    failures.push_back({{"node", node.name()},
+                        {"reason", node.departure()},
+                        {"replaced", IsReplaced(status.view(), node)}});
+  }
+  json["summary"]["draining"] = std::move(draining);
+  json["summary"]["failures"] = std::move(failures);
+  const uint32_t servers = ServersStaying(status.view());
+  Json tables = Json::array();
+  for (const proto::Table& table : status.view().tables()) {
+    const Replication replication = ReplicationOf(table, servers);
+    tables.push_back({{"table", table.spec().name()},
+                      {"durability", ShowDurability(table.spec())},
+                      {"replicas_wanted", replication.wanted},
+                      {"shards", replication.shards},
+                      {"shards_short", replication.short_of},
+                      {"shards_nowhere", replication.without},
+                      {"replicas_joining", replication.joining},
+                      {"whole", replication.is_whole()}});
+  }
+  json["summary"]["replication"] = std::move(tables);
   return Dump(json);
 }
 
 std::string TablesText(const proto::ListTablesReply& tables) {
   if (tables.tables().empty()) return "no tables yet\n";
-  TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "SHARDS", "BYTES"});
-  for (const proto::Table& table : tables.tables()) text.Add(TableCells(table));
+  TextTable text(
+      {"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "DURABILITY", "SHARDS", "BYTES", "REPLICAS"});
+  for (const proto::Table& table : tables.tables()) {
+    std::vector<std::string> cells = TableCells(table);
+    cells.push_back(ShowChains(table));
+    text.Add(std::move(cells));
+  }
   return text.Render();
 }
 

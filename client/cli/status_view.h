@@ -10,7 +10,8 @@ namespace covey::cli {
 
 // What `covey status` and `covey tables` print. Pure.
 
-// What is wrong, one line each: dead nodes, broken groups. Empty = healthy.
+// What is wrong, one line each: dead nodes that nobody has replaced, broken groups, shards with fewer
+// replicas than they could have. Empty = healthy.
 std::vector<std::string> Problems(const proto::StatusReply& status);
 
 // Keeps the newest `count` events.
@@ -19,7 +20,9 @@ void KeepLastEvents(proto::StatusReply& status, size_t count);
 // For people: nodes by role, workers at work, groups, tables, events.
 std::string StatusText(const proto::StatusReply& status);
 // The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
-// "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for".
+// "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for",
+// "draining" (names), "failures" (each "node", "reason", "replaced"), "replication" (per table,
+// "shards", "shards_short", "shards_nowhere", "replicas_joining", "whole", ...).
 std::string StatusJson(const proto::StatusReply& status);
 
 std::string TablesText(const proto::ListTablesReply& tables);

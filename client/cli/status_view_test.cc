@@ -11,6 +11,7 @@
 namespace covey::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,9 +39,9 @@ TEST(StatusViewTest, TextShowsNodesGroupsTablesAndEvents) {
   EXPECT_THAT(text, HasSubstr("worker-0  alive   0.1 s         0/0       77  h     z/r\n"));
   EXPECT_THAT(text, HasSubstr("worker-2  dead        -         1/0"));
   EXPECT_THAT(text, HasSubstr("evicted from group 0: too slow\n"));
-  EXPECT_THAT(text, HasSubstr("hidden/weight  784x128  ssp:3 since epoch 4  nesterov        2  "
-                              "392 KiB       10          0          1  "
-                              "0.50 implicit + 0.40 of 0.90\n"));
+  EXPECT_THAT(text, HasSubstr("hidden/weight  784x128  ssp:3 since epoch 4  nesterov   "
+                              "replicated 2       2  392 KiB  whole, too few servers       10  "
+                              "        0          1  0.50 implicit + 0.40 of 0.90\n"));
   EXPECT_THAT(text, HasSubstr("4.2 s  worker-2 dead: silent for 2.6 s\n"));
 }
 
@@ -61,7 +62,8 @@ TEST(StatusViewTest, ATableNobodyPushedToHasNoFigures) {
   proto::StatusReply status = StatusForTests();
   status.mutable_nodes(0)->clear_load();
   status.mutable_view()->mutable_tables(0)->clear_contract();
-  EXPECT_THAT(StatusText(status), HasSubstr("buffered:2  nesterov        2  392 KiB        -"));
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("buffered:2  nesterov   replicated 2       2  392 KiB  whole"));
 }
 
 TEST(StatusViewTest, SharesOfLargeGroupsAreCutShort) {
@@ -105,6 +107,45 @@ TEST(StatusViewTest, JsonHasTheNamesOfTheProtocolAndASummary) {
   EXPECT_EQ(json["summary"]["broken_groups"], 1);
 }
 
+TEST(StatusViewTest, ShardsWithTooFewReplicasAreAProblem) {
+  proto::StatusReply status = StatusForTests();
+  proto::Node& server = *status.mutable_view()->add_nodes();
+  server.set_id(20);
+  server.set_name("server-1");
+  server.set_role(proto::SERVER);
+  server.set_state(proto::Node::ALIVE);
+  proto::Table& table = *status.mutable_view()->mutable_tables(0);
+  table.mutable_shards(0)->add_chain()->set_node(20);
+  EXPECT_THAT(Problems(status),
+              Contains("table 'hidden/weight': degraded: 1 of 2 shards short of replicas"));
+  proto::Replica& joining = *table.mutable_shards(1)->add_chain();
+  joining.set_node(20);
+  joining.set_joining(true);
+  EXPECT_THAT(StatusText(status), HasSubstr("1 of 2 shards short of replicas, 1 joining"));
+  const auto json = nlohmann::json::parse(StatusJson(status))["summary"]["replication"][0];
+  EXPECT_EQ(json["shards_short"], 1);
+  EXPECT_EQ(json["whole"], false);
+  joining.set_joining(false);
+  EXPECT_EQ(Problems(status).size(), 2u);
+  table.mutable_spec()->set_durability(proto::MEMORY);
+  table.mutable_shards(0)->clear_chain();
+  EXPECT_THAT(Problems(status), Contains("table 'hidden/weight': 1 of 2 shards nowhere"));
+}
+
+TEST(StatusViewTest, WhoDrainsAndWhoFailedIsTold) {
+  proto::StatusReply status = StatusForTests();
+  status.mutable_view()->mutable_nodes(0)->set_draining(true);
+  const auto json = nlohmann::json::parse(StatusJson(status));
+  EXPECT_EQ(json["summary"]["draining"].size(), 1u);
+  EXPECT_EQ(json["summary"]["failures"][0]["node"], "worker-2");
+  EXPECT_EQ(json["summary"]["failures"][0]["replaced"], false);
+  proto::Node& heir = *status.mutable_view()->add_nodes();
+  heir.set_id(99);
+  heir.set_name("worker-2");
+  heir.set_state(proto::Node::ALIVE);
+  EXPECT_EQ(Problems(status).size(), 1u) << "a dead node that was replaced is no problem";
+}
+
 TEST(StatusViewTest, KeepsTheNewestEvents) {
   proto::StatusReply status = StatusForTests();
   KeepLastEvents(status, 1);
@@ -121,6 +162,7 @@ TEST(StatusViewTest, Tables) {
   EXPECT_THAT(TablesText(tables), HasSubstr("ssp:3 since epoch 4"));
   tables.mutable_tables(0)->clear_contract();
   EXPECT_THAT(TablesText(tables), HasSubstr("buffered:2  nesterov"));
+  EXPECT_THAT(TablesText(tables), HasSubstr("replicated 2"));
   EXPECT_EQ(nlohmann::json::parse(TablesJson(tables))["tables"][0]["spec"]["name"],
             "hidden/weight");
 }

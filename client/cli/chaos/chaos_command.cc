@@ -1,0 +1,115 @@
+#include "client/cli/chaos/chaos_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/binaries.h"
+#include "client/cli/chaos/experiments.h"
+#include "client/cli/command.h"
+#include "client/cli/scheduler_options.h"
+#include "client/cli/text_file.h"
+#include "common/base/edit_distance.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+
+namespace covey::cli {
+namespace {
+
+struct Experiment {
+  const char* name;
+  const char* summary;
+  absl::StatusOr<Verdict> (*run)(const Laboratory& laboratory);
+  bool has_workers;
+};
+
+constexpr Experiment kExperiments[] = {
+    {"kill-server", "one of three servers dies: how long until pushes succeed, is any lost?",
+     KillServer, false},
+    {"restart-scheduler", "the scheduler dies and comes back: does anybody notice?",
+     RestartScheduler, false},
+    {"freeze-worker", "a worker stands still: how soon does its group go on, do others care?",
+     FreezeWorker, true},
+    {"kill-group", "a whole group dies: do others care?", KillGroup, true},
+};
+
+std::string Description() {
+  std::string text =
+      "Starts a small cluster on this machine, breaks something while it works, and says on one "
+      "screen what is promised and what was measured. Takes less than a minute. Exit code: 0 all "
+      "promises kept, 1 one was broken or the experiment failed. Experiments:\n";
+  for (const Experiment& experiment : kExperiments) {
+    absl::StrAppend(&text, "  ", experiment.name, ": ", experiment.summary, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<const Experiment*> FindExperiment(const std::vector<std::string>& words) {
+  if (words.size() != 1) {
+    return absl::InvalidArgumentError(
+        "which experiment? One of kill-server, restart-scheduler, freeze-worker, kill-group");
+  }
+  for (const Experiment& experiment : kExperiments) {
+    if (words[0] == experiment.name) return &experiment;
+  }
+  const Experiment* const nearest =
+      std::min_element(std::begin(kExperiments), std::end(kExperiments),
+                       [&](const Experiment& a, const Experiment& b) {
+                         return EditDistance(a.name, words[0]) < EditDistance(b.name, words[0]);
+                       });
+  return absl::InvalidArgumentError(
+      absl::StrCat("no experiment '", words[0], "'; did you mean ", nearest->name, "?"));
+}
+
+absl::StatusOr<Laboratory> MakeLaboratory(const RunOptions& options, const Experiment& experiment,
+                                          const std::string& worker_binary) {
+  Laboratory laboratory;
+  COVEY_ASSIGN_OR_RETURN(laboratory.binaries, FindBinaries(options));
+  if (experiment.has_workers) {
+    COVEY_ASSIGN_OR_RETURN(laboratory.worker_binary, FindSynthetic(worker_binary));
+  }
+  laboratory.say = [](absl::string_view line) {
+    WriteAll(STDERR_FILENO, absl::StrCat("covey chaos: ", line, "\n"));
+  };
+  return laboratory;
+}
+
+}  // namespace
+
+int ChaosCommand(int count, const char* const* arguments) {
+  RunOptions options;
+  std::string worker_binary;
+  std::vector<std::string> words;
+  bool json = false;
+  ConfigFile file("covey chaos", Description());
+  AddOutput(file, &json);
+  file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
+  file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
+  file.Add("worker-binary", &worker_binary, "the example 'synthetic', instead of the one found");
+  file.TakeRest(&words, "EXPERIMENT");
+  if (const auto code = LoadWithShortOutput(file, count, arguments)) return *code;
+  const absl::StatusOr<const Experiment*> experiment = FindExperiment(words);
+  if (!experiment.ok()) {
+    PrintFailure(arguments[0], experiment.status());
+    return kExitUsage;
+  }
+  const absl::StatusOr<Laboratory> laboratory =
+      MakeLaboratory(options, **experiment, worker_binary);
+  if (!laboratory.ok()) {
+    PrintFailure(arguments[0], laboratory.status());
+    return kExitUsage;
+  }
+  const absl::StatusOr<Verdict> verdict = (*experiment)->run(*laboratory);
+  if (!verdict.ok()) {
+    PrintFailure(arguments[0], verdict.status());
+    return kExitFailed;
+  }
+  WriteAll(STDOUT_FILENO, json ? VerdictJson(*verdict) : VerdictText(*verdict));
+  return verdict->kept() ? kExitOk : kExitFailed;
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,250 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/chaos/experiments.h"
+#include "client/cli/chaos/victim_cluster.h"
+#include "client/cli/figures.h"
+#include "client/cli/group_progress.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/event_loop.h"
+
+namespace covey::cli {
+namespace {
+
+// Promises P6, P7 of docs/OPERATIONS.md.
+constexpr double kOthersPercentMin = 95;
+constexpr double kReformSecondsMax = 5;
+
+constexpr uint32_t kGroups = 3;
+constexpr uint32_t kMembers = 2;
+constexpr absl::Duration kStartMax = absl::Seconds(20);
+constexpr absl::Duration kWarmUp = absl::Seconds(3);
+constexpr absl::Duration kBefore = absl::Seconds(8);
+constexpr absl::Duration kAfter = absl::Seconds(10);
+constexpr absl::Duration kPoll = absl::Milliseconds(100);
+
+// How far each group was at one moment.
+struct Moment {
+  absl::Time at;
+  std::map<uint32_t, GroupProgress> groups;
+};
+
+class GroupScene {
+ public:
+  static absl::StatusOr<GroupScene> Make(const Laboratory& laboratory) {
+    GroupScene scene;
+    scene.options_.servers = 2;
+    scene.options_.server_loops = 1;
+    scene.options_.groups = kGroups;
+    scene.options_.workers_per_group = kMembers;
+    scene.options_.job = "chaos";
+    // Whoever is slow is not the question here.
+    scene.options_.stragglers = StragglerRung::kOff;
+    scene.options_.program = {laboratory.worker_binary,
+                              "--steps",
+                              "1000000",
+                              "--tensors",
+                              "2",
+                              "--tensor-kib",
+                              "16",
+                              "--group-batch",
+                              "8",
+                              "--milliseconds-per-sample",
+                              "5",
+                              "--contract",
+                              "async"};
+    laboratory.say(absl::StrCat("starting ", kGroups, " groups of ", kMembers,
+                                " workers that train, and 2 servers"));
+    COVEY_ASSIGN_OR_RETURN(scene.cluster_,
+                           VictimCluster::Start(scene.options_, laboratory.binaries));
+    COVEY_RETURN_IF_ERROR(scene.AwaitTraining());
+    return scene;
+  }
+
+  VictimCluster& cluster() { return *cluster_; }
+
+  absl::StatusOr<Moment> Look() {
+    cluster_->Pump();
+    COVEY_ASSIGN_OR_RETURN(view_, cluster_->GetStatus());
+    Moment moment{.at = MonotonicNow()};
+    for (const GroupProgress& progress : ProgressOfGroups(view_)) {
+      moment.groups[progress.group] = progress;
+    }
+    return moment;
+  }
+  // Looks often; `look` may end it by returning true.
+  template <typename Take>
+  absl::Status Watch(absl::Duration time, Take take) {
+    const absl::Time until = MonotonicNow() + time;
+    while (MonotonicNow() < until) {
+      COVEY_ASSIGN_OR_RETURN(const Moment moment, Look());
+      if (take(moment)) break;
+      usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(kPoll)));
+    }
+    return absl::OkStatus();
+  }
+  // Reports come twice a second. The rate between the first and the last change of a group's count
+  // within `time`, per group.
+  absl::StatusOr<std::map<uint32_t, double>> Rates(absl::Duration time) {
+    struct Span {
+      Moment first, last;
+      uint64_t seen = 0;
+      bool started = false;
+    };
+    std::map<uint32_t, Span> spans;
+    COVEY_RETURN_IF_ERROR(Watch(time, [&](const Moment& moment) {
+      for (const auto& [id, progress] : moment.groups) {
+        Span& span = spans[id];
+        if (progress.step == span.seen) continue;
+        const bool is_change = span.seen != 0;
+        span.seen = progress.step;
+        if (!is_change) continue;
+        if (!span.started) span.first = moment;
+        span.started = true;
+        span.last = moment;
+      }
+      return false;
+    }));
+    std::map<uint32_t, double> rates;
+    for (const auto& [id, span] : spans) {
+      if (!span.started || span.last.at <= span.first.at) continue;
+      rates[id] =
+          static_cast<double>(span.last.groups.at(id).step - span.first.groups.at(id).step) /
+          absl::ToDoubleSeconds(span.last.at - span.first.at);
+    }
+    return rates;
+  }
+  // The group that the worker is in; 0 = none.
+  uint32_t GroupOf(absl::string_view worker) const {
+    for (const proto::Node& node : view_.view().nodes()) {
+      if (node.name() != worker) continue;
+      for (const proto::Group& group : view_.view().groups()) {
+        const auto& members = group.members();
+        if (std::find(members.begin(), members.end(), node.id()) != members.end()) {
+          return group.id();
+        }
+      }
+    }
+    return 0;
+  }
+  std::vector<std::string> MembersOf(uint32_t group) const {
+    std::vector<std::string> names;
+    for (uint32_t rank = 0; rank < kGroups * kMembers; ++rank) {
+      const std::string name = absl::StrCat("worker-", rank);
+      if (GroupOf(name) == group) names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  absl::Status AwaitTraining() {
+    bool trains = false;
+    COVEY_RETURN_IF_ERROR(Watch(kStartMax, [&](const Moment& moment) {
+      trains = moment.groups.size() == kGroups &&
+               std::all_of(moment.groups.begin(), moment.groups.end(),
+                           [](const auto& entry) { return entry.second.step > 0; });
+      return trains;
+    }));
+    if (trains) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("the workers do not train within ",
+                                               absl::FormatDuration(kStartMax), ": ",
+                                               cluster_->last_line("worker-0")));
+  }
+
+  RunOptions options_;
+  std::unique_ptr<VictimCluster> cluster_;
+  proto::StatusReply view_;
+};
+
+void AddOthers(const std::map<uint32_t, double>& before, const std::map<uint32_t, double>& after,
+               uint32_t victim, Verdict& verdict) {
+  double worst = INFINITY;
+  for (const auto& [group, rate] : before) {
+    if (group == victim || rate <= 0) continue;
+    const auto now = after.find(group);
+    const double percent = now == after.end() ? 0 : now->second / rate * 100;
+    worst = std::min(worst, percent);
+    verdict.notes.emplace_back(
+        absl::StrCat("group ", group),
+        absl::StrCat(ShowNumber(rate), " steps/s before, ",
+                     ShowNumber(now == after.end() ? 0 : now->second), " after"));
+  }
+  verdict.promises.push_back({.what = "rate of the other groups, the slowest of them",
+                              .measured = std::isfinite(worst) ? worst : NAN,
+                              .bound = kOthersPercentMin,
+                              .side = Promise::Side::kAtLeast,
+                              .unit = "%"});
+}
+
+}  // namespace
+
+absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
+  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(laboratory));
+  COVEY_RETURN_IF_ERROR(scene.Watch(kWarmUp, [](const Moment&) { return false; }));
+  COVEY_ASSIGN_OR_RETURN(const auto before, scene.Rates(kBefore));
+  const std::string frozen = "worker-1";
+  const uint32_t group = scene.GroupOf(frozen);
+  laboratory.say(absl::StrCat("freezing ", frozen, " of group ", group));
+  COVEY_ASSIGN_OR_RETURN(const Moment last, scene.Look());
+  const absl::Time fault = MonotonicNow();
+  scene.cluster().Signal(frozen, SIGSTOP);
+  // Its group has re-formed and trains when it has one member less, and makes steps.
+  std::optional<absl::Time> trains;
+  uint64_t step_when_formed = 0;
+  std::map<uint32_t, double> after;
+  COVEY_RETURN_IF_ERROR(scene.Watch(kAfter, [&](const Moment& moment) {
+    const auto now = moment.groups.find(group);
+    if (now == moment.groups.end() || scene.GroupOf(frozen) == group) return false;
+    if (step_when_formed == 0) step_when_formed = now->second.step;
+    if (now->second.step > step_when_formed) trains = moment.at;
+    return trains.has_value();
+  }));
+  COVEY_ASSIGN_OR_RETURN(after, scene.Rates(kAfter));
+
+  Verdict verdict{.experiment = "freeze-worker",
+                  .setting =
+                      "one of two members of one of three groups stands still (SIGSTOP), "
+                      "under async"};
+  verdict.promises.push_back(
+      {.what = "until its group trains again without it",
+       .measured = trains.has_value() ? absl::ToDoubleSeconds(*trains - fault) : INFINITY,
+       .bound = kReformSecondsMax,
+       .unit = "s"});
+  AddOthers(before, after, group, verdict);
+  scene.cluster().Signal(frozen, SIGCONT);
+  const absl::Time thawed = MonotonicNow();
+  COVEY_RETURN_IF_ERROR(scene.Watch(
+      absl::Seconds(5), [&](const Moment&) { return !scene.cluster().IsRunning(frozen); }));
+  verdict.notes.emplace_back(
+      "thawed", scene.cluster().IsRunning(frozen)
+                    ? "it still runs"
+                    : absl::StrCat("it ended after ",
+                                   ShowSeconds(absl::ToDoubleSeconds(MonotonicNow() - thawed)),
+                                   ": ", scene.cluster().last_line(frozen)));
+  return verdict;
+}
+
+absl::StatusOr<Verdict> KillGroup(const Laboratory& laboratory) {
+  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(laboratory));
+  COVEY_RETURN_IF_ERROR(scene.Watch(kWarmUp, [](const Moment&) { return false; }));
+  COVEY_ASSIGN_OR_RETURN(const auto before, scene.Rates(kBefore));
+  const uint32_t group = scene.GroupOf("worker-0");
+  laboratory.say(absl::StrCat("killing all of group ", group));
+  for (const std::string& member : scene.MembersOf(group)) {
+    scene.cluster().Signal(member, SIGKILL);
+  }
+  COVEY_ASSIGN_OR_RETURN(const auto after, scene.Rates(kAfter));
+  Verdict verdict{.experiment = "kill-group",
+                  .setting = "all members of one of three groups killed (SIGKILL), under async"};
+  AddOthers(before, after, group, verdict);
+  return verdict;
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/handle.h"
+#include "client/parameter_client.h"
+
+namespace covey::cli {
+
+// Traffic that can be audited: each push adds one to every element of a table, which is exact in
+// float32 up to 2^24. After all is over an element is the number of updates that were applied.
+//
+// One lane per table, each with one push under way. Confined to one thread, which calls Step often;
+// the client's own loop does the work.
+class LedgerLoad {
+ public:
+  struct Options {
+    std::string scheduler;
+    std::string job;
+    size_t lanes = 1;
+    uint64_t elements = 4096;
+    // A push that takes longer is given up: it may have been applied or not.
+    absl::Duration push_deadline = absl::Seconds(30);
+  };
+  // A table of one shard, and how the pushes to it go.
+  struct Lane {
+    client::Table table;
+    uint64_t acknowledged = 0;
+    // Pushes that failed, and may have been applied.
+    uint64_t unknown = 0;
+    std::string last_error;
+    // When pushes were acknowledged, oldest first; of the last `kTimesMax`.
+    std::deque<absl::Time> times;
+
+   private:
+    friend class LedgerLoad;
+    client::Handle handle{client::OperationResult{}};
+    bool under_way = false;
+  };
+  static constexpr size_t kTimesMax = 200'000;
+
+  // Joins the cluster and creates the tables, replicated on two servers. Errors: those of
+  // ParameterClient.
+  static absl::StatusOr<std::unique_ptr<LedgerLoad>> Start(const Options& options);
+  // Waits for what is under way.
+  ~LedgerLoad();
+
+  // Takes in what was acknowledged and pushes again.
+  void Step(absl::Time now);
+  // No more pushes; waits for those under way, and until all are durable. Errors as
+  // ParameterClient::Flush.
+  absl::Status Finish();
+
+  // What the tables hold against what was pushed; after Finish.
+  struct Audit {
+    uint64_t acknowledged = 0;
+    uint64_t unknown = 0;
+    // Acknowledged pushes that the values do not have; updates beyond all that were ever pushed;
+    // lanes whose elements are not all the same.
+    uint64_t lost = 0;
+    uint64_t doubled = 0;
+    uint64_t torn = 0;
+  };
+  absl::StatusOr<Audit> Check();
+
+  const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
+  // Pushes per second that `lane` had acknowledged in [from, to).
+  static double RateOf(const Lane& lane, absl::Time from, absl::Time to);
+
+ private:
+  explicit LedgerLoad(const Options& options) : options_(options) {}
+
+  const Options options_;
+  std::unique_ptr<client::ParameterClient> client_;
+  std::vector<float> gradient_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace covey::cli

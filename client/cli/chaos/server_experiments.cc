@@ -1,0 +1,225 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/chaos/experiments.h"
+#include "client/cli/chaos/ledger_load.h"
+#include "client/cli/chaos/victim_cluster.h"
+#include "client/cli/figures.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/event_loop.h"
+
+namespace covey::cli {
+namespace {
+
+// Promises P4, P10 of docs/OPERATIONS.md.
+constexpr double kFailoverSecondsMax = 3;
+constexpr double kDipPercentMax = 20;
+constexpr double kOutageLossPercentMax = 2;
+constexpr double kRestartSecondsMax = 3;
+
+constexpr absl::Duration kWarmUp = absl::Seconds(2);
+constexpr absl::Duration kBefore = absl::Seconds(5);
+constexpr useconds_t kStepUs = 200;
+
+// A cluster of servers, and pushes to all of them.
+struct Scene {
+  RunOptions options;
+  std::unique_ptr<VictimCluster> cluster;
+  std::unique_ptr<LedgerLoad> load;
+
+  void Run(absl::Duration time) {
+    RunUntil(MonotonicNow() + time, [] { return false; });
+  }
+  // Until `done`, or `until`.
+  template <typename Done>
+  void RunUntil(absl::Time until, Done done) {
+    absl::Time next_pump = MonotonicNow();
+    while (MonotonicNow() < until && !done()) {
+      const absl::Time now = MonotonicNow();
+      load->Step(now);
+      if (now >= next_pump) {
+        cluster->Pump();
+        next_pump = now + absl::Milliseconds(20);
+      }
+      usleep(kStepUs);
+    }
+  }
+};
+
+absl::StatusOr<Scene> MakeScene(const Laboratory& laboratory, uint32_t servers, size_t lanes) {
+  Scene scene;
+  scene.options.servers = servers;
+  scene.options.server_loops = 1;
+  scene.options.job = "chaos";
+  laboratory.say(absl::StrCat("starting a scheduler and ", servers, " servers"));
+  COVEY_ASSIGN_OR_RETURN(scene.cluster, VictimCluster::Start(scene.options, laboratory.binaries));
+  COVEY_ASSIGN_OR_RETURN(scene.load, LedgerLoad::Start({.scheduler = scene.cluster->address(),
+                                                        .job = scene.options.job,
+                                                        .lanes = lanes}));
+  laboratory.say(absl::StrCat("pushing to ", lanes, " tables, each on two servers"));
+  return scene;
+}
+
+// Names of the servers that hold the lane's shard; head first.
+std::vector<std::string> HoldersOf(const proto::ClusterView& view, const LedgerLoad::Lane& lane) {
+  std::vector<std::string> holders;
+  for (const proto::Table& table : view.tables()) {
+    if (table.id() != lane.table.id.value() || table.shards().empty()) continue;
+    for (const proto::Replica& replica : table.shards(0).chain()) {
+      for (const proto::Node& node : view.nodes()) {
+        if (node.id() == replica.node()) holders.push_back(node.name());
+      }
+    }
+  }
+  return holders;
+}
+
+bool HasReplicas(const proto::ClusterView& view) {
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      if (shard.chain_size() < 2 || shard.chain(1).joining()) return false;
+    }
+  }
+  return true;
+}
+
+// How much less [from, from + time) has than the `time` before `fault`, percent; at least 0.
+double DipPercent(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time before,
+                  absl::Time fault, absl::Time from, absl::Time to) {
+  double was = 0, is = 0;
+  for (const LedgerLoad::Lane* lane : lanes) {
+    was += LedgerLoad::RateOf(*lane, before, fault);
+    is += LedgerLoad::RateOf(*lane, from, to);
+  }
+  return was > 0 ? std::max(0.0, (1 - is / was) * 100) : NAN;
+}
+
+absl::Status AddAudit(Scene& scene, Verdict& verdict) {
+  COVEY_RETURN_IF_ERROR(scene.load->Finish());
+  COVEY_ASSIGN_OR_RETURN(const LedgerLoad::Audit audit, scene.load->Check());
+  verdict.promises.push_back(
+      {.what = "acknowledged updates lost", .measured = static_cast<double>(audit.lost)});
+  verdict.promises.push_back(
+      {.what = "updates applied twice", .measured = static_cast<double>(audit.doubled)});
+  verdict.promises.push_back(
+      {.what = "tables with half an update", .measured = static_cast<double>(audit.torn)});
+  verdict.notes.emplace_back("updates acknowledged", ShowCount(audit.acknowledged));
+  verdict.notes.emplace_back("pushes that failed", ShowCount(audit.unknown));
+  for (const auto& lane : scene.load->lanes()) {
+    if (!lane->last_error.empty()) verdict.notes.emplace_back(lane->table.name, lane->last_error);
+  }
+  return absl::OkStatus();
+}
+
+// From `fault` until the first acknowledgement after it.
+double SecondsToNext(const LedgerLoad::Lane& lane, absl::Time fault) {
+  const auto next = std::upper_bound(lane.times.begin(), lane.times.end(), fault);
+  return next == lane.times.end() ? INFINITY : absl::ToDoubleSeconds(*next - fault);
+}
+
+}  // namespace
+
+absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
+  constexpr absl::Duration kAfter = absl::Seconds(8);
+  COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/3, /*lanes=*/9));
+  scene.Run(kWarmUp);
+  const absl::Time before = MonotonicNow();
+  scene.Run(kBefore);
+  COVEY_ASSIGN_OR_RETURN(const proto::StatusReply status, scene.cluster->GetStatus());
+  const std::string victim = "server-0";
+  std::vector<const LedgerLoad::Lane*> headed, apart;
+  for (const auto& lane : scene.load->lanes()) {
+    const std::vector<std::string> holders = HoldersOf(status.view(), *lane);
+    if (!holders.empty() && holders[0] == victim) headed.push_back(lane.get());
+    if (std::find(holders.begin(), holders.end(), victim) == holders.end()) {
+      apart.push_back(lane.get());
+    }
+  }
+  laboratory.say(absl::StrCat("killing ", victim, ", the primary of ", headed.size(), " tables"));
+  const absl::Time fault = MonotonicNow();
+  scene.cluster->Signal(victim, SIGKILL);
+  scene.Run(kAfter);
+
+  Verdict verdict{.experiment = "kill-server",
+                  .setting = absl::StrCat("one of three servers killed (SIGKILL) while pushes go "
+                                          "to 9 tables of two replicas each")};
+  double failover = headed.empty() ? NAN : 0;
+  for (const LedgerLoad::Lane* lane : headed) {
+    // One that was on its way when the server died may be answered after all.
+    failover = std::max(failover, SecondsToNext(*lane, fault + absl::Milliseconds(5)));
+  }
+  verdict.promises.push_back({.what = "until pushes to its shards are acknowledged again",
+                              .measured = failover,
+                              .bound = kFailoverSecondsMax,
+                              .unit = "s"});
+  if (!apart.empty()) {
+    verdict.promises.push_back(
+        {.what = "dip of the shards it did not hold",
+         .measured = DipPercent(apart, before, fault, fault, fault + absl::Seconds(3)),
+         .bound = kDipPercentMax,
+         .unit = "%"});
+  }
+  COVEY_RETURN_IF_ERROR(AddAudit(scene, verdict));
+  const absl::StatusOr<proto::StatusReply> after = scene.cluster->GetStatus();
+  if (after.ok()) {
+    verdict.notes.emplace_back("replicas", HasReplicas(after->view())
+                                               ? "whole again on the servers that are left"
+                                               : "not whole yet");
+  }
+  return verdict;
+}
+
+absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
+  constexpr absl::Duration kAway = absl::Seconds(8);
+  COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/2, /*lanes=*/6));
+  scene.Run(kWarmUp);
+  const absl::Time before = MonotonicNow();
+  scene.Run(kAway);
+  laboratory.say("killing the scheduler");
+  const absl::Time fault = MonotonicNow();
+  scene.cluster->Signal("scheduler", SIGKILL);
+  scene.Run(kAway);
+  const absl::Time back = MonotonicNow();
+  std::vector<const LedgerLoad::Lane*> all;
+  for (const auto& lane : scene.load->lanes()) all.push_back(lane.get());
+  const double loss = DipPercent(all, before, fault, fault, back);
+
+  laboratory.say("starting it again");
+  COVEY_RETURN_IF_ERROR(scene.cluster->StartAgain("scheduler"));
+  std::optional<absl::Time> serves;
+  absl::Status last;
+  scene.RunUntil(back + absl::Seconds(15), [&] {
+    const absl::StatusOr<proto::StatusReply> status = scene.cluster->GetStatus();
+    last = status.status();
+    if (status.ok() && status->view().tables_size() > 0) serves = MonotonicNow();
+    return serves.has_value();
+  });
+  scene.Run(absl::Seconds(3));
+
+  Verdict verdict{.experiment = "restart-scheduler",
+                  .setting = absl::StrCat("the scheduler killed (SIGKILL) and away for ",
+                                          absl::FormatDuration(kAway),
+                                          " while pushes go to 6 tables on two servers")};
+  verdict.promises.push_back({.what = "pushes per second lost while it was away",
+                              .measured = loss,
+                              .bound = kOutageLossPercentMax,
+                              .unit = "%"});
+  verdict.promises.push_back(
+      {.what = "until it serves again, with all it knew",
+       .measured = serves.has_value() ? absl::ToDoubleSeconds(*serves - back) : INFINITY,
+       .bound = kRestartSecondsMax,
+       .unit = "s"});
+  if (!serves.has_value()) verdict.notes.emplace_back("scheduler", std::string(last.message()));
+  COVEY_RETURN_IF_ERROR(AddAudit(scene, verdict));
+  return verdict;
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,105 @@
+#include "client/cli/chaos/victim_cluster.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/event_loop.h"
+
+namespace covey::cli {
+namespace {
+
+constexpr absl::Duration kStartMax = absl::Seconds(20);
+constexpr useconds_t kStartPollUs = 20'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VictimCluster>> VictimCluster::Start(const RunOptions& options,
+                                                                    const LocalPaths& binaries) {
+  auto cluster = std::unique_ptr<VictimCluster>(new VictimCluster(options, binaries));
+  COVEY_RETURN_IF_ERROR(cluster->StartAll());
+  return cluster;
+}
+
+absl::Status VictimCluster::StartAll() {
+  COVEY_ASSIGN_OR_RETURN(folder_, TemporaryFolder::Make());
+  paths_.port_file = absl::StrCat(folder_->path(), "/port");
+  paths_.scheduler_log = absl::StrCat(folder_->path(), "/decisions");
+  COVEY_RETURN_IF_ERROR(StartAgain("scheduler"));
+  COVEY_RETURN_IF_ERROR(AwaitPort());
+  for (uint32_t rank = 0; rank < options_.servers; ++rank) {
+    COVEY_RETURN_IF_ERROR(StartAgain(absl::StrCat("server-", rank)));
+  }
+  for (uint32_t rank = 0; rank < options_.workers() && !options_.program.empty(); ++rank) {
+    COVEY_RETURN_IF_ERROR(StartAgain(absl::StrCat("worker-", rank)));
+  }
+  scheduler_ = std::make_unique<SchedulerStub>(address_);
+  return absl::OkStatus();
+}
+
+absl::Status VictimCluster::AwaitPort() {
+  const absl::Time until = MonotonicNow() + kStartMax;
+  while (MonotonicNow() < until) {
+    Pump();
+    const absl::StatusOr<std::string> text = ReadTextFile(paths_.port_file);
+    // Whoever is started in its place has to be found there.
+    if (text.ok() && absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &paths_.port)) {
+      address_ = absl::StrCat("127.0.0.1:", paths_.port);
+      return absl::OkStatus();
+    }
+    if (!IsRunning("scheduler")) break;
+    usleep(kStartPollUs);
+  }
+  return absl::UnavailableError(absl::StrCat("the scheduler (", paths_.scheduler_binary,
+                                             ") does not listen: ", last_line("scheduler")));
+}
+
+absl::StatusOr<Program> VictimCluster::ProgramOf(absl::string_view name) const {
+  if (name == "scheduler") return SchedulerProgram(options_, paths_);
+  uint32_t rank = 0;
+  absl::string_view rest = name;
+  if (absl::ConsumePrefix(&rest, "server-") && absl::SimpleAtoi(rest, &rank)) {
+    return ServerProgram(options_, paths_, address_, rank);
+  }
+  rest = name;
+  if (absl::ConsumePrefix(&rest, "worker-") && absl::SimpleAtoi(rest, &rank)) {
+    return WorkerProgram(options_, address_, rank);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no process is named ", name));
+}
+
+absl::Status VictimCluster::StartAgain(absl::string_view name) {
+  COVEY_ASSIGN_OR_RETURN(const Program program, ProgramOf(name));
+  COVEY_ASSIGN_OR_RETURN(processes_[std::string(name)], ChildProcess::Start(program));
+  return absl::OkStatus();
+}
+
+void VictimCluster::Signal(absl::string_view name, int signal) {
+  const auto process = processes_.find(std::string(name));
+  if (process != processes_.end()) process->second->Signal(signal);
+}
+
+bool VictimCluster::IsRunning(absl::string_view name) {
+  const auto process = processes_.find(std::string(name));
+  return process != processes_.end() && !process->second->Reap().has_value();
+}
+
+void VictimCluster::Pump() {
+  for (const auto& [name, process] : processes_) {
+    for (const auto stream : {ChildProcess::Stream::kOutput, ChildProcess::Stream::kError}) {
+      const std::string text = process->Read(stream);
+      const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+      if (!lines.empty()) last_lines_[name] = std::string(lines.back());
+    }
+  }
+}
+
+}  // namespace covey::cli

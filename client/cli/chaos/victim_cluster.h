@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/child_process.h"
+#include "client/cli/launch_plan.h"
+#include "client/cli/run_options.h"
+#include "client/cli/scheduler_stub.h"
+#include "client/cli/text_file.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// A cluster on this machine whose processes are made to suffer: nobody supervises them. For `covey
+// chaos`. Destruction kills what is left.
+//
+// Confined to one thread; calls block. What the processes print is kept only as their last lines.
+class VictimCluster {
+ public:
+  // Starts a scheduler, options.servers and, with a program, options.workers(). UNAVAILABLE: one of
+  // them ended at once, or the scheduler did not listen in time.
+  static absl::StatusOr<std::unique_ptr<VictimCluster>> Start(const RunOptions& options,
+                                                              const LocalPaths& binaries);
+
+  // "127.0.0.1:1234".
+  const std::string& address() const { return address_; }
+  // To the process of this name.
+  void Signal(absl::string_view name, int signal);
+  // In place of one that has ended.
+  absl::Status StartAgain(absl::string_view name);
+  bool IsRunning(absl::string_view name);
+  absl::StatusOr<proto::StatusReply> GetStatus() { return scheduler_->GetStatus(); }
+  // Takes in what the processes print, which they would wait for otherwise. To be called often.
+  void Pump();
+  // What the process printed last; for people.
+  const std::string& last_line(absl::string_view name) { return last_lines_[std::string(name)]; }
+
+ private:
+  VictimCluster(const RunOptions& options, LocalPaths paths)
+      : options_(options), paths_(std::move(paths)) {}
+  absl::Status StartAll();
+  absl::Status AwaitPort();
+  absl::StatusOr<Program> ProgramOf(absl::string_view name) const;
+
+  const RunOptions options_;
+  LocalPaths paths_;
+  std::unique_ptr<TemporaryFolder> folder_;
+  std::string address_;
+  std::unique_ptr<SchedulerStub> scheduler_;
+  std::map<std::string, std::unique_ptr<ChildProcess>> processes_;  // by name
+  std::map<std::string, std::string> last_lines_;
+};
+
+}  // namespace covey::cli

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace covey::cli {
+
+// `covey scale`: asks for so many servers and workers.
+int ScaleCommand(int count, const char* const* arguments);
+
+}  // namespace covey::cli
