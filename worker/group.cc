@@ -16,6 +16,8 @@ namespace covey::worker {
 namespace {
 
 constexpr absl::Duration kBarrierGrace = absl::Seconds(1);
+// A worker that goes while others train leaves nothing behind that only it knows of.
+constexpr absl::Duration kDrainFlushMax = absl::Seconds(10);
 
 std::string ListenAddress(const WorkerConfig& config) {
   // An abstract socket: it needs no folder and leaves no file behind.
@@ -128,14 +130,15 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
     handle.Complete({.status = result.status});
   };
   const bool posted = worker_.connection_->Post(
-      [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline,
-       size = size_, collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
+      [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline, id = id_,
+       generation = generation_,
+       collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
         GroupMachine& group = actor.group();
-        if (group.size() != size) {
+        if (group.id() != id || group.generation() != generation || !group.formed()) {
           collective.done(now,
                           {.status = absl::FailedPreconditionError(absl::StrCat(
-                               "the group has ", group.size(), " members now, not ", size,
-                               "; call Group::Refresh after a step that changed it"))},
+                               "the group has other members now, ", group.size(),
+                               " of them; call Group::Refresh after a step that changed it"))},
                           outbox);
           return;
         }
@@ -158,6 +161,7 @@ absl::Status Group::Refresh() {
     id_ = group.id();
     rank_ = group.rank();
     size_ = group.size();
+    generation_ = group.generation();
     status = absl::OkStatus();
   }));
   return status;
@@ -202,6 +206,7 @@ absl::Status Worker::AwaitGroup(const Handle& formed) {
     group_.id_ = group.id();
     group_.rank_ = group.rank();
     group_.size_ = group.size();
+    group_.generation_ = group.generation();
     groups_ = static_cast<uint32_t>(view.proto().groups_size());
     for (const proto::Group& other : view.proto().groups()) {
       size_ += static_cast<uint32_t>(other.members_size());
@@ -228,6 +233,35 @@ Worker::~Worker() {
     });
     if (!ran.ok()) break;
   }
+  bool drains = false;
+  const absl::Status ran = connection_->Run([this, &drains](absl::Time, Outbox&) {
+    const Member& member = actor_->client().member();
+    const proto::Node* node = member.view()->FindNode(member.node());
+    drains = node != nullptr && node->draining() && node->state() == proto::Node::ALIVE;
+  });
+  if (!ran.ok() || !drains) return;
+  if (const absl::Status kept = connection_->Flush(kDrainFlushMax); !kept.ok()) {
+    LogWarning("pushes may be lost", {{"reason", kept.message()}});
+  }
+}
+
+absl::Status Worker::RequestDrain() {
+  const bool posted = connection_->Post([&actor = *actor_,
+                                         patience = config_.cluster.operation_deadline](
+                                            absl::Time now, Outbox& outbox) {
+    const Member& member = actor.client().member();
+    proto::Envelope request;
+    request.mutable_drain_request()->set_node(member.view()->NameOf(member.node()));
+    actor.client().control().Start(
+        now, std::move(request), now + patience,
+        [](absl::Time, const absl::Status& status, const proto::Envelope*, Outbox&) {
+          if (status.ok()) return;
+          LogWarning("the scheduler does not let this worker go", {{"reason", status.message()}});
+        },
+        outbox);
+  });
+  return posted ? absl::OkStatus()
+                : absl::UnavailableError("the worker's loop is stopping, or flooded");
 }
 
 uint32_t Worker::rank() const { return connection_->rank(); }
@@ -236,11 +270,11 @@ absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
   proto::Envelope request;
   proto::BarrierRequest& body = *request.mutable_barrier_request();
   body.set_name(std::string(name));
-  body.set_participants(size_);
   body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
   const Handle handle;
   const bool posted = connection_->Post([&actor = *actor_, request = std::move(request), timeout,
-                                         handle](absl::Time now, Outbox& outbox) {
+                                         handle](absl::Time now, Outbox& outbox) mutable {
+    request.mutable_barrier_request()->set_participants(actor.WorkersToMeet());
     // The scheduler's own deadline comes first: its error names who is missing.
     actor.Meet(
         now, request, now + timeout + kBarrierGrace,

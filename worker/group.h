@@ -49,7 +49,9 @@ struct CollectiveOptions {
 // Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
 // the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments
 // make no sense; FAILED_PRECONDITION: the group has other members now. After an error the group can
-// do nothing more: the run has to be started again.
+// do nothing more: the run has to be started again. Except that it has lost a member: then it goes on
+// with those that are left, and after Refresh they can call again what has failed (all of them, and
+// those too for which it had not failed).
 //
 // Sums are taken in a fixed order (common/collective/plan.h): the same bits on every member and,
 // with the same algorithm, on every run.
@@ -93,6 +95,7 @@ class Group {
   GroupId id_;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
+  uint64_t generation_ = 0;
 };
 
 // A process that trains, as one of many. The entry point of training programs:
@@ -105,8 +108,9 @@ class Group {
 //
 // and for the hybrid step, which puts the servers behind it: hybrid_step.h.
 //
-// Destruction ends what is under way and leaves the cluster, up to two seconds. One thread uses a
-// worker; a second one (the loop) belongs to it.
+// Destruction ends what is under way, waits up to two seconds for what servers have received to be
+// durable (ten when the worker was asked to go), and leaves the cluster, up to two seconds. One thread
+// uses a worker, RequestDrain apart; a second one (the loop) belongs to it.
 class Worker {
  public:
   // Registers, and blocks until the scheduler has formed the groups.
@@ -125,8 +129,13 @@ class Worker {
   const Group& group() const { return group_; }
 
   // Returns when all workers of all groups have called it with this name as often as this one.
-  // DEADLINE_EXCEEDED: names who is missing. UNAVAILABLE: names a worker that is dead.
+  // DEADLINE_EXCEEDED: names who is missing. UNAVAILABLE: names a worker that has died meanwhile.
   absl::Status Barrier(absl::string_view name, absl::Duration timeout);
+
+  // Asks the scheduler to let this worker go. The group goes on without it after its next step, and
+  // then the hybrid step's calls end with CANCELLED (hybrid_step.h): the program can end well. Does not
+  // block; thread-safe. UNAVAILABLE: the loop is stopping, or flooded.
+  absl::Status RequestDrain();
 
  private:
   friend class Group;

@@ -35,12 +35,15 @@ namespace covey::worker {
 //   COVEY_RETURN_IF_ERROR(hybrid->Finish());
 //
 // Memory: from Submit until Wait returns, the tensor's gradient and values belong to the step.
-// Errors are those of the group (group.h) and of pushes (client/parameter_client.h): a member's
-// death, a lost server, NaN in a gradient. After one the group can do nothing more. ABORTED: the
-// scheduler's plan has no place for this worker any more; the group goes on without it, and the
-// program can end.
+// Errors are those of the group (group.h) and of pushes (client/parameter_client.h): NaN in a
+// gradient, a member that gave up, a lost server. After one the group can do nothing more. ABORTED:
+// the scheduler's plan has no place for this worker any more, or has declared it dead; the group goes
+// on without it, and the program can end. CANCELLED: the same, because it was asked to go
+// (Worker::RequestDrain, `covey drain`): the program should end well.
 //
-// A group whose members change goes on: between two steps, without a call. A member that is late may
+// A group whose members change goes on: between two steps, without a call. One that loses a member
+// goes on without it, in the same step: Wait takes longer, and then has the step's values. With
+// Synchronization::kDistributed that is an error instead. A member that is late may
 // find that the group went on without its gradient, when the plan allows it (view.proto, Group).
 //
 // Thread-safety: one thread. The worker outlives it; one per worker. Destruction waits for what is
