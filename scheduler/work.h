@@ -100,6 +100,8 @@ class Work {
       std::vector<Range> items;
     };
     std::map<NodeId, Given> given;
+    // By node, its newest request that gave something back.
+    std::map<NodeId, uint64_t> returned;
     // By node, reports that wait for the next record.
     std::map<NodeId, Message> reports;
     bool dirty = false;  // `finished` is ahead of the record
