@@ -382,8 +382,11 @@ void LocalCluster::FollowProgress(absl::Time now) {
   if (status.has_value() && status->ok()) {
     const absl::Duration elapsed = now - start_;
     outcome_.history.Add(elapsed, **status);
-    outcome_.incidents.See(Elapsed(now), **status);
-    if (!supervisor_.stopping()) FollowWanted(now, (*status)->view());
+    // What comes of stopping is no incident.
+    if (!supervisor_.stopping()) {
+      outcome_.incidents.See(Elapsed(now), **status);
+      FollowWanted(now, (*status)->view());
+    }
     for (const GroupHistory& group : outcome_.history.groups()) {
       if (!training_since_.has_value() && !group.points.empty()) training_since_ = now;
     }

@@ -158,7 +158,9 @@ TEST_F(GoingOnTest, LosesOneServerAndOneWorkerAndEndsWell) {
   Exit(3);
   EXPECT_EQ(Signals(), "2:15");
   Exit(2);
+  EXPECT_EQ(Signals(), "0:15");
   Exit(0);
+  EXPECT_TRUE(supervisor_.finished());
   EXPECT_TRUE(supervisor_.outcome().ok());
 }
 

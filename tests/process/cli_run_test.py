@@ -92,7 +92,7 @@ class CliRunTest(cluster.ProcessTest):
             '[ $COVEY_RANK = 1 ] && { echo no luck >&2; exit 3; }\n'
             'read forever < "$0.fifo"\n')
         os.mkfifo(script + ".fifo")
-        run = self.covey_run("--groups", 2, "--workers", 1, "--", script)
+        run = self.covey_run("--on-failure", "stop", "--groups", 2, "--workers", 1, "--", script)
         errors = self.ended(run, 1)
         self.assertRegex(errors[-1], r"^covey run: worker-1 \(pid \d+\) exited with code 3$")
         self.assertIn("worker-1  | no luck", errors[-2])
@@ -102,7 +102,7 @@ class CliRunTest(cluster.ProcessTest):
         script = self.script('echo $$ > "$0.$COVEY_RANK.new"\nmv "$0.$COVEY_RANK.new" "$0.$COVEY_RANK"\n'
                              'read forever < "$0.fifo"\n')
         os.mkfifo(script + ".fifo")
-        run = self.covey_run("--groups", 2, "--workers", 1, "--", script)
+        run = self.covey_run("--on-failure", "stop", "--groups", 2, "--workers", 1, "--", script)
         program.await_true(lambda: all(os.path.exists(f"{script}.{rank}") for rank in range(2)),
                            "both workers")
         with open(script + ".0", encoding="ascii") as file:
@@ -110,6 +110,25 @@ class CliRunTest(cluster.ProcessTest):
         os.kill(killed, signal.SIGKILL)
         errors = self.ended(run, 1)
         self.assertEqual(f"covey run: worker-0 (pid {killed}) killed by signal 9 (Killed)", errors[-1])
+
+    def test_a_run_goes_on_without_a_worker_that_fails(self):
+        script = self.script('[ $COVEY_RANK = 1 ] && exit 3\necho "result {}"\n')
+        run = self.covey_run("--groups", 2, "--workers", 1, "--", script)
+        errors = "\n".join(self.ended(run, 0))
+        self.assertIn("worker-1 exited with code 3", errors)
+        self.assertIn("in all: 1 died", errors)
+        self.assertEqual(1, json.loads(run.lines("stdout")[-1])["losses"]["died"])
+
+    def test_a_run_of_which_nobody_is_left_fails(self):
+        run = self.covey_run("--groups", 2, "--workers", 1, "--", self.script("exit 3\n"))
+        self.assertRegex(self.ended(run, 1)[-1], r"worker-\d \(pid \d+\) exited with code 3$")
+
+    def test_faults_that_make_no_sense(self):
+        self.refused(["--kill", "server-7@1s", "--", "true"], "server-7")
+        self.refused(["--kill", "server-0", "--", "true"], "no NODE@TIME")
+        self.refused(["--faults", "/no/such/file", "--", "true"], "/no/such/file")
+        faults = self.write("faults", "- {at: 1s, kind: loss, target: worker-0, args: {chance: 0.5}}\n")
+        self.refused(["--faults", faults, "--", "true"], "takes kill, stop and restart")
 
     def test_a_server_that_dies(self):
         script = self.script('read forever < "$0.fifo"\n')

@@ -12,14 +12,14 @@ _KEYS = {"test_accuracy", "train_seconds", "samples_per_second", "servers", "gro
 
 
 class FashionMnistTest(cluster.ProcessTest):
-    def run_job(self, contract, groups, workers, transport):
-        """A run that has to go well."""
+    def run_job(self, contract, groups, workers, transport, *options):
+        """A run that has to go well; what it came to."""
         report = os.path.join(self.folder, "report.html")
         run = self.run_to_end(
             "covey run",
             [cluster.COVEY, "run", "--servers", 2, "--groups", groups, "--workers", workers,
              "--transport", transport, "--report", report, "--scheduler-binary", cluster.SCHEDULER,
-             "--server-binary", cluster.SERVER, "--",
+             "--server-binary", cluster.SERVER, *options, "--",
              cluster.FASHION_MNIST, "--epochs", 1, "--hidden", 32, "--contract", contract],
             seconds=240)
         self.assertEqual(0, run.code, run)
@@ -32,12 +32,22 @@ class FashionMnistTest(cluster.ProcessTest):
         self.assertEqual((2, groups, contract),
                          (result["servers"], result["groups"], result["contract"]))
         self.assertGreater(result["test_accuracy"], _ACCURACY_MIN)
+        self.assertEqual(60_000, result["samples"])
+        return result
 
     def test_two_groups(self):
         self.run_job("buffered", groups=2, workers=2, transport="tcp")
 
     def test_one_group_over_sockets_of_the_file_system(self):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
+
+    def test_a_server_and_a_worker_are_killed_on_the_way(self):
+        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@500ms,worker-1@1s")
+        losses = result["losses"]
+        self.assertEqual(2, losses["died"])
+        self.assertGreater(losses["failovers"], 0)
+        self.assertEqual(0, losses["shards_lost"])
+        self.assertGreater(losses["recoveries"], 0)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class KillTest(cluster.ProcessTest):
         self.launcher = self.start(
             "covey run",
             [cluster.COVEY, "run", "--servers", 2, "--groups", 2, "--workers", 2,
-             "--scheduler-binary", cluster.SCHEDULER, "--server-binary", cluster.SERVER, "--",
+             "--on-failure", "stop", "--scheduler-binary", cluster.SCHEDULER, "--server-binary", cluster.SERVER, "--",
              cluster.FASHION_MNIST, "--epochs", 1000, "--hidden", 16, "--batch", 16],
         )
         address = self.launcher.await_line(r"scheduler at (127\.0\.0\.1:\d+)").group(1)
@@ -56,7 +56,6 @@ class KillTest(cluster.ProcessTest):
 
     def test_worker_killed(self):
         os.kill(self.pids["worker-1"], signal.SIGKILL)
-        self.launcher.await_line(r"worker-0\b.*fashion_mnist: .*worker-1", _NOTICE_SECONDS)
         self.assert_failed("worker-1", str(self.pids["worker-1"]), "killed by signal 9")
 
     def test_the_other_group_goes_on(self):
@@ -68,7 +67,7 @@ class KillTest(cluster.ProcessTest):
         self.launcher.exit_code()
         for line in self.launcher.lines():
             if re.match(r"\W*worker-[23]\b.*fashion_mnist: ", line):
-                self.assertIn("stopped by signal 15", line, self.launcher)
+                self.assertRegex(line, "stopped by signal 15|drained", self.launcher)
 
     def test_server_killed(self):
         os.kill(self.pids["server-1"], signal.SIGKILL)

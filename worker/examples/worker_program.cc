@@ -1,6 +1,12 @@
 #include "worker/examples/worker_program.h"
 
+#include <optional>
 #include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
 
 namespace covey {
 namespace {
@@ -10,6 +16,18 @@ constexpr int kExitUsage = 2;
 constexpr int kExitUnreachable = 3;
 
 }  // namespace
+
+absl::Status DrainOnSignal::Pause(absl::Duration time) {
+  if (const std::optional<int> signal = WaitForTermination(time)) {
+    signal_ = *signal;
+    give_up_ = MonotonicNow() + kDrainMax;
+    COVEY_RETURN_IF_ERROR(worker_.RequestDrain());
+  }
+  if (MonotonicNow() < give_up_) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("stopped by signal ", signal_,
+                                         "; its group did not let it go within ",
+                                         absl::FormatDuration(kDrainMax)));
+}
 
 int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* argv,
                      std::ostream& errors) {
@@ -31,7 +49,12 @@ int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* 
                 absl::IsUnavailable(worker.status()) ? kExitUnreachable : kExitFailed);
   }
   const absl::Status status = program.run(config, **worker);
-  return status.ok() ? 0 : fail(status, kExitFailed);
+  if (status.ok()) return 0;
+  if (absl::IsCancelled(status)) {
+    errors << program.name << ": drained: " << status.message() << "\n";
+    return 0;
+  }
+  return fail(status, kExitFailed);
 }
 
 }  // namespace covey

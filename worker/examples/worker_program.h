@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/runtime/config_file.h"
 #include "worker/config.h"
 #include "worker/group.h"
@@ -23,8 +24,29 @@ struct WorkerProgram {
   std::function<absl::Status(const worker::WorkerConfig&, worker::Worker&)> run;
 };
 
-// Reads options, joins the cluster, runs. The exit code: 0 done, 1 failed, 2 usage, 3 no scheduler
-// there; the error goes to `errors` in one line. Blocks.
+// Lets a worker go in order when its process is told to end. The first SIGTERM or Ctrl-C asks the
+// scheduler for it, and the hybrid step ends with CANCELLED at the group's next step; whoever does
+// not get that within kDrainMax ends all the same. A second signal ends the process.
+//
+// Confined to the worker's thread; the worker outlives it.
+class DrainOnSignal {
+ public:
+  static constexpr absl::Duration kDrainMax = absl::Seconds(4);
+
+  explicit DrainOnSignal(worker::Worker& worker) : worker_(worker) {}
+
+  // Lets `time` pass; to be called between steps. ABORTED: told to end, and not let go in time.
+  absl::Status Pause(absl::Duration time);
+
+ private:
+  worker::Worker& worker_;
+  int signal_ = 0;
+  absl::Time give_up_ = absl::InfiniteFuture();
+};
+
+// Reads options, joins the cluster, runs. The exit code: 0 done, or drained (a run that ends with
+// CANCELLED); 1 failed, 2 usage, 3 no scheduler there. What there is to say goes to `errors` in one
+// line. Blocks.
 int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* argv,
                      std::ostream& errors);
 

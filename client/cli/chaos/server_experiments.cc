@@ -119,10 +119,18 @@ absl::Status AddAudit(Scene& scene, Verdict& verdict) {
   return absl::OkStatus();
 }
 
-// From `fault` until the first acknowledgement after it.
-double SecondsToNext(const LedgerLoad::Lane& lane, absl::Time fault) {
-  const auto next = std::upper_bound(lane.times.begin(), lane.times.end(), fault);
-  return next == lane.times.end() ? INFINITY : absl::ToDoubleSeconds(*next - fault);
+// The longest time without an acknowledgement from `fault` to `end`. What was on its way when the
+// server died may be answered after all, so the first answer says little.
+double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::Time end) {
+  absl::Time last = fault;
+  absl::Duration longest;
+  for (auto at = std::upper_bound(lane.times.begin(), lane.times.end(), fault);
+       at != lane.times.end() && *at < end; ++at) {
+    longest = std::max(longest, *at - last);
+    last = *at;
+  }
+  // Nothing any more is no gap but the end.
+  return end - last > longest ? INFINITY : absl::ToDoubleSeconds(longest);
 }
 
 }  // namespace
@@ -153,8 +161,7 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
                                           "to 9 tables of two replicas each")};
   double failover = headed.empty() ? NAN : 0;
   for (const LedgerLoad::Lane* lane : headed) {
-    // One that was on its way when the server died may be answered after all.
-    failover = std::max(failover, SecondsToNext(*lane, fault + absl::Milliseconds(5)));
+    failover = std::max(failover, LongestGapSeconds(*lane, fault, fault + kAfter));
   }
   verdict.promises.push_back({.what = "until pushes to its shards are acknowledged again",
                               .measured = failover,

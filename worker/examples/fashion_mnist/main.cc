@@ -16,13 +16,6 @@
 namespace covey::fashion_mnist {
 namespace {
 
-// Ctrl-C and SIGTERM end a run between two steps.
-absl::Status MayGoOn() {
-  const std::optional<int> signal = WaitForTermination(absl::ZeroDuration());
-  if (!signal) return absl::OkStatus();
-  return absl::CancelledError(absl::StrCat("stopped by signal ", *signal));
-}
-
 void Print(absl::string_view line) { std::cout << line << std::endl; }
 
 void PrintResult(const worker::Worker& worker, const Options& options, const Outcome& outcome) {
@@ -47,9 +40,12 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
 }
 
 absl::Status Run(worker::Worker& worker, const Options& options) {
-  COVEY_ASSIGN_OR_RETURN(
-      const Outcome outcome,
-      Train(worker, options, {.now = MonotonicNow, .may_go_on = MayGoOn, .print = Print}));
+  DrainOnSignal drain(worker);
+  COVEY_ASSIGN_OR_RETURN(const Outcome outcome,
+                         Train(worker, options,
+                               {.now = MonotonicNow,
+                                .may_go_on = [&drain] { return drain.Pause(absl::ZeroDuration()); },
+                                .print = Print}));
   if (outcome.is_speaker) PrintResult(worker, options, outcome);
   return absl::OkStatus();
 }

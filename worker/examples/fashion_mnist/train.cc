@@ -140,7 +140,8 @@ class Training {
                                                                .seed = options_.seed}));
     for (;;) {
       COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
-      COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
+      // One that is let go is in no group; its step says so.
+      worker_.group().Refresh().IgnoreError();
       COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
                              hybrid_->SamplesFor(options_.batch * worker_.group().size()));
       COVEY_ASSIGN_OR_RETURN(const auto batch, source_->Take(std::min(samples, batch_max_)));

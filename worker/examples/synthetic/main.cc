@@ -18,13 +18,6 @@
 namespace covey::synthetic {
 namespace {
 
-// Ctrl-C and SIGTERM end a run.
-absl::Status Pause(absl::Duration time) {
-  const std::optional<int> signal = WaitForTermination(time);
-  if (!signal) return absl::OkStatus();
-  return absl::CancelledError(absl::StrCat("stopped by signal ", *signal));
-}
-
 void Print(absl::string_view line) { std::cout << line << std::endl; }
 
 nlohmann::ordered_json WorkerJson(size_t rank, const Figures& worker) {
@@ -89,9 +82,13 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
 
 absl::Status Run(const worker::WorkerConfig& config, const Options& options,
                  worker::Worker& worker) {
+  DrainOnSignal drain(worker);
   COVEY_ASSIGN_OR_RETURN(
       const Outcome outcome,
-      Train(worker, config, options, {.now = MonotonicNow, .pause = Pause, .print = Print}));
+      Train(worker, config, options,
+            {.now = MonotonicNow,
+             .pause = [&drain](absl::Duration time) { return drain.Pause(time); },
+             .print = Print}));
   if (worker.rank() == 0) PrintResult(worker, options, outcome);
   return absl::OkStatus();
 }
