@@ -107,6 +107,7 @@ class ServerProcess {
     const std::string reason = absl::StrCat("signal ", signal.value_or(0));
     // Another signal from here on ends the process at once.
     control_->Post([this, reason](absl::Time now, Outbox& outbox) {
+      leaving_ = true;
       actor_->Leave(now, reason, now + config_.drain_deadline, outbox);
       MembershipChanged();
     });
@@ -155,8 +156,8 @@ class ServerProcess {
     } else if (member.state() != Member::State::kRegistering && !over_is_set_) {
       over_is_set_ = true;
       over_.set_value();
-      // Drained by somebody else, it leaves without a signal.
-      RequestTermination();
+      // Drained by somebody else, it leaves without a signal. A second one would kill it.
+      if (!leaving_) RequestTermination();
     }
   }
 
@@ -191,6 +192,7 @@ class ServerProcess {
 
   // Owned by the control loop's thread.
   bool serving_ = false;
+  bool leaving_ = false;
   bool over_is_set_ = false;
 };
 
