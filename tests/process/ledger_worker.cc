@@ -1,6 +1,6 @@
 // A member of a group whose every step adds 1 to each element of a table, and which checks after
 // each step that the table holds exactly as many steps as the group has taken: none is lost and
-// none is applied twice, whoever has died meanwhile. Until SIGTERM.
+// none is applied twice, whoever has died meanwhile. At SIGTERM it asks to be let go.
 
 #include <cstdint>
 #include <cstdlib>
@@ -41,7 +41,8 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
                          worker::HybridStep::Create(
                              *worker, {{.table = table, .values = values, .gradient = gradient}}));
   LogInfo("training", {{"rank", worker->rank()}});
-  while (!WaitForTermination(pause).has_value()) {
+  while (true) {
+    if (WaitForTermination(pause).has_value()) COVEY_RETURN_IF_ERROR(worker->RequestDrain());
     COVEY_RETURN_IF_ERROR(hybrid->Begin(1));
     gradient.assign(gradient.size(), LedgerGradient(table));  // sums have been made in it
     COVEY_RETURN_IF_ERROR(hybrid->Submit(0));
@@ -51,7 +52,6 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
     hybrid->Report(0);
     LogInfo("step", {{"number", step}});
   }
-  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -64,7 +64,9 @@ int Main(int argc, char** argv) {
   options.Add("replicas", &replicas, "of the table");
   options.Add("pause", &pause, "between two steps");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
-  const absl::Status status = Train(config, replicas, pause);
+  absl::Status status = Train(config, replicas, pause);
+  // It was asked to go, and the group goes on without it.
+  if (absl::IsCancelled(status)) status = absl::OkStatus();
   if (!status.ok()) LogError("failed", {{"reason", status.message()}});
   return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
