@@ -108,6 +108,7 @@ void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& out
 
 void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   Begin(now);
+  last_tick_ = now;
   if (!disk_failure_.ok()) return;
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
@@ -132,7 +133,7 @@ absl::Time SchedulerActor::NextWake() const {
   if (!disk_failure_.ok()) return absl::InfiniteFuture();
   absl::Time next =
       std::min({membership_.NextDeath(), barriers_.NextDeadline(), work_.NextTick(), NextSettle()});
-  if (next != absl::InfiniteFuture()) next = std::min(next, last_call_ + kTick);
+  if (next != absl::InfiniteFuture()) next = std::min(next, last_tick_ + kTick);
   return std::min(next, watches_.next_deadline());
 }
 

@@ -138,6 +138,8 @@ class SchedulerActor : public Actor {
   Watches watches_;
   absl::Time started_ = absl::InfiniteFuture();
   absl::Time last_call_;
+  // Not the last call: messages that come all the time do not put off what only Wake does.
+  absl::Time last_tick_ = absl::InfinitePast();
   Epoch epoch_before_;  // when the present call began
   std::function<void(const std::string&)> on_decision_;
 };

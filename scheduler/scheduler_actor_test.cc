@@ -377,6 +377,24 @@ TEST_F(SchedulerActorTest, AGroupThatAMemberLeftGoesOnInTime) {
   EXPECT_EQ(actor_->published().groups(0).members(0), 4u);
 }
 
+TEST_F(SchedulerActorTest, MessagesThatComeAllTheTimePutNothingOff) {
+  config_.workers_per_group = 2;
+  Start(std::nullopt);
+  Call(RegisterRequest(12, proto::SERVER));
+  Call(RegisterRequest(13, proto::WORKER));
+  Call(RegisterRequest(14, proto::WORKER));
+  Message leave = From(worker_);
+  leave.envelope.mutable_leave_request()->set_reason("signal 15");
+  Call(leave);
+  // As in a large cluster, somebody's heartbeat comes every moment.
+  for (int i = 0; i < 40; ++i) {
+    Advance(absl::Milliseconds(50));
+    Receive(Heartbeat(server_));
+    Receive(Heartbeat({.node = 4, .incarnation = 14}));
+  }
+  EXPECT_EQ(actor_->published().groups(0).generation(), 2u);
+}
+
 TEST_F(SchedulerActorTest, WatchesAreAnsweredAtTheirDeadlineAndTheNewestCounts) {
   Receive(Watch({.connection = 7}, 0));
   Receive(Watch({.connection = 7}, 0));
