@@ -110,6 +110,13 @@ TEST(DedupWindow, AgreesWithANaiveMemory) {
       }
       ASSERT_EQ(window.highest(), naive.rbegin()->first);
     }
+    // Recorded in its own order, it makes a window that answers alike.
+    DedupWindow copy;
+    window.ForEach([&](uint64_t sequence, Version version) { copy.Record(sequence, version); });
+    for (uint64_t sequence = 0; sequence <= window.highest() + 2; ++sequence) {
+      ASSERT_EQ(copy.Find(sequence).verdict, window.Find(sequence).verdict) << sequence;
+      ASSERT_EQ(copy.Find(sequence).version, window.Find(sequence).version) << sequence;
+    }
   }
 }
 

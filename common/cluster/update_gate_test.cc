@@ -89,6 +89,31 @@ TEST(UpdateGate, AsyncAndSspAreDueOnArrival) {
   }
 }
 
+TEST(UpdateGate, ArrivalsInAHurryWaitForNoMore) {
+  Driver buffered({.kind = Kind::kBuffered, .buffer = 3}, Groups({1, 2, 3}));
+  EXPECT_THAT(buffered.Push(1, 1), IsEmpty());
+  EXPECT_THAT(buffered.Push(2, 1), IsEmpty());
+  buffered.gate().HurryArrivals();
+  EXPECT_THAT(buffered.Due(), ElementsAre("1.1 2.1"));
+  buffered.gate().HurryArrivals();
+  EXPECT_THAT(buffered.Due(), IsEmpty());
+  Driver bsp({.kind = Kind::kBsp}, Groups({1, 2}));
+  EXPECT_THAT(bsp.Push(1, 1), IsEmpty());
+  bsp.gate().HurryArrivals();
+  EXPECT_THAT(bsp.Due(), IsEmpty());
+}
+
+// Which pushes below its clock a group has made is the business of who knows them all.
+TEST(UpdateGate, GoesOnWhereAnotherOneStopped) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
+  for (const uint32_t group : {1, 2}) driver.gate().Resume(GroupId(group), Step(4 + group));
+  EXPECT_EQ(driver.gate().last_step(), Step(6));
+  EXPECT_THAT(driver.Push(1, 6), ElementsAre("1.6"));
+  EXPECT_THAT(driver.Push(2, 3), ElementsAre("2.3"));
+  EXPECT_THAT(driver.Push(1, 7), IsEmpty());
+  EXPECT_THAT(driver.Push(2, 7), ElementsAre("1.7 2.7"));
+}
+
 TEST(UpdateGate, BspWaitsForEveryLiveGroupAndKeepsTheOrderOfSteps) {
   Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
   EXPECT_EQ(driver.Admit(0, 0), Code::kInvalidArgument);
