@@ -101,6 +101,10 @@ Groups::Decision Groups::Departed(absl::Time now, const proto::Node& node) {
     return "";
   }
   SetMembers(*group, staying);
+  if (group->state() != proto::Group::ACTIVE) {
+    return absl::StrCat("group ", group->id(), " ends with ", node.name(),
+                        ": nobody is left who knows how far it has come");
+  }
   // Members of a generation that the newcomer was in see that it is dead.
   if (!newcomer) group->set_recovery_generation(group->generation());
   return absl::StrCat("group ", group->id(), " goes on at once without ", node.name(),
@@ -216,7 +220,16 @@ void Groups::SetMembers(proto::Group& group, const std::vector<NodeId>& members)
     node.clear_standby();
     workers.push_back(Planned(node));
   }
-  if (workers.empty()) {
+  const bool all_new = std::all_of(
+      workers.begin(), workers.end(),
+      [this](const PlannedWorker& worker) { return newcomers_.count(worker.node) > 0; });
+  if (all_new) {
+    // Without any worker, or none that knows how far the group has come: those are placed anew.
+    auto& listed = *group.mutable_members();
+    for (const PlannedWorker& worker : workers) {
+      newcomers_.erase(worker.node);
+      listed.erase(std::remove(listed.begin(), listed.end(), worker.node.value()), listed.end());
+    }
     group.set_state(proto::Group::DONE);
     return;
   }

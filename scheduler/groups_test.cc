@@ -9,6 +9,7 @@
 namespace covey::scheduler {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -171,6 +172,19 @@ TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) 
   Beat(later.value(), 1);
   LetDie(later.value());
   EXPECT_EQ(group(1).recovery_generation(), 6u);
+}
+
+TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  LetDie(4);
+  EXPECT_EQ(group(1).state(), proto::Group::DONE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  // It finds a place like one that comes late.
+  Tick(absl::Milliseconds(500));
+  Tick(absl::Seconds(20));
+  EXPECT_THAT(group(2).members(), Contains(late.value()));
 }
 
 TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
