@@ -11,7 +11,8 @@
 namespace covey::sim {
 namespace {
 
-// 500 seeds of each workload and contract, in tests small enough to be shared out; sim_test has the first ones.
+// 500 seeds of each workload and contract, in tests small enough to be shared out; sim_test has the
+// first ones.
 constexpr uint64_t kFirstSeed = 1000;
 constexpr int kTests = 10;
 constexpr int kSeedsPerTest = 50;
@@ -22,7 +23,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SimSlowTest, testing::Range(0, kTests));
 
 TEST_P(SimSlowTest, KeepsItsInvariants) {
   for (int i = 0; i < kSeedsPerTest; ++i) {
-    std::vector<std::string> workloads = {std::string(kCounting), std::string(kGroups)};
+    std::vector<std::string> workloads = {std::string(kCounting), std::string(kGroups),
+                                          std::string(kWork)};
     for (absl::string_view kind : kContractKinds) {
       workloads.push_back(absl::StrCat(kStaleness, ":", kind));
     }

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/faults/fault_file.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/workloads/workload.h"
 
@@ -23,7 +24,7 @@ class SimTest : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Workloads, SimTest,
                          testing::Values(std::string(kCounting), std::string(kStaleness),
-                                         std::string(kGroups)),
+                                         std::string(kGroups), std::string(kWork)),
                          [](const auto& info) { return info.param; });
 
 void ExpectClean(const SeedOptions& options) {
@@ -97,6 +98,21 @@ TEST(PlantedBugTest, MissingStalenessGateIsFound) {
 TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
   EXPECT_NE(0u, FirstSeedThatSays("have different bits",
                                   {.workload = std::string(kGroups), .bent_slices = true}));
+}
+
+// A file of faults is replayed as the drawn ones were.
+TEST(FaultFileTest, PrintedFaultsGiveTheSameHistory) {
+  SeedOptions options{.seed = 7, .workload = std::string(kCounting)};
+  const SeedResult drawn = RunSeed(options);
+  ASSERT_FALSE(drawn.faults.empty());
+  auto read = ParseFaultPlan(PrintFaultPlan(drawn.faults), "printed");
+  ASSERT_TRUE(read.ok()) << read.status();
+  options.faults = *std::move(read);
+  EXPECT_EQ(RunSeed(options).digest, drawn.digest);
+  options.faults->pop_back();
+  EXPECT_NE(RunSeed(options).digest, drawn.digest);
+  options.faults = FaultPlan{{.kind = FaultKind::kKill, .target = "server-99"}};
+  EXPECT_FALSE(RunSeed(options).violations.empty());
 }
 
 // Of the members' pushes too, whichever member sends them.

@@ -254,6 +254,12 @@ TEST(KeptContentTest, WhoLeavesHoldsNothing) {
               ElementsAre(HasSubstr("server-3 left while it held")));
 }
 
+TEST(KeptContentTest, ADroppedTableIsNobodysContent) {
+  EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2, 3}}), View(4),
+                                  ViewWithNode(5, proto::Node::LEFT)}),
+              IsEmpty());
+}
+
 TEST(WholeClusterTest, SaysWhatIsMissing) {
   const auto why = [](const Chained& chained, bool draining = false) {
     proto::ClusterView view = ViewWithChain(3, 3, chained).envelope.watch_view_reply().view();
@@ -267,6 +273,19 @@ TEST(WholeClusterTest, SaysWhatIsMissing) {
   EXPECT_THAT(why({.joined = {3}, .joining = {4}}), HasSubstr("being filled"));
   EXPECT_THAT(why({.joined = {3, 4}, .dead = {4}}), HasSubstr("not alive"));
   EXPECT_THAT(why({.joined = {3, 4}}, true), HasSubstr("server-2 has not gone yet"));
+}
+
+TEST(WholeClusterTest, WhoHoldsPushesMayStayAlone) {
+  proto::ClusterView view =
+      ViewWithChain(3, 3, {.joined = {2}, .joining = {3}}).envelope.watch_view_reply().view();
+  view.mutable_nodes(0)->set_draining(true);
+  EXPECT_THAT(WhyNotWhole(view), HasSubstr("has not gone yet"));
+  proto::Contract& contract = *view.mutable_tables(0)->mutable_spec()->mutable_contract();
+  contract.set_kind(proto::Contract::BUFFERED);
+  contract.set_buffer(2);
+  EXPECT_EQ(WhyNotWhole(view), "");
+  contract.set_buffer(1);
+  EXPECT_NE(WhyNotWhole(view), "");
 }
 
 TEST(ShardClocksTest, NothingGoesBack) {

@@ -10,6 +10,11 @@ void KeptContent::OnSend(absl::Time, const Message& message) {
   if (view == nullptr || view->epoch() <= epoch_) return;
   saw_last_ = view->epoch() == epoch_ + 1;
   epoch_ = view->epoch();
+  std::set<uint32_t> tables;
+  for (const proto::Table& table : view->tables()) tables.insert(table.id());
+  std::erase_if(holders_, [&tables](const auto& shard) {
+    return tables.count(shard.first.table.value()) == 0;
+  });
   CheckNodes(*view);
   for (const proto::Table& table : view->tables()) {
     for (const proto::Shard& shard : table.shards()) {

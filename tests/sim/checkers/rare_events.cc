@@ -7,6 +7,35 @@
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
+namespace {
+
+// One line: who is alive and who holds what.
+std::string Describe(const proto::ClusterView& view) {
+  std::string text = absl::StrCat("view ", view.epoch(), ":");
+  for (const proto::Node& node : view.nodes()) {
+    if (node.state() != proto::Node::ALIVE || node.role() == proto::CLIENT) continue;
+    absl::StrAppend(&text, " ", node.name(), "=", node.id(), node.draining() ? "(draining)" : "");
+  }
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    absl::StrAppend(&text, " group ", group.id(), "/", group.generation(), "(");
+    for (const uint64_t member : group.members()) absl::StrAppend(&text, " ", member);
+    absl::StrAppend(&text, " )");
+  }
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      absl::StrAppend(&text, " ", table.spec().name(), "[", shard.index(), "]/", shard.generation(),
+                      "/", shard.chain_epoch(), "(");
+      for (const proto::Replica& replica : shard.chain()) {
+        absl::StrAppend(&text, " ", replica.node(), replica.joining() ? "?" : "");
+      }
+      absl::StrAppend(&text, " )");
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 void RareEvents::OnSend(absl::Time, const Message& message) {
   if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
@@ -25,6 +54,7 @@ void RareEvents::OnSend(absl::Time, const Message& message) {
 void RareEvents::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
   epoch_ = view.epoch();
+  if (simulator_.tracing()) simulator_.Trace(Describe(view));
   for (const proto::Node& node : view.nodes()) {
     if (std::exchange(node_states_[node.id()], node.state()) == node.state()) continue;
     if (node.state() == proto::Node::DEAD) simulator_.Count("node_declared_dead");

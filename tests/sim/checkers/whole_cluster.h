@@ -11,6 +11,9 @@ namespace covey::sim {
 // cluster has, of every shard, as many servers as the table asks for, or all of them if there are
 // fewer; they are alive, none is being filled, and none of them was asked to go. Who was asked to go
 // is gone.
+//
+// A primary alone may have called pushes durable that its table's contract holds until others come;
+// it stays alone, and does not go, until they have: that hinders nothing.
 std::string WhyNotWhole(const proto::ClusterView& view);
 
 // Servers that a shard of the table is to have.

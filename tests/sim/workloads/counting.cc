@@ -14,6 +14,10 @@ namespace {
 // Between two looks at what a script waits for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 
+// Pushes that clients make in all, and the auditor, to empty the servers' buffers.
+constexpr uint64_t kFillersMax = 64;
+constexpr uint64_t kAuditorsFillersMax = 64;
+
 // When nothing goes wrong nobody may notice that shards move; within this time.
 constexpr absl::Duration kQuietPatience = absl::Seconds(30);
 
@@ -36,6 +40,7 @@ class CountingWorkload : public Workload {
 
   proto::TableSpec Spec() const;
   uint64_t TakeSlot() { return next_slot_++; }
+  bool HasRoomForFillers() const { return next_slot_ < pushes_ + kFillersMax; }
   // Of `slot`, for the shards [first, first + count).
   std::vector<float> Gradient(uint64_t slot, uint32_t count) const;
   void Ended(const client::OperationResult& result, uint64_t slot, TableId table, uint32_t first,
@@ -90,10 +95,12 @@ class CountingWorkload::Pusher : public Script {
       StartOne(now, TableId(table->id()), client, outbox);
     }
     if (exhausted() && under_way_ == 0 && !flushed_) Flush(now, client, outbox);
+    if (flushing_ && now >= next_filler_) Fill(now, TableId(table->id()), client, outbox);
   }
   absl::Time NextWake() const override {
-    return std::min(watch_.NextWake(),
-                    under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture());
+    const absl::Time next =
+        under_way_ < kConcurrency && !exhausted() ? next_ : absl::InfiniteFuture();
+    return std::min({watch_.NextWake(), next, flushing_ ? next_filler_ : absl::InfiniteFuture()});
   }
   bool done() const override { return exhausted() && under_way_ == 0 && flushed_; }
 
@@ -151,6 +158,8 @@ class CountingWorkload::Pusher : public Script {
   // Before it goes, a program waits until all that it pushed is durable.
   void Flush(absl::Time now, client::ClientActor& client, Outbox& outbox) {
     ++under_way_;
+    flushing_ = true;
+    next_filler_ = workload_.arrivals_ > 1 ? now + kFillAfter : absl::InfiniteFuture();
     const absl::Time deadline = now + kFlushPatience;
     const uint64_t watched = watch_.Begin(deadline);
     client.client().Flush(
@@ -163,12 +172,31 @@ class CountingWorkload::Pusher : public Script {
         outbox);
   }
 
+  // What a buffer holds is durable once it is full. Nobody waits for these pushes.
+  void Fill(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox) {
+    next_filler_ = now + kFillAfter;
+    if (!workload_.HasRoomForFillers()) return;
+    auto memory = std::make_shared<Memory>();
+    memory->gradient = workload_.Gradient(workload_.TakeSlot(), workload_.shards_);
+    ++under_way_;
+    const absl::Status status =
+        client.client().Start(now,
+                              {.table = table,
+                               .gradient = memory->gradient,
+                               .deadline = now + kFillAfter,
+                               .done = [this, memory](absl::Time, const client::OperationResult&,
+                                                      Outbox&) { --under_way_; }},
+                              outbox);
+    if (!status.ok()) --under_way_;
+  }
+
   void Flushed(absl::Time now, const absl::Status& status) {
+    flushing_ = false;
     if (status.ok()) {
       for (const uint64_t slot : acknowledged_) workload_.ledger_.Flushed(slot);
     }
     // The content of some shard went, and pushes with it. Which ones, nobody says.
-    flushed_ = status.ok() || absl::IsDataLoss(status);
+    flushed_ = status.ok() || absl::IsDataLoss(status) || !workload_.HasRoomForFillers();
     next_ = now;
     const bool expected =
         absl::IsDataLoss(status) ? workload_.ledger_.HistoryWasLost() : IsExpected(status);
@@ -177,6 +205,7 @@ class CountingWorkload::Pusher : public Script {
   }
 
   static constexpr absl::Duration kFlushPatience = absl::Seconds(20);
+  static constexpr absl::Duration kFillAfter = absl::Seconds(2);
 
   CountingWorkload& workload_;
   Random random_;
@@ -184,6 +213,8 @@ class CountingWorkload::Pusher : public Script {
   DeadlineWatch watch_;
   std::vector<uint64_t> acknowledged_;  // slots
   bool flushed_ = false;
+  bool flushing_ = false;
+  absl::Time next_filler_ = absl::InfiniteFuture();
   absl::Time next_ = absl::InfinitePast();
   int under_way_ = 0;
 };
@@ -278,7 +309,7 @@ CountingWorkload::CountingWorkload(Random random, Violations& violations)
       pushes_(40 + random.Below(300)),
       arrivals_(random.Chance(0.5) ? 1 : 2 + random.Below(3)),
       // Room for the auditor's fillers, which it may have to push again.
-      slots_((pushes_ + 64 + 15) / 16 * 16),
+      slots_((pushes_ + kFillersMax + kAuditorsFillersMax + 15) / 16 * 16),
       replicas_(static_cast<uint32_t>(random.Below(4))),
       kind_(arrivals_ > 1 ? proto::Contract::BUFFERED
                           : std::array{proto::Contract::ASYNC, proto::Contract::SSP,

@@ -21,7 +21,8 @@ namespace covey::sim {
 //  - no slot is above 1 (applied twice) or other than 0 or 1 (applied in part);
 //  - a push is in exactly the versions from the one on at which a server has said that it was
 //    applied; nothing is in that nobody pushed;
-//  - the version counts the updates, `arrivals` pushes each.
+//  - the version counts the updates, `arrivals` pushes each. A primary that was alone, and gets
+//    company, does not wait for so many: an update of fewer pushes has more of each.
 class CountingLedger : public Observer {
  public:
   CountingLedger(Violations& violations, uint64_t arrivals)
@@ -58,6 +59,8 @@ class CountingLedger : public Observer {
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
   std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
+  // Whether a push that was applied exactly once can leave this behind.
+  bool IsOnce(ShardId shard, float value) const;
   void Complain(const ShardHistory& history, uint64_t slot, float value, absl::string_view what);
 
   Violations& violations_;
@@ -68,6 +71,7 @@ class CountingLedger : public Observer {
   std::set<uint64_t> flushed_;
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
+  std::set<ShardId> hurried_;  // a primary was alone, and others joined it
 };
 
 }  // namespace covey::sim

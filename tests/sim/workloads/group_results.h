@@ -25,11 +25,13 @@ class GroupResults {
  public:
   explicit GroupResults(Violations& violations) : violations_(violations) {}
 
-  // When values were had: at the end of a step, or, with a generation, at its beginning.
+  // When values were had: at the end of a step, say, under a generation of the group. Who died after
+  // a step, and those who do it again, may have different ones.
   struct Moment {
     GroupId group;
     Step step;
     uint64_t generation = 0;
+    int phase = 0;
     friend auto operator<=>(const Moment&, const Moment&) = default;
   };
   void Succeeded(absl::string_view member, const Moment& moment, size_t tensor,

@@ -127,6 +127,9 @@ class GroupsWorkload::Trainer : public WorkerScript {
   uint64_t position_ = 0;   // of the group
   uint64_t samples_ = 0;
   uint64_t steps_aside_ = 0;
+  // Of the group, when this step began, and the one before.
+  uint64_t generation_ = 0;
+  uint64_t generation_before_ = 0;
 };
 
 GroupsWorkload::Trainer::Trainer(GroupsWorkload& workload, std::string name, Random random)
@@ -208,6 +211,7 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
   phase_ = Phase::kPull;
   step_ = worker.hybrid().step();
   steps_aside_ = worker.hybrid().steps_aside();
+  generation_before_ = std::exchange(generation_, worker.group().generation());
   for (size_t t = 0; t < tensors_.size(); ++t) {
     worker.hybrid().Pull(now, WorkOf(now, t, worker), outbox);
   }
@@ -237,11 +241,13 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   group_ = worker.group().id();
   position_ = workload_.truth_.PositionOf(group_);
   steps_aside_ = worker.hybrid().steps_aside();
+  generation_before_ = std::exchange(generation_, worker.group().generation());
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
                        worker.group().rank(), worker.group().size());
   // Who has which rank may change before the step begins, and some member needs an example.
-  if (plan().elastic) ++samples_;
+  // So does who is left when others die.
+  if (plan().elastic || !workload_.cluster_->config().quiet) ++samples_;
   for (Tensor& tensor : tensors_) {
     tensor.submit_at = now + workload_.think_max_ * (0.2 * random_.Uniform());
   }
@@ -327,15 +333,23 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
     }
     return;
   }
+  const bool pulled = phase_ == Phase::kPull;
+  // Who does a step again, after a death, may find that others have its values already; then it
+  // pulls them, and what other groups have pushed meanwhile.
+  const uint64_t generation = worker.group().generation();
+  const bool changed =
+      generation != generation_ || (plan().hybrid.lag > 0 && generation_ != generation_before_);
+  if (changed && plan().positions() > 1) {
+    if (!pulled) CheckOwnSteps(t);
+    return;
+  }
   // A late program gets what is there, which may be another step's.
   if (worker.hybrid().steps_aside() != steps_aside_) return;
-  const bool pulled = phase_ == Phase::kPull;
   workload_.results_.Succeeded(name_,
                                {.group = worker.group().id(),
                                 .step = pulled ? covey::Step() : worker.hybrid().step(),
-                                .generation = pulled ? worker.group().generation()
-                                              : phase_ == Phase::kFlush ? ~uint64_t{0}
-                                                                        : 0},
+                                .generation = generation,
+                                .phase = static_cast<int>(phase_)},
                                t, tensors_[t].values);
   if (!pulled) CheckOwnSteps(t);
 }
@@ -379,7 +393,7 @@ GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
       truth_(violations, {.steps = plan_.steps(),
                           .averages = plan_.HasContract(Contract::Kind::kBsp) ||
                                       plan_.HasContract(Contract::Kind::kBuffered),
-                          .uneven = plan_.elastic,
+                          .uneven = plan_.elastic || plan_.members > 1,
                           .rounded = plan_.HasFormat(WireFormat::kInt8Block)}),
       results_(violations) {}
 
@@ -428,7 +442,7 @@ bool GroupsWorkload::Finished() const {
 }
 
 void GroupsWorkload::Check() {
-  if (!finished_.empty() && plan_.members > 1 && results_.compared() == 0) {
+  if (finished_.size() > 1 && plan_.positions() == 1 && results_.compared() == 0) {
     violations_.Add(kName, "members finished all steps, and nothing could be compared");
   }
 }

@@ -47,10 +47,7 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
   CheckClocks(*reply);
   const auto read =
       requests_.find({message.to().node.value(), message.envelope.header().request_id()});
-  const auto view = loop_views_.find(message.from());
-  if (read != requests_.end() && view != loop_views_.end()) {
-    CheckBound(*reply, read->second, view->second);
-  }
+  if (read != requests_.end()) CheckBound(message, *reply, read->second);
 }
 
 void StalenessTruth::NoteView(const proto::ClusterView& view) {
@@ -68,11 +65,15 @@ void StalenessTruth::NoteView(const proto::ClusterView& view) {
 }
 
 // A server's control loop hands each view on to its data loops.
-void StalenessTruth::NoteLoopView(const Message& message) {
+void StalenessTruth::NoteLoopView(absl::Time now, const Message& message) {
   if (!message.envelope.has_watch_view_reply() || message.to().loop == 0) return;
   const proto::ClusterView& view = message.envelope.watch_view_reply().view();
-  LoopView& known = loop_views_[message.to()];
-  known.live.clear();
+  std::vector<LoopView>& all = loop_views_[message.to()];
+  LoopView known;
+  if (!all.empty()) {
+    all.back().until = now;
+    known.contracts = all.back().contracts;
+  }
   for (const proto::Group& group : view.groups()) {
     if (group.state() != proto::Group::ACTIVE) continue;
     known.live.push_back(
@@ -82,6 +83,7 @@ void StalenessTruth::NoteLoopView(const Message& message) {
     const absl::StatusOr<Contract> contract = ContractInForce(table);
     if (contract.ok()) known.contracts[TableId(table.id())] = *contract;
   }
+  all.push_back(std::move(known));
 }
 
 void StalenessTruth::NoteRead(const Message& message) {
@@ -124,30 +126,46 @@ bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, 
   return true;
 }
 
-void StalenessTruth::CheckBound(const ShardReply& reply, const Read& read, const LoopView& view) {
-  const auto known = view.contracts.find(reply.history.shard.table);
-  if (known == view.contracts.end()) return;
-  const Contract& contract = known->second;
-  if (contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
-    CheckRound(reply, read);
+void StalenessTruth::CheckBound(const Message& message, const ShardReply& reply, const Read& read) {
+  const auto views = loop_views_.find(message.from());
+  if (views == loop_views_.end()) return;
+  const auto arrived = arrived_.find(
+      {message.from(), {message.to().node.value(), message.envelope.header().request_id()}});
+  std::string missing;
+  for (auto view = views->second.rbegin(); view != views->second.rend(); ++view) {
+    if (arrived == arrived_.end() || view->until < arrived->second) break;
+    const std::string here = Missing(reply, read, *view);
+    if (here.empty()) return;
+    if (missing.empty()) missing = here;
   }
-  CheckSteps(reply, read, contract, view);
+  if (!missing.empty()) violations_.Add(kName, missing);
 }
 
-void StalenessTruth::CheckRound(const ShardReply& reply, const Read& read) {
-  if (read.step == Step() || !IsOwed(reply.history, read.group, read.step)) return;
+std::string StalenessTruth::Missing(const ShardReply& reply, const Read& read,
+                                    const LoopView& view) {
+  const auto known = view.contracts.find(reply.history.shard.table);
+  if (known == view.contracts.end()) return "";
+  const Contract& contract = known->second;
+  std::string missing;
+  if (contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
+    missing = MissingRound(reply, read);
+  }
+  return missing.empty() ? MissingStep(reply, read, contract, view) : missing;
+}
+
+std::string StalenessTruth::MissingRound(const ShardReply& reply, const Read& read) {
+  if (read.step == Step() || !IsOwed(reply.history, read.group, read.step)) return "";
   for (GroupId group : groups_) {
     for (uint64_t round = read.step.value(); round <= steps_; ++round) {
-      if (Includes(reply, group, round)) return;
+      if (Includes(reply, group, round)) return "";
     }
   }
-  violations_.Add(
-      kName, absl::StrCat(Where(reply), ": group ", read.group.value(), " finished round ",
-                          read.step.value(), " and was given values without step of that round"));
+  return absl::StrCat(Where(reply), ": group ", read.group.value(), " finished round ",
+                      read.step.value(), " and was given values without step of that round");
 }
 
-void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const Contract& contract,
-                                const LoopView& view) {
+std::string StalenessTruth::MissingStep(const ShardReply& reply, const Read& read,
+                                        const Contract& contract, const LoopView& view) {
   std::optional<Step> required = contract.RequiredStep(read.step);
   if (read.max_staleness) {
     required = Step(read.step.value() - std::min(read.step.value(), *read.max_staleness));
@@ -162,13 +180,12 @@ void StalenessTruth::CheckSteps(const ShardReply& reply, const Read& read, const
           MayBeDiscarded(reply.history, group.id, Step(step))) {
         continue;
       }
-      violations_.Add(kName,
-                      absl::StrCat(Where(reply), ": group ", read.group.value(), " finished step ",
-                                   read.step.value(), " and was given values without step ", step,
-                                   " of group ", group.id.value()));
-      return;
+      return absl::StrCat(Where(reply), ": group ", read.group.value(), " finished step ",
+                          read.step.value(), " and was given values without step ", step,
+                          " of group ", group.id.value());
     }
   }
+  return "";
 }
 
 bool StalenessTruth::IsOnce(float value) const {
@@ -211,8 +228,12 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
   }
 }
 
-void StalenessTruth::OnReceive(absl::Time, absl::string_view receiver, const Message& message) {
-  NoteLoopView(message);
+void StalenessTruth::OnReceive(absl::Time now, absl::string_view receiver, const Message& message) {
+  NoteLoopView(now, message);
+  if (message.envelope.has_push_request() || message.envelope.has_pull_request()) {
+    arrived_.try_emplace(
+        {message.to(), {message.from().node.value(), message.envelope.header().request_id()}}, now);
+  }
   const auto reply = ReadShardReply(message);
   if (!reply || reply->values.empty()) return;
   // A later request's answer supersedes: what is still on its way for an earlier one is ignored by

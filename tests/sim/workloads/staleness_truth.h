@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,8 @@ namespace covey::sim {
 //  - the clock vector names exactly the highest step of each group that is in, or was too stale;
 //  - what a reader gets from one history never goes back.
 //
-// The contract, and who is waited for, are those of the view that the answering loop had.
+// The contract, and who is waited for, are those of a view that the answering loop had while it had the
+// request: an answer may wait after it was found fresh enough, until it is durable.
 class StalenessTruth : public Observer {
  public:
   struct Options {
@@ -71,6 +73,7 @@ class StalenessTruth : public Observer {
   using RequestKey = std::pair<uint64_t, uint64_t>;
   // What a server's loop knows.
   struct LoopView {
+    absl::Time until = absl::InfiniteFuture();  // it was replaced
     std::map<TableId, Contract> contracts;
     std::vector<LiveGroup> live;
   };
@@ -83,11 +86,13 @@ class StalenessTruth : public Observer {
 
   void NoteView(const proto::ClusterView& view);
   void NoteRead(const Message& message);
-  void NoteLoopView(const Message& message);
-  void CheckBound(const ShardReply& reply, const Read& read, const LoopView& view);
-  void CheckSteps(const ShardReply& reply, const Read& read, const Contract& contract,
-                  const LoopView& view);
-  void CheckRound(const ShardReply& reply, const Read& read);
+  void NoteLoopView(absl::Time now, const Message& message);
+  void CheckBound(const Message& message, const ShardReply& reply, const Read& read);
+  // What is missing, in words; empty when nothing is.
+  std::string Missing(const ShardReply& reply, const Read& read, const LoopView& view);
+  std::string MissingStep(const ShardReply& reply, const Read& read, const Contract& contract,
+                          const LoopView& view);
+  std::string MissingRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
   // Whether a step that is in exactly once can leave this behind.
   bool IsOnce(float value) const;
@@ -104,7 +109,8 @@ class StalenessTruth : public Observer {
 
   uint64_t epoch_ = 0;
   std::vector<GroupId> groups_;
-  std::map<Address, LoopView> loop_views_;
+  std::map<Address, std::vector<LoopView>> loop_views_;  // oldest first
+  std::map<std::pair<Address, RequestKey>, absl::Time> arrived_;
   std::map<RequestKey, Read> requests_;
   // Generations in which a server acknowledged the group's push of a step to a shard.
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;

@@ -162,6 +162,7 @@ bool WorkWorkload::Finished() const {
 }
 
 void WorkWorkload::Check() {
+  ledger_.CheckFinal();
   if (trained_ * item_examples_ < passes_ * examples_) {
     violations_.Add(kWork, "all is finished, and less was trained");
   }

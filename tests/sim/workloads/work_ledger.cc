@@ -1,6 +1,7 @@
 #include "tests/sim/workloads/work_ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/published_view.h"
@@ -15,6 +16,8 @@ void WorkLedger::OnSend(absl::Time now, const Message& message) {
   for (const proto::Node& node : view->nodes()) {
     if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
   }
+  if (view->epoch() > epoch_) JudgeSuspects();
+  epoch_ = std::max<uint64_t>(epoch_, view->epoch());
 }
 
 template <typename Work>
@@ -76,6 +79,15 @@ void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example)
                                  key.first));
 }
 
+// A death is published, and what follows from it said, at the same moment.
+void WorkLedger::JudgeSuspects() {
+  for (const Suspect& suspect : std::exchange(suspects_, {})) {
+    if (departed_.count(suspect.holder) > 0) continue;
+    Complain(suspect.example, absl::StrCat("was given to node ", suspect.given_to, " while node ",
+                                           suspect.holder, " held it"));
+  }
+}
+
 bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
   return std::any_of(restarts_.begin(), restarts_.end(), [&](absl::Time restart) {
     return example.first_given < restart && now - restart > kLease;
@@ -92,8 +104,7 @@ void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
   if (holder != 0) ++given_again_;
   if (holder != 0 && holder != key.first && departed_.count(holder) == 0 &&
       !WasForgotten(now, at)) {
-    Complain(example,
-             absl::StrCat("is given to node ", key.first, " while node ", holder, " holds it"));
+    suspects_.push_back({.holder = holder, .example = example, .given_to = key.first});
   }
   at.holder = key.first;
   at.first_given = std::min(at.first_given, now);

@@ -1,0 +1,92 @@
+// Each bug that can be planted is found by a checker, in a thousand seeds at most.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "tests/sim/seed_fleet.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr uint64_t kSeedsMax = 1000;
+
+// Where each is found.
+const std::map<PlantedBug, absl::string_view>& Workloads() {
+  static const auto* const workloads = new std::map<PlantedBug, absl::string_view>{
+      {PlantedBug::kApplyDuplicates, kCounting},
+      {PlantedBug::kAnswerStaleReads, kStaleness},
+      {PlantedBug::kForgetDedupOnTakeover, kCounting},
+      {PlantedBug::kAcknowledgeBeforeReplicate, kCounting},
+      {PlantedBug::kAcceptOldEpoch, kCounting},
+      {PlantedBug::kDropClocksOnMove, kStaleness},
+      {PlantedBug::kSkipMissingRecord, kCounting},
+      {PlantedBug::kPromoteJoiningReplica, kCounting},
+      {PlantedBug::kForgetUndurablePushes, kCounting},
+      {PlantedBug::kPartialSumAsSuccess, kGroups},
+      {PlantedBug::kStaleGroupGeneration, kGroups},
+      {PlantedBug::kSequenceWraps, kCounting},
+      {PlantedBug::kAnswerBeforeLogged, kCounting},
+      {PlantedBug::kWorkGivenTwice, kWork},
+      {PlantedBug::kEpochGoesBack, kCounting},
+  };
+  return *workloads;
+}
+
+// Why the simulator does not look for a bug, and who does.
+const std::map<PlantedBug, absl::string_view>& Elsewhere() {
+  static const auto* const elsewhere = new std::map<PlantedBug, absl::string_view>{
+      {PlantedBug::kCountMessagesNotBytes,
+       "memory is not simulated: client/server_window_test, tests/process/overload_test"},
+  };
+  return *elsewhere;
+}
+
+// In a process of its own: a check of the product may notice the bug first.
+std::vector<std::string> ViolationsOf(uint64_t seed, const std::string& workload, PlantedBug bug) {
+  const FleetResult result =
+      RunFleet({.first_seed = seed, .workloads = {workload}, .planted_bug = bug, .repeat_every = 0},
+               [](uint64_t, uint64_t) {});
+  return result.violations.empty() ? std::vector<std::string>() : result.violations.begin()->second;
+}
+
+class PlantedBugsTest : public testing::TestWithParam<PlantedBug> {};
+
+INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugsTest,
+                         testing::ValuesIn(std::vector<PlantedBug>(AllPlantedBugs().begin(),
+                                                                   AllPlantedBugs().end())),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(PlantedBugName(info.param), {{"-", "_"}});
+                         });
+
+TEST_P(PlantedBugsTest, IsFound) {
+  const auto elsewhere = Elsewhere().find(GetParam());
+  if (elsewhere != Elsewhere().end()) {
+    std::printf("%s\n", std::string(elsewhere->second).c_str());
+    return;
+  }
+  const std::string workload(Workloads().at(GetParam()));
+  for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+    const std::vector<std::string> violations = ViolationsOf(seed, workload, GetParam());
+    if (violations.empty()) continue;
+    std::printf("%s\n",
+                absl::StrFormat("%s is found by %s in %d seeds: %s", PlantedBugName(GetParam()),
+                                workload, seed, violations.front())
+                    .c_str());
+    // The seed by itself is clean: it is the bug that was found.
+    EXPECT_EQ(absl::StrJoin(ViolationsOf(seed, workload, PlantedBug::kNone), "\n"), "");
+    return;
+  }
+  ADD_FAILURE() << PlantedBugName(GetParam()) << " is not found in " << kSeedsMax << " seeds of "
+                << workload;
+}
+
+}  // namespace
+}  // namespace covey::sim
