@@ -17,6 +17,7 @@
 #include "client/cli/text_file.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
@@ -62,7 +63,9 @@ absl::Status AwaitGone(SchedulerStub& scheduler, const Asked& asked) {
           absl::StrCat(asked.node, " has not gone within ", absl::FormatDuration(asked.timeout),
                        ": ", line, "; it goes on draining, see covey status"));
     }
-    usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(kPoll)));
+    if (WaitForTermination(kPoll).has_value()) {
+      return absl::CancelledError("interrupted; it goes on draining, see covey status");
+    }
   }
 }
 

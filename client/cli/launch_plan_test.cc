@@ -25,9 +25,10 @@ TEST(LaunchPlanTest, TheSchedulerKnowsWhomToExpect) {
   options.stragglers = StragglerRung::kEvict;
   const Program program = SchedulerProgram(
       options, {.scheduler_binary = "s", .port_file = "port", .scheduler_log = "log"});
-  EXPECT_EQ(absl::StrJoin(program.arguments, " "),
-            "s --job j --host 127.0.0.1 --port-file port --servers 2 --groups 12 --workers 11 "
-            "--log-file log --stragglers evict");
+  EXPECT_EQ(
+      absl::StrJoin(program.arguments, " "),
+      "s --job j --host 127.0.0.1 --port 0 --port-file port --servers 2 --groups 12 --workers 11 "
+      "--log-file log --stragglers evict");
 }
 
 TEST(LaunchPlanTest, AServerGetsLoopsOnlyWhenTheyAreChosen) {

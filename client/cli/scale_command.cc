@@ -14,6 +14,7 @@
 #include "client/cli/text_file.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
@@ -43,7 +44,9 @@ absl::Status AwaitWanted(SchedulerStub& scheduler, const Asked& asked) {
           absl::StrCat("not done within ", absl::FormatDuration(asked.timeout), ": ", rest,
                        "; does anybody here start processes, as covey run does?"));
     }
-    usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(kPoll)));
+    if (WaitForTermination(kPoll).has_value()) {
+      return absl::CancelledError("interrupted; the numbers stay wanted, see covey status");
+    }
   }
 }
 

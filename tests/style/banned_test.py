@@ -94,6 +94,7 @@ _BANS = [
             "scheduler/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
             "scheduler/overload_test.cc": "plays many nodes at once",
+            "worker/work_source.cc": "where the program's thread meets the worker's loop",
         },
         where=_ROLES,
     ),

@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +85,7 @@ class GroupScene {
     while (MonotonicNow() < until) {
       COVEY_ASSIGN_OR_RETURN(const Moment moment, Look());
       if (take(moment)) break;
-      usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(kPoll)));
+      COVEY_RETURN_IF_ERROR(VictimCluster::Pause(kPoll));
     }
     return absl::OkStatus();
   }

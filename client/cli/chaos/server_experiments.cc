@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +26,7 @@ constexpr double kRestartSecondsMax = 3;
 
 constexpr absl::Duration kWarmUp = absl::Seconds(2);
 constexpr absl::Duration kBefore = absl::Seconds(5);
-constexpr useconds_t kStepUs = 200;
+constexpr absl::Duration kStep = absl::Microseconds(200);
 
 // A cluster of servers, and pushes to all of them.
 struct Scene {
@@ -35,12 +34,12 @@ struct Scene {
   std::unique_ptr<VictimCluster> cluster;
   std::unique_ptr<LedgerLoad> load;
 
-  void Run(absl::Duration time) {
-    RunUntil(MonotonicNow() + time, [] { return false; });
+  absl::Status Run(absl::Duration time) {
+    return RunUntil(MonotonicNow() + time, [] { return false; });
   }
   // Until `done`, or `until`.
   template <typename Done>
-  void RunUntil(absl::Time until, Done done) {
+  absl::Status RunUntil(absl::Time until, Done done) {
     absl::Time next_pump = MonotonicNow();
     while (MonotonicNow() < until && !done()) {
       const absl::Time now = MonotonicNow();
@@ -49,8 +48,9 @@ struct Scene {
         cluster->Pump();
         next_pump = now + absl::Milliseconds(20);
       }
-      usleep(kStepUs);
+      COVEY_RETURN_IF_ERROR(VictimCluster::Pause(kStep));
     }
+    return absl::OkStatus();
   }
 };
 
@@ -138,9 +138,9 @@ double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::T
 absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
   constexpr absl::Duration kAfter = absl::Seconds(8);
   COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/3, /*lanes=*/9));
-  scene.Run(kWarmUp);
+  COVEY_RETURN_IF_ERROR(scene.Run(kWarmUp));
   const absl::Time before = MonotonicNow();
-  scene.Run(kBefore);
+  COVEY_RETURN_IF_ERROR(scene.Run(kBefore));
   COVEY_ASSIGN_OR_RETURN(const proto::StatusReply status, scene.cluster->GetStatus());
   const std::string victim = "server-0";
   std::vector<const LedgerLoad::Lane*> headed, apart;
@@ -154,7 +154,7 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
   laboratory.say(absl::StrCat("killing ", victim, ", the primary of ", headed.size(), " tables"));
   const absl::Time fault = MonotonicNow();
   scene.cluster->Signal(victim, SIGKILL);
-  scene.Run(kAfter);
+  COVEY_RETURN_IF_ERROR(scene.Run(kAfter));
 
   Verdict verdict{.experiment = "kill-server",
                   .setting = absl::StrCat("one of three servers killed (SIGKILL) while pushes go "
@@ -187,13 +187,13 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
   constexpr absl::Duration kAway = absl::Seconds(8);
   COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/2, /*lanes=*/6));
-  scene.Run(kWarmUp);
+  COVEY_RETURN_IF_ERROR(scene.Run(kWarmUp));
   const absl::Time before = MonotonicNow();
-  scene.Run(kAway);
+  COVEY_RETURN_IF_ERROR(scene.Run(kAway));
   laboratory.say("killing the scheduler");
   const absl::Time fault = MonotonicNow();
   scene.cluster->Signal("scheduler", SIGKILL);
-  scene.Run(kAway);
+  COVEY_RETURN_IF_ERROR(scene.Run(kAway));
   const absl::Time back = MonotonicNow();
   std::vector<const LedgerLoad::Lane*> all;
   for (const auto& lane : scene.load->lanes()) all.push_back(lane.get());
@@ -203,13 +203,13 @@ absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
   COVEY_RETURN_IF_ERROR(scene.cluster->StartAgain("scheduler"));
   std::optional<absl::Time> serves;
   absl::Status last;
-  scene.RunUntil(back + absl::Seconds(15), [&] {
+  COVEY_RETURN_IF_ERROR(scene.RunUntil(back + absl::Seconds(15), [&] {
     const absl::StatusOr<proto::StatusReply> status = scene.cluster->GetStatus();
     last = status.status();
     if (status.ok() && status->view().tables_size() > 0) serves = MonotonicNow();
     return serves.has_value();
-  });
-  scene.Run(absl::Seconds(3));
+  }));
+  COVEY_RETURN_IF_ERROR(scene.Run(absl::Seconds(3)));
 
   Verdict verdict{.experiment = "restart-scheduler",
                   .setting = absl::StrCat("the scheduler killed (SIGKILL) and away for ",

@@ -1,7 +1,6 @@
 #include "client/cli/chaos/victim_cluster.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -13,12 +12,13 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/process_main.h"
 
 namespace covey::cli {
 namespace {
 
 constexpr absl::Duration kStartMax = absl::Seconds(20);
-constexpr useconds_t kStartPollUs = 20'000;
+constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -56,7 +56,7 @@ absl::Status VictimCluster::AwaitPort() {
       return absl::OkStatus();
     }
     if (!IsRunning("scheduler")) break;
-    usleep(kStartPollUs);
+    COVEY_RETURN_IF_ERROR(Pause(kStartPoll));
   }
   return absl::UnavailableError(absl::StrCat("the scheduler (", paths_.scheduler_binary,
                                              ") does not listen: ", last_line("scheduler")));
@@ -90,6 +90,11 @@ void VictimCluster::Signal(absl::string_view name, int signal) {
 bool VictimCluster::IsRunning(absl::string_view name) {
   const auto process = processes_.find(std::string(name));
   return process != processes_.end() && !process->second->Reap().has_value();
+}
+
+absl::Status VictimCluster::Pause(absl::Duration time) {
+  if (!WaitForTermination(time).has_value()) return absl::OkStatus();
+  return absl::CancelledError("interrupted; nothing is left running");
 }
 
 void VictimCluster::Pump() {

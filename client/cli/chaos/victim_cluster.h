@@ -36,6 +36,8 @@ class VictimCluster {
   absl::Status StartAgain(absl::string_view name);
   bool IsRunning(absl::string_view name);
   absl::StatusOr<proto::StatusReply> GetStatus() { return scheduler_->GetStatus(); }
+  // Lets `time` pass. CANCELLED: somebody wants this process to end.
+  static absl::Status Pause(absl::Duration time);
   // Takes in what the processes print, which they would wait for otherwise. To be called often.
   void Pump();
   // What the process printed last; for people.
