@@ -88,7 +88,12 @@ absl::Time ReplicaLink::NextWake() const {
 
 void ReplicaLink::RestartTimer(absl::Time now, bool progress) {
   if (progress) retry_delay_ = kRetryFirst;
-  retry_at_ = OwesAnswer() ? now + retry_delay_ : absl::InfiniteFuture();
+  if (!OwesAnswer()) {
+    retry_at_ = absl::InfiniteFuture();
+  } else if (progress || retry_at_ <= now || retry_at_ == absl::InfiniteFuture()) {
+    // An answer without progress puts off no retry: a successor that asks often would get none.
+    retry_at_ = now + retry_delay_;
+  }
 }
 
 void ReplicaLink::Post(Message message, Outbox& outbox) const {
