@@ -292,9 +292,11 @@ TEST(ShardClocksTest, NothingGoesBack) {
   EXPECT_THAT(Watch<ShardClocks>({Reply({}), Reply({.version = 2, .clock = 2}),
                                   Reply({.version = 0, .clock = 0, .generation = 4})}),
               IsEmpty());
-  EXPECT_THAT(Watch<ShardClocks>({Reply({.version = 2}), Reply({.version = 1})}),
-              ElementsAre(HasSubstr("version 2 to 1")));
-  EXPECT_THAT(Watch<ShardClocks>({Reply({.clock = 2}), Reply({.clock = 1})}),
+  EXPECT_THAT(Watch<ShardClocks>({Reply({.version = 2, .samples = 1}), Reply({.version = 1})}),
+              IsEmpty());
+  EXPECT_THAT(Watch<ShardClocks>({Reply({.version = 2}), Reply({.version = 1, .samples = 1})}),
+              ElementsAre(HasSubstr("version 1 to 2")));
+  EXPECT_THAT(Watch<ShardClocks>({Reply({.clock = 2}), Reply({.version = 2, .clock = 1})}),
               ElementsAre(HasSubstr("went back")));
 }
 

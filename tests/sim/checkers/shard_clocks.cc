@@ -1,6 +1,7 @@
 #include "tests/sim/checkers/shard_clocks.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace covey::sim {
 
@@ -44,15 +45,19 @@ void ShardClocks::OnSend(absl::Time, const Message& message) {
   const auto reply = ReadShardReply(message);
   if (!reply) return;
   const State state = StateOf(*reply);
-  State& said = said_[{reply->history, message.from().node.value()}];
-  if (said.GoesBackTo(state)) {
-    Complain(absl::StrCat("node ", message.from().node.value(), " says"), reply->history, said,
-             state);
-  }
-  said = state;
-  const auto [known, is_new] = versions_.try_emplace({reply->history, state.version}, state);
+  auto& said = said_[reply->history];
+  const auto [known, is_new] = said.try_emplace(state.version, state);
   if (known->second.samples != state.samples) {
     Complain("two servers say different things", reply->history, known->second, state);
+  }
+  // Pushes that are received and not applied move clocks without a version.
+  if (!known->second.GoesBackTo(state)) known->second = state;
+  if (known != said.begin() && std::prev(known)->second.GoesBackTo(state)) {
+    Complain("somebody says", reply->history, std::prev(known)->second, state);
+  }
+  const auto next = std::next(known);
+  if (next != said.end() && state.GoesBackTo(next->second)) {
+    Complain("somebody says", reply->history, state, next->second);
   }
 }
 

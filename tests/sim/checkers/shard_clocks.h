@@ -11,10 +11,10 @@
 
 namespace covey::sim {
 
-// Invariant: within one history of a shard, version, samples and every group's clock never go back:
-// neither in what one server says, nor in what one node is told, whoever tells it, from one request
-// to those that it makes after the answer (P2). What was said of a version is said again of it, by
-// whatever server.
+// Invariant: within one history of a shard, samples and every group's clock grow with the version,
+// whatever server says so and when; an answer may wait behind later ones, until it is durable. What
+// one node is told never goes back, whoever tells it, from one request to those that it makes after
+// the answer (P2).
 class ShardClocks : public Observer {
  public:
   explicit ShardClocks(Violations& violations) : violations_(violations) {}
@@ -36,9 +36,8 @@ class ShardClocks : public Observer {
                 const State& after);
 
   Violations& violations_;
-  std::map<std::pair<ShardHistory, uint64_t>, State> said_;  // by node
+  std::map<ShardHistory, std::map<uint64_t, State>> said_;   // by version, the newest of each
   std::map<std::pair<ShardHistory, uint64_t>, State> told_;  // by node
-  std::map<std::pair<ShardHistory, uint64_t>, State> versions_;
   // What the sender of a request had been told of a history before its first try there, by node and
   // request id.
   std::map<std::tuple<ShardHistory, uint64_t, uint64_t>, State> known_;

@@ -29,6 +29,13 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
     acknowledged_[{reply->history.shard,
                    {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}}]
         .insert(reply->history.generation);
+    const std::pair<ShardId, std::pair<GroupId, Step>> push{
+        reply->history.shard, {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}};
+    if (reply->push->durable()) {
+      undurable_[push] = 0;
+    } else {
+      undurable_.try_emplace(push, message.to().node.value());
+    }
     const std::pair<ShardHistory, GroupId> key = {reply->history,
                                                   GroupId(static_cast<uint32_t>(id.producer()))};
     if (reply->push->discarded()) {
@@ -53,6 +60,9 @@ void StalenessTruth::OnSend(absl::Time, const Message& message) {
 void StalenessTruth::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
   epoch_ = view.epoch();
+  for (const proto::Node& node : view.nodes()) {
+    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
+  }
   groups_.clear();
   for (const proto::Group& group : view.groups()) groups_.push_back(GroupId(group.id()));
   for (const proto::Table& table : view.tables()) {
@@ -109,12 +119,15 @@ bool StalenessTruth::IsOwed(const ShardHistory& history, GroupId group, Step ste
   if (given_up_.count({group, step}) > 0) return false;
   const auto discarded = discarded_.find({history, group});
   if (discarded != discarded_.end() && discarded->second.count(step) > 0) return false;
+  const auto undurable = undurable_.find({history.shard, {group, step}});
+  if (undurable != undurable_.end() && departed_.count(undurable->second) > 0) return false;
   const auto found = acknowledged_.find({history.shard, {group, step}});
   if (found == acknowledged_.end()) return true;
   return *found->second.begin() >= history.generation;
 }
 
-bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, Step step) {
+bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, Step step,
+                                    Presumed& presumed) const {
   if (!options_.discards) return false;
   const auto discarded = discarded_.find({history, group});
   if (discarded != discarded_.end() && discarded->second.count(step) > 0) return true;
@@ -122,7 +135,7 @@ bool StalenessTruth::MayBeDiscarded(const ShardHistory& history, GroupId group, 
   if (acknowledged != acknowledged_.end() && acknowledged->second.count(history.generation) > 0) {
     return false;
   }
-  presumed_discarded_[{history, group}].insert(step);
+  presumed.emplace_back(group, step);
   return true;
 }
 
@@ -132,17 +145,26 @@ void StalenessTruth::CheckBound(const Message& message, const ShardReply& reply,
   const auto arrived = arrived_.find(
       {message.from(), {message.to().node.value(), message.envelope.header().request_id()}});
   std::string missing;
+  std::optional<Presumed> likely;
   for (auto view = views->second.rbegin(); view != views->second.rend(); ++view) {
     if (arrived == arrived_.end() || view->until < arrived->second) break;
-    const std::string here = Missing(reply, read, *view);
-    if (here.empty()) return;
+    Presumed presumed;
+    const std::string here = Missing(reply, read, *view, presumed);
+    if (here.empty() && presumed.empty()) return;
+    if (here.empty() && !likely) likely = std::move(presumed);
     if (missing.empty()) missing = here;
+  }
+  if (likely) {
+    for (const auto& [group, step] : *likely) {
+      presumed_discarded_[{reply.history, group}].insert(step);
+    }
+    return;
   }
   if (!missing.empty()) violations_.Add(kName, missing);
 }
 
-std::string StalenessTruth::Missing(const ShardReply& reply, const Read& read,
-                                    const LoopView& view) {
+std::string StalenessTruth::Missing(const ShardReply& reply, const Read& read, const LoopView& view,
+                                    Presumed& presumed) {
   const auto known = view.contracts.find(reply.history.shard.table);
   if (known == view.contracts.end()) return "";
   const Contract& contract = known->second;
@@ -150,7 +172,7 @@ std::string StalenessTruth::Missing(const ShardReply& reply, const Read& read,
   if (contract.kind == Contract::Kind::kLocal && !read.max_staleness && !view.live.empty()) {
     missing = MissingRound(reply, read);
   }
-  return missing.empty() ? MissingStep(reply, read, contract, view) : missing;
+  return missing.empty() ? MissingStep(reply, read, contract, view, presumed) : missing;
 }
 
 std::string StalenessTruth::MissingRound(const ShardReply& reply, const Read& read) {
@@ -165,7 +187,8 @@ std::string StalenessTruth::MissingRound(const ShardReply& reply, const Read& re
 }
 
 std::string StalenessTruth::MissingStep(const ShardReply& reply, const Read& read,
-                                        const Contract& contract, const LoopView& view) {
+                                        const Contract& contract, const LoopView& view,
+                                        Presumed& presumed) {
   std::optional<Step> required = contract.RequiredStep(read.step);
   if (read.max_staleness) {
     required = Step(read.step.value() - std::min(read.step.value(), *read.max_staleness));
@@ -177,7 +200,7 @@ std::string StalenessTruth::MissingStep(const ShardReply& reply, const Read& rea
     if (own && group.id == read.group) bound = read.step.value();
     for (uint64_t step = group.first_step.value(); step <= bound; ++step) {
       if (Includes(reply, group.id, step) || !IsOwed(reply.history, group.id, Step(step)) ||
-          MayBeDiscarded(reply.history, group.id, Step(step))) {
+          MayBeDiscarded(reply.history, group.id, Step(step), presumed)) {
         continue;
       }
       return absl::StrCat(Where(reply), ": group ", read.group.value(), " finished step ",
@@ -218,7 +241,12 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
     for (uint64_t step = 1; step <= steps_; ++step) {
       if (Includes(reply, group, step)) highest = step;
     }
-    if (claimed[group] > highest && MayBeDiscarded(reply.history, group, Step(claimed[group]))) {
+    Presumed presumed;
+    if (claimed[group] > highest &&
+        MayBeDiscarded(reply.history, group, Step(claimed[group]), presumed)) {
+      for (const auto& [who, step] : presumed) {
+        presumed_discarded_[{reply.history, who}].insert(step);
+      }
       continue;
     }
     if (claimed[group] == highest) continue;

@@ -24,8 +24,8 @@ namespace covey::sim {
 // Invariants, for every answer with values to a reader that has finished step t:
 //  - of every group that contracts wait for, all steps from its first one up to the contract's bound
 //    are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the step
-//    was acknowledged in an earlier history of the shard, lost with its server, found too stale, or
-//    given up by its group;
+//    was acknowledged in an earlier history of the shard, lost with its server, found too stale,
+//    given up by its group, or never durable and its sender has died;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed;
@@ -88,10 +88,13 @@ class StalenessTruth : public Observer {
   void NoteRead(const Message& message);
   void NoteLoopView(absl::Time now, const Message& message);
   void CheckBound(const Message& message, const ShardReply& reply, const Read& read);
-  // What is missing, in words; empty when nothing is.
-  std::string Missing(const ShardReply& reply, const Read& read, const LoopView& view);
+  // What is missing, in words; empty when nothing is, provided that the steps `presumed` were
+  // discarded.
+  using Presumed = std::vector<std::pair<GroupId, Step>>;
+  std::string Missing(const ShardReply& reply, const Read& read, const LoopView& view,
+                      Presumed& presumed);
   std::string MissingStep(const ShardReply& reply, const Read& read, const Contract& contract,
-                          const LoopView& view);
+                          const LoopView& view, Presumed& presumed);
   std::string MissingRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
   // Whether a step that is in exactly once can leave this behind.
@@ -100,7 +103,8 @@ class StalenessTruth : public Observer {
   // The step must not be missing from the values of this history.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
   // Its sender may not have heard of it yet; then it must, when it hears of the push.
-  bool MayBeDiscarded(const ShardHistory& history, GroupId group, Step step);
+  bool MayBeDiscarded(const ShardHistory& history, GroupId group, Step step,
+                      Presumed& presumed) const;
   bool Includes(const ShardReply& reply, GroupId group, uint64_t step) const;
 
   Violations& violations_;
@@ -114,6 +118,9 @@ class StalenessTruth : public Observer {
   std::map<RequestKey, Read> requests_;
   // Generations in which a server acknowledged the group's push of a step to a shard.
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;
+  // Who has pushed what no server has called durable yet: lost if sender and server die.
+  std::map<std::pair<ShardId, std::pair<GroupId, Step>>, uint64_t> undurable_;
+  std::set<uint64_t> departed_;  // nodes
   std::set<std::pair<GroupId, Step>> given_up_;
   // Too stale to be applied, per history.
   std::map<std::pair<ShardHistory, GroupId>, std::set<Step>> discarded_;
