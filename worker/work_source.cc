@@ -237,7 +237,10 @@ uint64_t WorkSource::examples_finished() const {
   return state_->examples_finished;
 }
 
-absl::StatusOr<bool> WorkSource::MeetAtEnd(const HybridStep& hybrid) {
+absl::StatusOr<bool> WorkSource::MeetAtEnd(HybridStep& hybrid) {
+  // Whoever has begun a step that others have not waits for them here, not at the meeting: or two
+  // members that are one step apart could miss each other again and again.
+  COVEY_RETURN_IF_ERROR(hybrid.Finish());
   COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
   COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid.step());
   // The scheduler releases all or nobody, so all end with the same step or none does. Who waits for

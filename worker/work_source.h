@@ -75,9 +75,9 @@ class WorkSource {
 
   // Once `done`, instead of the next step: true when all members of the group are here, having
   // begun the same step last; no step comes after it. False when some are not within a moment: then
-  // make one more step, without samples, for they may be in it. Errors as Group::Refresh and
-  // Worker::Barrier.
-  absl::StatusOr<bool> MeetAtEnd(const HybridStep& hybrid);
+  // make one more step, without samples, for they may be in it. Errors as HybridStep::Finish,
+  // Group::Refresh and Worker::Barrier.
+  absl::StatusOr<bool> MeetAtEnd(HybridStep& hybrid);
 
  private:
   struct State;
