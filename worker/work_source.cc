@@ -20,8 +20,9 @@ namespace {
 
 // Items are asked for so long before they are needed.
 constexpr absl::Duration kAhead = absl::Milliseconds(250);
-// How long a worker without examples waits for some before it takes part in a step without.
-constexpr absl::Duration kDryMax = absl::Milliseconds(50);
+// How long a worker without examples waits for some before it takes part in a step without. Others
+// of its group that still have some wait for it.
+constexpr absl::Duration kDryMax = absl::Milliseconds(5);
 // The same request is repeated for so long; a scheduler that is away comes back.
 constexpr absl::Duration kRequestMax = absl::Hours(24);
 constexpr absl::Duration kCloseMax = absl::Seconds(2);
