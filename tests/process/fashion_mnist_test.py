@@ -42,7 +42,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
 
     def test_a_server_and_a_worker_are_killed_on_the_way(self):
-        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@500ms,worker-1@1s")
+        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@100ms,worker-1@300ms")
         losses = result["losses"]
         self.assertEqual(2, losses["died"])
         self.assertGreater(losses["failovers"], 0)
