@@ -148,7 +148,7 @@ class ChainDriver {
   }
   void Give(NodeId server, const Message& message) {
     Outbox outbox;
-    servers_.at(server)->Receive(now, message, outbox);
+    servers_.at(server)->Receive(now, WithChecksums(message), outbox);
     Collect(server, outbox);
   }
   void Collect(NodeId from, Outbox& outbox) {

@@ -103,18 +103,18 @@ absl::StatusOr<bool> Shard::TakeIn(absl::Time now, const Message& request, const
     Discard(now, gathered, outbox);
     return false;
   }
-  if (request.envelope.frame_checksums_size() != 0 && !CheckFrameChecksums(request).ok()) {
+  if (const absl::Status intact = CheckFrameChecksums(request); !intact.ok()) {
     ++environment_.counters.malformed;
-    return absl::UnavailableError(
-        "bits of the gradient have flipped on the way; nothing was applied, push it again");
+    return absl::UnavailableError(absl::StrCat(
+        "the gradient did not arrive as it was sent, nothing was applied, push it again: ",
+        intact.message()));
   }
   const Buffer gradient = Decoded(push.format(), request.frames[0]);
   COVEY_RETURN_IF_ERROR(Screen(gradient, push));
   held_.Add(key, /*pledged=*/!replica_.has_company());
-  EncodedGradient encoded{.frame = request.frames[0], .format = push.format(), .checksum = {}};
-  if (request.envelope.frame_checksums_size() == 1) {
-    encoded.checksum = request.envelope.frame_checksums(0);
-  }
+  const EncodedGradient encoded{.frame = request.frames[0],
+                                .format = push.format(),
+                                .checksum = request.envelope.frame_checksums(0)};
   if (asynchrony_.compensates()) {
     gathering_.Add(gathered, asynchrony_.Compensate(gathered, gradient, Values()));
   } else {

@@ -120,6 +120,18 @@ TEST(ShardActor, TakesWhatIsNotFiniteWhenTheTableSaysSo) {
   EXPECT_TRUE(std::isnan(driver.Values()[1]));
 }
 
+TEST(ShardActor, RefusesBitsThatFlippedOnTheWayAndTakesTheRepetition) {
+  ShardDriver driver(TestJob(kAsync, 0));
+  const Message push = driver.ClientPush(1, {1, 2, 3, 4});
+  Message bent = push;
+  bent.frames[0] = driver.ClientPush(1, {1, 2, 3, 4.0000005f}).frames[0];
+  bent.envelope.add_frame_checksums(FrameChecksum(push.frames[0]));
+  EXPECT_EQ(CodeOf(driver.Ask(bent)), Code::kUnavailable);
+  EXPECT_EQ(driver.Values(), std::vector<float>(4, 0));
+  EXPECT_EQ(driver.actor().counters().malformed, 1u);
+  EXPECT_FALSE(Pushed(driver.Ask(push)).duplicate());
+}
+
 TEST(ShardActor, RefusesAGradientOfAnotherSizeNamingBoth) {
   ShardDriver driver(TestJob(kAsync, 0));
   const Message reply = driver.Ask(driver.ClientPush(1, {1, 2, 3}));

@@ -9,6 +9,7 @@
 #include "common/base/planted_bug_switch.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/view.h"
+#include "common/net/frame_checksum.h"
 #include "server/shard_actor.h"
 
 namespace covey::server {
@@ -17,6 +18,12 @@ inline constexpr uint32_t kTestTable = 1;
 inline constexpr uint64_t kTestGeneration = 3;
 inline constexpr NodeId kTestServer{2};
 inline constexpr NodeId kTestClient{9};
+
+// A push as a client sends it; others as they are.
+inline Message WithChecksums(Message message) {
+  if (message.envelope.has_push_request()) SetFrameChecksums(message);
+  return message;
+}
 
 // Plants a bug as long as it lives.
 class BugInPlace {
@@ -176,7 +183,7 @@ class ShardDriver {
   }
 
   std::vector<Message> Deliver(const Message& message) {
-    actor_.Receive(now_, message, outbox_);
+    actor_.Receive(now_, WithChecksums(message), outbox_);
     return Sent();
   }
   // The only answer to `message`; one that says INTERNAL when there is not exactly one.
