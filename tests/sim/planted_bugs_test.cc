@@ -31,7 +31,6 @@ const std::map<PlantedBug, absl::string_view>& Workloads() {
       {PlantedBug::kPromoteJoiningReplica, kCounting},
       {PlantedBug::kForgetUndurablePushes, kCounting},
       {PlantedBug::kPartialSumAsSuccess, kGroups},
-      {PlantedBug::kStaleGroupGeneration, kGroups},
       {PlantedBug::kSequenceWraps, kCounting},
       {PlantedBug::kAnswerBeforeLogged, kCounting},
       {PlantedBug::kWorkGivenTwice, kWork},
@@ -43,8 +42,10 @@ const std::map<PlantedBug, absl::string_view>& Workloads() {
 // Why the simulator does not look for a bug, and who does.
 const std::map<PlantedBug, absl::string_view>& Elsewhere() {
   static const auto* const elsewhere = new std::map<PlantedBug, absl::string_view>{
-      {PlantedBug::kCountMessagesNotBytes,
-       "memory is not simulated: client/server_window_test, tests/process/overload_test"},
+      {PlantedBug::kCountMessagesNotBytes, "memory is not simulated: client/server_window_test"},
+      // In the simulator such a slice nearly always meets a step that has ended.
+      {PlantedBug::kStaleGroupGeneration,
+       "needs a slice and a death at one moment: worker/hybrid_recovery_test"},
   };
   return *elsewhere;
 }

@@ -76,7 +76,7 @@ SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
                  .network = network_,
                  .processes = processes_,
                  .start = [this](size_t process) { StartAgain(process); },
-                 .bury = [this](size_t process) { done_[process] = true; },
+                 .bury = [this](size_t process) { Bury(process); },
                  .disconnected =
                      [this](HostId a, HostId b) {
                        // The hosts are numbered as the processes are.
@@ -207,6 +207,16 @@ void SimCluster::Start() {
 
 void SimCluster::StartAgain(size_t index) {
   if (!processes_[index]->running() && !done_[index]) processes_[index]->Start();
+}
+
+void SimCluster::Bury(size_t index) {
+  // Without a server that it waits for, a cluster never begins: then somebody starts it again.
+  const proto::ClusterView* view = published();
+  if (view != nullptr && view->waiting_for().empty()) {
+    done_[index] = true;
+  } else {
+    simulator_.After(kRestartDelay, [this, index] { StartAgain(index); });
+  }
 }
 
 void SimCluster::TellOfLoss(Process& process) {

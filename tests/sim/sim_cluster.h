@@ -75,6 +75,7 @@ class SimCluster {
   client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
   // Unless it runs, or has nothing left to do.
   void StartAgain(size_t index);
+  void Bury(size_t index);
   // The scheduler notices that its connection to a node has broken.
   void TellOfLoss(Process& process);
   void TellOfLoss(NodeId node, Incarnation incarnation);

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/net/frame_checksum.h"
 #include "common/net/wire.h"
 
 namespace covey::sim {
@@ -292,6 +293,8 @@ void SimNetwork::Bend(Message& message) {
   if (slice.phase() != proto::GroupSlice::SPREAD || slice.stream() >= kStepStreamsEnd) return;
   if (random_.Below(bend_one_in_) > 0) return;
   message.frames[0].MutableData()[0] ^= 1;
+  // As if the sender had had them so; else whoever uses the frame would notice.
+  SetFrameChecksums(message);
 }
 
 absl::Duration SimNetwork::Delay() {

@@ -20,7 +20,7 @@ constexpr absl::string_view kName = "groups";
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kLastPatience = absl::Seconds(60);
 // How late the end of something may be told after its deadline.
-constexpr absl::Duration kSlack = absl::Seconds(1);
+constexpr absl::Duration kSlack = absl::Seconds(3);
 // The same for work that waits until the group has formed anew: its members wait so long for each
 // other.
 constexpr absl::Duration kFormationSlack = absl::Seconds(65);

@@ -16,8 +16,7 @@ void WorkLedger::OnSend(absl::Time now, const Message& message) {
   for (const proto::Node& node : view->nodes()) {
     if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
   }
-  if (view->epoch() > epoch_) JudgeSuspects();
-  epoch_ = std::max<uint64_t>(epoch_, view->epoch());
+  JudgeSuspects(view->epoch());
 }
 
 template <typename Work>
@@ -60,7 +59,8 @@ void WorkLedger::NoteReply(absl::Time now, const Message& message) {
       violations_.Add("work", absl::StrCat("given is ", item.ShortDebugString()));
       continue;
     }
-    ForEach(item, [&](uint64_t example) { Give(now, key, example); });
+    ForEach(item,
+            [&](uint64_t example) { Give(now, key, message.envelope.header().epoch(), example); });
   }
   if (!reply.done()) return;
   for (uint64_t example = 0; example < examples_ * passes_; ++example) {
@@ -80,8 +80,12 @@ void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example)
 }
 
 // A death is published, and what follows from it said, at the same moment.
-void WorkLedger::JudgeSuspects() {
+void WorkLedger::JudgeSuspects(uint64_t epoch) {
   for (const Suspect& suspect : std::exchange(suspects_, {})) {
+    if (suspect.epoch > epoch) {
+      suspects_.push_back(suspect);
+      continue;
+    }
     if (departed_.count(suspect.holder) > 0) continue;
     Complain(suspect.example, absl::StrCat("was given to node ", suspect.given_to, " while node ",
                                            suspect.holder, " held it"));
@@ -94,7 +98,7 @@ bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
   });
 }
 
-void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
+void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t epoch, uint64_t example) {
   Example& at = all_[example];
   if (at.finished_by != 0 && !WasForgotten(now, at)) {
     Complain(example, absl::StrCat("is given to node ", key.first, ", but node ", at.finished_by,
@@ -104,7 +108,8 @@ void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
   if (holder != 0) ++given_again_;
   if (holder != 0 && holder != key.first && departed_.count(holder) == 0 &&
       !WasForgotten(now, at)) {
-    suspects_.push_back({.holder = holder, .example = example, .given_to = key.first});
+    suspects_.push_back(
+        {.holder = holder, .example = example, .given_to = key.first, .epoch = epoch});
   }
   at.holder = key.first;
   at.first_given = std::min(at.first_given, now);

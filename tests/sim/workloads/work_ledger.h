@@ -31,7 +31,7 @@ class WorkLedger : public Observer {
   void SchedulerStarted(absl::Time now) { restarts_.push_back(now); }
   uint64_t given_again() const { return given_again_; }
   // At the very end.
-  void CheckFinal() { JudgeSuspects(); }
+  void CheckFinal() { JudgeSuspects(~uint64_t{0}); }
 
  private:
   struct Example {
@@ -46,14 +46,16 @@ class WorkLedger : public Observer {
     uint64_t holder = 0;
     uint64_t example = 0;
     uint64_t given_to = 0;
+    uint64_t epoch = 0;
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
 
   void NoteRequest(const Message& message);
   void NoteReply(absl::Time now, const Message& message);
   void Finish(absl::Time now, const RequestKey& key, uint64_t example);
-  void Give(absl::Time now, const RequestKey& key, uint64_t example);
-  void JudgeSuspects();
+  void Give(absl::Time now, const RequestKey& key, uint64_t epoch, uint64_t example);
+  // Of those that were given by `epoch`, whose view has been seen.
+  void JudgeSuspects(uint64_t epoch);
   template <typename Work>
   void ForEach(const proto::WorkItem& item, Work work);
   // The scheduler may have forgotten, by now, who had it.
@@ -72,7 +74,6 @@ class WorkLedger : public Observer {
   std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
   std::set<RequestKey> answered_;
   std::set<uint64_t> departed_;
-  uint64_t epoch_ = 0;
   std::vector<Suspect> suspects_;
   std::vector<absl::Time> restarts_;  // of the scheduler
   uint64_t given_again_ = 0;
