@@ -294,6 +294,7 @@ void SimNetwork::Bend(Message& message) {
   if (random_.Below(bend_one_in_) > 0) return;
   message.frames[0].MutableData()[0] ^= 1;
   // As if the sender had had them so; else whoever uses the frame would notice.
+  message.envelope.clear_frame_checksums();
   SetFrameChecksums(message);
 }
 
