@@ -21,8 +21,8 @@ struct WorkerConfig {
   std::string data_host = "127.0.0.1";
   // "tcp", or "ipc" when all members share a machine: less work per byte.
   std::string transport = "tcp";
-  // Give up when the group has not formed so long after this worker joined; 1 s … 1 h. Longer
-  // survives slower starts of the others.
+  // Give up when this worker has waited so long for its group to form, and to be whole again when a
+  // member dies on the way in; 1 s … 1 h. Longer survives slower starts of the others.
   absl::Duration form_deadline = absl::Seconds(60);
   // How values travel in the group where nobody asks for something else; the same on all members.
   // kAutomatic: what the members' measurements say is fastest, for each size.

@@ -172,52 +172,69 @@ Worker::Worker(const WorkerConfig& config) : config_(config), group_(*this) {}
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config) {
   COVEY_RETURN_IF_ERROR(config.Validate());
   auto worker = std::unique_ptr<Worker>(new Worker(config));
-  const Handle formed;
   Worker& self = *worker;
   client::Connection::Options options;
   options.role = proto::WORKER;
   options.listen = ListenAddress(config);
-  options.make_actor = [&self, formed](const client::ClientActor::Options& actor_options) {
+  options.make_actor = [&self](const client::ClientActor::Options& actor_options) {
     auto actor = std::make_unique<WorkerActor>(actor_options);
-    actor->OnFormed([formed](const absl::Status& status) { formed.Complete({.status = status}); });
     actor->group().SetAlgorithm(self.config_.collective);
     self.actor_ = actor.get();
     client::ClientActor* client = &actor->client();
     return client::Connection::LoopActor{.actor = std::move(actor), .client = client};
   };
   COVEY_ASSIGN_OR_RETURN(worker->connection_, client::Connection::Open(config.cluster, options));
-  COVEY_RETURN_IF_ERROR(worker->AwaitGroup(formed));
+  COVEY_RETURN_IF_ERROR(worker->WhenReady([&self] { return self.TakeInGroup(); }));
   return worker;
 }
 
-absl::Status Worker::AwaitGroup(const Handle& formed) {
-  const absl::Status status = formed.WaitFor(config_.form_deadline);
-  if (status.code() != absl::StatusCode::kDeadlineExceeded && !status.ok()) return status;
-  std::string waiting_for;
+absl::Status Worker::WhenReady(const std::function<absl::Status()>& work) {
+  const Handle done;
   COVEY_RETURN_IF_ERROR(connection_->Run([&](absl::Time, Outbox&) {
-    const ClusterView& view = *actor_->client().member().view();
-    waiting_for = view.proto().waiting_for();
-    const GroupMachine& group = actor_->group();
-    if (!group.ready()) {
-      if (group.formed()) waiting_for = "all members of its group to meet";
-      return;
-    }
-    LogGroup(group);
-    group_.id_ = group.id();
-    group_.rank_ = group.rank();
-    group_.size_ = group.size();
-    group_.generation_ = group.generation();
-    groups_ = static_cast<uint32_t>(view.proto().groups_size());
-    for (const proto::Group& other : view.proto().groups()) {
-      size_ += static_cast<uint32_t>(other.members_size());
-    }
+    actor_->WhenReady([&work, done](const absl::Status& status) {
+      done.Complete({.status = status.ok() ? work() : status});
+    });
   }));
-  if (size_ > 0) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat("worker-", rank(), " joined, but no group formed within ",
-                   absl::FormatDuration(config_.form_deadline), ": the cluster still waits for ",
-                   waiting_for.empty() ? "the scheduler's plan" : waiting_for,
-                   "; start it, or allow more time"));
+  done.WaitFor(config_.form_deadline).IgnoreError();
+  if (done.done()) return done.Wait();
+  absl::Status missed;
+  COVEY_RETURN_IF_ERROR(connection_->Run([&](absl::Time, Outbox&) {
+    actor_->WhenReady(nullptr);
+    missed = NotReady();
+  }));
+  return done.done() ? done.Wait() : missed;
+}
+
+absl::Status Worker::NotReady() const {
+  const Member& member = actor_->client().member();
+  const proto::Node* node = member.view()->FindNode(member.node());
+  std::string cause = "the cluster still waits for the scheduler's plan";
+  if (actor_->group().formed()) {
+    cause = "its group still waits for all members to meet";
+  } else if (node != nullptr && !node->standby().empty()) {
+    cause = node->standby();
+  } else if (!member.view()->proto().waiting_for().empty()) {
+    cause = absl::StrCat("the cluster still waits for ", member.view()->proto().waiting_for(),
+                         "; start it");
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "worker-", rank(), " has waited ", absl::FormatDuration(config_.form_deadline),
+      " for a group to train in: ", cause, "; see `covey status`, or allow more time"));
+}
+
+absl::Status Worker::TakeInGroup() {
+  const GroupMachine& group = actor_->group();
+  LogGroup(group);
+  group_.id_ = group.id();
+  group_.rank_ = group.rank();
+  group_.size_ = group.size();
+  group_.generation_ = group.generation();
+  const ClusterView& view = *actor_->client().member().view();
+  groups_ = static_cast<uint32_t>(view.proto().groups_size());
+  for (const proto::Group& other : view.proto().groups()) {
+    size_ += static_cast<uint32_t>(other.members_size());
+  }
+  return absl::OkStatus();
 }
 
 Worker::~Worker() {

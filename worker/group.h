@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -115,7 +116,8 @@ class Worker {
  public:
   // Registers, and blocks until the scheduler has formed the groups.
   //   UNAVAILABLE: no scheduler there. ALREADY_EXISTS: the rank is taken. DEADLINE_EXCEEDED: says
-  //   who is missing. INVALID_ARGUMENT: bad config, or another job's scheduler.
+  //   who is missing. CANCELLED: asked to go before that. INVALID_ARGUMENT: bad config, or another
+  //   job's scheduler.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -142,7 +144,14 @@ class Worker {
   friend class HybridStep;
   friend class WorkSource;
   explicit Worker(const WorkerConfig& config);
-  absl::Status AwaitGroup(const Handle& formed);
+  // Runs `work` on the loop while the group is ready: that a member dies never comes between, and
+  // then the next generation is waited for. The work's status; DEADLINE_EXCEEDED, and it never runs:
+  // not ready within form_deadline.
+  absl::Status WhenReady(const std::function<absl::Status()>& work);
+  // On the loop: what keeps the group from being ready.
+  absl::Status NotReady() const;
+  // On the loop, while the group is ready.
+  absl::Status TakeInGroup();
 
   const WorkerConfig config_;
   std::unique_ptr<client::Connection> connection_;

@@ -46,10 +46,10 @@ absl::Status HybridStep::CreateTables() {
     tables.push_back(TableId(reply.create_table_reply().table()));
   }
   // The reply's view has the table, and the loop has taken it in.
-  absl::Status fits;
-  COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
+  return worker_.WhenReady([&] {
     HybridMachine& machine = worker_.actor_->hybrid();
-    fits = machine.SetTables(tables, options_, worker_.config_.cluster.operation_deadline);
+    absl::Status fits =
+        machine.SetTables(tables, options_, worker_.config_.cluster.operation_deadline);
     for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
       const Tensor& tensor = states_[i].tensor;
       if (tensor.values.size() == machine.element_count(i) &&
@@ -61,8 +61,8 @@ absl::Status HybridStep::CreateTables() {
           tensor.values.size(), " values and ", tensor.gradient.size(),
           " gradient elements; pass spans of the table's size"));
     }
-  }));
-  return fits;
+    return fits;
+  });
 }
 
 HybridStep::~HybridStep() { WaitForAll().IgnoreError(); }

@@ -62,7 +62,8 @@ class HybridStep {
   // Creates the tables and gets the first values. All members call it with the same tensors in the
   // same order, and the same options. ALREADY_EXISTS: a table of that name is there with another
   // spec. INVALID_ARGUMENT: a span does not fit, or options and a table's contract do not go
-  // together.
+  // together. DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and those that are
+  // left have not met within form_deadline. CANCELLED: asked to go.
   static absl::StatusOr<std::unique_ptr<HybridStep>> Create(Worker& worker,
                                                             std::vector<Tensor> tensors,
                                                             const Options& options = Options());

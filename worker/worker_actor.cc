@@ -13,7 +13,7 @@ WorkerActor::WorkerActor(const client::ClientActor::Options& options,
     : client_(options), group_(group), hybrid_(client_.client(), group_) {
   group_.OnReady([this](absl::Time now, Outbox& outbox) {
     hybrid_.GroupReady(now, outbox);
-    TellFormed();
+    TellReady();
   });
   group_.OnInterrupted(
       [this](absl::Time now, Outbox& outbox) { return hybrid_.Interrupted(now, outbox); });
@@ -29,16 +29,25 @@ void WorkerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
   hybrid_.SetView(now, member.view(), outbox);
   group_.SetView(now, member.node(), member.view(), outbox);
   if (member.state() == Member::State::kFailed) group_.Abort(now, member.failure(), outbox);
-  TellFormed();
+  TellReady();
   CheckMeeting();
 }
 
-void WorkerActor::TellFormed() {
+void WorkerActor::TellReady() {
+  if (!when_ready_) return;
   const Member& member = client_.member();
-  const bool lost = member.state() == Member::State::kFailed;
-  if (!on_formed_ || !(group_.ready() || lost || !group_.failure().ok())) return;
-  const auto on_formed = std::exchange(on_formed_, nullptr);
-  on_formed(lost ? member.failure() : group_.failure());
+  absl::Status never = group_.failure();
+  if (member.state() == Member::State::kFailed) {
+    never = member.failure();
+  } else if (never.ok() && !group_.formed()) {
+    const proto::Node* node = member.view()->FindNode(member.node());
+    if (node != nullptr && node->draining()) {
+      never = absl::CancelledError(absl::StrCat(
+          node->name(), " was asked to go before it was in a group; the program can end"));
+    }
+  }
+  if (never.ok() && !group_.ready()) return;
+  std::exchange(when_ready_, nullptr)(never);
 }
 
 void WorkerActor::Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met,
@@ -122,7 +131,7 @@ void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
   group_.Wake(now, outbox);
   hybrid_.Wake(now, outbox);
   // A group may fail before it is ready.
-  TellFormed();
+  TellReady();
 }
 
 absl::Time WorkerActor::NextWake() const {

@@ -43,15 +43,18 @@ class WorkerActor : public Actor {
   using Met = std::function<void(const absl::Status&)>;
   void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
 
-  // Called once: the group is ready, or this worker is no member of the job any more. Before the
-  // loop starts.
-  void OnFormed(std::function<void(const absl::Status&)> callback) {
-    on_formed_ = std::move(callback);
+  // Calls `callback` once, while the group is ready: now, or when its members have met; or with why
+  // that will never be, CANCELLED: asked to go before it was in a group. Who was ready before may
+  // have lost a member since, and has to meet the others again. One at a time; an empty one withdraws
+  // the one before.
+  void WhenReady(std::function<void(const absl::Status&)> callback) {
+    when_ready_ = std::move(callback);
+    TellReady();
   }
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
-  void TellFormed();
+  void TellReady();
   void EndMeeting(const absl::Status& status);
   // Fails the meeting under way when a worker has died since it began.
   void CheckMeeting();
@@ -60,7 +63,7 @@ class WorkerActor : public Actor {
   GroupMachine group_;
   HybridMachine hybrid_;
   ProgressMeter meter_;
-  std::function<void(const absl::Status&)> on_formed_;
+  std::function<void(const absl::Status&)> when_ready_;
   Met met_;                 // of the barrier under way; empty = none
   std::set<NodeId> alive_;  // the workers when it began
 };

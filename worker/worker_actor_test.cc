@@ -17,8 +17,15 @@ class WorkerActorTest : public testing::Test {
   WorkerActorTest()
       : actor_({.member = {.job_name = "j", .role = proto::WORKER}},
                {.formation = GroupMachine::Formation::kAtOnce}) {
-    actor_.OnFormed([this](const absl::Status& status) { formed_ = status; });
+    AwaitReady();
     actor_.Wake(now_, outbox_);
+  }
+
+  void AwaitReady() {
+    actor_.WhenReady([this](const absl::Status& status) {
+      EXPECT_FALSE(formed_.has_value()) << "called twice";
+      formed_ = status;
+    });
   }
 
   // The newest message of the actor with this body; fails the test when there is none.
@@ -44,6 +51,21 @@ class WorkerActorTest : public testing::Test {
     Message reply = MakeReply(Sent(proto::Envelope::kWatchViewRequest));
     *reply.envelope.mutable_watch_view_reply()->mutable_view() = view;
     actor_.Receive(now_, reply, outbox_);
+  }
+
+  // A group of the first `members` of three workers goes on at once; the others are dead.
+  static proto::ClusterView ViewAfterDeaths(uint32_t members) {
+    proto::ClusterView view = Ring::ActiveView(3);
+    const uint64_t deaths = 3 - members;
+    view.set_epoch(1 + deaths);
+    proto::Group& group = *view.mutable_groups(0);
+    group.set_generation(Ring::kGeneration + deaths);
+    group.set_recovery_generation(Ring::kGeneration + deaths);
+    group.mutable_members()->Truncate(static_cast<int>(members));
+    for (int i = static_cast<int>(members); i < 3; ++i) {
+      view.mutable_nodes(i)->set_state(proto::Node::DEAD);
+    }
+    return view;
   }
 
   void StartMeeting() {
@@ -84,6 +106,39 @@ TEST_F(WorkerActorTest, TellsWhenTheGroupHasFormed) {
   ASSERT_TRUE(formed_.has_value());
   EXPECT_TRUE(formed_->ok());
   EXPECT_EQ(actor_.group().size(), 2u);
+}
+
+TEST_F(WorkerActorTest, WhoAsksWhenAMemberHasDiedIsToldOnceTheOthersHaveMet) {
+  Register(Ring::ActiveView(3));
+  ASSERT_TRUE(formed_.has_value());
+  formed_.reset();
+  ShowView(ViewAfterDeaths(2));
+  AwaitReady();
+  EXPECT_FALSE(formed_.has_value()) << "its group has not met anew";
+  ShowView(ViewAfterDeaths(1));
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_TRUE(formed_->ok()) << *formed_;
+  EXPECT_TRUE(actor_.group().ready());
+  EXPECT_EQ(actor_.group().size(), 1u);
+}
+
+TEST_F(WorkerActorTest, WhoAsksWhileTheGroupIsReadyIsToldAtOnceAndOnce) {
+  Register(Ring::ActiveView(3));
+  formed_.reset();
+  AwaitReady();
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_TRUE(formed_->ok());
+  ShowView(ViewAfterDeaths(1));
+}
+
+TEST_F(WorkerActorTest, WhoIsToGoBeforeItIsInAGroupIsToldSo) {
+  Register(ViewWithoutGroups());
+  proto::ClusterView view = ViewWithoutGroups();
+  view.set_epoch(2);
+  view.mutable_nodes(0)->set_draining(true);
+  ShowView(view);
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_EQ(formed_->code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(WorkerActorTest, TellsWhenItCannotJoin) {

@@ -143,26 +143,44 @@ class ServerFailoverTest(cluster.ProcessTest):
 
 
 class GroupFailoverTest(cluster.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.running = cluster.Cluster(self, servers=2, workers=3,
+                                       scheduler_options=["--placement-wait", "1s"])
+        self.workers = [self._start() for _ in range(3)]
+        self._await_steps()
+
+    def _start(self):
+        return self.start("ledger_worker", [ledger.WORKER], self.running.environment())
+
+    def _await_steps(self):
+        """All of them train: nobody is on the way in."""
+        for worker in self.workers:
+            worker.await_line('"event":"step"', count=worker.count('"event":"step"') + 3)
+
+    def _replace(self, number):
+        """Kills a member once the view has three; each survivor's seconds until it steps again."""
+        self.running.await_status(
+            lambda status: [len(group["members"]) for group in status["view"]["groups"]
+                            if group["state"] == "ACTIVE"] == [3], "three members")
+        killed = self.workers.pop(number % 3)
+        since = time.time()
+        killed.kill()
+        seconds = [self._stepped(worker, since) for worker in self.workers]
+        self.workers.append(self._start())
+        return seconds
+
     def test_a_member_killed(self):
-        running = cluster.Cluster(self, servers=2, workers=3,
-                                  scheduler_options=["--placement-wait", "1s"])
-        start = lambda: self.start("ledger_worker", [ledger.WORKER], running.environment())
-        workers = [start() for _ in range(3)]
-        for worker in workers:
-            worker.await_line('"event":"step"', count=3)
         seconds = []
         for number in range(_FIGURES.options.rounds):
-            running.await_status(
-                lambda status: [len(group["members"]) for group in status["view"]["groups"]
-                                if group["state"] == "ACTIVE"] == [3], "three members")
-            for worker in workers:  # all of them train: nobody is on the way in
-                worker.await_line('"event":"step"', count=worker.count('"event":"step"') + 3)
-            killed = workers.pop(number % 3)
-            since = time.time()
-            killed.kill()
-            seconds += [self._stepped(worker, since) for worker in workers]
-            workers.append(start())
+            self._await_steps()
+            seconds += self._replace(number)
         _FIGURES.add("worker killed: until its group has made a step", seconds)
+
+    def test_a_member_killed_while_another_comes(self):
+        for number in range(_FIGURES.options.rounds):
+            self._replace(number)
+        self._await_steps()
 
     def _stepped(self, worker, since):
         """Seconds from `since` until the first step that the worker ended after a pause for it."""
