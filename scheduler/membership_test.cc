@@ -220,6 +220,20 @@ TEST_F(ProbeTest, OnlyThePresentLifeOfANodeIsProbed) {
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
 }
 
+TEST_F(MembershipTest, AMembersDeathSaysWhatBecomesOfItsGroup) {
+  config_.groups = 1;
+  config_.workers_per_group = 2;
+  RegisterAll();
+  const absl::Time beat = kStart + absl::Seconds(1);
+  membership_.Heartbeat(beat, NodeId(2), {});
+  membership_.Heartbeat(beat, NodeId(3), {});
+  const auto deaths = membership_.FindDead(kStart + absl::Seconds(2.5));
+  ASSERT_EQ(deaths.size(), 1u);
+  EXPECT_THAT(deaths[0].decision, HasSubstr("worker-1 (node 4, pid 100 on host h) dead: silent"));
+  EXPECT_THAT(deaths[0].decision,
+              HasSubstr("; group 1 goes on at once without worker-1 as generation 2 of 1 members"));
+}
+
 TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
   RegisterAll();
   const absl::Time beat = kStart + absl::Seconds(1);
