@@ -113,6 +113,7 @@ _BANS = [
             "common/runtime/config_file.cc": "answers --print-config, and mistakes in flags",
             "client/examples/*.cc": "a program that people watch",
             "tests/process/bit_equality_*.cc": "what the test compares",
+            "tests/sim/planted_bugs_test.cc": "how many seeds each bug took",
             "worker/examples/*/main.cc": "a program that people watch",
         },
     ),
