@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "common/cluster/limits.h"
-#include "common/net/grpc_channel.h"
+#include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "scheduler/call_table.h"
 

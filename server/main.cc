@@ -204,7 +204,7 @@ int ExitCode(const absl::Status& status) {
 int Main(int argc, const char* const* argv) {
   Config config;
   ConfigFile options("covey_server", "Holds shards of tables and applies what workers push.");
-  options.Add("scheduler", &config.scheduler, "HOST:PORT of the scheduler");
+  options.Add("scheduler", &config.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &config.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
   options.Add("labels", &config.labels,

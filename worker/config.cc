@@ -39,7 +39,7 @@ absl::Status WorkerConfig::Validate() const {
 }
 
 void WorkerConfig::AddTo(ConfigFile& options) {
-  options.Add("scheduler", &cluster.scheduler, "HOST:PORT of the scheduler");
+  options.Add("scheduler", &cluster.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &cluster.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &cluster.rank, "wanted rank among all workers; -1 = any");
   options.Add("labels", &cluster.labels,

@@ -8,21 +8,25 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 #include "client/cli/text_file.h"
+#include "common/net/leading_scheduler.h"
 
 namespace covey::cli {
 namespace {
 
-absl::Status CheckAddress(const std::string& address) {
-  if (address.empty()) {
+absl::Status CheckAddresses(const std::string& addresses) {
+  if (addresses.empty()) {
     return absl::InvalidArgumentError(
-        "which scheduler? give --scheduler HOST:PORT or set COVEY_SCHEDULER");
+        "which scheduler? give --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
   }
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--scheduler is '", address, "'; write HOST:PORT, as in 127.0.0.1:7070"));
+  for (const std::string& address : SplitSchedulers(addresses)) {
+    const size_t colon = address.rfind(':');
+    uint32_t port = 0;
+    if (colon == std::string::npos || colon == 0 ||
+        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--scheduler is '", addresses,
+                       "'; write HOST:PORT, as in 127.0.0.1:7070, several with commas between"));
+    }
   }
   return absl::OkStatus();
 }
@@ -50,14 +54,14 @@ std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
 }
 
 void SchedulerOptions::AddTo(ConfigFile& options) {
-  options.Add("scheduler", &scheduler, "host:port of the scheduler; required");
+  options.Add("scheduler", &scheduler, "HOST:PORT[,HOST:PORT] of the scheduler; required");
   AddOutput(options, &json);
 }
 
 std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
                                           const char* const* arguments) {
   if (const std::optional<int> code = LoadWithShortOutput(options, count, arguments)) return code;
-  if (const absl::Status status = CheckAddress(scheduler); !status.ok()) {
+  if (const absl::Status status = CheckAddresses(scheduler); !status.ok()) {
     PrintFailure(arguments[0], status);
     return kExitUsage;
   }

@@ -16,12 +16,12 @@ std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
 
 // What every command that asks a scheduler takes.
 struct SchedulerOptions {
-  // "host:port".
+  // "host:port", or several: "host:port,host:port".
   std::string scheduler;
   // For a program instead of a person.
   bool json = false;
 
-  // --scheduler HOST:PORT and --output table|json; this outlives `options`.
+  // --scheduler HOST:PORT[,HOST:PORT] and --output table|json; this outlives `options`.
   void AddTo(ConfigFile& options);
   // Reads the command line, `-o` too. Exit code when the command is to end.
   std::optional<int> Load(ConfigFile& options, int count, const char* const* arguments);

@@ -5,11 +5,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
+#include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey::cli {
@@ -28,79 +31,86 @@ gpr_timespec Deadline() {
   return gpr_time_from_millis(absl::ToInt64Milliseconds(SchedulerStub::kDeadline), GPR_TIMESPAN);
 }
 
-absl::Status ToStatus(const grpc::Status& status, const std::string& address) {
+absl::Status NobodyAnswers(const std::string& addresses) {
+  return absl::UnavailableError(absl::StrCat("no scheduler answers at ", addresses, " within ",
+                                             absl::FormatDuration(SchedulerStub::kDeadline),
+                                             "; is it running, and is this its port?"));
+}
+
+absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context,
+                      const std::string& address) {
   if (status.ok()) return absl::OkStatus();
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::UnavailableError(absl::StrCat("no scheduler answers at ", address, " within ",
-                                               absl::FormatDuration(SchedulerStub::kDeadline),
-                                               "; is it running, and is this its port?"));
-  }
+  if (IsElsewhere(status, context) && !IsByPeer(status, context)) return NobodyAnswers(address);
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       absl::StrCat("scheduler at ", address, ": ", status.error_message()));
 }
 
 }  // namespace
 
+// The schedulers in the order given; questions begin with the one that answered last.
 struct SchedulerStub::Connection {
-  std::string address;
-  std::unique_ptr<proto::Scheduler::Stub> stub;
+  std::string addresses;
+  struct Scheduler {
+    std::string address;
+    std::unique_ptr<proto::Scheduler::Stub> stub;
+  };
+  std::vector<Scheduler> schedulers;
+  size_t current = 0;
+
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Ask(grpc::Status (proto::Scheduler::Stub::*method)(grpc::ClientContext*,
+                                                                           const Request&, Reply*),
+                            const Request& request) {
+    // Of one that stands by: it says more than silence does.
+    absl::Status stands_by;
+    for (size_t attempt = 0; attempt < schedulers.size(); ++attempt) {
+      const Scheduler& asked = schedulers[current];
+      grpc::ClientContext context;
+      context.set_deadline(Deadline());
+      Reply reply;
+      const grpc::Status status = (asked.stub.get()->*method)(&context, request, &reply);
+      if (status.ok()) return reply;
+      const absl::Status outcome = ToStatus(status, context, asked.address);
+      if (!IsElsewhere(status, context)) return outcome;
+      if (IsByPeer(status, context)) stands_by = outcome;
+      current = (current + 1) % schedulers.size();
+    }
+    return stands_by.ok() ? NobodyAnswers(addresses) : stands_by;
+  }
 };
 
-SchedulerStub::SchedulerStub(const std::string& address)
-    : connection_(std::make_unique<Connection>(Connection{address, MakeStub(address)})) {}
+SchedulerStub::SchedulerStub(const std::string& addresses)
+    : connection_(std::make_unique<Connection>()) {
+  connection_->addresses = addresses;
+  for (const std::string& address : SplitSchedulers(addresses)) {
+    connection_->schedulers.push_back({.address = address, .stub = MakeStub(address)});
+  }
+}
 
 SchedulerStub::~SchedulerStub() = default;
 
 absl::StatusOr<proto::StatusReply> SchedulerStub::GetStatus() {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline());
-  proto::StatusReply reply;
-  const grpc::Status status =
-      connection_->stub->GetStatus(&context, proto::StatusRequest(), &reply);
-  if (!status.ok()) return ToStatus(status, connection_->address);
-  return reply;
+  return connection_->Ask(&proto::Scheduler::Stub::GetStatus, proto::StatusRequest());
 }
 
 absl::StatusOr<proto::ListTablesReply> SchedulerStub::ListTables() {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline());
-  proto::ListTablesReply reply;
-  const grpc::Status status =
-      connection_->stub->ListTables(&context, proto::ListTablesRequest(), &reply);
-  if (!status.ok()) return ToStatus(status, connection_->address);
-  return reply;
+  return connection_->Ask(&proto::Scheduler::Stub::ListTables, proto::ListTablesRequest());
 }
 
 absl::StatusOr<proto::SetContractReply> SchedulerStub::SetContract(
     const std::string& table, const proto::Contract& contract) {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline());
   proto::SetContractRequest request;
   request.set_name(table);
   *request.mutable_contract() = contract;
-  proto::SetContractReply reply;
-  const grpc::Status status = connection_->stub->SetContract(&context, request, &reply);
-  if (!status.ok()) return ToStatus(status, connection_->address);
-  return reply;
+  return connection_->Ask(&proto::Scheduler::Stub::SetContract, request);
 }
 
 absl::StatusOr<proto::DrainReply> SchedulerStub::Drain(const proto::DrainRequest& request) {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline());
-  proto::DrainReply reply;
-  const grpc::Status status = connection_->stub->Drain(&context, request, &reply);
-  if (!status.ok()) return ToStatus(status, connection_->address);
-  return reply;
+  return connection_->Ask(&proto::Scheduler::Stub::Drain, request);
 }
 
 absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest& request) {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline());
-  proto::ScaleReply reply;
-  const grpc::Status status = connection_->stub->Scale(&context, request, &reply);
-  if (!status.ok()) return ToStatus(status, connection_->address);
-  return reply;
+  return connection_->Ask(&proto::Scheduler::Stub::Scale, request);
 }
 
 struct StatusPoller::Connection {
@@ -146,7 +156,7 @@ std::optional<absl::StatusOr<proto::StatusReply>> StatusPoller::Take() {
   eventfd_t count;
   if (eventfd_read(descriptor_, &count) != 0) return std::nullopt;
   const std::unique_ptr<Call> call = std::move(call_);
-  if (!call->status.ok()) return ToStatus(call->status, connection_->address);
+  if (!call->status.ok()) return ToStatus(call->status, call->context, connection_->address);
   if (!call->reply.events().empty()) last_event_ = call->reply.events().rbegin()->sequence();
   return std::move(call->reply);
 }

@@ -14,13 +14,17 @@ namespace covey::cli {
 
 // What the command line asks of a scheduler. Neither class joins the cluster.
 
-// Blocks. UNAVAILABLE: nobody answered within the deadline; the message says so to a person.
+// Of several schedulers one leads: each is asked in turn, from the one that answered last, until one
+// does that does not stand by.
+//
+// Blocks, for the deadline per scheduler at most. UNAVAILABLE: nobody answered, or all that did
+// stand by; the message says so to a person.
 class SchedulerStub {
  public:
   static constexpr absl::Duration kDeadline = absl::Seconds(2);
 
-  // "host:port".
-  explicit SchedulerStub(const std::string& address);
+  // "host:port", or several: "host:port,host:port".
+  explicit SchedulerStub(const std::string& addresses);
   ~SchedulerStub();
 
   absl::StatusOr<proto::StatusReply> GetStatus();
@@ -41,6 +45,7 @@ class SchedulerStub {
 // Confined to one thread; gRPC's own threads only raise the descriptor.
 class StatusPoller {
  public:
+  // "host:port".
   explicit StatusPoller(const std::string& address);
   // Waits for a call under way, which it cancels.
   ~StatusPoller();

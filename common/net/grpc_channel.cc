@@ -10,13 +10,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
+#include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey {
@@ -59,27 +57,10 @@ struct Scheduler {
 
 std::vector<Scheduler> MakeStubs(const std::string& addresses) {
   std::vector<Scheduler> schedulers;
-  for (absl::string_view address : absl::StrSplit(addresses, ',', absl::SkipWhitespace())) {
-    const std::string trimmed(absl::StripAsciiWhitespace(address));
-    schedulers.push_back({.address = trimmed, .stub = MakeStub(trimmed)});
+  for (const std::string& address : SplitSchedulers(addresses)) {
+    schedulers.push_back({.address = address, .stub = MakeStub(address)});
   }
-  // An empty address fails as any wrong one does.
-  if (schedulers.empty()) schedulers.push_back({.address = "", .stub = MakeStub("")});
   return schedulers;
-}
-
-// gRPC's own answer at the deadline may come from either end.
-bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context) {
-  return absl::StrContains(context.debug_error_string(), "Error received from peer") &&
-         status.error_message() != "Deadline Exceeded";
-}
-
-// Whether another scheduler may do better: this one is away, or says that it does not lead.
-bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context) {
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return !IsByPeer(status, context);
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
-  return !IsByPeer(status, context) ||
-         context.GetServerTrailingMetadata().count(kStandbyMetadata) > 0;
 }
 
 // The reply's frame: as if the scheduler had sent it through a transport.

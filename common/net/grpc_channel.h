@@ -9,9 +9,6 @@
 
 namespace covey {
 
-// In the trailing metadata of UNAVAILABLE from a scheduler that does not lead.
-inline constexpr char kStandbyMetadata[] = "covey-standby";
-
 // A loop's way to the scheduler: turns control requests into typed gRPC calls and their outcomes
 // into reply messages. Every request gets exactly one reply of the matching type, its status
 // included, unless the channel is destroyed first; only a watch that is repeated before its answer

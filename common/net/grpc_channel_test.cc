@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
+#include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey {

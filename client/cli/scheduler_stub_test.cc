@@ -1,0 +1,115 @@
+#include "client/cli/scheduler_stub.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/scheduler_options.h"
+#include "common/net/leading_scheduler.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/scheduler_service.grpc.pb.h"
+
+namespace covey::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Leads, stands by, or leads and cannot do what it is asked.
+enum class Mood { kLeads, kStandsBy, kNotReady };
+
+// Answers a scale request with its own epoch, which says who it was.
+class FakeScheduler : public proto::Scheduler::Service {
+ public:
+  FakeScheduler(uint64_t epoch, Mood mood) : epoch_(epoch), mood_(mood) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeScheduler() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  grpc::Status Scale(grpc::ServerContext* context, const proto::ScaleRequest*,
+                     proto::ScaleReply* reply) override {
+    ++asked_;
+    if (mood_ == Mood::kStandsBy) {
+      context->AddTrailingMetadata(kStandbyMetadata, "1");
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "stands by");
+    }
+    if (mood_ == Mood::kNotReady) return {grpc::StatusCode::UNAVAILABLE, "waits for servers"};
+    reply->set_epoch(epoch_);
+    return grpc::Status::OK;
+  }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  int asked() const { return asked_; }
+
+ private:
+  const uint64_t epoch_;
+  const Mood mood_;
+  int port_ = 0;
+  std::atomic<int> asked_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Nobody listens there any more.
+std::string DeadAddress() { return FakeScheduler(0, Mood::kLeads).address(); }
+
+TEST(SchedulerStubTest, TheOneThatLeadsAnswersWhereverItStandsInTheList) {
+  FakeScheduler standby(1, Mood::kStandsBy);
+  FakeScheduler leader(2, Mood::kLeads);
+  SchedulerStub stub(absl::StrCat(DeadAddress(), ", ", standby.address(), ",", leader.address()));
+  for (int i = 0; i < 3; ++i) {
+    const auto reply = stub.Scale({});
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->epoch(), 2u);
+  }
+  EXPECT_EQ(standby.asked(), 1) << "the one that answered last is asked first";
+}
+
+TEST(SchedulerStubTest, WhatTheLeaderSaysIsTheAnswer) {
+  FakeScheduler leader(1, Mood::kNotReady);
+  FakeScheduler standby(2, Mood::kStandsBy);
+  SchedulerStub stub(absl::StrCat(leader.address(), ",", standby.address()));
+  const absl::Status status = stub.Scale({}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("waits for servers"));
+  EXPECT_EQ(standby.asked(), 0);
+}
+
+TEST(SchedulerStubTest, SaysThatAllStandByOrThatNobodyAnswers) {
+  FakeScheduler standby(1, Mood::kStandsBy);
+  const std::string dead = DeadAddress();
+  const absl::Status waits =
+      SchedulerStub(absl::StrCat(standby.address(), ",", dead)).Scale({}).status();
+  EXPECT_EQ(waits.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(waits.message(), HasSubstr(absl::StrCat(standby.address(), ": stands by")));
+  const absl::Status silence = SchedulerStub(absl::StrCat(dead, ",", dead)).Scale({}).status();
+  EXPECT_EQ(silence.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(silence.message(),
+              HasSubstr(absl::StrCat("no scheduler answers at ", dead, ",", dead)));
+}
+
+std::optional<int> Load(const char* addresses) {
+  SchedulerOptions asked;
+  ConfigFile options("status", "Says how the cluster is.");
+  asked.AddTo(options);
+  const char* const arguments[] = {"status", "--scheduler", addresses};
+  return asked.Load(options, 3, arguments);
+}
+
+TEST(SchedulerOptionsTest, TakesSeveralAddressesAndRefusesWrongOnes) {
+  EXPECT_EQ(Load("a:7000"), std::nullopt);
+  EXPECT_EQ(Load("a:7000,b:7001"), std::nullopt);
+  EXPECT_TRUE(Load("a:7000,b").has_value());
+  EXPECT_TRUE(Load("a:70000,b:7000").has_value());
+  EXPECT_TRUE(Load(",").has_value());
+}
+
+}  // namespace
+}  // namespace covey::cli

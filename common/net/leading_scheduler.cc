@@ -1,0 +1,33 @@
+#include "common/net/leading_scheduler.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+namespace covey {
+
+std::vector<std::string> SplitSchedulers(absl::string_view addresses) {
+  std::vector<std::string> split;
+  for (const absl::string_view address : absl::StrSplit(addresses, ',', absl::SkipWhitespace())) {
+    split.emplace_back(absl::StripAsciiWhitespace(address));
+  }
+  if (split.empty()) split.emplace_back();
+  return split;
+}
+
+bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context) {
+  // gRPC's own answer at the deadline may come from either end.
+  return absl::StrContains(context.debug_error_string(), "Error received from peer") &&
+         status.error_message() != "Deadline Exceeded";
+}
+
+bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return !IsByPeer(status, context);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
+  return !IsByPeer(status, context) ||
+         context.GetServerTrailingMetadata().count(kStandbyMetadata) > 0;
+}
+
+}  // namespace covey
