@@ -30,7 +30,7 @@ void Process::Start() {
                             ? absl::StrCat("sim://", options_.name, "/", i)
                             : absl::StrCat("sim://", options_.name, ".", starts_, "/", i));
     loops_[i].port = network_.Open(options_.host, endpoints[i],
-                                   [this, i](Message message) { Enqueue(i, std::move(message)); });
+                                   [this, i](Message message) { Arrive(i, std::move(message)); });
     network_.SetRoute(loops_[i].port, {kSchedulerNode, 0}, options_.scheduler_endpoint);
   }
   if (simulator_.tracing()) {
@@ -74,11 +74,15 @@ void Process::Resume() {
   for (size_t i = 0; i < loops_.size(); ++i) Schedule(i);
 }
 
-void Process::Enqueue(size_t loop, Message message) {
+void Process::Arrive(size_t loop, Message message) {
   if (loops_[loop].inbox.size() >= options_.inbox_max) {
     simulator_.Count("inbox_full");
     return;
   }
+  Enqueue(loop, std::move(message));
+}
+
+void Process::Enqueue(size_t loop, Message message) {
   loops_[loop].inbox.push_back(std::move(message));
   Schedule(loop);
 }

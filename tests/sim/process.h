@@ -57,7 +57,7 @@ class Process {
     bool reuse_endpoints = false;
     // Longest time that one call of an actor takes.
     absl::Duration call_cost_max = absl::Microseconds(20);
-    // Messages that wait for one loop; further ones are dropped.
+    // Messages that wait for one loop; further ones from other processes are dropped.
     size_t inbox_max = 4096;
     // Where the scheduler is; every process knows.
     std::string scheduler_endpoint;
@@ -114,6 +114,9 @@ class Process {
     bool started = false;
   };
 
+  // From the network, which loses what there is no room for; the process's own disk, prober and
+  // loops lose nothing.
+  void Arrive(size_t loop, Message message);
   void Enqueue(size_t loop, Message message);
   void Schedule(size_t loop);
   void Run(size_t loop);

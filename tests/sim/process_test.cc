@@ -14,6 +14,7 @@ class Chatter : public Actor, public Program {
 
   void Receive(absl::Time, const Message& message, Outbox& outbox) override {
     if (message.envelope.has_pull_reply()) ++answers_;
+    if (message.envelope.has_disk_durable()) ++durable_;
     if (!message.envelope.has_pull_request()) return;
     ++requests_;
     Message reply = MakeReply(message);
@@ -22,7 +23,12 @@ class Chatter : public Actor, public Program {
   }
   void Wake(absl::Time now, Outbox& outbox) override {
     next_ = now + absl::Seconds(1);
-    if (peer_.node == NodeId()) return;
+    if (peer_.node == NodeId()) {
+      Message append;
+      append.set_to({self_, kDiskLoop});
+      append.envelope.mutable_disk_append();
+      return outbox.Send(std::move(append));
+    }
     outbox.Route(peer_, "sim://peer/0");
     Message message;
     message.set_to(peer_);
@@ -37,6 +43,7 @@ class Chatter : public Actor, public Program {
 
   int answers() const { return answers_; }
   int requests() const { return requests_; }
+  int durable() const { return durable_; }
 
  private:
   const NodeId self_;
@@ -44,6 +51,7 @@ class Chatter : public Actor, public Program {
   absl::Time next_ = absl::InfinitePast();
   int answers_ = 0;
   int requests_ = 0;
+  int durable_ = 0;
 };
 
 class ProcessTest : public testing::Test, public Observer {
@@ -57,12 +65,13 @@ class ProcessTest : public testing::Test, public Observer {
   }
 
   std::unique_ptr<Process> MakeProcess(std::string name, HostId host, NodeId node,
-                                       const Address& peer) {
+                                       const Address& peer, size_t inbox_max = 4096) {
     return std::make_unique<Process>(simulator_, network_, observers_,
                                      Process::Options{.name = name,
                                                       .host = host,
                                                       .listening = {name == "peer"},
                                                       .reuse_endpoints = true,
+                                                      .inbox_max = inbox_max,
                                                       .scheduler_endpoint = "sim://scheduler/0"},
                                      [this, name, node, peer](const Process::Birth& birth) {
                                        incarnations_.push_back(birth.incarnation);
@@ -123,6 +132,15 @@ TEST_F(ProcessTest, APausedProcessAnswersLater) {
   Run(absl::Milliseconds(100));
   EXPECT_EQ(caller_actor_->answers(), 4);
   EXPECT_EQ(incarnations_.size(), 2u);
+}
+
+TEST_F(ProcessTest, AFloodLosesWhatComesFromOthersButNotItsOwnDisksAnswer) {
+  peer_->Crash();
+  peer_ = MakeProcess("peer", HostId(1), NodeId(2), {}, /*inbox_max=*/0);
+  peer_->Start();
+  Run(absl::Milliseconds(2500));
+  EXPECT_EQ(peer_actor_->requests(), 0);
+  EXPECT_EQ(peer_actor_->durable(), 3);
 }
 
 TEST_F(ProcessTest, APartitionLosesMessages) {

@@ -4,19 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
 
 void WorkLedger::OnSend(absl::Time now, const Message& message) {
   if (message.envelope.has_work_request()) return NoteRequest(message);
   if (message.envelope.has_work_reply()) return NoteReply(now, message);
-  const proto::ClusterView* view = PublishedView(message);
-  if (view == nullptr) return;
-  for (const proto::Node& node : view->nodes()) {
-    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
-  }
-  JudgeSuspects(view->epoch());
 }
 
 template <typename Work>
@@ -59,8 +52,7 @@ void WorkLedger::NoteReply(absl::Time now, const Message& message) {
       violations_.Add("work", absl::StrCat("given is ", item.ShortDebugString()));
       continue;
     }
-    ForEach(item,
-            [&](uint64_t example) { Give(now, key, message.envelope.header().epoch(), example); });
+    ForEach(item, [&](uint64_t example) { Give(now, key, example); });
   }
   if (!reply.done()) return;
   for (uint64_t example = 0; example < examples_ * passes_; ++example) {
@@ -79,17 +71,13 @@ void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example)
                                  key.first));
 }
 
-// A death is published, and what follows from it said, at the same moment.
-void WorkLedger::JudgeSuspects(uint64_t epoch) {
-  for (const Suspect& suspect : std::exchange(suspects_, {})) {
-    if (suspect.epoch > epoch) {
-      suspects_.push_back(suspect);
-      continue;
-    }
-    if (departed_.count(suspect.holder) > 0) continue;
-    Complain(suspect.example, absl::StrCat("was given to node ", suspect.given_to, " while node ",
-                                           suspect.holder, " held it"));
+// A death is published, and what follows from it said, at the same moment; nobody may have asked for
+// the view.
+bool WorkLedger::HasDeparted(uint64_t node) const {
+  for (const proto::Node& known : published_()->nodes()) {
+    if (known.id() == node) return known.state() != proto::Node::ALIVE;
   }
+  return true;
 }
 
 bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
@@ -98,7 +86,7 @@ bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
   });
 }
 
-void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t epoch, uint64_t example) {
+void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
   Example& at = all_[example];
   if (at.finished_by != 0 && !WasForgotten(now, at)) {
     Complain(example, absl::StrCat("is given to node ", key.first, ", but node ", at.finished_by,
@@ -106,10 +94,9 @@ void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t epoch, uin
   }
   const uint64_t holder = at.holder;
   if (holder != 0) ++given_again_;
-  if (holder != 0 && holder != key.first && departed_.count(holder) == 0 &&
-      !WasForgotten(now, at)) {
-    suspects_.push_back(
-        {.holder = holder, .example = example, .given_to = key.first, .epoch = epoch});
+  if (holder != 0 && holder != key.first && !HasDeparted(holder) && !WasForgotten(now, at)) {
+    Complain(example,
+             absl::StrCat("was given to node ", key.first, " while node ", holder, " held it"));
   }
   at.holder = key.first;
   at.first_given = std::min(at.first_given, now);

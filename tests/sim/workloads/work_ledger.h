@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -22,16 +23,19 @@ namespace covey::sim {
 //  - all is finished only when every example has been reported.
 class WorkLedger : public Observer {
  public:
-  WorkLedger(Violations& violations, uint64_t examples, uint64_t passes)
-      : violations_(violations), examples_(examples), passes_(passes) {}
+  // `published`: the view that the scheduler has published last; not null when it sends something.
+  WorkLedger(Violations& violations, uint64_t examples, uint64_t passes,
+             std::function<const proto::ClusterView*()> published)
+      : violations_(violations),
+        examples_(examples),
+        passes_(passes),
+        published_(std::move(published)) {}
 
   void OnSend(absl::Time now, const Message& message) override;
 
   // The scheduler has begun a new life.
   void SchedulerStarted(absl::Time now) { restarts_.push_back(now); }
   uint64_t given_again() const { return given_again_; }
-  // At the very end.
-  void CheckFinal() { JudgeSuspects(~uint64_t{0}); }
 
  private:
   struct Example {
@@ -41,21 +45,13 @@ class WorkLedger : public Observer {
     uint64_t holder = 0;
     absl::Time first_given = absl::InfiniteFuture();
   };
-  // Given although somebody seemed to hold it.
-  struct Suspect {
-    uint64_t holder = 0;
-    uint64_t example = 0;
-    uint64_t given_to = 0;
-    uint64_t epoch = 0;
-  };
   using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
 
   void NoteRequest(const Message& message);
   void NoteReply(absl::Time now, const Message& message);
   void Finish(absl::Time now, const RequestKey& key, uint64_t example);
-  void Give(absl::Time now, const RequestKey& key, uint64_t epoch, uint64_t example);
-  // Of those that were given by `epoch`, whose view has been seen.
-  void JudgeSuspects(uint64_t epoch);
+  void Give(absl::Time now, const RequestKey& key, uint64_t example);
+  bool HasDeparted(uint64_t node) const;
   template <typename Work>
   void ForEach(const proto::WorkItem& item, Work work);
   // The scheduler may have forgotten, by now, who had it.
@@ -69,12 +65,11 @@ class WorkLedger : public Observer {
   Violations& violations_;
   const uint64_t examples_;
   const uint64_t passes_;
+  const std::function<const proto::ClusterView*()> published_;
   std::map<uint64_t, Example> all_;
   std::map<RequestKey, std::vector<proto::WorkItem>> finished_;
   std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
   std::set<RequestKey> answered_;
-  std::set<uint64_t> departed_;
-  std::vector<Suspect> suspects_;
   std::vector<absl::Time> restarts_;  // of the scheduler
   uint64_t given_again_ = 0;
 };
