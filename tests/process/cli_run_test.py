@@ -95,7 +95,9 @@ class CliRunTest(cluster.ProcessTest):
         run = self.covey_run("--on-failure", "stop", "--groups", 2, "--workers", 1, "--", script)
         errors = self.ended(run, 1)
         self.assertRegex(errors[-1], r"^covey run: worker-1 \(pid \d+\) exited with code 3$")
-        self.assertIn("worker-1  | no luck", errors[-2])
+        self.assertIn("in all: 1 died", errors[-2])
+        self.assertIn("worker-1 exited with code 3", errors[-3])
+        self.assertIn("worker-1  | no luck", errors)
         self.assertEqual([], [line for line in run.lines("stdout") if line.startswith("{")])
 
     def test_a_worker_that_is_killed(self):
@@ -138,7 +140,9 @@ class CliRunTest(cluster.ProcessTest):
         run = self.covey_run("--server-binary", server, "--", script)
         errors = self.ended(run, 1)
         self.assertRegex(errors[-1], r"^covey run: server-0 \(pid \d+\) exited with code 7$")
-        self.assertIn("disk on fire", errors[-2])
+        self.assertIn("in all: 1 died", errors[-2])
+        self.assertIn("server-0 exited with code 7", errors[-3])
+        self.assertIn("server-0  | disk on fire", errors)
 
     def test_a_scheduler_that_dies(self):
         scheduler = self.write("scheduler", "#!/bin/sh\nexit 7\n")
