@@ -105,7 +105,7 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
     result.staleness = std::max(result.staleness, pushed.staleness());
     result.duplicate = result.duplicate || pushed.duplicate();
     result.discarded = result.discarded || pushed.discarded();
-    if (!pushed.durable()) KeepUndurable(now, request);
+    if (!pushed.durable()) KeepUndurable(now, request, reply.from());
   }
   Finish(now, request, absl::OkStatus(), outbox);
 }
@@ -160,7 +160,7 @@ void ClientMachine::NoteSeen(const Request& request, const proto::ShardState& st
   if (!request.owner->operation.values.empty()) seen.values = version;
 }
 
-void ClientMachine::KeepUndurable(absl::Time now, Request& request) {
+void ClientMachine::KeepUndurable(absl::Time now, Request& request, const Address& receiver) {
   ActiveOperation& owner = *request.owner;
   if (Planted(PlantedBug::kForgetUndurablePushes)) {
     owner.result.durable = false;
@@ -171,7 +171,9 @@ void ClientMachine::KeepUndurable(absl::Time now, Request& request) {
                              .request = PushBody(request),
                              .gradient = request.Gradient(),
                              .checksum = *request.checksum,
-                             .peer = request.peer};
+                             .peer = receiver,
+                             // A late answer of a head that was replaced says nothing of the next.
+                             .received = receiver == request.peer};
   if (kept_.HasRoomFor(push.gradient.size())) {
     owner.result.durable = false;
     // What was encoded is the client's own already.
@@ -180,12 +182,16 @@ void ClientMachine::KeepUndurable(absl::Time now, Request& request) {
     push.operation = owner.number;
     ++owner.undurable;
   }
+  const bool late = !push.received;
   kept_.Keep(now, std::move(push));
+  if (late) kept_.Hasten(now, *kept_.Find(request.request_id));
   next_wake_ = std::min(next_wake_, kept_.next_due());
 }
 
 void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, const Message& reply) {
   const absl::Status status = StatusOf(reply);
+  // Of a head that was replaced: it says nothing of the one the push is on its way to.
+  if (reply.from() != push.peer && !(status.ok() && reply.envelope.push_reply().durable())) return;
   if (push.on_wire) {
     ServerWindow& window = PeerAt(push.peer).window;
     window.Gone(push.gradient.size());
@@ -201,6 +207,7 @@ void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, cons
     if (pushed.durable()) {
       DropKept(push.request_id, absl::OkStatus());
     } else {
+      kept_.SetReceived(true, push);
       kept_.Postpone(now, push);
     }
   } else if (IsForNow(status) || absl::IsDeadlineExceeded(status)) {

@@ -31,6 +31,10 @@ class ClientDurabilityTest : public ClientMachineTest {
         outbox_);
   }
 
+  static uint64_t SequenceOf(const Message& message) {
+    return message.envelope.push_request().id().sequence();
+  }
+
   std::vector<absl::Status> flushed_;
 };
 
@@ -72,6 +76,67 @@ TEST_F(ClientDurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdenti
   Answer(again[0], 2);
   EXPECT_EQ(machine_.undurable_pushes(), 0u);
   EXPECT_EQ(machine_.counters().lost_pushes, 0u);
+}
+
+// Found by simulation: a new push overtook a kept one, and the clock of its group passed the gap.
+TEST_F(ClientDurabilityTest, ANewHeadGetsThePushesOfAProducerInOrder) {
+  std::vector<std::vector<Message>> sent;
+  for (int i = 0; i < 2; ++i) sent.push_back(PushReceived());
+  ShowView(View(2, kServerA, kServerA));
+  Start(PushAll());
+  // The push of the other shard waits for nothing.
+  std::vector<Message> first = outbox_.TakeMessages();
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(SequenceOf(first[0]), 1u);
+  EXPECT_EQ(first[1].envelope.push_request().id().shard(), 0u);
+  Refuse(first[0], absl::UnavailableError("my view is on its way"));
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  first = After(absl::Milliseconds(10));
+  ASSERT_EQ(first.size(), 1u) << "refused: it goes first again";
+  EXPECT_EQ(SequenceOf(first[0]), 1u);
+  Answer(first[0], 1, kReceived);
+  const std::vector<Message> second = outbox_.TakeMessages();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(SequenceOf(second[0]), 2u);
+  Answer(second[0], 2);
+  const std::vector<Message> third = outbox_.TakeMessages();
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_EQ(SequenceOf(third[0]), 3u);
+}
+
+TEST_F(ClientDurabilityTest, ALostMessageOfAKeptPushHoldsOthersUpNoLongerThanAnyRequest) {
+  PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  EXPECT_EQ(After(absl::ZeroDuration()).size(), 1u);
+  EXPECT_EQ(After(absl::Milliseconds(1001)).size(), 1u);
+}
+
+TEST_F(ClientDurabilityTest, PushesOfAnotherProducerAreNotHeldBack) {
+  PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  After(absl::ZeroDuration());
+  Operation push = PushAll();
+  push.group = GroupIdentity{.group = GroupId(9), .generation = 1, .step = Step(4)};
+  Start(std::move(push));
+  EXPECT_EQ(outbox_.TakeMessages().size(), 2u);
+}
+
+TEST_F(ClientDurabilityTest, ALateAnswerOfAReplacedHeadSaysNothingOfTheNextOne) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  ShowView(View(2, kServerA, kServerA));
+  EXPECT_EQ(After(absl::ZeroDuration()).size(), 1u);
+  // Received by the old head only: the new one is still asked, before anything later.
+  Answer(sent[1], 1, kReceived);
+  const std::vector<Message> kept = After(absl::ZeroDuration());
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].to(), (Address{NodeId(kServerA), 1}));
+  EXPECT_EQ(SequenceOf(kept[0]), 1u);
+  Answer(sent[1], 1, kReceived);
+  Start(PushAll());
+  EXPECT_EQ(outbox_.TakeMessages().size(), 1u) << "only that of shard 0";
+  Answer(kept[0], 1, kReceived);
+  EXPECT_EQ(outbox_.TakeMessages().size(), 1u);
 }
 
 TEST_F(ClientDurabilityTest, AsksAgainLaterInCaseTheSecondAnswerWasLost) {
@@ -214,7 +279,7 @@ class LargePushTest : public ::testing::Test {
   }
   // Answers the push that was started last.
   void Answer(const Message& request, bool durable) {
-    Message reply = MakeReply(request);
+    Message reply = ReplyTo(request);
     reply.envelope.mutable_push_reply()->set_durable(durable);
     machine_.Receive(kStart, reply, outbox_);
   }

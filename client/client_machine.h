@@ -41,7 +41,8 @@ namespace covey::client {
 // Invariants:
 // 1. Bytes on the wire never exceed the budget, nor those to one server loop its window
 //    (server_window.h), except for one request alone.
-// 2. Requests to one loop leave in the order of their operations.
+// 2. Requests to one loop leave in the order of their operations, except that a push waits until the
+//    shard's head has what is kept of the same producer's earlier ones.
 // 3. A push keeps its push id for ever.
 // 4. An operation is done only when no frame of its gradient is referenced any more.
 // 5. Versions never go back: once an answer has shown a version of a shard, the answers to requests
@@ -145,6 +146,8 @@ class ClientMachine {
   void Withdraw(Request& request);
   void Pump(absl::Time now, Outbox& outbox);
   Request* NextToSend();
+  // The first that is not held back; null when there is none.
+  Request* FirstOf(const Peer& peer) const;
   bool FitsBudget(size_t bytes) const;
   // Precondition: on the wire.
   void Transmit(absl::Time now, Request& request, Outbox& outbox);
@@ -163,7 +166,7 @@ class ClientMachine {
   void BackOff(absl::Time now, Request& request, const Message& reply, absl::Status why);
   absl::Duration RefusedFor(int refusals, const Message& reply);
   void NoteSeen(const Request& request, const proto::ShardState& state);
-  void KeepUndurable(absl::Time now, Request& request);
+  void KeepUndurable(absl::Time now, Request& request, const Address& receiver);
   void AnswerKept(absl::Time now, UndurablePushes::Push& push, const Message& reply);
   void DropKept(uint64_t request_id, absl::Status lost);
   // Ends what flushes wait for no longer.

@@ -59,6 +59,13 @@ inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, u
   return *ClusterView::Make(std::move(view));
 }
 
+// An empty reply by the server that `request` was sent to.
+inline Message ReplyTo(const Message& request) {
+  Message reply = MakeReply(request);
+  reply.envelope.mutable_header()->set_node(request.envelope.to_node());
+  return reply;
+}
+
 class ClientMachineTest : public ::testing::Test {
  protected:
   explicit ClientMachineTest(size_t budget = 0)
@@ -86,7 +93,7 @@ class ClientMachineTest : public ::testing::Test {
 
   // Answers `request` with OK at `version`, with values when asked.
   void Answer(const Message& request, uint64_t version, Durability durability = kDurable) {
-    Message reply = MakeReply(request);
+    Message reply = ReplyTo(request);
     const bool push = request.envelope.has_push_request();
     proto::ShardState& state = push ? *reply.envelope.mutable_push_reply()->mutable_state()
                                     : *reply.envelope.mutable_pull_reply()->mutable_state();
@@ -103,7 +110,7 @@ class ClientMachineTest : public ::testing::Test {
   }
 
   void Refuse(const Message& request, absl::Status status, uint32_t retry_after_ms = 0) {
-    Message reply = MakeReply(request);
+    Message reply = ReplyTo(request);
     reply.envelope.mutable_push_reply();
     SetStatus(status, reply);
     if (retry_after_ms > 0) reply.envelope.mutable_status()->set_retry_after_ms(retry_after_ms);

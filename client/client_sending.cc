@@ -163,12 +163,21 @@ bool ClientMachine::FitsBudget(size_t bytes) const {
 ClientMachine::Request* ClientMachine::NextToSend() {
   Request* next = nullptr;
   for (auto& [address, peer] : peers_) {
-    if (peer.waiting.empty()) continue;
-    Request& first = *peer.waiting.begin()->second;
-    if (next != nullptr && next->request_id < first.request_id) continue;
-    if (peer.window.MaySend(first.bytes())) next = &first;
+    Request* const first = FirstOf(peer);
+    if (first == nullptr) continue;
+    if (next != nullptr && next->request_id < first->request_id) continue;
+    if (peer.window.MaySend(first->bytes())) next = first;
   }
   return next;
+}
+
+ClientMachine::Request* ClientMachine::FirstOf(const Peer& peer) const {
+  for (const auto& [id, request] : peer.waiting) {
+    const std::optional<GroupIdentity>& group = request->owner->operation.group;
+    const GroupId producer = group ? group->group : GroupId();
+    if (!request->pushes() || !kept_.HoldsBack(id, request->shard, producer)) return request;
+  }
+  return nullptr;
 }
 
 void ClientMachine::Pump(absl::Time now, Outbox& outbox) {
@@ -277,6 +286,8 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
       kept_.Postpone(now, push);
       continue;
     }
+    // Stays due until the head has the earlier ones.
+    if (kept_.HoldsBack(push)) continue;
     Peer& peer = PeerAt(head);
     // Those that do not fit now stay due until an answer makes room.
     if (!peer.window.MaySend(push.gradient.size()) || !FitsBudget(push.gradient.size())) continue;
@@ -284,7 +295,12 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
     push.window_number = peer.window.Send(push.gradient.size());
     bytes_in_flight_ += push.gradient.size();
     push.on_wire = true;
+    // Others may wait for a push that the head does not have: that answer is waited for as any.
+    const absl::Duration usual =
+        peer.round_trip.Patience(options_.retry_after, options_.retry_after_longest);
+    const absl::Time next_try = now + usual * (1 << std::min(push.tries, 3));
     kept_.Sent(now, push);
+    if (!push.received) kept_.Hasten(next_try, push);
     ++counters_.repeats;
     RouteTo(head, outbox);
     Message message;

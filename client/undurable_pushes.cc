@@ -31,6 +31,7 @@ void UndurablePushes::Keep(absl::Time now, Push push) {
   const auto [at, is_new] = pushes_.emplace(push.request_id, std::move(push));
   COVEY_CHECK(is_new);
   Postpone(now, at->second);
+  SetReceived(at->second.received, at->second);
 }
 
 UndurablePushes::Push* UndurablePushes::Find(uint64_t request_id) {
@@ -42,6 +43,7 @@ UndurablePushes::Push UndurablePushes::Drop(uint64_t request_id) {
   const auto found = pushes_.find(request_id);
   COVEY_CHECK(found != pushes_.end());
   Push push = std::move(found->second);
+  SetReceived(true, push);
   pushes_.erase(found);
   due_.erase(request_id);
   if (push.operation == 0) bytes_ -= push.gradient.size();
@@ -59,6 +61,29 @@ void UndurablePushes::Hasten(absl::Time when, Push& push) {
   next_due_ = std::min(next_due_, push.again);
 }
 
+void UndurablePushes::SetReceived(bool received, Push& push) {
+  push.received = received;
+  if (!received) {
+    not_received_[StreamOf(push)].insert(push.request_id);
+    return;
+  }
+  const auto found = not_received_.find(StreamOf(push));
+  if (found == not_received_.end()) return;
+  found->second.erase(push.request_id);
+  if (found->second.empty()) not_received_.erase(found);
+}
+
+bool UndurablePushes::HoldsBack(uint64_t request_id, ShardId shard, GroupId group) const {
+  if (not_received_.empty()) return false;
+  const auto found = not_received_.find({shard, group});
+  return found != not_received_.end() && *found->second.begin() < request_id;
+}
+
+bool UndurablePushes::HoldsBack(const Push& push) const {
+  const auto& [shard, group] = StreamOf(push);
+  return HoldsBack(push.request_id, shard, group);
+}
+
 std::vector<uint64_t> UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
   std::vector<uint64_t> lost;
   for (auto& [id, push] : pushes_) {
@@ -67,7 +92,10 @@ std::vector<uint64_t> UndurablePushes::FollowView(absl::Time now, const ClusterV
       lost.push_back(id);
     } else if (view.PrimaryOf(*shard) != push.peer) {
       push.tries = 0;
+      SetReceived(false, push);
       Hasten(now, push);
+    } else if (!push.received && !push.on_wire) {
+      Hasten(now, push);  // A refusal said that some view was behind; now one is newer.
     }
   }
   return lost;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -24,6 +25,10 @@ namespace covey::client {
 //            due  ▼ │ answered: received (again)
 //               on the wire
 //
+// Order: a head that does not have a producer's earlier push must not get a later one, or its clock
+// would pass the gap. So from a change of the head until that head has received a push, the push
+// holds back the later ones of the same producer to the same shard, kept (Due) or new (HoldsBack).
+//
 // Limits: kUndurableBytesPerClientMax in memory of its own (HasRoomFor); what a push borrows from
 // its operation is not counted. Actor-confined. Deterministic.
 class UndurablePushes {
@@ -39,6 +44,7 @@ class UndurablePushes {
     uint64_t operation = 0;
     // Who has received it; then, who it was last sent to.
     Address peer;
+    bool received = true;  // by `peer`, as far as is known
     bool on_wire = false;
     uint64_t window_number = 0;
     absl::Time again = absl::InfiniteFuture();
@@ -57,6 +63,12 @@ class UndurablePushes {
   void Postpone(absl::Time now, Push& push);
   // To be sent again at `when`, if that is sooner.
   void Hasten(absl::Time when, Push& push);
+  // `peer` is known to have it, or not to.
+  void SetReceived(bool received, Push& push);
+  // Whether an earlier push must reach the shard's present head before the one of this request.
+  // `group` is the producer; none = the client.
+  bool HoldsBack(uint64_t request_id, ShardId shard, GroupId group) const;
+  bool HoldsBack(const Push& push) const;
 
   // Makes those due that have another head now. Returns those that can never become durable: their
   // table is gone or their shard's content was lost; not dropped.
@@ -73,10 +85,15 @@ class UndurablePushes {
   size_t bytes() const { return bytes_; }
 
  private:
+  // The pushes of one producer to one shard, whose order matters.
+  using Stream = std::pair<ShardId, GroupId>;
+
+  static Stream StreamOf(const Push& push) { return {push.shard, GroupId(push.request.group())}; }
   absl::Duration Patience(const Push& push);
 
   Random random_;
   std::map<uint64_t, Push> pushes_;  // by request id
+  std::map<Stream, std::set<uint64_t>> not_received_;
   std::set<uint64_t> due_;
   size_t bytes_ = 0;
   absl::Time next_due_ = absl::InfiniteFuture();  // never later than the next one
