@@ -144,10 +144,10 @@ TEST_F(WorkerActorTest, WhoIsToGoBeforeItIsInAGroupIsToldSo) {
 TEST_F(WorkerActorTest, TellsWhenItCannotJoin) {
   Message reply = MakeReply(Sent(proto::Envelope::kRegisterRequest));
   reply.envelope.mutable_register_reply();
-  SetStatus(absl::AlreadyExistsError("rank 0 is taken"), reply);
+  SetStatus(absl::FailedPreconditionError("job is full"), reply);
   actor_.Receive(now_, reply, outbox_);
   ASSERT_TRUE(formed_.has_value());
-  EXPECT_EQ(formed_->code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(formed_->code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(WorkerActorTest, HeartbeatsCarryTheReportedStep) {

@@ -129,7 +129,11 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
   if (state_ != State::kRegistering) return;
   register_ = {};
   last_refusal_ = StatusOf(message);
-  if (IsPassing(last_refusal_)) {
+  const bool is_rank_taken = absl::IsAlreadyExists(last_refusal_);
+  if (is_rank_taken) {
+    taken_rank_until_ = std::min(taken_rank_until_, now + options_.taken_rank_patience);
+  }
+  if (IsPassing(last_refusal_) || (is_rank_taken && now < taken_rank_until_)) {
     register_.again = now + backoff_.Next();
     return;
   }

@@ -21,7 +21,8 @@ namespace covey {
 //
 //   kRegistering ── RegisterReply ──▶ kMember ── Leave(), LeaveReply ──▶ kLeft
 //        │  ▲ │                          │
-//        │  └─┘ UNAVAILABLE: back off    │ ABORTED (declared dead, or replaced)
+//        │  └─┘ UNAVAILABLE, or its      │ ABORTED (declared dead, or replaced)
+//        │      rank taken: back off     │
 //        │ refused, or deadline          ▼
 //        └──────────────────────────▶ kFailed
 //
@@ -47,6 +48,10 @@ class Member {
     std::string scheduler;
     // Registration fails with what the scheduler last said when it takes longer.
     absl::Duration register_deadline = absl::Seconds(30);
+    // A rank that is taken is asked for again for so long: its holder may have died a moment ago,
+    // and whoever supervises processes restarts them before their death is known. Longer than the
+    // scheduler takes to notice a silent death.
+    absl::Duration taken_rank_patience = absl::Seconds(5);
     // A request without an answer is sent again after so long.
     absl::Duration retry_after = absl::Seconds(2);
     // A watch is answered only when the view changes; an unanswered one is sent again after so
@@ -67,8 +72,8 @@ class Member {
   void Leave(absl::Time now, std::string reason, Outbox& outbox);
 
   State state() const { return state_; }
-  // Why kFailed. UNAVAILABLE: scheduler unreachable; ALREADY_EXISTS: rank taken; ABORTED: declared
-  // dead; FAILED_PRECONDITION: job is full; INVALID_ARGUMENT: other job's scheduler.
+  // Why kFailed. UNAVAILABLE: scheduler unreachable; ALREADY_EXISTS: rank still taken; ABORTED:
+  // declared dead; FAILED_PRECONDITION: job is full; INVALID_ARGUMENT: other job's scheduler.
   const absl::Status& failure() const { return failure_; }
   NodeId node() const { return node_; }
   uint32_t rank() const { return rank_; }
@@ -114,6 +119,7 @@ class Member {
   absl::Status failure_;
   absl::Status last_refusal_;
   absl::Time register_until_ = absl::InfiniteFuture();
+  absl::Time taken_rank_until_ = absl::InfiniteFuture();
   NodeId node_;
   uint32_t rank_ = 0;
   absl::Duration heartbeat_every_ = absl::Milliseconds(500);

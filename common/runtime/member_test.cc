@@ -108,10 +108,35 @@ TEST_F(MemberTest, KeepsTryingWhileTheSchedulerIsAwayThenSaysWhy) {
 
 TEST_F(MemberTest, ARefusalIsFinal) {
   member_.Wake(now_, outbox_);
-  Refuse(Sent(proto::Envelope::kRegisterRequest)[0], absl::AlreadyExistsError("rank 2 is taken"));
+  Refuse(Sent(proto::Envelope::kRegisterRequest)[0], absl::FailedPreconditionError("job is full"));
   EXPECT_EQ(member_.state(), Member::State::kFailed);
-  EXPECT_EQ(member_.failure().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(member_.failure().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(member_.NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(MemberTest, GetsATakenRankOnceItsHolderIsKnownToBeDead) {
+  member_.Wake(now_, outbox_);
+  Refuse(Sent(proto::Envelope::kRegisterRequest)[0], absl::AlreadyExistsError("rank 2 is taken"));
+  EXPECT_EQ(member_.state(), Member::State::kRegistering);
+  now_ = member_.NextWake();
+  EXPECT_LT(now_, kStart + absl::Seconds(1));
+  Register();
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+}
+
+TEST_F(MemberTest, DoesNotWaitLongForARankWhoseHolderLives) {
+  for (int i = 0; i < 200 && member_.state() == Member::State::kRegistering; ++i) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+    for (const Message& request : Sent(proto::Envelope::kRegisterRequest)) {
+      Refuse(request, absl::AlreadyExistsError("rank 2 is taken"));
+    }
+  }
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+  EXPECT_GE(now_, kStart + absl::Seconds(5));
+  EXPECT_LT(now_, kStart + absl::Seconds(7));
+  EXPECT_EQ(member_.failure().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(member_.failure().message(), "rank 2 is taken");
 }
 
 TEST_F(MemberTest, StopsWhenDeclaredDead) {

@@ -118,7 +118,7 @@ class Cluster(Observer):
             f"server-{rank}", [*self.server_arguments(rank), "--loops", self._loops])
 
     def restart_the_fallen(self):
-        """As whoever supervises servers does: one that comes back before its death is known is refused."""
+        """As whoever supervises servers does; one that comes back too early waits for its rank."""
         for rank, server in enumerate(self.servers):
             if not server.running():
                 self.start_server(rank)

@@ -36,6 +36,18 @@ class RestartTest(cluster.ProcessTest):
         self.assertTrue([text for text in texts if "server-0" in text and "lost" in text], texts)
         running.stop()
 
+    def test_server_is_restarted_before_its_death_is_known(self):
+        running = cluster.Cluster(self)
+        self.assertEqual(1, running.count())
+        frozen = running.servers[0]
+        frozen.signal(signal.SIGSTOP)
+        running.start_server(0)
+        # It gets the rank once the silence of the other has been long enough.
+        self.assertEqual(1, running.count())
+        self.assertTrue(running.servers[0].running(), running.servers[0])
+        frozen.kill()
+        running.stop()
+
     def test_training_outlives_the_scheduler(self):
         log = os.path.join(self.folder, "decisions")
         running = cluster.Cluster(self, groups=2, scheduler_options=["--log-file", log])
