@@ -104,6 +104,34 @@ TEST_F(ClientDurabilityTest, ANewHeadGetsThePushesOfAProducerInOrder) {
   EXPECT_EQ(SequenceOf(third[0]), 3u);
 }
 
+// Found by simulation: a group's read was given values without that group's own last step.
+TEST_F(ClientDurabilityTest, AReadFollowsWhatItsReaderPushed) {
+  const GroupIdentity group{.group = GroupId(9), .generation = 1, .step = Step(4)};
+  Operation push = PushAll();
+  push.group = group;
+  Start(std::move(push));
+  for (const Message& message : outbox_.TakeMessages()) Answer(message, 1, kReceived);
+  ShowView(View(2, kServerA, kServerA));
+  const std::vector<Message> kept = After(absl::ZeroDuration());
+  ASSERT_EQ(kept.size(), 1u);
+  std::vector<float> values(2);
+  for (const GroupId reader : {group.group, GroupId(8)}) {
+    Start({.table = TableId(3),
+           .first_shard = ShardIndex(1),
+           .shard_count = 1,
+           .values = values,
+           .read = {.step = Step(4), .group = reader},
+           .deadline = kStart + absl::Seconds(10)});
+  }
+  const std::vector<Message> others = outbox_.TakeMessages();
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(others[0].envelope.pull_request().read().group(), 8u);
+  Answer(kept[0], 1, kReceived);
+  const std::vector<Message> own = outbox_.TakeMessages();
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].envelope.pull_request().read().group(), 9u);
+}
+
 TEST_F(ClientDurabilityTest, ALostMessageOfAKeptPushHoldsOthersUpNoLongerThanAnyRequest) {
   PushReceived();
   ShowView(View(2, kServerA, kServerA));

@@ -41,8 +41,8 @@ namespace covey::client {
 // Invariants:
 // 1. Bytes on the wire never exceed the budget, nor those to one server loop its window
 //    (server_window.h), except for one request alone.
-// 2. Requests to one loop leave in the order of their operations, except that a push waits until the
-//    shard's head has what is kept of the same producer's earlier ones.
+// 2. Requests to one loop leave in the order of their operations, except that a push, and a pull of
+//    who pushed, waits until the shard's head has what is kept of the same producer's earlier ones.
 // 3. A push keeps its push id for ever.
 // 4. An operation is done only when no frame of its gradient is referenced any more.
 // 5. Versions never go back: once an answer has shown a version of a shard, the answers to requests

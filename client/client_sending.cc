@@ -173,9 +173,12 @@ ClientMachine::Request* ClientMachine::NextToSend() {
 
 ClientMachine::Request* ClientMachine::FirstOf(const Peer& peer) const {
   for (const auto& [id, request] : peer.waiting) {
-    const std::optional<GroupIdentity>& group = request->owner->operation.group;
-    const GroupId producer = group ? group->group : GroupId();
-    if (!request->pushes() || !kept_.HoldsBack(id, request->shard, producer)) return request;
+    const Operation& operation = request->owner->operation;
+    const GroupId producer = operation.group ? operation.group->group : GroupId();
+    if (kept_.HoldsBack(id, request->shard, producer)) continue;
+    // A reader finds what it pushed itself.
+    if (!request->pushes() && kept_.HoldsBack(id, request->shard, operation.read.group)) continue;
+    return request;
   }
   return nullptr;
 }

@@ -27,7 +27,8 @@ namespace covey::client {
 //
 // Order: a head that does not have a producer's earlier push must not get a later one, or its clock
 // would pass the gap. So from a change of the head until that head has received a push, the push
-// holds back the later ones of the same producer to the same shard, kept (Due) or new (HoldsBack).
+// holds back the later ones of the same producer to the same shard, kept (Due) or new (HoldsBack),
+// and that producer's reads: they find what it pushed.
 //
 // Limits: kUndurableBytesPerClientMax in memory of its own (HasRoomFor); what a push borrows from
 // its operation is not counted. Actor-confined. Deterministic.
@@ -65,7 +66,7 @@ class UndurablePushes {
   void Hasten(absl::Time when, Push& push);
   // `peer` is known to have it, or not to.
   void SetReceived(bool received, Push& push);
-  // Whether an earlier push must reach the shard's present head before the one of this request.
+  // Whether an earlier push must reach the shard's present head before this request.
   // `group` is the producer; none = the client.
   bool HoldsBack(uint64_t request_id, ShardId shard, GroupId group) const;
   bool HoldsBack(const Push& push) const;
