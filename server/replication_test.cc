@@ -126,6 +126,7 @@ TEST_F(Replication, WhatIsHeldIsAnsweredTwice) {
   });
   ASSERT_NE(receipt, answers.end());
   EXPECT_EQ(receipt->envelope.header().request_id(), first.envelope.header().request_id());
+  EXPECT_TRUE(Pushed(*receipt).duplicate()) << "it answers the second try";
   EXPECT_THAT(receipt->frames, IsEmpty());
 }
 

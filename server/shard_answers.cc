@@ -104,8 +104,8 @@ void Shard::Send(absl::Time now, PendingAnswer& answer, Outbox& outbox) {
     const Version base = answer.push->base_version;
     reply.set_applied_version(applied.value());
     reply.set_durable(recorded || held_.IsPledged(key));
-    if (!reply.durable()) held_.SetReceipt(key, answer.reply);
     reply.set_duplicate(answer.push->duplicate);
+    if (!reply.durable()) held_.SetReceipt(key, answer.reply);
     reply.set_discarded(recorded && finding->discarded);
     reply.set_has_values(answer.wants_values);
     if (base != Version() && applied > base) {
