@@ -1,7 +1,12 @@
 #include "server/config.h"
 
+#include <vector>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
 
@@ -12,6 +17,25 @@ absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
                  absl::string_view allowed) {
   return absl::InvalidArgumentError(
       absl::StrCat("--", setting, " is '", value.Piece(), "'; choose ", allowed));
+}
+
+absl::Status CheckAdvertised(const Config& config) {
+  if (config.advertise_data.empty()) return absl::OkStatus();
+  const auto bad = [&config](absl::string_view allowed) {
+    return Bad("advertise-data", config.advertise_data, allowed);
+  };
+  if (config.transport != "tcp") return bad("nothing: it is for --transport tcp");
+  const std::vector<absl::string_view> places = absl::StrSplit(config.advertise_data, ',');
+  if (places.size() != config.loops) return bad("one HOST:PORT for each of --loops");
+  for (absl::string_view place : places) {
+    const size_t colon = place.rfind(':');
+    uint32_t port = 0;
+    if (colon == absl::string_view::npos || colon == 0 ||
+        !absl::SimpleAtoi(place.substr(colon + 1), &port) || port == 0 || port > 65535) {
+      return bad("HOST:PORT[,HOST:PORT], with ports 1 to 65535");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -40,6 +64,7 @@ absl::Status Config::Validate() const {
     return Bad("data-port", data_port,
                "0 (any), or so that the ports of all loops are below 65536");
   }
+  COVEY_RETURN_IF_ERROR(CheckAdvertised(*this));
   if (spin < absl::ZeroDuration() || spin > absl::Milliseconds(1)) {
     return Bad("spin", absl::FormatDuration(spin), "0 to 1ms");
   }

@@ -27,6 +27,9 @@ struct Config {
   std::string data_host = "127.0.0.1";
   // Port of the first data loop, the next ones follow; tcp only. 0 = any free ones.
   uint32_t data_port = 0;
+  // "host:port[,host:port...]", one per data loop, in order: where others reach the data loops, when
+  // that is not where these listen, as behind a forwarder; tcp only, with `loops` set. Empty = there.
+  std::string advertise_data;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
   uint32_t loops = 0;
   // A data loop spins so long before it sleeps: shorter round trips for a busy core. Keep 0 when

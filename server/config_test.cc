@@ -16,9 +16,23 @@ Config Good() {
   return config;
 }
 
+// By a server of two data loops.
+std::function<void(Config&)> Advertise(const std::string& places) {
+  return [places](Config& config) {
+    config.loops = 2;
+    config.advertise_data = places;
+  };
+}
+
 TEST(Config, DefaultsAreValidOnceTheSchedulerIsKnown) {
   EXPECT_TRUE(Good().Validate().ok()) << Good().Validate();
   EXPECT_FALSE(Config().Validate().ok());
+}
+
+TEST(Config, EachDataLoopIsReachedSomewhere) {
+  Config config = Good();
+  Advertise("10.0.0.1:4000,forwarder.example:4001")(config);
+  EXPECT_TRUE(config.Validate().ok()) << config.Validate();
 }
 
 TEST(Config, NamesTheSettingThatIsWrong) {
@@ -35,6 +49,17 @@ TEST(Config, NamesTheSettingThatIsWrong) {
       {"--data-host", [](Config& config) { config.data_host = ""; }},
       {"--data-port", [](Config& config) { config.data_port = 65536; }},
       {"--loops", [](Config& config) { config.loops = 256; }},
+      {"--advertise-data", [](Config& config) { config.advertise_data = "10.0.0.1:4000"; }},
+      {"--advertise-data", Advertise("10.0.0.1:4000")},
+      {"--advertise-data", Advertise("10.0.0.1:4000,:4001")},
+      {"--advertise-data", Advertise("10.0.0.1:4000,10.0.0.1")},
+      {"--advertise-data", Advertise("10.0.0.1:0,10.0.0.1:4001")},
+      {"--advertise-data", Advertise("10.0.0.1:4000,10.0.0.1:65536")},
+      {"--advertise-data",
+       [](Config& config) {
+         Advertise("10.0.0.1:4000,10.0.0.1:4001")(config);
+         config.transport = "ipc";
+       }},
       {"--spin", [](Config& config) { config.spin = absl::Seconds(1); }},
       {"--spare-bytes-max", [](Config& config) { config.spare_bytes_max = 1; }},
       {"--queued-bytes-max", [](Config& config) { config.queued_bytes_max = 1 << 20; }},

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -75,6 +77,7 @@ class ServerProcess {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
     }
+    Advertise(endpoints);
     COVEY_ASSIGN_OR_RETURN(control_transport_, MakeZmqTransport({}));
     actor_ = std::make_unique<ServerActor>(
         ServerActor::Options{.member = {.job_name = config_.job,
@@ -139,6 +142,15 @@ class ServerProcess {
         *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
+  }
+
+  // By loop number, from 1.
+  void Advertise(std::vector<std::string>& endpoints) const {
+    if (config_.advertise_data.empty()) return;
+    size_t number = 0;
+    for (absl::string_view place : absl::StrSplit(config_.advertise_data, ',')) {
+      endpoints[++number] = absl::StrCat("tcp://", place);
+    }
   }
 
   // On the control loop's thread.
@@ -212,6 +224,8 @@ int Main(int argc, const char* const* argv) {
   options.Add("transport", &config.transport, "how tensors travel: tcp, or ipc on one host");
   options.Add("data-host", &config.data_host, "address that workers reach this server at");
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any");
+  options.Add("advertise-data", &config.advertise_data,
+              "HOST:PORT[,HOST:PORT], one per loop: where others reach them, if not there");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "a data loop spins so long before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/binaries.h"
 #include "client/cli/chaos/experiments.h"
+#include "client/cli/chaos/forward_command.h"
 #include "client/cli/command.h"
 #include "client/cli/scheduler_options.h"
 #include "client/cli/text_file.h"
@@ -30,6 +32,8 @@ struct Experiment {
 constexpr Experiment kExperiments[] = {
     {"kill-server", "one of three servers dies: how long until pushes succeed, is any lost?",
      KillServer, false},
+    {"partition", "a server is cut off and comes back: does it do harm, is all whole again?",
+     PartitionServer, false},
     {"restart-scheduler", "the scheduler dies and comes back: does anybody notice?",
      RestartScheduler, false},
     {"freeze-worker", "a worker stands still: how soon does its group go on, do others care?",
@@ -51,7 +55,8 @@ std::string Description() {
 absl::StatusOr<const Experiment*> FindExperiment(const std::vector<std::string>& words) {
   if (words.size() != 1) {
     return absl::InvalidArgumentError(
-        "which experiment? One of kill-server, restart-scheduler, freeze-worker, kill-group");
+        "which experiment? One of kill-server, partition, restart-scheduler, freeze-worker, "
+        "kill-group");
   }
   for (const Experiment& experiment : kExperiments) {
     if (words[0] == experiment.name) return &experiment;
@@ -81,6 +86,9 @@ absl::StatusOr<Laboratory> MakeLaboratory(const RunOptions& options, const Exper
 }  // namespace
 
 int ChaosCommand(int count, const char* const* arguments) {
+  if (count > 1 && absl::string_view(arguments[1]) == "forward") {
+    return ForwardCommand(count - 1, arguments + 1);
+  }
   RunOptions options;
   std::string worker_binary;
   std::vector<std::string> words;

@@ -23,9 +23,15 @@ constexpr double kFailoverSecondsMax = 3;
 constexpr double kDipPercentMax = 20;
 constexpr double kOutageLossPercentMax = 2;
 constexpr double kRestartSecondsMax = 3;
+// P9.
+constexpr double kPartitionSecondsMax = 5;
+constexpr absl::Duration kConvergeMax = absl::Seconds(10);
 
 constexpr absl::Duration kWarmUp = absl::Seconds(2);
 constexpr absl::Duration kBefore = absl::Seconds(5);
+constexpr absl::Duration kCutOff = absl::Seconds(8);
+// What a server answered before it was cut off has arrived by then.
+constexpr absl::Duration kOnItsWay = absl::Milliseconds(200);
 constexpr absl::Duration kStep = absl::Microseconds(200);
 
 // A cluster of servers, and pushes to all of them.
@@ -54,13 +60,15 @@ struct Scene {
   }
 };
 
-absl::StatusOr<Scene> MakeScene(const Laboratory& laboratory, uint32_t servers, size_t lanes) {
+absl::StatusOr<Scene> MakeScene(const Laboratory& laboratory, uint32_t servers, size_t lanes,
+                                const std::string& detoured = "") {
   Scene scene;
   scene.options.servers = servers;
   scene.options.server_loops = 1;
   scene.options.job = "chaos";
   laboratory.say(absl::StrCat("starting a scheduler and ", servers, " servers"));
-  COVEY_ASSIGN_OR_RETURN(scene.cluster, VictimCluster::Start(scene.options, laboratory.binaries));
+  COVEY_ASSIGN_OR_RETURN(scene.cluster,
+                         VictimCluster::Start(scene.options, laboratory.binaries, detoured));
   COVEY_ASSIGN_OR_RETURN(scene.load, LedgerLoad::Start({.scheduler = scene.cluster->address(),
                                                         .job = scene.options.job,
                                                         .lanes = lanes}));
@@ -133,6 +141,34 @@ double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::T
   return end - last > longest ? INFINITY : absl::ToDoubleSeconds(longest);
 }
 
+size_t AcknowledgedIn(const LedgerLoad::Lane& lane, absl::Time from, absl::Time to) {
+  const auto first = std::lower_bound(lane.times.begin(), lane.times.end(), from);
+  const auto last = std::lower_bound(lane.times.begin(), lane.times.end(), to);
+  return first < last ? static_cast<size_t>(last - first) : 0;
+}
+
+bool IsAlive(const proto::ClusterView& view, absl::string_view name) {
+  return std::any_of(view.nodes().begin(), view.nodes().end(), [name](const proto::Node& node) {
+    return node.name() == name && node.state() == proto::Node::ALIVE;
+  });
+}
+
+// Pushes go on until the scheduler's view is as `is_so` wants it, which is asked now and then, or
+// `until`. `seen` is when. `is_so` is told when the view was asked for.
+template <typename IsSo>
+absl::Status WatchFor(Scene& scene, absl::Time until, std::optional<absl::Time>& seen, IsSo is_so) {
+  constexpr absl::Duration kAsk = absl::Milliseconds(50);
+  absl::Time next = MonotonicNow();
+  return scene.RunUntil(until, [&] {
+    if (MonotonicNow() < next) return false;
+    const absl::Time asked = MonotonicNow();
+    next = asked + kAsk;
+    const absl::StatusOr<proto::StatusReply> status = scene.cluster->GetStatus();
+    if (status.ok() && is_so(status->view(), asked)) seen = MonotonicNow();
+    return seen.has_value();
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
@@ -181,6 +217,74 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
                                                ? "whole again on the servers that are left"
                                                : "not whole yet");
   }
+  return verdict;
+}
+
+absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
+  const std::string victim = "server-0";
+  COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/3, /*lanes=*/9, victim));
+  COVEY_RETURN_IF_ERROR(scene.Run(kWarmUp + kBefore));
+  COVEY_ASSIGN_OR_RETURN(const proto::StatusReply status, scene.cluster->GetStatus());
+  std::vector<const LedgerLoad::Lane*> headed;
+  for (const auto& lane : scene.load->lanes()) {
+    const std::vector<std::string> holders = HoldersOf(status.view(), *lane);
+    if (!holders.empty() && holders[0] == victim) headed.push_back(lane.get());
+  }
+  laboratory.say(absl::StrCat("cutting off ", victim, ", the primary of ", headed.size(),
+                              " tables, for ", absl::FormatDuration(kCutOff)));
+  const absl::Time fault = MonotonicNow();
+  scene.cluster->Signal(VictimCluster::kNetwork, SIGSTOP);
+  std::optional<absl::Time> replaced;
+  // Until then nobody but the server that is cut off may acknowledge pushes to its shards.
+  absl::Time in_office = fault;
+  COVEY_RETURN_IF_ERROR(
+      WatchFor(scene, fault + kCutOff, replaced, [&](const auto& view, absl::Time asked) {
+        if (!IsAlive(view, victim)) return true;
+        in_office = asked;
+        return false;
+      }));
+  COVEY_RETURN_IF_ERROR(scene.Run(fault + kCutOff - MonotonicNow()));
+  laboratory.say("healing");
+  const absl::Time healed = MonotonicNow();
+  scene.cluster->Signal(VictimCluster::kNetwork, SIGCONT);
+  std::optional<absl::Time> converged;
+  COVEY_RETURN_IF_ERROR(
+      WatchFor(scene, healed + 2 * kConvergeMax, converged, [&](const auto& view, absl::Time) {
+        return !scene.cluster->IsRunning(victim) && HasReplicas(view);
+      }));
+  // What the network held back has had time to do harm.
+  COVEY_RETURN_IF_ERROR(scene.Run(absl::Seconds(2)));
+
+  Verdict verdict{.experiment = "partition",
+                  .setting = absl::StrCat(
+                      "one of three servers cut off from the scheduler, the clients and the "
+                      "servers that call it, for ",
+                      absl::FormatDuration(kCutOff),
+                      ", while pushes go to 9 tables of two replicas each; what it calls itself, "
+                      "its replicas, it still reaches")};
+  double failover = headed.empty() ? NAN : 0;
+  size_t from_the_cut_off = 0;
+  for (const LedgerLoad::Lane* lane : headed) {
+    failover = std::max(failover, LongestGapSeconds(*lane, fault, healed));
+    from_the_cut_off += AcknowledgedIn(*lane, fault + kOnItsWay, in_office);
+  }
+  verdict.promises.push_back({.what = "until pushes to its shards are acknowledged again",
+                              .measured = failover,
+                              .bound = kPartitionSecondsMax,
+                              .unit = "s"});
+  verdict.promises.push_back({.what = "pushes acknowledged by the server that is cut off",
+                              .measured = static_cast<double>(from_the_cut_off)});
+  verdict.promises.push_back(
+      {.what = "after healing, until it has ended and all is whole",
+       .measured = converged.has_value() ? absl::ToDoubleSeconds(*converged - healed) : INFINITY,
+       .bound = absl::ToDoubleSeconds(kConvergeMax),
+       .unit = "s"});
+  COVEY_RETURN_IF_ERROR(AddAudit(scene, verdict));
+  verdict.notes.emplace_back("declared dead after",
+                             replaced.has_value() ? absl::FormatDuration(absl::Floor(
+                                                        *replaced - fault, absl::Milliseconds(1)))
+                                                  : "never");
+  verdict.notes.emplace_back(victim, scene.cluster->last_line(victim));
   return verdict;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/cli/binaries.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
@@ -23,8 +24,10 @@ constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VictimCluster>> VictimCluster::Start(const RunOptions& options,
-                                                                    const LocalPaths& binaries) {
-  auto cluster = std::unique_ptr<VictimCluster>(new VictimCluster(options, binaries));
+                                                                    const LocalPaths& binaries,
+                                                                    std::string detoured) {
+  auto cluster =
+      std::unique_ptr<VictimCluster>(new VictimCluster(options, binaries, std::move(detoured)));
   COVEY_RETURN_IF_ERROR(cluster->StartAll());
   return cluster;
 }
@@ -35,6 +38,7 @@ absl::Status VictimCluster::StartAll() {
   paths_.scheduler_log = absl::StrCat(folder_->path(), "/decisions");
   COVEY_RETURN_IF_ERROR(StartAgain("scheduler"));
   COVEY_RETURN_IF_ERROR(AwaitPort());
+  if (!detoured_.empty()) COVEY_RETURN_IF_ERROR(StartNetwork());
   for (uint32_t rank = 0; rank < options_.servers; ++rank) {
     COVEY_RETURN_IF_ERROR(StartAgain(absl::StrCat("server-", rank)));
   }
@@ -62,12 +66,49 @@ absl::Status VictimCluster::AwaitPort() {
                                              ") does not listen: ", last_line("scheduler")));
 }
 
+absl::Status VictimCluster::StartNetwork() {
+  COVEY_ASSIGN_OR_RETURN(server_port_, ReservedPort::Make());
+  COVEY_ASSIGN_OR_RETURN(
+      processes_[kNetwork],
+      ChildProcess::Start({.name = kNetwork,
+                           .arguments = {OwnPath(), "chaos", "forward", absl::StrCat(paths_.port),
+                                         absl::StrCat(server_port_->port())},
+                           .environment = {}}));
+  const absl::Time until = MonotonicNow() + kStartMax;
+  while (MonotonicNow() < until) {
+    Pump();
+    absl::string_view line = last_line(kNetwork);
+    if (absl::ConsumePrefix(&line, "forwards from ")) {
+      const std::vector<absl::string_view> ports = absl::StrSplit(line, ' ');
+      if (ports.size() == 2 && absl::SimpleAtoi(ports[0], &way_to_scheduler_) &&
+          absl::SimpleAtoi(ports[1], &way_to_server_)) {
+        return absl::OkStatus();
+      }
+    }
+    if (!IsRunning(kNetwork)) break;
+    COVEY_RETURN_IF_ERROR(Pause(kStartPoll));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("the network's forwarder did not start: ", last_line(kNetwork)));
+}
+
+Program VictimCluster::Detoured(uint32_t rank) const {
+  Program program =
+      ServerProgram(options_, paths_, absl::StrCat("127.0.0.1:", way_to_scheduler_), rank);
+  for (const std::string& argument :
+       {std::string("--data-port"), absl::StrCat(server_port_->port()),
+        std::string("--advertise-data"), absl::StrCat("127.0.0.1:", way_to_server_)}) {
+    program.arguments.push_back(argument);
+  }
+  return program;
+}
+
 absl::StatusOr<Program> VictimCluster::ProgramOf(absl::string_view name) const {
   if (name == "scheduler") return SchedulerProgram(options_, paths_);
   uint32_t rank = 0;
   absl::string_view rest = name;
   if (absl::ConsumePrefix(&rest, "server-") && absl::SimpleAtoi(rest, &rank)) {
-    return ServerProgram(options_, paths_, address_, rank);
+    return name == detoured_ ? Detoured(rank) : ServerProgram(options_, paths_, address_, rank);
   }
   rest = name;
   if (absl::ConsumePrefix(&rest, "worker-") && absl::SimpleAtoi(rest, &rank)) {

@@ -2,12 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/chaos/forwarder.h"
 #include "client/cli/child_process.h"
 #include "client/cli/launch_plan.h"
 #include "client/cli/run_options.h"
@@ -23,10 +25,15 @@ namespace covey::cli {
 // Confined to one thread; calls block. What the processes print is kept only as their last lines.
 class VictimCluster {
  public:
-  // Starts a scheduler, options.servers and, with a program, options.workers(). UNAVAILABLE: one of
-  // them ended at once, or the scheduler did not listen in time.
+  static constexpr char kNetwork[] = "network";
+
+  // Starts a scheduler, options.servers and, with a program, options.workers(). The server named
+  // `detoured`, if any, and all who want to reach it, find each other through a process named
+  // kNetwork: while that is stopped they are cut off. Such a server has one data loop. UNAVAILABLE:
+  // one of them ended at once, or the scheduler did not listen in time.
   static absl::StatusOr<std::unique_ptr<VictimCluster>> Start(const RunOptions& options,
-                                                              const LocalPaths& binaries);
+                                                              const LocalPaths& binaries,
+                                                              std::string detoured = "");
 
   // "127.0.0.1:1234".
   const std::string& address() const { return address_; }
@@ -44,14 +51,22 @@ class VictimCluster {
   const std::string& last_line(absl::string_view name) { return last_lines_[std::string(name)]; }
 
  private:
-  VictimCluster(const RunOptions& options, LocalPaths paths)
-      : options_(options), paths_(std::move(paths)) {}
+  VictimCluster(const RunOptions& options, LocalPaths paths, std::string detoured)
+      : options_(options), paths_(std::move(paths)), detoured_(std::move(detoured)) {}
   absl::Status StartAll();
   absl::Status AwaitPort();
+  absl::Status StartNetwork();
+  Program Detoured(uint32_t rank) const;
   absl::StatusOr<Program> ProgramOf(absl::string_view name) const;
 
   const RunOptions options_;
   LocalPaths paths_;
+  const std::string detoured_;
+  // Where the detoured server listens; where the network takes what is meant for the scheduler, and
+  // for that server.
+  std::optional<ReservedPort> server_port_;
+  uint32_t way_to_scheduler_ = 0;
+  uint32_t way_to_server_ = 0;
   std::unique_ptr<TemporaryFolder> folder_;
   std::string address_;
   std::unique_ptr<SchedulerStub> scheduler_;
