@@ -162,6 +162,21 @@ void BucketFlow::FailWaiting(absl::Time now, const absl::Status& status, Outbox&
   }
 }
 
+absl::Time BucketFlow::Due() const {
+  absl::Time due = absl::InfiniteFuture();
+  const auto add = [&due](const std::vector<Work>& works) {
+    for (const Work& work : works) due = std::min(due, work.deadline);
+  };
+  // What is on its way ends with its collectives, by their deadlines.
+  if (journey_ && journey_->interrupted) add(journey_->works);
+  if (again_) add(again_->works);
+  // Others wait for the program.
+  if (complete(submissions_)) add(submissions_);
+  if (complete(pull_requests_)) add(pull_requests_);
+  add(deliveries_);
+  return due;
+}
+
 void BucketFlow::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step step) {
   COVEY_CHECK(idle() && bucket.element_count == bucket_.element_count);
   if (!submissions_.empty()) submitted_ = step.Next();

@@ -153,7 +153,10 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     return !submissions_.empty() || !pull_requests_.empty() || !deliveries_.empty() || again_ ||
            quiet();
   }
+  // The soonest deadline of what waits, for a group that forms or another step or pull to be over.
+  absl::Time Due() const;
   const Bucket& bucket() const { return bucket_; }
+  const std::string& name() const { return name_; }
   WireFormat format() const { return format_; }
   uint64_t pulls() const { return pulls_; }
 

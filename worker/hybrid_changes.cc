@@ -89,8 +89,32 @@ absl::Time HybridMachine::AsideAt(size_t bucket, const LatenessRule& rule) const
   return std::min(due, heard->second.DueAt(next, rule));
 }
 
+absl::Time HybridMachine::Due() const {
+  absl::Time due = absl::InfiniteFuture();
+  for (const auto& flow : flows_) due = std::min(due, flow->Due());
+  return due;
+}
+
+void HybridMachine::GiveUpWhatIsDue(absl::Time now, Outbox& outbox) {
+  for (const auto& flow : flows_) {
+    if (now < flow->Due()) continue;
+    group_.Abort(now,
+                 absl::DeadlineExceededError(absl::StrCat(
+                     flow->name(), " after step ", flow->finished().value(), ": ",
+                     forming_ ? "the group still waits for all members to meet as generation "
+                              : "others are not over yet, in generation ",
+                     group_.generation(), " of group ", group_.id().value(),
+                     "; see `covey status`, or allow more time")),
+                 outbox);
+    // Answers of servers are not waited for either.
+    link_.FollowFailure(now, outbox);
+    return;
+  }
+}
+
 void HybridMachine::Wake(absl::Time now, Outbox& outbox) {
   if (MayReform()) Reform(now, outbox);
+  if (group_.failure().ok()) GiveUpWhatIsDue(now, outbox);
   if (!group_.failure().ok()) {
     // Nothing will ever begin again.
     for (const auto& flow : flows_) flow->FailWaiting(now, group_.failure(), outbox);
@@ -115,6 +139,7 @@ absl::Time HybridMachine::NextWake() const {
         std::any_of(flows_.begin(), flows_.end(), [](const auto& flow) { return flow->waiting(); });
     return waiting ? absl::InfinitePast() : next;
   }
+  next = Due();
   if (!failure_.ok() || forming_) return next;
   const LatenessRule rule = Rule();
   for (size_t b = 0; b < flows_.size(); ++b) next = std::min(next, AsideAt(b, rule));

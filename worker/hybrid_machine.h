@@ -59,6 +59,9 @@ namespace covey::worker {
 // first. So who finished a step before the death and who pulls it later have values of different
 // times; with one group they are the same bits. LOCAL and kDistributed: as for any other plan.
 //
+// Deadlines hold in every state: what still waits when its deadline passes, for members to meet or for
+// another step or pull, fails the group with DEADLINE_EXCEEDED.
+//
 // Actor-confined. Deterministic. Client and group machine outlive it, and see every message first.
 class HybridMachine {
  public:
@@ -128,6 +131,9 @@ class HybridMachine {
   void Changed(absl::Time now, uint32_t bucket, uint64_t seen_epoch, Outbox& outbox);
   // When bucket b is to step aside; InfinitePast() = as soon as possible.
   absl::Time AsideAt(size_t bucket, const LatenessRule& rule) const;
+  // The soonest deadline of what waits.
+  absl::Time Due() const;
+  void GiveUpWhatIsDue(absl::Time now, Outbox& outbox);
   bool MayReform() const;
   void Reform(absl::Time now, Outbox& outbox);
   absl::Status Adopt(absl::Time now, Outbox& outbox);

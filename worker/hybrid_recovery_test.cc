@@ -515,6 +515,37 @@ TEST(HybridRecoveryOneTest, DistributedGroupsSayThatTheyCannotGoOn) {
   }
 }
 
+// The members that are left would wait longer for each other than the program allows.
+void LetThemNeverMeet(bool fused, bool pull) {
+  Mourners f(3, Case{.fused = fused}.OptionsOf(1));
+  f.Step();
+  if (pull) {
+    for (const uint32_t rank : f.members()) f.Pull(rank);
+  } else {
+    f.Begin();
+  }
+  f.fleet.RunMessages(2);
+  const absl::Time deadline = f.fleet.ring.now() + kPatience;
+  f.Kill(2);
+  f.PlanWithoutTheDead();
+  f.fleet.ring.Freeze(1);
+  f.Show(0);
+  f.fleet.Run();
+  ASSERT_FALSE(f.Idle(0));
+  EXPECT_EQ(f.fleet.hybrids[0]->NextWake(), deadline);
+  f.fleet.ring.Pass(kPatience);
+  f.fleet.Run();
+  EXPECT_TRUE(f.Idle(0));
+  EXPECT_EQ(f.failures[0].code(), absl::StatusCode::kDeadlineExceeded) << f.failures[0];
+  EXPECT_THAT(f.failures[0].message(), HasSubstr("still waits for all members to meet"));
+}
+
+TEST(HybridRecoveryOneTest, DeadlinesHoldWhileMembersMeet) {
+  for (const bool fused : {false, true}) {
+    for (const bool pull : {false, true}) LetThemNeverMeet(fused, pull);
+  }
+}
+
 TEST(HybridRecoveryOneTest, RecoveriesAreCountedAndTimed) {
   Mourners f(3, Case{}.OptionsOf(1));
   f.Step();
