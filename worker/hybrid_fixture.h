@@ -135,6 +135,7 @@ class FakeServer {
 
   Message Answer(const Message& request) {
     Message reply = MakeReply(request);
+    reply.envelope.mutable_header()->set_node(kFakeServer);
     if (request.envelope.has_pull_request()) {
       const proto::PullRequest& pull = request.envelope.pull_request();
       Frame(reply, shards_.at({pull.table(), pull.shard()}).values());
