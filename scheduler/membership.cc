@@ -104,6 +104,11 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
          node->state() == proto::Node::LEFT;
 }
 
+void Membership::Answered(absl::Time now, NodeId node) {
+  const auto at = health_.find(node);
+  if (at != health_.end()) at->second.detector = NewHealth(now).detector;
+}
+
 void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request) {
   const auto at = health_.find(node);
   COVEY_CHECK(at != health_.end());

@@ -62,6 +62,9 @@ class Membership {
   // True for a node that left in order under this incarnation.
   bool HasLeft(NodeId node, Incarnation incarnation) const;
 
+  // The answer to its registration leaves only now, after the disk: its silence counts from here.
+  void Answered(absl::Time now, NodeId node);
+
   // Precondition for the next two: CheckSender is OK.
   void Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
   Decision Leave(absl::Time now, NodeId node, const std::string& reason);

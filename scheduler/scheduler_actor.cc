@@ -138,7 +138,7 @@ absl::Time SchedulerActor::NextWake() const {
 }
 
 void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
-  if (message.envelope.has_disk_durable()) return TakeDiskAnswer(message, outbox);
+  if (message.envelope.has_disk_durable()) return TakeDiskAnswer(now, message, outbox);
   if (message.envelope.has_connection_lost()) return TakeConnectionLost(message, outbox);
   if (message.envelope.has_probe_reply()) return TakeProbeReply(now, message, outbox);
   if (!IsControlRequest(message.envelope)) return;
@@ -392,7 +392,7 @@ void SchedulerActor::TakeWorkChange(absl::Time now, const Work::Change& change,
   }
 }
 
-void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
+void SchedulerActor::TakeDiskAnswer(absl::Time now, const Message& message, Outbox& outbox) {
   if (message.envelope.from_loop() != kDiskLoop || !writing_ ||
       message.envelope.disk_durable().index() != state_.index()) {
     return;
@@ -402,7 +402,12 @@ void SchedulerActor::TakeDiskAnswer(const Message& message, Outbox& outbox) {
   disk_failure_ = StatusOf(message);
   if (disk_failure_.ok()) {
     published_ = std::exchange(written_view_, {});
-    for (Message& answer : answers) outbox.Send(std::move(answer));
+    for (Message& answer : answers) {
+      if (answer.envelope.has_register_reply()) {
+        membership_.Answered(now, NodeId(answer.envelope.register_reply().node()));
+      }
+      outbox.Send(std::move(answer));
+    }
   } else {
     // Nobody may know what is not durable; readers ignore the body of a failed reply.
     for (std::vector<Message>* waiting : {&answers, &later_answers_}) {

@@ -88,7 +88,7 @@ class SchedulerActor : public Actor {
   // Of the machine `work_`.
   void TakeWorkChange(absl::Time now, const Work::Change& change, std::vector<Work::Answer> answers,
                       Outbox& outbox);
-  void TakeDiskAnswer(const Message& message, Outbox& outbox);
+  void TakeDiskAnswer(absl::Time now, const Message& message, Outbox& outbox);
   void TakeConnectionLost(const Message& message, Outbox& outbox);
   void TakeProbeReply(absl::Time now, const Message& message, Outbox& outbox);
 

@@ -209,6 +209,24 @@ TEST_F(SchedulerActorTest, SilenceIsDeathAndTheDeadAreFenced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("declared dead at epoch 3"));
 }
 
+TEST_F(SchedulerActorTest, WhoWaitedForASlowDiskIsNotSilent) {
+  Receive(RegisterRequest(21, proto::SERVER));
+  const auto wait = [&](absl::Duration duration) {
+    const absl::Time until = now_ + duration;
+    while (now_ < until) {
+      now_ += absl::Milliseconds(100);
+      Outbox outbox;
+      actor_->Wake(now_, outbox);
+      Take(outbox);
+    }
+  };
+  wait(absl::Milliseconds(2400));
+  AnswerDisk();
+  const uint64_t node = TakeOnlyReply().envelope.register_reply().node();
+  wait(absl::Milliseconds(2400));
+  EXPECT_TRUE(StatusOf(Call(Heartbeat({.node = node, .incarnation = 21}))).ok());
+}
+
 TEST_F(SchedulerActorTest, OwnPausesKillNobody) {
   RegisterAll();
   now_ += absl::Minutes(5);
