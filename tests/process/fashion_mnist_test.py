@@ -12,7 +12,7 @@ _KEYS = {"test_accuracy", "train_seconds", "samples_per_second", "servers", "gro
 
 
 class FashionMnistTest(cluster.ProcessTest):
-    def run_job(self, contract, groups, workers, transport, *options):
+    def run_job(self, contract, groups, workers, transport, *options, epochs=1):
         """A run that has to go well; what it came to."""
         report = os.path.join(self.folder, "report.html")
         run = self.run_to_end(
@@ -20,7 +20,7 @@ class FashionMnistTest(cluster.ProcessTest):
             [cluster.COVEY, "run", "--servers", 2, "--groups", groups, "--workers", workers,
              "--transport", transport, "--report", report, "--scheduler-binary", cluster.SCHEDULER,
              "--server-binary", cluster.SERVER, *options, "--",
-             cluster.FASHION_MNIST, "--epochs", 1, "--hidden", 32, "--contract", contract],
+             cluster.FASHION_MNIST, "--epochs", epochs, "--hidden", 32, "--contract", contract],
             seconds=240)
         self.assertEqual(0, run.code, run)
         self.assertEqual({}, run.descendants())
@@ -32,7 +32,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.assertEqual((2, groups, contract),
                          (result["servers"], result["groups"], result["contract"]))
         self.assertGreater(result["test_accuracy"], _ACCURACY_MIN)
-        self.assertEqual(60_000, result["samples"])
+        self.assertEqual(epochs * 60_000, result["samples"])
         return result
 
     def test_two_groups(self):
@@ -42,7 +42,9 @@ class FashionMnistTest(cluster.ProcessTest):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
 
     def test_a_server_and_a_worker_are_killed_on_the_way(self):
-        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@100ms,worker-1@300ms")
+        # Long enough for `covey run`, which asks twice a second, to hear what came of the deaths.
+        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@100ms,worker-1@300ms",
+                              epochs=4)
         losses = result["losses"]
         self.assertEqual(2, losses["died"])
         self.assertGreater(losses["failovers"], 0)
