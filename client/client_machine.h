@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/operation.h"
-#include "client/round_trip.h"
 #include "client/server_window.h"
 #include "client/undurable_pushes.h"
 #include "common/base/buffer.h"
@@ -19,6 +18,7 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
+#include "common/net/round_trip.h"
 #include "common/runtime/actor.h"
 
 namespace covey::client {

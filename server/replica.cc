@@ -232,10 +232,10 @@ void Replica::ReceiveReply(absl::Time now, const Message& message, Outbox& outbo
   const uint64_t before = durable_;
   link_->Receive(now, reply, source(), outbox);
   Settle(now);
-  if (durable_ > before && !is_head()) Answer(outbox);
+  if (durable_ > before && !is_head()) Answer(/*missing=*/false, outbox);
 }
 
-void Replica::Answer(Outbox& outbox) const {
+void Replica::Answer(bool missing, Outbox& outbox) const {
   Message message;
   message.set_to(predecessor_);
   proto::ReplicateReply& reply = *message.envelope.mutable_replicate_reply();
@@ -243,6 +243,7 @@ void Replica::Answer(Outbox& outbox) const {
   if (content_ != nullptr) {
     reply.set_held_index(content_->index());
     reply.set_durable_index(durable_);
+    reply.set_missing(missing);
   } else {
     reply.set_wants_content(true);
     reply.set_next_piece(import_ == nullptr ? 0 : import_->next_piece());
@@ -277,7 +278,8 @@ void Replica::ReceiveRecord(absl::Time now, const Message& message, Outbox& outb
       PassOn(now, *std::move(record), outbox);
     }
   }
-  if (!is_head()) Answer(outbox);
+  if (is_head()) return;
+  Answer(/*missing=*/content_ != nullptr && request.index() > content_->index(), outbox);
 }
 
 absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
@@ -310,7 +312,7 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
   if (message.from() != predecessor_ || !joining_) return;
   if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) Drop();
   if (content_ != nullptr) {
-    Answer(outbox);
+    Answer(/*missing=*/false, outbox);
     return;
   }
   if (import_ == nullptr) {
@@ -339,13 +341,14 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
     }
     Settle(now);
   }
-  Answer(outbox);
+  Answer(/*missing=*/false, outbox);
 }
 
 void Replica::Wake(absl::Time now, Outbox& outbox) {
   if (!is_head() && now >= announce_at_) {
     announce_at_ = joining_ ? now + kAnnounceEvery : absl::InfiniteFuture();
-    if (joining_ || content_ != nullptr) Answer(outbox);
+    // Records of this chain were dropped as long as it was not known here.
+    if (joining_ || content_ != nullptr) Answer(/*missing=*/!joining_, outbox);
   }
   if (link_ == nullptr || content_ == nullptr) return;
   link_->Wake(now, source(), outbox);

@@ -111,7 +111,8 @@ class Replica {
   // Into the log, and on to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
   // To the server in front: what is held and what is durable.
-  void Answer(Outbox& outbox) const;
+  // `missing` as in ReplicateReply.
+  void Answer(bool missing, Outbox& outbox) const;
   void Refuse(const Message& message, Outbox& outbox) const;
   // What is durable now, what need not be kept, and what the scheduler should know.
   void Settle(absl::Time now);

@@ -8,8 +8,8 @@
 namespace covey::server {
 namespace {
 
-constexpr absl::Duration kRetryFirst = absl::Milliseconds(50);
-constexpr absl::Duration kRetryLongest = absl::Seconds(1);
+constexpr absl::Duration kRetryShortest = absl::Milliseconds(50);
+constexpr absl::Duration kRetryLongest = absl::Milliseconds(500);
 // Content on the way to one successor.
 constexpr uint64_t kPieceBytesInFlight = 2 * kReplicaPieceBytesMax;
 // In place of a record: some promise is in none yet.
@@ -29,15 +29,15 @@ ReplicaLink::ReplicaLink(absl::Time now, const Address& successor, bool joining,
       held_(first_record - 1),
       durable_(joining ? 0 : first_record - 1),
       newest_(first_record - 1),
-      silent_since_(now),
-      retry_delay_(kRetryFirst) {}
+      silent_since_(now) {}
 
 void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bool joining) {
   chain_ = chain;
   const bool was_joining = std::exchange(joining_, joining);
   refused_ = false;
   told_unreachable_ = false;
-  probing_ = false;
+  timed_ = 0;
+  awaits_lacking_ = false;
   silent_since_ = now;
   gap_filled_at_ = ~uint64_t{0};
   // What was sent under the older epoch has perhaps been dropped.
@@ -87,12 +87,13 @@ absl::Time ReplicaLink::NextWake() const {
 }
 
 void ReplicaLink::RestartTimer(absl::Time now, bool progress) {
-  if (progress) retry_delay_ = kRetryFirst;
+  if (progress) retries_ = 0;
   if (!OwesAnswer()) {
     retry_at_ = absl::InfiniteFuture();
   } else if (progress || retry_at_ <= now || retry_at_ == absl::InfiniteFuture()) {
     // An answer without progress puts off no retry: a successor that asks often would get none.
-    retry_at_ = now + retry_delay_;
+    const absl::Duration usual = round_trip_.Patience(kRetryShortest, kRetryLongest);
+    retry_at_ = now + std::min(kRetryLongest, usual * (1 << std::min(retries_, 10)));
   }
 }
 
@@ -112,11 +113,16 @@ void ReplicaLink::Send(absl::Time now, const Source& source, Outbox& outbox) {
   const bool owed = OwesAnswer();
   newest_ = source.content.index();
   if (!owed) silent_since_ = now;
-  if (state_ != State::kStreaming || refused_ || probing_) return;
+  if (state_ != State::kStreaming || refused_ || awaits_lacking_) return;
   // What is not kept any more was durable, so a successor that has joined holds it.
   if (sent_ + 1 < source.log.first()) sent_ = source.log.first() - 1;
   const bool news = sent_ < newest_;
   while (sent_ < newest_) SendRecord(++sent_, source, outbox);
+  if (news && timed_ == 0) {
+    timed_ = sent_;
+    timed_since_ = now;
+    timed_was_repeated_ = false;
+  }
   if (news && retry_at_ == absl::InfiniteFuture()) RestartTimer(now, /*progress=*/true);
   UpdateReadiness(source);
 }
@@ -125,7 +131,7 @@ void ReplicaLink::Receive(absl::Time now, const proto::ReplicateReply& reply, co
                           Outbox& outbox) {
   newest_ = source.content.index();
   silent_since_ = now;
-  probing_ = false;
+  awaits_lacking_ = false;
   if (reply.wants_content()) {
     // One that counts as joined must report itself unfit.
     if (joining_) ReceiveWish(now, reply.next_piece(), source, outbox);
@@ -199,13 +205,23 @@ void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply
   held_ = std::max(held_, held);
   durable_ = std::max(durable_, std::min(reply.durable_index(), held_));
   if (held_ > sent_) sent_ = held_;
-  if (!progress && held_ < sent_ && gap_filled_at_ != held_) {
-    // It has answered something that came after a gap.
+  if (reply.missing() && held == held_ && held_ < sent_ && gap_filled_at_ != held_) {
     gap_filled_at_ = held_;
     sent_ = held_;
   }
   has_answered_ = true;
+  Time(now);
   RestartTimer(now, progress);
+}
+
+void ReplicaLink::Time(absl::Time now) {
+  if (timed_ == 0 || (counts() ? durable_ : held_) < timed_) return;
+  if (timed_was_repeated_) {
+    round_trip_.NoteRepeated(now - timed_since_, kRetryShortest);
+  } else {
+    round_trip_.NoteFirst(now - timed_since_);
+  }
+  timed_ = 0;
 }
 
 void ReplicaLink::UpdateReadiness(const Source& source) {
@@ -226,7 +242,8 @@ void ReplicaLink::UpdateReadiness(const Source& source) {
 
 void ReplicaLink::Wake(absl::Time now, const Source& source, Outbox& outbox) {
   if (now < retry_at_ || !OwesAnswer()) return;
-  retry_delay_ = std::min(2 * retry_delay_, kRetryLongest);
+  ++retries_;
+  timed_was_repeated_ = true;
   if (state_ == State::kFilling) {
     // One is enough: its answer tells what else is missing.
     gap_filled_at_ = ~uint64_t{0};
@@ -234,11 +251,12 @@ void ReplicaLink::Wake(absl::Time now, const Source& source, Outbox& outbox) {
     SendPieces(1, outbox);
   } else if (state_ == State::kStreaming && source.log.next() > source.log.first()) {
     gap_filled_at_ = ~uint64_t{0};
-    const uint64_t index = std::clamp(held_ + 1, source.log.first(), source.log.next() - 1);
+    awaits_lacking_ = retries_ > 1;
+    const uint64_t index =
+        std::clamp(awaits_lacking_ ? held_ + 1 : sent_, source.log.first(), source.log.next() - 1);
     SendRecord(index, source, outbox);
     // The others follow when it answers.
-    sent_ = std::min(sent_, index);
-    probing_ = true;
+    sent_ = awaits_lacking_ ? std::min(sent_, index) : std::max(sent_, index);
   }
   RestartTimer(now, /*progress=*/false);
 }

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
+#include "common/net/round_trip.h"
 #include "common/runtime/actor.h"
 #include "server/content_pieces.h"
 #include "server/shard_content.h"
@@ -22,7 +23,10 @@ namespace covey::server {
 //      └────────────────────────────────────────────────────────────────────┘
 //
 // One that has joined streams from the beginning. Streaming: all records that there are have been
-// sent; what is lost is sent again when an answer shows a gap, once, and else after a timeout.
+// sent; what is lost is sent again when an answer shows a gap, once. When no answer comes for longer
+// than answers take, only the newest record is sent again: its answer shows the gap, if there is one.
+// When nothing comes of that either, the record that it lacks is sent, and nothing else until there
+// is an answer.
 //
 // A joining successor counts, that is, nothing is durable without it, from the moment when it has
 // nearly caught up. It is ready once it holds everything that was durable at that moment: then
@@ -97,6 +101,7 @@ class ReplicaLink {
   void SendRecord(uint64_t index, const Source& source, Outbox& outbox);
   void Post(Message message, Outbox& outbox) const;
   void UpdateReadiness(const Source& source);
+  void Time(absl::Time now);
   // Something has been sent, or answered: how long to wait for more.
   void RestartTimer(absl::Time now, bool progress);
   bool OwesAnswer() const;
@@ -114,8 +119,11 @@ class ReplicaLink {
   uint64_t held_;
   uint64_t durable_;
   uint64_t newest_;  // record, as of the last call
-  // One record was sent to see whether it answers; nothing else until then.
-  bool probing_ = false;
+  // One record at a time is timed, since it was sent first, until it is durable; 0 = none.
+  uint64_t timed_ = 0;
+  absl::Time timed_since_;
+  bool timed_was_repeated_ = false;
+  RoundTrip round_trip_;
   // held_, or the next piece, for which a gap has been filled already.
   uint64_t gap_filled_at_ = ~uint64_t{0};
   std::unique_ptr<ContentExport> export_;
@@ -129,7 +137,8 @@ class ReplicaLink {
   bool has_answered_ = false;  // that it holds content, at this chain epoch
   absl::Time silent_since_;
   bool told_unreachable_ = false;
-  absl::Duration retry_delay_;
+  int retries_ = 0;              // without progress
+  bool awaits_lacking_ = false;  // only the record that it lacks has been sent
   absl::Time retry_at_ = absl::InfiniteFuture();
 };
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <deque>
 
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
@@ -261,6 +262,34 @@ TEST_F(Replication, LostMessagesAreSentAgain) {
   const std::vector<proto::ReplicaReport> reports = chain.Reports();
   ASSERT_EQ(reports.size(), 1u) << "by the one in front of it";
   EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::READY);
+}
+
+// Or an overloaded chain would be busy with repeats only.
+TEST_F(Replication, ASlowSuccessorIsNotSentEverythingTwice) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  size_t records = 0;
+  constexpr absl::Duration kOnItsWay = absl::Milliseconds(320);
+  std::deque<std::pair<absl::Time, Message>> late;
+  chain.lose = [&](const Message& message) {
+    if (!IsRecord(message)) return false;
+    ++records;
+    late.emplace_back(chain.now + kOnItsWay, message);
+    return true;
+  };
+  constexpr size_t kPushes = 60;
+  for (uint64_t sequence = 1; sequence <= kPushes; ++sequence) {
+    chain.Deliver(0, Push(sequence, 1));
+    for (int i = 0; i < 4; ++i) {
+      chain.Pass(absl::Milliseconds(10));
+      for (; !late.empty() && late.front().first <= chain.now; late.pop_front()) {
+        chain.Inject(1, late.front().second);
+      }
+      chain.Settle();
+    }
+  }
+  EXPECT_GE(chain.Answers().size(), kPushes / 2);
+  EXPECT_LT(records, kPushes + kPushes / 3);
 }
 
 TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {

@@ -29,12 +29,22 @@ class CliBenchTest(cluster.ProcessTest):
             self.assertLessEqual(row["min"], row["median"])
             self.assertLessEqual(row["median"], row["max"])
 
+    def test_tables_with_replicas_are_measured_in_turns(self):
+        run = self.bench("--transport", "ipc", "--replicas", "1,2", *_SMALL)
+        self.assertEqual(0, run.code, run)
+        result = json.loads("".join(run.lines("stdout")))
+        self.assertEqual(2, result["servers"])
+        measured = {(row["what"], row["bytes"]) for row in result["figures"]}
+        for operation in ["covey push", "covey push r=2", "covey pull r=2", "covey push_pull r=2"]:
+            self.assertIn((operation, 3 << 20), measured)
+
     def test_wrong_usage(self):
         for arguments, complaint in [
             (["--sizes", "3"], "multiple of 4"),
             (["--sizes", "much"], "--sizes"),
             (["--transport", "pigeon"], "neither tcp nor ipc"),
             (["--repetitions", "0"], "choose 1 to"),
+            (["--replicas", "0"], "choose 1 to 5"),
             (["--repetition", "2"], "did you mean --repetitions?"),
         ]:
             run = self.bench(*arguments)

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +26,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/text_file.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/config_value.h"
 #include "common/runtime/process_main.h"
@@ -70,6 +73,19 @@ absl::Status ParseTransports(absl::string_view text, std::vector<std::string>& t
   return absl::OkStatus();
 }
 
+absl::Status ParseReplicas(absl::string_view text, std::vector<uint32_t>& replicas) {
+  replicas.clear();
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    uint32_t count = 0;
+    if (!absl::SimpleAtoi(part, &count) || count < 1 || count > kReplicasMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' is no number of replicas; choose 1 to ", kReplicasMax));
+    }
+    replicas.push_back(count);
+  }
+  return absl::OkStatus();
+}
+
 std::string SizesAsText(const std::vector<uint64_t>& sizes) {
   return absl::StrJoin(sizes, ",",
                        [](std::string* out, uint64_t bytes) { *out += FormatBytes(bytes); });
@@ -87,6 +103,11 @@ void AddTo(ConfigFile& file, BenchOptions& options) {
            "times that each figure is measured; its median counts");
   file.Add("duration", &options.load.duration, "how long each repetition runs at least");
   file.Add("round-trips", &options.load.round_trips, "64-byte round trips per repetition");
+  file.Add(
+      "replicas",
+      [&](absl::string_view text) { return ParseReplicas(text, options.load.replicas); },
+      [&] { return absl::StrJoin(options.load.replicas, ","); },
+      "measure tables of so many replicas, in turns: 1,2; each needs a server of its own");
   file.Add("table", &options.table, "print a table instead of JSON");
   file.Add("out", &options.out_file, "write the JSON to this file too");
   file.Add("scheduler", &options.scheduler,
@@ -154,11 +175,16 @@ absl::StatusOr<std::vector<Figure>> MeasureCluster(BenchOptions options, Termina
   return figures;
 }
 
+uint32_t ServersFor(const BenchOptions& options) {
+  return *std::max_element(options.load.replicas.begin(), options.load.replicas.end());
+}
+
 // A cluster for one transport; this program again is what its only worker runs.
 absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& options,
                                                       const std::string& transport,
                                                       Terminal& terminal) {
-  RunOptions run{.transport = transport,
+  RunOptions run{.servers = ServersFor(options),
+                 .transport = transport,
                  .job = "bench",
                  .server_loops = 1,
                  .cores = UsableCores(),
@@ -168,7 +194,8 @@ absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& option
                  "--sizes",       SizesAsText(options.load.sizes),
                  "--repetitions", absl::StrCat(options.load.repetitions),
                  "--duration",    absl::FormatDuration(options.load.duration),
-                 "--round-trips", absl::StrCat(options.load.round_trips)};
+                 "--round-trips", absl::StrCat(options.load.round_trips),
+                 "--replicas",    absl::StrJoin(options.load.replicas, ",")};
   COVEY_ASSIGN_OR_RETURN(const LocalPaths binaries, FindBinaries(run));
   terminal.Print(Terminal::Stream::kError, absl::StrCat("measuring over ", transport, " …"));
   const RunOutcome outcome = RunLocalCluster(run, binaries, terminal);
@@ -202,7 +229,7 @@ absl::Status Bench(const BenchOptions& options) {
   const std::string json =
       nlohmann::ordered_json({{"cores", UsableCores()},
                               {"clients", 1},
-                              {"servers", 1},
+                              {"servers", ServersFor(options)},
                               {"figures", nlohmann::ordered_json::parse(FiguresAsJson(figures))}})
           .dump(1);
   if (!options.out_file.empty())
@@ -218,8 +245,8 @@ int BenchCommand(int count, const char* const* arguments) {
   ConfigFile file(
       "covey bench",
       "Measures push with apply, pull and a 64-byte round trip of one client and one server on "
-      "this "
-      "machine, beside a raw ZeroMQ pair in the same run. Medians of several repetitions; GB/s is "
+      "this machine (as many servers as --replicas needs), beside a raw ZeroMQ pair in the same "
+      "run. Medians of several repetitions; GB/s is "
       "payload in one direction. Compare runs only when the machine is otherwise quiet.");
   AddTo(file, options);
   if (const auto code = file.LoadForMain(count, arguments)) return *code;

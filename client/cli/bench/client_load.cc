@@ -16,14 +16,16 @@ constexpr uint64_t kRoundTripBytes = 64;
 using client::Handle;
 using client::Table;
 
-proto::TableSpec Spec(uint64_t bytes) {
+proto::TableSpec Spec(uint64_t bytes, uint32_t replicas) {
   proto::TableSpec spec;
-  spec.set_name(absl::StrCat("bench/", bytes));
+  spec.set_name(absl::StrCat("bench/", bytes, "/", replicas));
   spec.set_data_type(proto::FLOAT32);
   spec.add_shape(bytes / sizeof(float));
   spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
   spec.mutable_learning_rate()->set_base(1e-6);
   spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+  spec.set_durability(replicas == 1 ? proto::MEMORY : proto::REPLICATED);
+  if (replicas > 1) spec.set_replicas(replicas);
   return spec;
 }
 
@@ -57,10 +59,34 @@ absl::StatusOr<std::vector<double>> RoundTrips(int count,
   return microseconds;
 }
 
-struct Operation {
-  std::string name;
+// Of one operation on one table.
+struct Measurement {
   std::function<Handle(int lane)> start;
+  Figure rate, middle, tail;
 };
+
+// The same operation on one table after the other, so that a machine that gets slower meanwhile is
+// slower for all.
+absl::Status MeasureInTurns(std::vector<Measurement>& measurements, const LoadOptions& options) {
+  for (const Measurement& measurement : measurements) {  // warm up
+    const int outstanding = OutstandingFor(measurement.rate.bytes);
+    COVEY_RETURN_IF_ERROR(Rate(outstanding, options.duration / 4, measurement.start).status());
+  }
+  for (int i = 0; i < options.repetitions; ++i) {
+    for (auto& [start, rate, middle, tail] : measurements) {
+      if (rate.bytes == kRoundTripBytes) {
+        COVEY_ASSIGN_OR_RETURN(const auto trips, RoundTrips(options.round_trips, start));
+        middle.repetitions.push_back(Quantile(trips, 0.5));
+        tail.repetitions.push_back(Quantile(trips, 0.99));
+      } else {
+        COVEY_ASSIGN_OR_RETURN(const double per_second,
+                               Rate(OutstandingFor(rate.bytes), options.duration, start));
+        rate.repetitions.push_back(per_second * static_cast<double>(rate.bytes) / 1e9);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -73,47 +99,49 @@ absl::StatusOr<std::vector<Figure>> MeasureClient(client::ParameterClient& clien
   std::vector<uint64_t> sizes = {kRoundTripBytes};
   sizes.insert(sizes.end(), options.sizes.begin(), options.sizes.end());
   for (const uint64_t bytes : sizes) {
-    COVEY_ASSIGN_OR_RETURN(const Table table, client.CreateTable(Spec(bytes)));
-    const int outstanding = OutstandingFor(bytes);
-    // Lanes write different memory, as different tensors of a program would.
-    std::vector<std::vector<float>> gradients(outstanding), values(outstanding);
-    for (auto& lane : gradients) lane.assign(table.elements, 0.5f);
-    for (auto& lane : values) lane.assign(table.elements, 0.0f);
-    const std::vector<Operation> operations = {
-        {"push", [&](int lane) { return client.Push(table, gradients[lane]); }},
-        {"pull", [&](int lane) { return client.Pull(table, values[lane]); }},
-        {"push_pull",
-         [&](int lane) { return client.PushPull(table, gradients[lane], values[lane]); }},
+    std::vector<Table> tables;
+    for (const uint32_t replicas : options.replicas) {
+      COVEY_ASSIGN_OR_RETURN(tables.emplace_back(), client.CreateTable(Spec(bytes, replicas)));
+    }
+    // Lanes use different memory, as different tensors of a program would.
+    const auto lanes = static_cast<size_t>(OutstandingFor(bytes));
+    std::vector<std::vector<float>> gradients(lanes), values(lanes);
+    for (auto& lane : gradients) lane.assign(bytes / sizeof(float), 0.5f);
+    for (auto& lane : values) lane.assign(bytes / sizeof(float), 0.0f);
+    using Start = std::function<Handle(const Table& table, int lane)>;
+    const std::vector<std::pair<std::string, Start>> operations = {
+        {"push", [&](const Table& t, int lane) { return client.Push(t, gradients[lane]); }},
+        {"pull", [&](const Table& t, int lane) { return client.Pull(t, values[lane]); }},
+        {"push_pull", [&](const Table& t,
+                          int lane) { return client.PushPull(t, gradients[lane], values[lane]); }},
     };
-    for (const Operation& operation : operations) {
-      COVEY_RETURN_IF_ERROR(
-          Rate(outstanding, options.duration / 4, operation.start).status());  // warm up
-      const auto row = [&](const std::string& suffix, const char* unit) {
-        return Figure{.what = absl::StrCat("covey ", operation.name, suffix),
-                      .transport = transport,
-                      .bytes = bytes,
-                      .unit = unit};
-      };
-      Figure rate = row("", "GB/s"), middle = row(" p50", "us"), tail = row(" p99", "us");
-      for (int i = 0; i < options.repetitions; ++i) {
-        if (bytes == kRoundTripBytes) {
-          COVEY_ASSIGN_OR_RETURN(const auto trips,
-                                 RoundTrips(options.round_trips, operation.start));
-          middle.repetitions.push_back(Quantile(trips, 0.5));
-          tail.repetitions.push_back(Quantile(trips, 0.99));
-        } else {
-          COVEY_ASSIGN_OR_RETURN(const double per_second,
-                                 Rate(outstanding, options.duration, operation.start));
-          rate.repetitions.push_back(per_second * static_cast<double>(bytes) / 1e9);
+    for (const auto& [name, start] : operations) {
+      std::vector<Measurement> measurements;
+      for (size_t i = 0; i < tables.size(); ++i) {
+        const uint32_t replicas = options.replicas[i];
+        const std::string chain = replicas == 1 ? "" : absl::StrCat(" r=", replicas);
+        const auto row = [&](const char* suffix, const char* unit) {
+          return Figure{.what = absl::StrCat("covey ", name, chain, suffix),
+                        .transport = transport,
+                        .bytes = bytes,
+                        .unit = unit};
+        };
+        measurements.push_back(
+            {.start = [&start, &table = tables[i]](int lane) { return start(table, lane); },
+             .rate = row("", "GB/s"),
+             .middle = row(" p50", "us"),
+             .tail = row(" p99", "us")});
+      }
+      COVEY_RETURN_IF_ERROR(MeasureInTurns(measurements, options));
+      for (Measurement& measurement : measurements) {
+        for (Figure* figure : {&measurement.rate, &measurement.middle, &measurement.tail}) {
+          if (figure->repetitions.empty()) continue;
+          if (options.measured) options.measured(*figure);
+          figures.push_back(std::move(*figure));
         }
       }
-      for (Figure* figure : {&rate, &middle, &tail}) {
-        if (figure->repetitions.empty()) continue;
-        if (options.measured) options.measured(*figure);
-        figures.push_back(std::move(*figure));
-      }
     }
-    COVEY_RETURN_IF_ERROR(client.DropTable(table.name));
+    for (const Table& table : tables) COVEY_RETURN_IF_ERROR(client.DropTable(table.name));
   }
   return figures;
 }

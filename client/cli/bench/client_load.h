@@ -20,6 +20,8 @@ struct LoadOptions {
   absl::Duration duration = absl::Milliseconds(400);
   // Round trips of 64 bytes per repetition.
   int round_trips = 2000;
+  // Every figure once with tables of so many replicas each, in turns; 1 = not replicated.
+  std::vector<uint32_t> replicas = {1};
   // Called with each figure as soon as it is there; may be empty.
   std::function<void(const Figure&)> measured;
 };
@@ -29,7 +31,7 @@ int OutstandingFor(uint64_t bytes);
 
 // Measures push with apply (SGD), pull and push_pull for each size, and the 64-byte round trip of
 // push and pull, on tables that it makes in `client`'s cluster and drops again. `transport` only
-// labels the figures.
+// labels the figures; those of more than one replica say so: "covey push r=2".
 absl::StatusOr<std::vector<Figure>> MeasureClient(client::ParameterClient& client,
                                                   const std::string& transport,
                                                   const LoadOptions& options);

@@ -4,11 +4,11 @@
 
 #include "absl/time/time.h"
 
-namespace covey::client {
+namespace covey {
 
-// How long answers of one server loop take, so that a request is not repeated because the server is
-// slow: under overload the repeats would take the place of other requests, and the more is offered
-// the less would get done. An average as in RFC 6298, which follows longer times at once.
+// How long answers of one peer take, so that a message is not repeated because the peer is slow:
+// under overload the repeats would take the place of other messages, and the more is offered the
+// less would get done. An average as in RFC 6298, which follows longer times at once.
 //
 // A request that was repeated says little: the answer may be to either. It counts with at most twice
 // what was known, so that the average still follows when every request is repeated, and stays
@@ -35,4 +35,4 @@ class RoundTrip {
   absl::Duration average_ = absl::ZeroDuration();
 };
 
-}  // namespace covey::client
+}  // namespace covey
