@@ -4,6 +4,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
+#include "common/net/leading_scheduler.h"
 
 namespace covey::client {
 namespace {
@@ -16,14 +17,22 @@ absl::Status InRange(absl::string_view field, absl::Duration value, absl::Durati
                                                  absl::FormatDuration(high)));
 }
 
+absl::Status CheckSchedulers(const std::string& addresses) {
+  for (const std::string& address : SplitSchedulers(addresses)) {
+    const size_t colon = address.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("scheduler is '", addresses,
+                       "'; give HOST:PORT, several with commas between (or set COVEY_SCHEDULER)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ClientConfig::Validate() const {
-  const size_t colon = scheduler.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == scheduler.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scheduler is '", scheduler, "'; give HOST:PORT (or set COVEY_SCHEDULER)"));
-  }
+  COVEY_RETURN_IF_ERROR(CheckSchedulers(scheduler));
   if (job.empty() || job.size() > kNameBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("job has ", job.size(), " bytes; choose 1 to ", kNameBytesMax));

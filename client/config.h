@@ -10,7 +10,8 @@ namespace covey::client {
 
 // How a process joins a cluster as a client or worker.
 struct ClientConfig {
-  // "host:port" of the scheduler's control port. Required.
+  // "host:port" of the scheduler's control port; of several schedulers "host:port,host:port".
+  // Required.
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";

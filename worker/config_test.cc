@@ -22,6 +22,10 @@ TEST(WorkerConfigTest, TakesItsDefaults) { EXPECT_TRUE(Valid().Validate().ok());
 TEST(WorkerConfigTest, NamesTheFieldThatIsWrong) {
   WorkerConfig config;
   EXPECT_THAT(config.Validate().message(), HasSubstr("scheduler"));
+  config.cluster.scheduler = "a:7000,b";
+  EXPECT_THAT(config.Validate().message(), HasSubstr("'a:7000,b'; give HOST:PORT, several with"));
+  config.cluster.scheduler = "a:7000,b:7000";
+  EXPECT_TRUE(config.Validate().ok());
   config = Valid();
   config.transport = "pigeon";
   EXPECT_THAT(config.Validate().message(), HasSubstr("transport is 'pigeon'"));

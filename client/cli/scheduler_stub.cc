@@ -23,6 +23,9 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& address) {
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
   // A proxy for the network has no business between two processes of a cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // One that was started again is found soon, however long it was away.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return proto::Scheduler::NewStub(
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
 }
@@ -45,17 +48,29 @@ absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& con
                       absl::StrCat("scheduler at ", address, ": ", status.error_message()));
 }
 
-}  // namespace
-
-// The schedulers in the order given; questions begin with the one that answered last.
-struct SchedulerStub::Connection {
-  std::string addresses;
+// In the order given; questions begin with the one that answered last.
+struct Schedulers {
   struct Scheduler {
     std::string address;
     std::unique_ptr<proto::Scheduler::Stub> stub;
   };
-  std::vector<Scheduler> schedulers;
+
+  explicit Schedulers(const std::string& addresses) : addresses(addresses) {
+    for (const std::string& address : SplitSchedulers(addresses)) {
+      all.push_back({.address = address, .stub = MakeStub(address)});
+    }
+  }
+  void AskTheNext() { current = (current + 1) % all.size(); }
+
+  const std::string addresses;
+  std::vector<Scheduler> all;
   size_t current = 0;
+};
+
+}  // namespace
+
+struct SchedulerStub::Connection : Schedulers {
+  using Schedulers::Schedulers;
 
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> Ask(grpc::Status (proto::Scheduler::Stub::*method)(grpc::ClientContext*,
@@ -63,8 +78,8 @@ struct SchedulerStub::Connection {
                             const Request& request) {
     // Of one that stands by: it says more than silence does.
     absl::Status stands_by;
-    for (size_t attempt = 0; attempt < schedulers.size(); ++attempt) {
-      const Scheduler& asked = schedulers[current];
+    for (size_t attempt = 0; attempt < all.size(); ++attempt) {
+      const Scheduler& asked = all[current];
       grpc::ClientContext context;
       context.set_deadline(Deadline());
       Reply reply;
@@ -73,19 +88,14 @@ struct SchedulerStub::Connection {
       const absl::Status outcome = ToStatus(status, context, asked.address);
       if (!IsElsewhere(status, context)) return outcome;
       if (IsByPeer(status, context)) stands_by = outcome;
-      current = (current + 1) % schedulers.size();
+      AskTheNext();
     }
     return stands_by.ok() ? NobodyAnswers(addresses) : stands_by;
   }
 };
 
 SchedulerStub::SchedulerStub(const std::string& addresses)
-    : connection_(std::make_unique<Connection>()) {
-  connection_->addresses = addresses;
-  for (const std::string& address : SplitSchedulers(addresses)) {
-    connection_->schedulers.push_back({.address = address, .stub = MakeStub(address)});
-  }
-}
+    : connection_(std::make_unique<Connection>(addresses)) {}
 
 SchedulerStub::~SchedulerStub() = default;
 
@@ -113,9 +123,8 @@ absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest
   return connection_->Ask(&proto::Scheduler::Stub::Scale, request);
 }
 
-struct StatusPoller::Connection {
-  std::string address;
-  std::unique_ptr<proto::Scheduler::Stub> stub;
+struct StatusPoller::Connection : Schedulers {
+  using Schedulers::Schedulers;
 };
 
 struct StatusPoller::Call {
@@ -125,9 +134,9 @@ struct StatusPoller::Call {
   grpc::Status status;
 };
 
-StatusPoller::StatusPoller(const std::string& address)
+StatusPoller::StatusPoller(const std::string& addresses)
     : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      connection_(std::make_unique<Connection>(Connection{address, MakeStub(address)})) {
+      connection_(std::make_unique<Connection>(addresses)) {
   COVEY_CHECK(descriptor_ >= 0);
 }
 
@@ -145,19 +154,28 @@ void StatusPoller::Ask() {
   call_ = std::make_unique<Call>();
   call_->context.set_deadline(Deadline());
   call_->request.set_events_after(last_event_);
-  connection_->stub->async()->GetStatus(&call_->context, &call_->request, &call_->reply,
-                                        [this](grpc::Status status) {
-                                          call_->status = std::move(status);
-                                          eventfd_write(descriptor_, 1);
-                                        });
+  connection_->all[connection_->current].stub->async()->GetStatus(
+      &call_->context, &call_->request, &call_->reply, [this](grpc::Status status) {
+        call_->status = std::move(status);
+        eventfd_write(descriptor_, 1);
+      });
 }
 
 std::optional<absl::StatusOr<proto::StatusReply>> StatusPoller::Take() {
   eventfd_t count;
   if (eventfd_read(descriptor_, &count) != 0) return std::nullopt;
   const std::unique_ptr<Call> call = std::move(call_);
-  if (!call->status.ok()) return ToStatus(call->status, call->context, connection_->address);
-  if (!call->reply.events().empty()) last_event_ = call->reply.events().rbegin()->sequence();
+  if (!call->status.ok()) {
+    const std::string& asked = connection_->all[connection_->current].address;
+    const absl::Status outcome = ToStatus(call->status, call->context, asked);
+    if (IsElsewhere(call->status, call->context)) connection_->AskTheNext();
+    return outcome;
+  }
+  const proto::StatusReply& reply = call->reply;
+  if (!reply.events().empty()) last_event_ = reply.events().rbegin()->sequence();
+  // Its events begin with 1 again, and what it left out of this answer comes with the next.
+  if (reply.uptime_ms() < uptime_ms_) last_event_ = 0;
+  uptime_ms_ = reply.uptime_ms();
   return std::move(call->reply);
 }
 

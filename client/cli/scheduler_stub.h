@@ -41,20 +41,26 @@ class SchedulerStub {
   std::unique_ptr<Connection> connection_;
 };
 
-// Asks for the status again and again without blocking; for a loop that polls descriptors.
+// Asks for the status again and again without blocking; for a loop that polls descriptors. Of
+// several schedulers it asks one at a time: the one that answered last, and after one that is
+// silent or stands by the next.
+//
 // Confined to one thread; gRPC's own threads only raise the descriptor.
 class StatusPoller {
  public:
-  // "host:port".
-  explicit StatusPoller(const std::string& address);
+  // "host:port", or several: "host:port,host:port".
+  explicit StatusPoller(const std::string& addresses);
   // Waits for a call under way, which it cancels.
   ~StatusPoller();
 
   // Readable once an answer is there.
   int descriptor() const { return descriptor_; }
-  // Without effect while a question is open. Only events newer than those taken before come.
+  // Without effect while a question is open. Only events newer than those taken before come; of a
+  // scheduler that was started anew, all.
   void Ask();
-  // The answer, once; nothing while there is none.
+  // Whether a question is open: no answer was taken yet.
+  bool asking() const { return call_ != nullptr; }
+  // The answer, once; nothing while there is none. Errors as SchedulerStub, of the one asked.
   std::optional<absl::StatusOr<proto::StatusReply>> Take();
 
  private:
@@ -65,6 +71,8 @@ class StatusPoller {
   std::unique_ptr<Connection> connection_;
   std::unique_ptr<Call> call_;
   uint64_t last_event_ = 0;
+  // Of the answer before; less means another scheduler, or this one anew.
+  uint64_t uptime_ms_ = 0;
 };
 
 }  // namespace covey::cli

@@ -31,6 +31,8 @@ constexpr KindDraw kKinds[] = {
 
 constexpr double kServerDeathsChance = 0.25;
 constexpr double kWorkerDeathsChance = 0.25;
+constexpr double kZombiesChance = 0.25;
+constexpr uint64_t kZombiesMax = 3;
 
 bool IsBetweenTwo(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kOneWayPartition ||
@@ -108,6 +110,34 @@ void DrawDeaths(Random random, double chance, std::vector<std::string> names, si
   }
 }
 
+void DrawZombie(Random random, const FaultTargets& targets, absl::Duration safety,
+                FaultPlan& plan) {
+  const absl::Duration at = InMilliseconds(safety * random.Uniform());
+  const absl::Duration patience = targets.beyond_patience;
+  const absl::Duration duration = InMilliseconds(DrawDuration(random, patience, patience * 3));
+  const std::string& zombie = targets.servers[random.Below(targets.servers.size())];
+  const std::string& scheduler = targets.names[0];
+  const auto add = [&](FaultKind kind, const std::string& target, const std::string& other) {
+    plan.push_back(
+        {.at = at, .duration = duration, .kind = kind, .target = target, .other = other});
+  };
+  add(FaultKind::kPartition, zombie, scheduler);
+  for (const std::string& name : targets.names) {
+    if (name == zombie || name == scheduler) continue;
+    const bool serves =
+        std::find(targets.servers.begin(), targets.servers.end(), name) != targets.servers.end();
+    if (serves && random.Chance(0.8)) add(FaultKind::kClog, zombie, name);
+    if (!serves && random.Chance(0.2)) add(FaultKind::kPartition, name, scheduler);
+  }
+}
+
+void DrawZombies(Random random, const FaultTargets& targets, absl::Duration safety,
+                 FaultPlan& plan) {
+  if (targets.servers.size() < 2 || !random.Chance(kZombiesChance)) return;
+  const uint64_t count = 1 + random.Below(kZombiesMax);
+  for (uint64_t i = 0; i < count; ++i) DrawZombie(random.Split(i), targets, safety, plan);
+}
+
 }  // namespace
 
 FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration safety) {
@@ -121,6 +151,7 @@ FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration 
              targets.server_deaths_max, safety, plan);
   DrawDeaths(random.Split(2), kWorkerDeathsChance, targets.mortal_workers,
              targets.worker_deaths_max, safety, plan);
+  DrawZombies(random.Split(3), targets, safety, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
   return plan;

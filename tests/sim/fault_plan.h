@@ -17,6 +17,9 @@ struct FaultTargets {
   // So many of them, from the first on, are those that the others talk to: a fault between two has
   // one of them on a side.
   size_t hubs = 1;
+  // Who may be taken for dead while it goes on; and longer than the scheduler waits for a word of it.
+  std::vector<std::string> servers;
+  absl::Duration beyond_patience;
   // Who may be killed for ever: of these so many at most.
   std::vector<std::string> mortal_servers;
   size_t server_deaths_max = 0;
@@ -26,7 +29,9 @@ struct FaultTargets {
 
 // All faults of a run, drawn before it starts, during `safety`, in order of time. Each kind is tried
 // in a share of the runs only, so that one fault can be met without the noise of the others.
-// Without a duration are those deaths that are for ever; whatever else lasts ends by itself.
+// A zombie is a server that the scheduler does not hear, while what it sends to the others arrives
+// once another one has its place; and some of those that use it hear nothing of that. Without a
+// duration are those deaths that are for ever; whatever else lasts ends by itself.
 FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration safety);
 
 }  // namespace covey::sim

@@ -46,11 +46,13 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
   FaultTargets targets{.names = cluster.names()};
   targets.hubs = config.all_links_fail ? targets.names.size() : 1 + config.servers;
   for (const std::string& name : targets.names) {
-    if (BeginsWith(name, "server")) targets.mortal_servers.push_back(name);
+    if (BeginsWith(name, "server")) targets.servers.push_back(name);
     if (BeginsWith(name, "worker") || BeginsWith(name, "client")) {
       targets.mortal_workers.push_back(name);
     }
   }
+  targets.beyond_patience = config.scheduler.silence_min + absl::Seconds(1);
+  targets.mortal_servers = targets.servers;
   // Nobody asks the first one to go, so the work can end.
   targets.mortal_servers.erase(targets.mortal_servers.begin());
   targets.server_deaths_max = 2;
