@@ -10,6 +10,7 @@
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
+#include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
@@ -93,6 +94,45 @@ class WholeCluster {
   bool was_whole_ = false;
 };
 
+// Compares what the servers hold, now and then while anything goes on, and at the end.
+class ComparedReplicas {
+ public:
+  ComparedReplicas(const SimCluster& cluster, Violations& violations)
+      : cluster_(cluster), checker_(violations) {}
+
+  void Look() {
+    if (!IsTime()) return;
+    if (const proto::ClusterView* view = cluster_.published()) {
+      checker_.Look(*view, cluster_.Replicas());
+    }
+  }
+  // Whether they are equal. Nothing happens any more but that they become so.
+  bool LookAtRest() {
+    if (!IsTime()) return why_.empty();
+    const proto::ClusterView* view = cluster_.published();
+    why_ = view == nullptr ? "there is no scheduler"
+                           : EqualReplicas::WhyUnequal(*view, cluster_.Replicas());
+    return why_.empty();
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  bool IsTime() {
+    const absl::Time now = cluster_.simulator().now();
+    if (now < next_) return false;
+    next_ = now + absl::Milliseconds(100);
+    return true;
+  }
+
+  const SimCluster& cluster_;
+  EqualReplicas checker_;
+  absl::Time next_ = absl::InfinitePast();
+  std::string why_ = "nobody has looked";
+};
+
+// What is on its way when all work is done has arrived, several times over.
+constexpr absl::Duration kRest = absl::Seconds(30);
+
 // Until `until`, or until something is wrong, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
@@ -154,18 +194,28 @@ SeedResult RunSeed(const SeedOptions& options) {
 
   cluster.Start();
   cluster.Schedule(result.faults);
-  Run(
-      simulator, simulator.now() + config.safety, [] { return false; }, violations);
+  ComparedReplicas replicas(cluster, violations);
+  const auto watch = [&replicas] {
+    replicas.Look();
+    return false;
+  };
+  Run(simulator, simulator.now() + config.safety, watch, violations);
   cluster.Heal();
   WholeCluster whole(cluster, config.repair, violations);
   Run(
       simulator, simulator.now() + config.liveness,
-      [&] { return whole.Look(administration.finished()) && workload->Finished(); }, violations);
+      [&] { return watch() || (whole.Look(administration.finished()) && workload->Finished()); },
+      violations);
   if (violations.empty() && !workload->Finished()) {
     violations.Add("liveness", absl::StrCat("not finished ", absl::FormatDuration(config.liveness),
                                             " after the last fault"));
   }
   if (violations.empty()) workload->Check();
+  Run(
+      simulator, simulator.now() + kRest, [&] { return replicas.LookAtRest(); }, violations);
+  if (violations.empty() && !replicas.LookAtRest()) {
+    violations.Add("equal_replicas", absl::StrCat("at rest, ", replicas.why()));
+  }
 
   result.violations = violations.found();
   result.digest = simulator.digest();

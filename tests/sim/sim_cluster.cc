@@ -1,6 +1,7 @@
 #include "tests/sim/sim_cluster.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,10 @@ class ServerProgram : public Program {
   }
   NodeId node() const override { return control_.member().node(); }
   Epoch epoch() const override { return control_.member().view()->epoch(); }
+  // Null: the loop is not in the shard's chain, or does not know of it yet.
+  const server::Replica* FindReplica(uint32_t loop, ShardId id) const {
+    return loop == 0 || loop > data_.size() ? nullptr : data_[loop - 1]->FindReplica(id);
+  }
   // A server leaves when it was drained.
   Outcome outcome() const override { return OutcomeOf(control_.member()); }
 
@@ -64,6 +69,22 @@ class ServerProgram : public Program {
   server::ServerActor control_;
   std::vector<std::unique_ptr<server::ShardActor>> data_;
 };
+
+// `replica` may be null.
+ReplicaSnapshot Snapshot(const std::string& server, NodeId node, ShardId shard,
+                         const server::Replica* replica) {
+  ReplicaSnapshot snapshot{.server = server, .node = node, .shard = shard};
+  if (replica == nullptr) return snapshot;
+  snapshot.generation = replica->generation();
+  snapshot.chain_epoch = replica->chain_epoch();
+  snapshot.durable = replica->durable();
+  if (replica->content() == nullptr) return snapshot;
+  snapshot.has_content = true;
+  snapshot.index = replica->content()->index();
+  snapshot.version = replica->content()->version().value();
+  snapshot.digest = replica->content()->Digest();
+  return snapshot;
+}
 
 }  // namespace
 
@@ -262,6 +283,34 @@ const proto::ClusterView* SimCluster::published() const {
   // Nobody else's program is in the first place.
   const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
   return program == nullptr ? nullptr : &program->published();
+}
+
+std::vector<ReplicaSnapshot> SimCluster::Replicas() const {
+  std::vector<ReplicaSnapshot> replicas;
+  const proto::ClusterView* view = published();
+  if (view == nullptr) return replicas;
+  // The servers come after the scheduler, and before all others.
+  const size_t end = 1 + config_.servers + config_.elasticity.late_servers.size();
+  std::map<uint64_t, std::pair<const std::string*, const ServerProgram*>> servers;
+  for (size_t i = 1; i < end; ++i) {
+    Process& process = *processes_[i];
+    if (!process.running()) continue;
+    servers[process.node().value()] = {&process.name(),
+                                       static_cast<const ServerProgram*>(process.program())};
+  }
+  for (const proto::Table& table : view->tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
+      for (const proto::Replica& member : shard.chain()) {
+        const auto server = servers.find(member.node());
+        if (server == servers.end()) continue;
+        const auto [name, program] = server->second;
+        replicas.push_back(
+            Snapshot(*name, NodeId(member.node()), id, program->FindReplica(member.loop(), id)));
+      }
+    }
+  }
+  return replicas;
 }
 
 void SimCluster::Heal() {

@@ -9,6 +9,7 @@
 #include "tests/sim/fault_injector.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"
+#include "tests/sim/replica_snapshot.h"
 #include "tests/sim/scripted_client.h"
 #include "tests/sim/scripted_worker.h"
 #include "tests/sim/sim_config.h"
@@ -58,6 +59,8 @@ class SimCluster {
   }
   // What the scheduler has published last; null while it does not run.
   const proto::ClusterView* published() const;
+  // What the servers hold that it names in chains; empty while it does not run.
+  std::vector<ReplicaSnapshot> Replicas() const;
   // See SimNetwork.
   void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
 

@@ -21,6 +21,8 @@ TEST(SimConfigTest, EveryConfigurationIsValid) {
 TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "worker-0", "worker-1"},
                              .hubs = 3,
+                             .servers = {"server-0", "server-1"},
+                             .beyond_patience = absl::Seconds(3),
                              .mortal_servers = {"server-1"},
                              .server_deaths_max = 1,
                              .mortal_workers = {"worker-0", "worker-1"},
@@ -46,6 +48,30 @@ TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   }
   EXPECT_GT(faults, 200u);
   EXPECT_GT(deaths, 20u);
+}
+
+// A server that is taken for dead goes on, and what it sent to another one comes late.
+TEST(FaultPlanTest, MakesZombies) {
+  const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "client-0"},
+                             .hubs = 3,
+                             .servers = {"server-0", "server-1"},
+                             .beyond_patience = absl::Seconds(30)};
+  size_t zombies = 0;
+  size_t clogs = 0;
+  size_t late_clients = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    for (const Fault& fault : DrawFaults(Random(seed), targets, absl::Seconds(10))) {
+      // Nothing else takes so long.
+      if (fault.duration < targets.beyond_patience || fault.kind < FaultKind::kPartition) continue;
+      if (fault.kind == FaultKind::kClog) ++clogs;
+      if (fault.kind != FaultKind::kPartition) continue;
+      EXPECT_EQ(fault.other, "scheduler");
+      ++(fault.target == "client-0" ? late_clients : zombies);
+    }
+  }
+  EXPECT_GT(zombies, 50u);
+  EXPECT_GT(clogs, 30u);
+  EXPECT_GT(late_clients, 5u);
 }
 
 // What is printed can be run again.

@@ -11,6 +11,7 @@
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
 #include "tests/sim/checkers/departed_nodes.h"
+#include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
@@ -349,6 +350,72 @@ TEST(AskedHistoryTest, NobodyIsServedFromAnotherHistory) {
   EXPECT_THAT(Watch<AskedHistory>({request, Reply({.generation = 3})}), IsEmpty());
   EXPECT_THAT(Watch<AskedHistory>({request, Reply({.generation = 4})}),
               ElementsAre(HasSubstr("generation 4")));
+}
+
+// Of servers 2 and 3, by the chain of epoch 5.
+ReplicaSnapshot Holds(uint64_t node, uint64_t index, uint64_t digest, uint64_t durable = 0) {
+  return {.server = absl::StrCat("server-", node),
+          .node = NodeId(node),
+          .shard = {TableId(1), ShardIndex(0)},
+          .generation = 3,
+          .chain_epoch = 5,
+          .has_content = true,
+          .index = index,
+          .durable = durable,
+          .version = index,
+          .digest = digest};
+}
+
+proto::ClusterView ChainOf(const Chained& chained, uint64_t epoch = 5) {
+  return ViewWithChain(epoch, 3, chained).envelope.watch_view_reply().view();
+}
+
+TEST(EqualReplicasTest, ARecordHasOneContent) {
+  const proto::ClusterView view = ChainOf({.joined = {2, 3}});
+  const auto look = [&](const std::vector<std::vector<ReplicaSnapshot>>& looks) {
+    Violations violations;
+    EqualReplicas checker(violations);
+    for (const auto& replicas : looks) checker.Look(view, replicas);
+    return violations.found();
+  };
+  EXPECT_THAT(look({{Holds(2, 7, 70), Holds(3, 6, 60)}, {Holds(2, 8, 80), Holds(3, 7, 70)}}),
+              IsEmpty());
+  EXPECT_THAT(look({{Holds(2, 7, 70), Holds(3, 7, 71)}}), ElementsAre(HasSubstr("at record 7")));
+  EXPECT_THAT(look({{Holds(2, 7, 70)}, {Holds(2, 8, 80), Holds(3, 7, 71)}}),
+              ElementsAre(HasSubstr("server-3 does not hold what server-2 held")));
+  // One that has not heard of the chain yet may hold something else.
+  ReplicaSnapshot late = Holds(3, 7, 71);
+  late.chain_epoch = 4;
+  EXPECT_THAT(look({{Holds(2, 7, 70), late}}), IsEmpty());
+}
+
+TEST(EqualReplicasTest, WhatIsDurableStaysOverChangesOfTheChain) {
+  const auto look = [&](uint64_t durable, uint64_t digest_of_heir) {
+    Violations violations;
+    EqualReplicas checker(violations);
+    checker.Look(ChainOf({.joined = {2, 3}}), {Holds(2, 7, 70, durable)});
+    ReplicaSnapshot heir = Holds(3, 7, digest_of_heir);
+    heir.chain_epoch = 6;
+    checker.Look(ChainOf({.joined = {3}}, 6), {heir});
+    return violations.found();
+  };
+  EXPECT_THAT(look(7, 70), IsEmpty());
+  EXPECT_THAT(look(6, 71), IsEmpty());
+  EXPECT_THAT(look(7, 71), ElementsAre(HasSubstr("of epoch 6")));
+}
+
+TEST(EqualReplicasTest, AtRestAllHoldWhatTheHeadHolds) {
+  const proto::ClusterView view = ChainOf({.joined = {2, 3}, .joining = {4}});
+  EXPECT_EQ(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), Holds(3, 7, 70)}), "");
+  EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), Holds(3, 6, 60)}),
+              HasSubstr("server-3 record 6"));
+  EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), Holds(3, 7, 71)}),
+              HasSubstr("digest 47"));
+  EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70)}), HasSubstr("does not run"));
+  ReplicaSnapshot empty = Holds(3, 0, 0);
+  empty.has_content = false;
+  EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), empty}),
+              HasSubstr("server-3 nothing"));
 }
 
 TEST(FencedProducersTest, AnOldGenerationIsRefused) {
