@@ -19,6 +19,8 @@ BucketFlow::BucketFlow(GroupMachine& group, ServerLink& link, Config config,
       format_(config.format),
       lag_(config.lag),
       update_(std::move(config.update)),
+      memory_(std::move(config.memory)),
+      heir_of_(config.heir_of),
       step_(step),
       finished_(step),
       pulls_(pulls) {
@@ -142,7 +144,11 @@ void BucketFlow::BeginPull(absl::Time now, std::vector<Work> works, absl::Time d
   }
   journey.unfinished = 1;
   StartGather(now, {kPullStreams + number_, pulls_}, outbox);
-  Exchange(now, {}, outbox);
+  if (heir_of_) {
+    StartInheriting(now, *std::exchange(heir_of_, std::nullopt), outbox);
+  } else {
+    Exchange(now, {}, outbox);
+  }
 }
 
 void BucketFlow::FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox) {
@@ -182,6 +188,8 @@ void BucketFlow::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step s
   if (!submissions_.empty()) submitted_ = step.Next();
   bucket_ = std::move(bucket);
   update_ = std::move(update);
+  if (memory_) memory_->Clear();
+  heir_of_.reset();
   step_ = step;
   finished_ = step;
   pulls_ = 0;
@@ -209,6 +217,12 @@ void BucketFlow::Resume(absl::Time now, Outbox& outbox) {
   update_ = std::move(rejoining.update);
   pulls_ = 0;
   owed_pulls_ = rejoining.owed;
+  heir_of_ = rejoining.heir_of;
+  if (memory_ && (!heir_of_ || rejoining.moved)) memory_->Clear();
+  // Should all die who have finished it.
+  for (Step step = finished_; knows_rounds() && step < rejoining.step;) {
+    memory_->Skip(step = step.Next());
+  }
   std::vector<Work> over;
   if (journey_) {
     std::optional<Journey> left = std::exchange(journey_, std::nullopt);
@@ -330,6 +344,7 @@ void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& out
   gather.hides_plans = journey_->again;
   gather.arrived = [self = shared_from_this()](absl::Time, const CollectiveResult& result,
                                                Outbox&) {
+    self->Remember(result);
     self->journey_->gathered = true;
     self->journey_->seen_epoch = result.seen_epoch;
   };
@@ -338,6 +353,43 @@ void BucketFlow::StartGather(absl::Time now, const CollectiveId& id, Outbox& out
     self->Settle(now, result.status, outbox);
   };
   group_.Start(now, std::move(gather), outbox);
+}
+
+void BucketFlow::Remember(const CollectiveResult& gathered) {
+  if (!memory_ || journey_->inherited) return;
+  if (journey_->gradient.empty()) {
+    memory_->TakeFetch(journey_->values);
+  } else {
+    memory_->TakeStep(step_, journey_->values, gathered.samples);
+  }
+}
+
+void BucketFlow::StartInheriting(absl::Time now, uint32_t root, Outbox& outbox) {
+  journey_->inherited = true;
+  ++journey_->unfinished;
+  const auto told = std::make_shared<std::vector<float>>(memory_->saved_floats());
+  if (root == group_.rank()) memory_->Save(*told);
+  Collective tell{.id = {kInheritStreams + number_, pulls_},
+                  .kind = CollectiveKind::kBroadcast,
+                  .name = name_,
+                  .data = *told,
+                  .owner = told,
+                  .root = root,
+                  .deadline = journey_->deadline,
+                  .priority = static_cast<int>(bucket_.position()),
+                  .hides_plans = true};
+  tell.arrived = [self = shared_from_this(), told](absl::Time now, const CollectiveResult&,
+                                                   Outbox& outbox) {
+    self->memory_->Load(*told);
+    self->update_->Resume(now, *self->memory_, self->bucket_.parts[self->group_.rank()],
+                          self->journey_->deadline, outbox);
+    self->Exchange(now, {}, outbox);
+  };
+  tell.done = [self = shared_from_this()](absl::Time now, const CollectiveResult& result,
+                                          Outbox& outbox) {
+    self->Settle(now, result.status, outbox);
+  };
+  group_.Start(now, std::move(tell), outbox);
 }
 
 void BucketFlow::Exchange(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {

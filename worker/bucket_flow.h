@@ -16,6 +16,7 @@
 #include "worker/group_machine.h"
 #include "worker/model_layout.h"
 #include "worker/part_update.h"
+#include "worker/round_memory.h"
 #include "worker/server_link.h"
 
 namespace covey::worker {
@@ -59,7 +60,8 @@ struct Work {
 // When the group loses a member in the middle of a step, Interrupt leaves it where it is: what was
 // said and pushed stays so, and everything ends. In the next generation Rejoin goes on from the step
 // that the members agree on: values of a step that some member has finished are pulled; a step that
-// nobody has finished is done again with the kept gradients.
+// nobody has finished is done again with the kept gradients. Of LOCAL tables one member that has
+// finished the step tells all what is known of the round (round_memory.h), and no server is asked.
 //
 //   on its way ── Interrupt ──▶ ends ── all frames and answers are back, Rejoin ──▶ pull ──▶ again
 //        └── its values are there: finished
@@ -78,6 +80,10 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     bool error_feedback = false;
     uint32_t lag = 0;
     std::unique_ptr<PartUpdate> update;
+    // Of LOCAL tables.
+    std::optional<RoundMemory> memory;
+    // The first pull takes over what this rank knows of LOCAL rounds.
+    std::optional<uint32_t> heir_of;
   };
   // What its owner decides and hears. The owner outlives it, or calls Retire first.
   struct Environment {
@@ -126,7 +132,8 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     // ask for.
     bool pull = false;
     uint64_t owed = 0;
-    // Of the pull.
+    // Of the pull; first all members take over what this rank knows of LOCAL rounds.
+    std::optional<uint32_t> heir_of;
     absl::Time deadline;
   };
   // Once after Interrupt, with the same bucket.
@@ -159,6 +166,10 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   const std::string& name() const { return name_; }
   WireFormat format() const { return format_; }
   uint64_t pulls() const { return pulls_; }
+  // It knows of LOCAL rounds what a member of the next generation may need.
+  bool knows_rounds() const { return memory_ && !memory_->empty(); }
+  // Up to this step.
+  Step rounds_known() const { return memory_ ? memory_->learned() : Step(); }
 
  private:
   // A step or a pull on its way.
@@ -172,6 +183,7 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
     bool again = false;          // it was interrupted before
     bool gathered = false;       // the values are there
     bool interrupted = false;
+    bool inherited = false;   // a pull of what the members know
     Step read;                // of a pull: what the values must hold
     std::vector<Work> works;  // done when it is over
     uint64_t seen_epoch = 0;  // of the gather
@@ -205,6 +217,8 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
 
   void StartReduce(absl::Time now, Outbox& outbox);
   void StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox);
+  void StartInheriting(absl::Time now, uint32_t root, Outbox& outbox);
+  void Remember(const CollectiveResult& gathered);
   void Exchange(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   void Settle(absl::Time now, const absl::Status& status, Outbox& outbox);
 
@@ -217,6 +231,8 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   const WireFormat format_;
   const uint32_t lag_;
   std::unique_ptr<PartUpdate> update_;
+  std::optional<RoundMemory> memory_;
+  std::optional<uint32_t> heir_of_;  // for the next pull
 
   Step step_;
   Step finished_;

@@ -34,7 +34,7 @@ constexpr size_t kPlacesAt = 4;
 constexpr size_t kTripsAt = 6;
 constexpr size_t kRecordFloats = kTripsAt + kLevels * std::size(kProbeSizes);
 // More than any model has buckets.
-constexpr uint32_t kWordsMax = 2 * kTablesMax;
+constexpr uint32_t kWordsMax = 3 * kTablesMax;
 
 void WriteWord(uint64_t word, std::span<float> at) {
   at[0] = std::bit_cast<float>(static_cast<uint32_t>(word));

@@ -17,6 +17,10 @@ namespace {
 // Buckets are hardly ever more than a step apart.
 constexpr size_t kStepsHeardMax = 8;
 
+// What a member brings along of each bucket: the step it has finished; twice its pulls, and one more
+// when it waits for one; and, when it knows of LOCAL rounds, one more than the step up to which it does.
+constexpr size_t kNumbersPerBucket = 3;
+
 // Ranks whose values are in what `rank` sends up its tree, its own included.
 void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
                       std::vector<uint32_t>& members) {
@@ -218,23 +222,33 @@ std::vector<uint64_t> HybridMachine::Progress() const {
   for (const auto& flow : flows_) {
     progress.push_back(flow->finished().value());
     progress.push_back(2 * flow->pulls() + (flow->pulling() ? 1 : 0));
+    progress.push_back(flow->knows_rounds() ? flow->rounds_known().value() + 1 : 0);
   }
   return progress;
 }
 
 HybridMachine::Standing HybridMachine::StandingOf(size_t bucket) const {
   Standing standing;
-  std::vector<std::pair<uint64_t, uint64_t>> states;
+  std::optional<std::pair<uint64_t, uint64_t>> first;
+  const size_t at = kNumbersPerBucket * bucket;
   for (const std::vector<uint64_t>& member : group_.brought()) {
-    if (2 * bucket + 1 >= member.size()) {
+    if (at + kNumbersPerBucket > member.size()) {
       standing.even = false;  // It is new.
       continue;
     }
-    states.emplace_back(member[2 * bucket], member[2 * bucket + 1]);
-    standing.finished = std::max(standing.finished, Step(states.back().first));
-    standing.pulls = std::max(standing.pulls, states.back().second / 2);
+    const std::pair state(member[at], member[at + 1]);
+    standing.finished = std::max(standing.finished, Step(state.first));
+    standing.pulls = std::max(standing.pulls, state.second / 2);
     // Somebody waits for a pull, or has finished another step or pull than the others.
-    if (states.back().second % 2 == 1 || states.back() != states.front()) standing.even = false;
+    if (!first) first = state;
+    if (state.second % 2 == 1 || state != *first) standing.even = false;
+  }
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < group_.brought().size(); ++rank) {
+    const std::vector<uint64_t>& member = group_.brought()[rank];
+    if (at + kNumbersPerBucket > member.size() || member[at + 2] <= most) continue;
+    most = member[at + 2];
+    standing.heir_of = rank;
   }
   return standing;
 }
@@ -316,6 +330,7 @@ absl::Status HybridMachine::Rejoin(absl::Time now, Outbox& outbox) {
          // A part that members update has to be fetched by whoever answers for it now.
          .pull = !standing.even || plans[bucket.position()].owned.has_value(),
          .owed = standing.pulls - std::min(standing.pulls, flows_[b]->pulls()),
+         .heir_of = standing.heir_of,
          .deadline = now + patience_},
         outbox);
   }

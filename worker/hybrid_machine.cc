@@ -64,7 +64,11 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
                               .name = NameOf(bucket, found),
                               .format = plan.format,
                               .error_feedback = plan.error_feedback,
-                              .lag = options.lag};
+                              .lag = options.lag,
+                              .memory = MakeRoundMemory(bucket, plans)};
+    Standing standing;
+    if (joins) standing = StandingOf(flows_.size());
+    config.heir_of = standing.heir_of;
     COVEY_ASSIGN_OR_RETURN(config.update, MakeUpdate(bucket, found, plans, group_, link_));
     flows_.push_back(std::make_shared<BucketFlow>(
         group_, link_, std::move(config),
@@ -72,7 +76,7 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
             .may_begin = [this](uint32_t number, Step step) { return MayBegin(number, step); },
             .changed = [this](absl::Time now, uint32_t number, uint64_t seen_epoch,
                               Outbox& outbox) { Changed(now, number, seen_epoch, outbox); }},
-        joins ? StandingOf(flows_.size()).finished : step_, pulls));
+        joins ? standing.finished : step_, pulls));
   }
   lateness_.assign(flows_.size(), Lateness());
   any_bucket_.clear();

@@ -57,7 +57,9 @@ namespace covey::worker {
 // nobody has finished is done again with the gradients that are left, weighted by their samples, and
 // pushed under the same identity: each shard takes one update per group and step, whichever comes
 // first. So who finished a step before the death and who pulls it later have values of different
-// times; with one group they are the same bits. LOCAL and kDistributed: as for any other plan.
+// times; with one group they are the same bits. LOCAL: the round that is under way goes on, from what
+// the members have learned so far, and with the same push at its end; only the state of the inner
+// optimizers is given up. kDistributed: as for any other plan.
 //
 // Deadlines hold in every state: what still waits when its deadline passes, for members to meet or for
 // another step or pull, fails the group with DEADLINE_EXCEEDED.
@@ -76,7 +78,7 @@ class HybridMachine {
   // The group leaves its generation in the middle of a step: returns the newest step that is finished
   // here.
   uint64_t Interrupted(absl::Time now, Outbox& outbox);
-  // What this member brings along to the next one: two numbers per bucket.
+  // What this member brings along to the next one: three numbers per bucket.
   std::vector<uint64_t> Progress() const;
   // In no group any more: everything ends, with ABORTED, or CANCELLED when the worker was asked to go.
   void Left(absl::Time now, const absl::Status& status, Outbox& outbox);
@@ -144,6 +146,8 @@ class HybridMachine {
     Step finished;  // by anybody
     uint64_t pulls = 0;
     bool even = true;  // all have finished the same steps and pulls, and nobody is new
+    // The first of those that know most of LOCAL rounds.
+    std::optional<uint32_t> heir_of;
   };
   Standing StandingOf(size_t bucket) const;
   void Relabel(Step agreed);

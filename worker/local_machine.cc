@@ -45,7 +45,10 @@ void LocalMachine::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   samples_ += step.samples;
   call_ = Call::kApply;
   waiting_ = std::move(step);
-  if (rounds_.EndsWith(waiting_->step)) Push(now, *waiting_, outbox);
+  if (rounds_.EndsWith(waiting_->step)) {
+    Push(now, waiting_->step, start_, inner_.values(), std::exchange(samples_, 0),
+         waiting_->deadline, outbox);
+  }
   Continue(now, outbox);
 }
 
@@ -53,7 +56,9 @@ void LocalMachine::Fetch(absl::Time now, PartStep step, Outbox& outbox) {
   COVEY_CHECK(!waiting_);
   call_ = Call::kFetch;
   waiting_ = std::move(step);
-  if (round_) {
+  if (std::exchange(resumed_, false)) {
+    Finish(now, absl::OkStatus(), outbox);
+  } else if (round_) {
     round_->merge_at = Step();
     Continue(now, outbox);
   } else {
@@ -61,26 +66,41 @@ void LocalMachine::Fetch(absl::Time now, PartStep step, Outbox& outbox) {
   }
 }
 
-void LocalMachine::Push(absl::Time now, const PartStep& step, Outbox& outbox) {
+void LocalMachine::Resume(absl::Time now, const RoundMemory::Round& round, absl::Time deadline,
+                          Outbox& outbox) {
+  COVEY_CHECK(!fetched_ && !waiting_);
+  std::copy(round.values.begin(), round.values.end(), inner_.values().begin());
+  inner_.SkipTo(round.all_samples);
+  start_.assign(round.start.begin(), round.start.end());
+  samples_ = round.samples;
+  fetched_ = true;
+  resumed_ = true;
+  if (!round.pushed) return;
+  const auto& [step, start, values, samples] = *round.pushed;
+  Push(now, step, start, values, samples, deadline, outbox);
+}
+
+void LocalMachine::Push(absl::Time now, Step step, std::span<const float> start,
+                        std::span<const float> values, uint64_t samples, absl::Time deadline,
+                        Outbox& outbox) {
   COVEY_CHECK(!round_);
-  const std::span<const float> values = inner_.values();
   Round& round = round_.emplace();
-  round.merge_at = Step(step.step.value() + rounds_.overlap);
+  round.merge_at = Step(step.value() + rounds_.overlap);
   round.pushed_at.assign(values.begin(), values.end());
   round.outer.resize(values.size());
   round.change.resize(values.size());
-  const float weight = static_cast<float>(samples_);
-  for (size_t i = 0; i < values.size(); ++i) round.change[i] = weight * (start_[i] - values[i]);
+  const float weight = static_cast<float>(samples);
+  for (size_t i = 0; i < values.size(); ++i) round.change[i] = weight * (start[i] - values[i]);
   link_.Start(
       now,
       {.table = shards_.table,
        .first_shard = shards_.first_shard,
        .shard_count = static_cast<uint32_t>(shards_.shards.size()),
        .sum = round.change,
-       .samples = std::exchange(samples_, 0),
-       .step = Step(rounds_.RoundsAt(step.step)),
+       .samples = samples,
+       .step = Step(rounds_.RoundsAt(step)),
        .values = round.outer,
-       .deadline = step.deadline,
+       .deadline = deadline,
        .done =
            [self = shared_from_this()](absl::Time now, const absl::Status& status, Outbox& outbox) {
              self->failure_.Update(status);
@@ -183,6 +203,15 @@ void LocalUpdate::Fetch(absl::Time now, PartStep step, Outbox& outbox) {
   const auto all = AfterAll(machines_.size(), step.done);
   for (const auto& machine : machines_) {
     machine->Fetch(now, Narrow(step, machine->shards().elements, all), outbox);
+  }
+}
+
+void LocalUpdate::Resume(absl::Time now, const RoundMemory& memory, const PartRange& part,
+                         absl::Time deadline, Outbox& outbox) {
+  for (const auto& machine : machines_) {
+    PartRange range = machine->shards().elements;
+    range.first += part.first;
+    machine->Resume(now, memory.At(range), deadline, outbox);
   }
 }
 

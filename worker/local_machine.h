@@ -9,32 +9,13 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/ids.h"
 #include "worker/central_update.h"
+#include "worker/local_rounds.h"
 #include "worker/owned_values.h"
 #include "worker/part_update.h"
+#include "worker/round_memory.h"
 #include "worker/server_link.h"
 
 namespace covey::worker {
-
-// How the rounds of a LOCAL tensor follow from the group's steps.
-struct LocalRounds {
-  // Steps per round, at least 1, and steps that a group goes on before it takes the outer values
-  // in; less than `steps`.
-  uint64_t steps = 1;
-  uint64_t overlap = 0;
-  // Ends of rounds are moved forward by so much, so that tensors take turns (Douillard et al. 2025,
-  // Streaming DiLoCo); less than `steps`. The first round is that much shorter.
-  uint64_t offset = 0;
-
-  // A round ends with steps `steps` - offset, 2 * `steps` - offset, ...
-  bool EndsWith(Step step) const { return (step.value() + offset) % steps == 0; }
-  // Rounds that have ended with `step` or before.
-  uint64_t RoundsAt(Step step) const { return (step.value() + offset) / steps; }
-
-  // Even turns: tensor t of n.
-  static uint64_t OffsetOf(size_t tensor, size_t tensors, uint64_t steps) {
-    return tensor * steps / tensors;
-  }
-};
 
 // Groups take steps of their own with the inner optimizer, and agree once a round (local SGD,
 // Stich 2019; DiLoCo, Douillard et al. 2023). At the end of a round the member pushes, for each
@@ -72,6 +53,9 @@ class LocalMachine : public std::enable_shared_from_this<LocalMachine> {
   // The servers' values, and on top what was learned since the round started. An answer on its way
   // is waited for and taken in first.
   void Fetch(absl::Time now, PartStep step, Outbox& outbox);
+  // Instead of the first fetch's answer: goes on where another member was. What it had pushed is
+  // pushed again, under the same identity. The next fetch asks no server.
+  void Resume(absl::Time now, const RoundMemory::Round& round, absl::Time deadline, Outbox& outbox);
 
   const PartShards& shards() const { return shards_; }
 
@@ -88,7 +72,9 @@ class LocalMachine : public std::enable_shared_from_this<LocalMachine> {
 
   LocalMachine(ServerLink& link, PartShards shards, const Config& config, OwnedValues inner);
 
-  void Push(absl::Time now, const PartStep& step, Outbox& outbox);
+  // The round that has ended with `step`, from `start` to `values`.
+  void Push(absl::Time now, Step step, std::span<const float> start, std::span<const float> values,
+            uint64_t samples, absl::Time deadline, Outbox& outbox);
   void Pull(absl::Time now, Outbox& outbox);
   // The call under way goes as far as it can without an answer.
   void Continue(absl::Time now, Outbox& outbox);
@@ -106,6 +92,7 @@ class LocalMachine : public std::enable_shared_from_this<LocalMachine> {
   uint64_t samples_ = 0;       // in it
   std::vector<float> pulled_;  // the answer to a fetch
   bool fetched_ = false;
+  bool resumed_ = false;  // since the last fetch
   std::optional<Round> round_;
   absl::Status failure_;
   std::optional<PartStep> waiting_;  // the call under way
@@ -120,6 +107,8 @@ class LocalUpdate : public PartUpdate {
 
   void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
   void Fetch(absl::Time now, PartStep step, Outbox& outbox) override;
+  void Resume(absl::Time now, const RoundMemory& memory, const PartRange& part, absl::Time deadline,
+              Outbox& outbox) override;
 
  private:
   static PartStep Narrow(const PartStep& step, const PartRange& range, PartStep::Done done);

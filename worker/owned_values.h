@@ -33,6 +33,9 @@ class OwnedValues {
   // INVALID_ARGUMENT: it is not finite; nothing has changed then. Precondition: of the values' size.
   absl::Status Apply(std::span<const float> sum, uint64_t samples);
 
+  // The learning rate goes on as after so many examples; the optimizer's state stays as it is.
+  void SkipTo(uint64_t samples) { samples_ = samples; }
+
   std::span<float> values() { return values_; }
   std::span<const float> values() const { return values_; }
 

@@ -9,7 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/collective/plan.h"
 #include "common/runtime/actor.h"
+#include "worker/round_memory.h"
 
 namespace covey::worker {
 
@@ -58,6 +60,10 @@ class PartUpdate {
   // The newest values, without a gradient; the first call of all. `step`: what the answer must hold,
   // as after a push of it; 0 = nothing.
   virtual void Fetch(absl::Time now, PartStep step, Outbox& outbox) = 0;
+  // Before the first call of all: goes on from what the members know of LOCAL rounds, of which this is
+  // the part `part`.
+  virtual void Resume(absl::Time, const RoundMemory&, const PartRange& /*part*/,
+                      absl::Time /*deadline*/, Outbox&) {}
 };
 
 }  // namespace covey::worker

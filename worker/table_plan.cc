@@ -111,6 +111,15 @@ std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const>
   return std::make_unique<ModelLayout>(tables, members, fusion, kinds);
 }
 
+std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans) {
+  if (!plans[bucket.position()].rounds) return std::nullopt;
+  std::vector<RoundMemory::Piece> pieces;
+  for (const Bucket::Piece& piece : bucket.pieces) {
+    pieces.push_back({.elements = piece.elements, .rounds = *plans[piece.tensor].rounds});
+  }
+  return std::optional<RoundMemory>(std::in_place, bucket.element_count, std::move(pieces));
+}
+
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,
                                                        std::span<const proto::Table* const> tables,
                                                        std::span<const TablePlan> plans,

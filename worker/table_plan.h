@@ -16,6 +16,7 @@
 #include "worker/model_layout.h"
 #include "worker/owned_values.h"
 #include "worker/part_update.h"
+#include "worker/round_memory.h"
 #include "worker/server_link.h"
 
 namespace covey::worker {
@@ -44,6 +45,9 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
 std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
                                             std::span<const TablePlan> plans, uint32_t members,
                                             const FusionLimits& fusion);
+
+// What members know of the rounds of the bucket's tables, if these are LOCAL.
+std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans);
 
 // How this member's part of a bucket is updated. INVALID_ARGUMENT: an optimizer's definition is not
 // valid; names the table.

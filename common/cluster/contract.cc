@@ -99,7 +99,15 @@ bool Contract::Discards(Version base, Version present) const {
 }
 
 absl::Status Contract::CheckSwitchTo(const Contract& other) const {
-  if ((kind == Kind::kLocal) == (other.kind == Kind::kLocal)) return absl::OkStatus();
+  const bool local = kind == Kind::kLocal;
+  if (local && other.kind == Kind::kLocal &&
+      (local_steps != other.local_steps || overlap_steps != other.overlap_steps)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a table in use cannot go from ", ContractName(*this), " to ", ContractName(other),
+        ": its groups are in the middle of rounds, which are numbered by their length; keep length "
+        "and overlap, or create another table"));
+  }
+  if (local == (other.kind == Kind::kLocal)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a table in use cannot go from ", ContractName(*this), " to ", ContractName(other),
       ": a push under local is a change over many steps, under the others a gradient; create "

@@ -83,9 +83,18 @@ TEST(Contract, LocalTablesStayLocal) {
   const Contract local{.kind = Contract::Kind::kLocal, .local_steps = 4};
   const Contract longer{.kind = Contract::Kind::kLocal, .local_steps = 8};
   EXPECT_TRUE(bsp.CheckSwitchTo(buffered).ok());
-  EXPECT_TRUE(local.CheckSwitchTo(longer).ok());
   EXPECT_EQ(bsp.CheckSwitchTo(local).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(local.CheckSwitchTo(buffered).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Contract, RoundsOfATableInUseStayAsLong) {
+  const Contract local{.kind = Contract::Kind::kLocal, .local_steps = 4};
+  const Contract longer{.kind = Contract::Kind::kLocal, .local_steps = 8};
+  const Contract overlapping{.kind = Contract::Kind::kLocal, .local_steps = 4, .overlap_steps = 1};
+  const Contract impatient{.kind = Contract::Kind::kLocal, .local_steps = 4, .quorum = 2};
+  EXPECT_EQ(local.CheckSwitchTo(longer).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(local.CheckSwitchTo(overlapping).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(local.CheckSwitchTo(impatient).ok());
 }
 
 }  // namespace
