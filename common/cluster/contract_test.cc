@@ -81,7 +81,6 @@ TEST(Contract, LocalTablesStayLocal) {
   const Contract bsp{.kind = Contract::Kind::kBsp};
   const Contract buffered{.kind = Contract::Kind::kBuffered};
   const Contract local{.kind = Contract::Kind::kLocal, .local_steps = 4};
-  const Contract longer{.kind = Contract::Kind::kLocal, .local_steps = 8};
   EXPECT_TRUE(bsp.CheckSwitchTo(buffered).ok());
   EXPECT_EQ(bsp.CheckSwitchTo(local).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(local.CheckSwitchTo(buffered).code(), absl::StatusCode::kInvalidArgument);
