@@ -1,6 +1,7 @@
 #include "scheduler/tables.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -29,16 +30,29 @@ bool UpdatesWhole(const proto::TableSpec& spec) {
   return optimizer.ok() && !IsElementwise(optimizer->kind);
 }
 
-// The data loops of the servers that new shards may go to, with what they hold: those that drain
-// only when there are no others.
-std::vector<ShardHome> Homes(const Hosting& hosting) {
+// The data loops of the servers that new shards may go to, with what they hold and head: those that
+// drain only when there are no others.
+std::vector<ShardHome> Homes(const proto::ClusterView& view, const Hosting& hosting) {
+  std::map<Address, ShardHome> heads;
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      if (shard.chain_size() == 0) continue;
+      ShardHome& home = heads[{NodeId(shard.chain(0).node()), shard.chain(0).loop()}];
+      home.head_bytes += ShardBytes(shard);
+      ++home.heads;
+    }
+  }
   std::vector<ShardHome> homes;
   for (const Hosting::Server& server : hosting.servers()) {
     if (server.draining && hosting.usable() > 0) continue;
     for (size_t i = 0; i < server.loops.size(); ++i) {
-      homes.push_back({.address = {server.node, static_cast<uint32_t>(i + 1)},
+      const Address address{server.node, static_cast<uint32_t>(i + 1)};
+      const ShardHome& headed = heads[address];
+      homes.push_back({.address = address,
                        .server_rank = server.rank,
-                       .bytes = server.loops[i]});
+                       .bytes = server.loops[i],
+                       .head_bytes = headed.head_bytes,
+                       .heads = headed.heads});
     }
   }
   return homes;
@@ -93,7 +107,7 @@ absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
   }
 
   Hosting hosting = Present(view);
-  std::vector<ShardHome> homes = Homes(hosting);
+  std::vector<ShardHome> homes = Homes(view, hosting);
   if (homes.empty()) {
     return absl::UnavailableError(
         absl::StrCat("create table '", spec.name(), "': no server is alive"));

@@ -23,8 +23,9 @@ class Tables {
     TableId table;
     std::string decision = "";  // empty: an equal table existed, nothing changed
   };
-  // Spreads the shards over the data loops of all ALIVE servers, and their replicas over other
-  // servers: on other hosts, then racks, where labels tell, then by bytes. Idempotent.
+  // Spreads the shards' heads over the data loops of all ALIVE servers (PlaceShards), and their
+  // replicas over other servers: on other hosts, then racks, where labels tell, then by bytes.
+  // Idempotent.
   // INVALID_ARGUMENT: bad spec. ALREADY_EXISTS: a table of this name has another spec.
   // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: it
   // asks for more replicas than there are servers.

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/cluster/contract.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
@@ -55,6 +56,21 @@ TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
   EXPECT_EQ(view().tables(0).shards(0).chain(0).node(), 2);
   EXPECT_EQ(view().tables(0).shards(1).chain(0).node(), 3);
   EXPECT_TRUE(ClusterView::Make(view()).ok());
+}
+
+TEST_F(TablesTest, HeadsOfSmallTablesAreOnDifferentServers) {
+  AddServer(2, 0, 1);
+  AddServer(3, 1, 1);
+  std::map<uint64_t, int> heads;
+  for (int i = 0; i < 6; ++i) {
+    proto::TableSpec spec = Spec(absl::StrCat("t", i), 16);
+    spec.set_replicas(2);
+    ASSERT_TRUE(tables_.Create(spec).ok());
+    ASSERT_EQ(view().tables(i).shards(0).chain_size(), 2);
+    ++heads[view().tables(i).shards(0).chain(0).node()];
+  }
+  EXPECT_EQ(heads[2], 3);
+  EXPECT_EQ(heads[3], 3);
 }
 
 TEST_F(TablesTest, TablesWhoseOptimizerTakesNormsAreCutAsLittleAsPossible) {

@@ -28,14 +28,18 @@ uint64_t ElementsPerShard(uint64_t elements, uint64_t shard_bytes) {
   return Align(DivideUp(bytes, DivideUp(bytes, shard_bytes))) / kElementBytes;
 }
 
+uint64_t Load(const ShardHome& home) { return home.bytes + home.head_bytes; }
+
 // One server's loops, the least loaded first to be found.
 struct Server {
   std::vector<ShardHome> loops;
-  uint64_t bytes = 0;
+  uint64_t load = 0;
+  uint64_t heads = 0;
 
   ShardHome& Lightest() {
     return *std::min_element(loops.begin(), loops.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.bytes, a.address.loop) < std::tie(b.bytes, b.address.loop);
+      return std::make_tuple(Load(a), a.heads, a.address.loop) <
+             std::make_tuple(Load(b), b.heads, b.address.loop);
     });
   }
 };
@@ -50,7 +54,8 @@ std::vector<Server> ByServer(std::vector<ShardHome> homes) {
       servers.emplace_back();
     }
     servers.back().loops.push_back(home);
-    servers.back().bytes += home.bytes;
+    servers.back().load += Load(home);
+    servers.back().heads += home.heads;
   }
   return servers;
 }
@@ -75,24 +80,30 @@ std::vector<PlacedShard> PlaceShards(uint64_t elements, uint64_t shard_bytes,
                                      std::vector<ShardHome> homes) {
   COVEY_CHECK(!homes.empty());
   std::vector<Server> servers = ByServer(std::move(homes));
-  using Key = std::tuple<uint64_t, uint64_t, size_t>;  // lightest loop, whole server, index
+  // Load of the lightest loop, then of the whole server, its heads, index.
+  using Key = std::tuple<uint64_t, uint64_t, uint64_t, size_t>;
   std::set<Key> by_load;
-  for (size_t i = 0; i < servers.size(); ++i) {
-    by_load.insert({servers[i].Lightest().bytes, servers[i].bytes, i});
-  }
+  const auto insert = [&](size_t i) {
+    by_load.insert({Load(servers[i].Lightest()), servers[i].load, servers[i].heads, i});
+  };
+  for (size_t i = 0; i < servers.size(); ++i) insert(i);
 
   const uint64_t per_shard = ElementsPerShard(elements, shard_bytes);
   std::vector<PlacedShard> shards;
   for (uint64_t first = 0; first < elements; first += per_shard) {
     const uint64_t count = std::min(per_shard, elements - first);
-    const size_t index = std::get<2>(*by_load.begin());
+    const uint64_t bytes = count * kElementBytes;
+    const size_t index = std::get<3>(*by_load.begin());
     by_load.erase(by_load.begin());
     Server& server = servers[index];
     ShardHome& home = server.Lightest();
     shards.push_back({.first_element = first, .element_count = count, .home = home.address});
-    home.bytes += count * kElementBytes;
-    server.bytes += count * kElementBytes;
-    by_load.insert({server.Lightest().bytes, server.bytes, index});
+    home.bytes += bytes;
+    home.head_bytes += bytes;
+    ++home.heads;
+    server.load += 2 * bytes;
+    ++server.heads;
+    insert(index);
   }
   return shards;
 }

@@ -13,8 +13,10 @@ namespace covey {
 struct ShardHome {
   Address address;
   uint32_t server_rank = 0;
-  // What it holds already.
+  // What it holds already; of that, what it is the head of, in bytes and in shards.
   uint64_t bytes = 0;
+  uint64_t head_bytes = 0;
+  uint64_t heads = 0;
 };
 
 struct PlacedShard {
@@ -34,9 +36,10 @@ uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops);
 uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes);
 
 // Cuts a table of float32 into shards of nearly equal size, each at most `shard_bytes` and starting
-// at a multiple of 64 bytes, and gives each to the loop that holds the fewest bytes; among equals
-// to the server that holds the fewest, then to the lowest (server rank, loop). So when loops start
-// equal, no two of them ever differ by more than one shard.
+// at a multiple of 64 bytes, and gives the head of each to the loop with the least of bytes +
+// head_bytes: a head answers everybody, a follower only applies, so what is headed counts twice.
+// Among equals to the server with the least of that, then of heads, then to the lowest (server
+// rank, loop). So when loops start equal, no two of them ever differ by more than one shard.
 //
 // Pure; independent of the order of `homes`. Preconditions: elements > 0; shard_bytes a positive
 // multiple of 64; homes not empty. O(shards * (log servers + loops per server)).

@@ -45,6 +45,19 @@ TEST(PlacementTest, PrefersTheLoopWithTheFewestBytes) {
   EXPECT_EQ(shards[0].home, (Address{NodeId(2), 2}));
 }
 
+TEST(PlacementTest, WhatIsHeadedCountsTwice) {
+  auto homes = Homes(2, 1);
+  homes[0].bytes = homes[1].bytes = 128;
+  homes[0].head_bytes = 128;
+  homes[0].heads = 2;
+  EXPECT_EQ(PlaceShards(16, 64, homes)[0].home, (Address{NodeId(3), 1}));
+  homes[1].head_bytes = 128;
+  homes[1].heads = 1;
+  EXPECT_EQ(PlaceShards(16, 64, homes)[0].home, (Address{NodeId(3), 1})) << "fewer heads";
+  homes[1].bytes = 512;
+  EXPECT_EQ(PlaceShards(16, 64, homes)[0].home, (Address{NodeId(2), 1}));
+}
+
 TEST(PlacementTest, RandomTablesAreCoveredAndBalancedWithinOneShard) {
   Random random(11);
   for (int round = 0; round < 200; ++round) {
@@ -69,6 +82,8 @@ TEST(PlacementTest, RandomTablesAreCoveredAndBalancedWithinOneShard) {
         });
         ASSERT_NE(home, homes.end());
         home->bytes += shard.element_count * 4;
+        home->head_bytes += shard.element_count * 4;
+        ++home->heads;
       }
       EXPECT_EQ(covered, elements);
       const auto [least, most] =
