@@ -79,34 +79,51 @@ void Chains::Trim(ShardId id, proto::Shard& shard, uint32_t target, const Hostin
   leaving_.erase(id);
 }
 
-bool Chains::BeginAnew(absl::Time now, proto::Shard& shard, uint32_t target, Hosting& hosting,
-                       Epoch published) {
-  const NodeId lost(shard.chain(0).node());
+bool Chains::IsSpoilt(ShardId id, const proto::Shard& shard) const {
+  const auto at = spoilt_.find(id);
+  if (at == spoilt_.end() || at->second.generation != shard.generation()) return false;
+  // Unless somebody else has become full, or it has left.
+  return std::all_of(shard.chain().begin(), shard.chain().end(), [&](const proto::Replica& r) {
+    return IsFull(r) == (r.node() == at->second.node.value());
+  });
+}
+
+Hosting::Server* Chains::HeirOf(absl::Time now, NodeId lost, Hosting& hosting) {
   const proto::Node* node = FindNode(state_.view(), lost);
   const proto::Node* holder =
       node == nullptr ? nullptr : FindHolder(state_.view(), proto::SERVER, node->rank());
   Hosting::Server* heir = holder == nullptr ? nullptr : hosting.Find(holder->id());
-  uint32_t loop = 0;
-  if (heir != nullptr && heir->is_usable()) {
-    // The same loop; an heir with fewer of them takes them in turn.
-    loop =
-        1 + (std::max(shard.chain(0).loop(), 1u) - 1) % static_cast<uint32_t>(heir->loops.size());
-  } else {
-    const absl::Time since = lost_since_.try_emplace(lost, now).first->second;
-    if (since == now && config_.replacement_wait > absl::ZeroDuration()) {
-      Note("waiting for another", lost);
-    }
-    if (now < since + config_.replacement_wait) {
-      next_ = std::min(next_, since + config_.replacement_wait);
-      return false;
-    }
-    heir = hosting.Choose({}, UINT32_MAX);
-    if (heir == nullptr) return false;
-    loop = heir->LightestLoop();
+  if (heir != nullptr && heir->is_usable()) return heir;
+  const absl::Time since = lost_since_.try_emplace(lost, now).first->second;
+  if (since == now && config_.replacement_wait > absl::ZeroDuration()) {
+    Note("waiting for another", lost);
   }
+  if (now < since + config_.replacement_wait) {
+    next_ = std::min(next_, since + config_.replacement_wait);
+    return nullptr;
+  }
+  return hosting.Choose({}, UINT32_MAX);
+}
+
+bool Chains::BeginAnew(absl::Time now, ShardId id, proto::Shard& shard, uint32_t target,
+                       Hosting& hosting, Epoch published) {
+  const NodeId lost(shard.chain(0).node());
+  const uint32_t old_loop = std::max(shard.chain(0).loop(), 1u);
+  const bool departed = IsLost(shard, hosting);
+  // Nobody can bring back what is spoilt, so there is nothing to wait for but a server; that of the
+  // unfit replica itself is one again after a moment (Avoid).
+  Hosting::Server* heir = departed ? HeirOf(now, lost, hosting) : hosting.Choose({}, UINT32_MAX);
+  if (heir == nullptr) return false;
+  for (const proto::Replica& replica : shard.chain()) hosting.Remove(replica, ShardBytes(shard));
+  // The same loop on a server of the same rank; one with fewer loops takes them in turn.
+  const proto::Node* node = FindNode(state_.view(), lost);
+  const bool same_rank = departed && node != nullptr && node->rank() == heir->rank;
+  const uint32_t loop = same_rank ? 1 + (old_loop - 1) % static_cast<uint32_t>(heir->loops.size())
+                                  : heir->LightestLoop();
   Change(shard, published);
   shard.set_generation(shard.chain_epoch());
   shard.clear_chain();
+  spoilt_.erase(id);
   std::vector<uint64_t> members;
   while (heir != nullptr && members.size() < target) {
     proto::Replica& replica = *shard.add_chain();
@@ -117,7 +134,10 @@ bool Chains::BeginAnew(absl::Time now, proto::Shard& shard, uint32_t target, Hos
     heir = hosting.Choose(members, UINT32_MAX);
   }
   if (members.size() > 1) hosting.Find(members[0])->head_bytes += ShardBytes(shard);
-  Note(absl::StrCat("lost with node ", lost.value(), " begin anew on"), NodeId(members[0]));
+  Note(departed ? absl::StrCat("lost with node ", lost.value(), " begin anew on")
+                : absl::StrCat("lost, their only copy on node ", lost.value(),
+                               " being unfit, begin anew on"),
+       NodeId(members[0]));
   return true;
 }
 

@@ -84,6 +84,7 @@ bool Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& r
   }
   proto::Replica& replica = *shard.mutable_chain(position);
   const NodeId node(report.node());
+  const ShardId id{TableId(report.table()), ShardIndex(report.shard())};
   const bool comes_before = reporter < position && IsFull(shard.chain(reporter));
   const auto full = std::count_if(shard.chain().begin(), shard.chain().end(), IsFull);
   const bool is_last_full = IsFull(replica) && full == 1;
@@ -92,6 +93,11 @@ bool Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& r
       if (!comes_before || IsFull(replica)) return false;
       replica.set_joining(false);
       Note("full on", node);
+      if (const auto at = spoilt_.find(id); at != spoilt_.end()) {
+        const int unfit = PositionIn(shard, at->second.node.value());
+        if (unfit >= 0 && at->second.generation == shard.generation()) EraseAt(shard, unfit);
+        spoilt_.erase(at);
+      }
       break;
     case proto::ReplicaReport::UNREACHABLE:
       if (!comes_before || is_last_full) return false;
@@ -100,7 +106,14 @@ bool Chains::Report(absl::Time now, NodeId sender, const proto::ReplicaReport& r
       avoided_until_[node] = now + kAvoidUnreachable;
       break;
     case proto::ReplicaReport::UNFIT:
-      if ((!comes_before && reporter != position) || is_last_full) return false;
+      if (!comes_before && reporter != position) return false;
+      if (is_last_full) {
+        // Nothing to leave the chain to: Settle begins the shard anew.
+        spoilt_[id] = {.node = node, .generation = shard.generation()};
+        avoided_until_[node] = std::max(avoided_until_[node], now + kAvoidUnfit);
+        due_ = true;
+        return false;
+      }
       EraseAt(shard, position);
       Note("unfit on", node);
       avoided_until_[node] = std::max(avoided_until_[node], now + kAvoidUnfit);
@@ -169,9 +182,9 @@ bool Chains::Repair(absl::Time now, Hosting& hosting, Epoch published) {
     const uint32_t target = TargetOf(table, hosting);
     for (proto::Shard& shard : *table.mutable_shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
-      if (IsLost(shard, hosting)) {
+      if (IsLost(shard, hosting) || IsSpoilt(id, shard)) {
         const NodeId lost(shard.chain(0).node());
-        if (BeginAnew(now, shard, target, hosting, published)) continue;
+        if (BeginAnew(now, id, shard, target, hosting, published)) continue;
         still_lost.insert(lost);
       } else if (StayingIn(shard, hosting) >= target) {
         if (HasJoining(shard)) KeepMove(id, shard, hosting, published);

@@ -23,7 +23,9 @@ namespace covey::scheduler {
 //   a chain is short   a replica joins at its end; full when its predecessor reports READY
 //   a server drains,   a replica joins; once it is full, the one that is to go is out
 //   or loads differ
-//   UNREACHABLE, UNFIT that replica is out, never the last full one
+//   UNREACHABLE, UNFIT that replica is out. The last full one is never out for being unreachable;
+//                      when it is unfit, nobody has the content: the shard begins anew at once, on
+//                      others if there are any
 //
 // Plans follow from the view alone, so a restarted scheduler goes on with what was under way.
 //
@@ -68,6 +70,10 @@ class Chains {
 
  private:
   struct Needy;
+  struct Spoilt {
+    NodeId node;
+    uint64_t generation = 0;
+  };
 
   void Change(proto::Shard& shard, Epoch published);
   void Note(absl::string_view what, NodeId node, uint64_t shards = 1);
@@ -84,9 +90,13 @@ class Chains {
   void Load(Hosting& hosting);
   // Begins what is lost anew and fills what is short. True: nothing is either.
   bool Repair(absl::Time now, Hosting& hosting, Epoch published);
-  // False: it has to wait.
-  bool BeginAnew(absl::Time now, proto::Shard& shard, uint32_t target, Hosting& hosting,
+  // False: it has to wait. The heir of a shard whose last holder has departed, and what the event
+  // says of it.
+  bool BeginAnew(absl::Time now, ShardId id, proto::Shard& shard, uint32_t target, Hosting& hosting,
                  Epoch published);
+  Hosting::Server* HeirOf(absl::Time now, NodeId lost, Hosting& hosting);
+  // The only full replica was found unfit, so nobody holds the content.
+  bool IsSpoilt(ShardId id, const proto::Shard& shard) const;
   // A joining replica that the chain does not need: somebody leaves for it, if that helps.
   void KeepMove(ShardId id, proto::Shard& shard, Hosting& hosting, Epoch published);
   void Fill(proto::Shard& shard, Hosting& hosting, Epoch published);
@@ -100,6 +110,9 @@ class Chains {
   Leaving leaving_;
   // Since when shards wait for a server of the rank of this departed one.
   std::map<NodeId, absl::Time> lost_since_;
+  // Shards whose only full replica is unfit: which one, and in which generation. A server repeats
+  // its report until the shard is another, so a restarted scheduler hears of it again.
+  std::map<ShardId, Spoilt> spoilt_;
   // Servers that were reported: no new replicas before this.
   std::map<NodeId, absl::Time> avoided_until_;
   // Phrases about shards with their counts, of the decision in the making.

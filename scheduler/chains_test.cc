@@ -328,16 +328,74 @@ TEST_F(ChainsTest, UnreachableReplicasAreLeftOutAndReplacedElsewhere) {
   EXPECT_EQ(Chain(0), "2 3+");
 }
 
-TEST_F(ChainsTest, TheLastFullReplicaStaysWhateverIsReported) {
+TEST_F(ChainsTest, TheLastFullReplicaIsNeverOutForBeingUnreachable) {
   AddServer(0);
   AddServer(1);
   Create("a", 1, 2);
   Report(2, 2, shard(0), proto::ReplicaReport::UNFIT);
   EXPECT_EQ(Chain(0), "3") << "a head can be unfit, too";
-  Report(3, 3, shard(0), proto::ReplicaReport::UNFIT);
-  EXPECT_EQ(Chain(0), "3");
   Report(3, 3, shard(0), proto::ReplicaReport::UNREACHABLE);
   EXPECT_EQ(Chain(0), "3");
+}
+
+TEST_F(ChainsTest, AShardWhoseOnlyFullReplicaIsUnfitBeginsAnewOnAnotherServer) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 1, 2);
+  ASSERT_EQ(Chain(0), "2 3");
+  Die(3);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  const proto::Shard before = shard(0);
+  Report(2, 2, shard(0), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(Chain(0), "2 4+") << "Settle decides";
+  EXPECT_EQ(Settle(),
+            "shards: 1 lost, their only copy on node 2 being unfit, begin anew on server-2");
+  EXPECT_EQ(Chain(0), "4") << "the one whose copy was wrong takes none for a moment";
+  EXPECT_EQ(shard(0).generation(), view().epoch());
+  EXPECT_EQ(shard(0).chain_epoch(), view().epoch());
+  // Said again, of what is no more.
+  Report(2, 2, before, proto::ReplicaReport::UNFIT);
+  Settle();
+  EXPECT_EQ(shard(0).generation(), view().epoch());
+  now_ = chains_.NextSettle();
+  ReadyUntilQuiet();
+  EXPECT_EQ(Chain(0), "4 2");
+}
+
+TEST_F(ChainsTest, AShardWhoseOnlyServerIsUnfitBeginsAnewThereAfterAMoment) {
+  AddServer(0);
+  Create("a", 2, 1);
+  Report(2, 2, shard(1), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(shard(1).generation(), 1u);
+  EXPECT_EQ(chains_.NextSettle(), now_ + absl::Seconds(1));
+  now_ = chains_.NextSettle();
+  EXPECT_THAT(Settle(), HasSubstr("being unfit, begin anew on server-0"));
+  EXPECT_EQ(Chain(1), "2");
+  EXPECT_EQ(shard(1).generation(), view().epoch());
+  EXPECT_EQ(shard(0).generation(), 1u);
+}
+
+TEST_F(ChainsTest, AnUnfitOnlyReplicaLeavesToTheOneThatBecomesFull) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 1, 2);
+  Die(shard(0).chain(1).node());
+  AddServer(1);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  const proto::ClusterView before = view();
+  const proto::Shard chain = shard(0);
+  Report(2, 2, chain, proto::ReplicaReport::UNFIT, Epoch(before.epoch()));
+  Report(2, 4, chain, proto::ReplicaReport::READY, Epoch(before.epoch()));
+  SettleSince(before);
+  EXPECT_EQ(Chain(0), "4");
+  EXPECT_EQ(shard(0).generation(), 1u);
+  now_ = chains_.NextSettle();
+  Settle();
+  EXPECT_EQ(Chain(0), "4 2+");
 }
 
 TEST_F(ChainsTest, ADrainedServerHandsOverAndHoldsNothingInTheEnd) {
