@@ -196,7 +196,7 @@ class MalformedCounterFactory : public grpc::experimental::ServerInterceptorFact
 class Service : public GrpcService, private proto::Scheduler::CallbackService {
  public:
   Service(Actor& actor, EventLoop& loop, std::function<bool()> leads)
-      : calls_(actor, loop, std::move(leads)) {}
+      : always_leads_(leads == nullptr), calls_(actor, loop, std::move(leads)) {}
   ~Service() override { Shutdown(); }
 
   absl::Status Listen(const Options& options) {
@@ -228,20 +228,22 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
                                                  "machine; name another port, or 0 for any"));
     }
     port_ = static_cast<uint32_t>(chosen);
+    if (!always_leads_) server_->GetHealthCheckService()->SetServingStatus(false);
     return absl::OkStatus();
   }
 
   uint32_t port() const override { return port_; }
+  // After Shutdown it changes nothing any more.
+  void SetServing() override { server_->GetHealthCheckService()->SetServingStatus(true); }
   uint64_t malformed() const override { return calls_.malformed(); }
   void Send(Message reply) override { calls_.Answer(reply); }
   void Shutdown() override {
-    if (server_ == nullptr) return;
+    if (server_ == nullptr || std::exchange(ended_, true)) return;
     calls_.Close();
     const gpr_timespec drain =
         gpr_time_from_millis(absl::ToInt64Milliseconds(kDrain), GPR_TIMESPAN);
     server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), drain));
     server_->Wait();
-    server_.reset();
   }
 
  private:
@@ -331,8 +333,10 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
                  &Envelope::status_reply);
   }
 
+  const bool always_leads_;
   CallTable calls_;
   uint32_t port_ = 0;
+  bool ended_ = false;
   std::unique_ptr<grpc::Server> server_;
 };
 

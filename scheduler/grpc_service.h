@@ -13,7 +13,9 @@
 namespace covey::scheduler {
 
 // The control plane's front door: turns typed gRPC calls into messages for the scheduler's actor
-// and its replies into the calls' answers; nothing else. The health service and reflection are on.
+// and its replies into the calls' answers; nothing else. The health service and reflection are on;
+// health says NOT_SERVING while this scheduler does not lead, so that whoever balances by it finds
+// the one that does.
 //
 //   on gRPC's threads   call ─▶ message ─▶ posted to the loop
 //   on the loop         actor's reply ─▶ Send ─▶ answer of the call
@@ -40,7 +42,8 @@ class GrpcService : public MessagePort {
     // 0 = any free one.
     uint32_t port = 0;
     // Whether this scheduler leads; asked on the loop's thread. One that does not marks its
-    // refusals, so that callers try another (GrpcChannel). Null = always.
+    // refusals, so that callers try another (GrpcChannel). Null = always; else it is not healthy
+    // before SetServing.
     std::function<bool()> leads;
   };
 
@@ -52,6 +55,8 @@ class GrpcService : public MessagePort {
   ~GrpcService() override = default;
 
   virtual uint32_t port() const = 0;
+  // From now on the health service says SERVING. Any thread.
+  virtual void SetServing() = 0;
   // Calls whose request was garbage, or that named no method of ours. On the loop's thread.
   virtual uint64_t malformed() const = 0;
   // Ends all calls with CANCELLED and waits until gRPC's threads are done with them. Idempotent.

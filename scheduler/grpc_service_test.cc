@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -32,6 +33,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kPatienceSeconds = 20;
+constexpr char kServing[] = "\x08\x01";
+constexpr char kNotServing[] = "\x08\x02";
 
 class GrpcServiceTest : public ::testing::Test {
  protected:
@@ -62,6 +65,26 @@ class GrpcServiceTest : public ::testing::Test {
     auto context = std::make_unique<grpc::ClientContext>();
     context->set_deadline(gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN));
     return context;
+  }
+  // Bytes of what grpc.health.v1.Health/Check answers: {status: SERVING} is 08 01.
+  static std::string Health(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::GenericStub generic(channel);
+    const grpc::Slice nothing("");
+    grpc::ByteBuffer empty(&nothing, 1);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN));
+    generic.UnaryCall(&context, absl::StrCat("/", "grpc.health.v1.Health", "/", "Check"), {},
+                      &empty, &reply,
+                      [&](grpc::Status status) { done.set_value(std::move(status)); });
+    const grpc::Status status = done.get_future().get();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    std::vector<grpc::Slice> slices;
+    EXPECT_TRUE(reply.Dump(&slices).ok());
+    std::string bytes;
+    for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
+    return bytes;
   }
   proto::RegisterRequest Client(uint64_t incarnation) {
     proto::RegisterRequest request;
@@ -168,23 +191,21 @@ TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
   EXPECT_EQ(view.envelope.watch_view_reply().view().epoch(), 2);
 }
 
-TEST_F(GrpcServiceTest, HealthServiceSaysServing) {
-  grpc::GenericStub generic(channel_);
-  // grpc.health.v1.Health/Check with an empty request answers {status: SERVING}: bytes 08 01.
-  const grpc::Slice nothing("");
-  grpc::ByteBuffer empty(&nothing, 1);
-  grpc::ByteBuffer reply;
-  std::promise<grpc::Status> done;
-  const auto context = Context();
-  generic.UnaryCall(context.get(), absl::StrCat("/", "grpc.health.v1.Health", "/", "Check"), {},
-                    &empty, &reply,
-                    [&](grpc::Status status) { done.set_value(std::move(status)); });
-  const grpc::Status status = done.get_future().get();
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(reply.Dump(&slices).ok());
-  ASSERT_EQ(slices.size(), 1);
-  EXPECT_EQ(std::string(slices[0].begin(), slices[0].end()), "\x08\x01");
+TEST_F(GrpcServiceTest, HealthServiceSaysServing) { EXPECT_EQ(Health(channel_), kServing); }
+
+TEST_F(GrpcServiceTest, HealthServiceSaysNotServingUntilThisSchedulerLeads) {
+  std::atomic<bool> leads{false};
+  auto standby = GrpcService::Start({.host = "127.0.0.1", .leads = [&] { return leads.load(); }},
+                                    actor_, loop_);
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*standby)->port()),
+                                           grpc::InsecureChannelCredentials());
+  EXPECT_EQ(Health(channel), kNotServing);
+  leads = true;
+  (*standby)->SetServing();
+  EXPECT_EQ(Health(channel), kServing);
+  (*standby)->Shutdown();
+  (*standby)->SetServing();
 }
 
 TEST_F(GrpcServiceTest, GarbageRequestsAreCountedAndRefused) {

@@ -7,6 +7,7 @@
 #include "common/net/loopback_transport.h"
 #include "scheduler/etcd/etcd_log.h"
 #include "scheduler/file_log.h"
+#include "scheduler/sure_delivery.h"
 
 namespace covey::scheduler {
 namespace {
@@ -19,11 +20,11 @@ class LocalBackend : public LogBackend {
       : log_(std::move(log)), recovered_(std::move(recovered)), events_(std::move(events)) {}
 
   MessagePort& port() override { return *log_; }
-  std::optional<Recovered> Start(const std::string&, EventLoop& loop) override {
-    log_->SetReceiver([this, &loop](Message message) {
+  std::optional<Recovered> Start(const std::string&, EventLoop&, Standby& front) override {
+    log_->SetReceiver([this, &front](Message message) {
       const absl::Status status = StatusOf(message);
       if (!status.ok()) events_.failed(status);
-      loop.Deliver(std::move(message));
+      front.Keep(std::move(message));
     });
     return std::move(recovered_);
   }
@@ -44,8 +45,7 @@ class EtcdBackend : public LogBackend, private MessagePort {
 
   MessagePort& port() override { return *this; }
 
-  std::optional<Recovered> Start(const std::string& address, EventLoop& loop) override {
-    scheduler_ = std::make_unique<LoopPort>(loop);
+  std::optional<Recovered> Start(const std::string& address, EventLoop& loop, Standby&) override {
     log_ = std::make_unique<EtcdLog>(
         EtcdStore::Options{.endpoints = options_.etcd,
                            .prefix = options_.etcd_prefix.empty()
@@ -56,8 +56,9 @@ class EtcdBackend : public LogBackend, private MessagePort {
         EtcdLog::Events{.leads = [this](Recovered recovered) { Lead(std::move(recovered)); },
                         .stands_by = events_.stands_by,
                         .lost = events_.failed});
+    scheduler_ = std::make_unique<SureDelivery>(*log_, loop);
     loop_ = std::make_unique<EventLoop>(
-        EventLoop::Options{.self = {kSchedulerNode, kDiskLoop}, .thread_name = "etcd"}, *log_,
+        EventLoop::Options{.self = {kSchedulerNode, kDiskLoop}, .thread_name = "etcd"}, *scheduler_,
         *nowhere_);
     loop_->AddPort({kSchedulerNode, 0}, *scheduler_);
     loop_->Start();
@@ -72,7 +73,8 @@ class EtcdBackend : public LogBackend, private MessagePort {
   }
 
  private:
-  // Before Start nobody leads, and nothing is appended.
+  // Before Start nobody leads, and nothing is appended. There is one record at a time, so the queue
+  // has room.
   void Send(Message message) override { loop_->Deliver(std::move(message)); }
 
   void Lead(Recovered recovered) {
@@ -88,8 +90,8 @@ class EtcdBackend : public LogBackend, private MessagePort {
   const Events events_;
   LoopbackHub hub_;
   const std::unique_ptr<Transport> nowhere_ = hub_.MakeTransport("");
-  std::unique_ptr<LoopPort> scheduler_;
   std::unique_ptr<EtcdLog> log_;
+  std::unique_ptr<SureDelivery> scheduler_;
   std::unique_ptr<EventLoop> loop_;
 };
 

@@ -12,6 +12,7 @@
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
 #include "proto/log.pb.h"
+#include "scheduler/standby.h"
 
 namespace covey::scheduler {
 
@@ -48,9 +49,11 @@ class LogBackend {
 
   // Takes the loop's DiskAppend messages.
   virtual MessagePort& port() = 0;
-  // Begins; answers go to `loop`, and others are told that this scheduler is at `address`. What to
-  // lead with where that is known at once, as with a file; else Events tell.
-  virtual std::optional<Recovered> Start(const std::string& address, EventLoop& loop) = 0;
+  // Begins; answers go to `loop`, whose actor is `front`, and none is lost however full its queue
+  // is. Others are told that this scheduler is at `address`. What to lead with where that is known
+  // at once, as with a file; else Events tell.
+  virtual std::optional<Recovered> Start(const std::string& address, EventLoop& loop,
+                                         Standby& front) = 0;
   // After the loop has stopped. Lets others lead at once.
   virtual void Stop() = 0;
 };

@@ -55,6 +55,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
                   .incarnation = Incarnation(RandomFromSystem() | 1),
                   .thread_name = "scheduler"},
                  front, prober);
+  std::unique_ptr<GrpcService> service;
   // On the loop's thread, or before it has started.
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
@@ -63,6 +64,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
     actor.emplace(config, std::move(recovered));
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
     front.Lead(*actor);
+    service->SetServing();
   };
 
   absl::Status failure;
@@ -94,13 +96,12 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   loop.AddPort({kSchedulerNode, kDiskLoop}, log->port());
   loop.AddPort({kSchedulerNode, kProbeLoop}, prober);
 
-  COVEY_ASSIGN_OR_RETURN(
-      const std::unique_ptr<GrpcService> service,
-      GrpcService::Start(
-          {.host = config.host, .port = config.port, .leads = [&] { return front.leads(); }}, front,
-          loop));
+  COVEY_ASSIGN_OR_RETURN(service, GrpcService::Start({.host = config.host,
+                                                      .port = config.port,
+                                                      .leads = [&] { return front.leads(); }},
+                                                     front, loop));
   loop.SetDefaultPort(*service);
-  if (auto recovered = log->Start(AddressOf(config, process, service->port()), loop)) {
+  if (auto recovered = log->Start(AddressOf(config, process, service->port()), loop, front)) {
     lead(*std::move(recovered));
   }
   loop.Start();

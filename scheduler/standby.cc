@@ -14,10 +14,14 @@ void Standby::Receive(absl::Time now, const Message& message, Outbox& outbox) {
 }
 
 void Standby::Wake(absl::Time now, Outbox& outbox) {
-  if (leader_ != nullptr) leader_->Wake(now, outbox);
+  const std::vector<Message> kept = std::exchange(kept_, {});
+  if (leader_ == nullptr) return;
+  for (const Message& message : kept) leader_->Receive(now, message, outbox);
+  if (kept.empty() || leader_->NextWake() <= now) leader_->Wake(now, outbox);
 }
 
 absl::Time Standby::NextWake() const {
+  if (!kept_.empty()) return absl::InfinitePast();
   return leader_ == nullptr ? absl::InfiniteFuture() : leader_->NextWake();
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/runtime/actor.h"
@@ -20,6 +21,9 @@ class Standby : public Actor {
   void Explain(std::string reason) { reason_ = std::move(reason); }
   bool leads() const { return leader_ != nullptr; }
   const std::string& reason() const { return reason_; }
+  // Gives the leader a message at its next turn, past the loop's queue, which refuses when it is
+  // full: for the few that nobody would send again. On the loop's thread.
+  void Keep(Message message) { kept_.push_back(std::move(message)); }
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
@@ -28,6 +32,7 @@ class Standby : public Actor {
  private:
   Actor* leader_ = nullptr;
   std::string reason_ = "it has just started";
+  std::vector<Message> kept_;
 };
 
 }  // namespace covey::scheduler
