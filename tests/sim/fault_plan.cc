@@ -31,7 +31,7 @@ constexpr KindDraw kKinds[] = {
 
 constexpr double kServerDeathsChance = 0.25;
 constexpr double kWorkerDeathsChance = 0.25;
-constexpr double kZombiesChance = 0.25;
+constexpr double kZombiesChance = 0.35;
 constexpr uint64_t kZombiesMax = 3;
 
 bool IsBetweenTwo(FaultKind kind) {
@@ -113,21 +113,26 @@ void DrawDeaths(Random random, double chance, std::vector<std::string> names, si
 void DrawZombie(Random random, const FaultTargets& targets, absl::Duration safety,
                 FaultPlan& plan) {
   const absl::Duration at = InMilliseconds(safety * random.Uniform());
-  const absl::Duration patience = targets.beyond_patience;
-  const absl::Duration duration = InMilliseconds(DrawDuration(random, patience, patience * 3));
+  const absl::Duration patience = targets.patience;
+  const absl::Duration unheard =
+      InMilliseconds(DrawDuration(random, patience + absl::Seconds(1), patience * 4));
+  // What comes when its heir has just begun does the most harm.
+  const absl::Duration on_the_way =
+      InMilliseconds(patience + DrawDuration(random, absl::Milliseconds(50), absl::Seconds(4)));
   const std::string& zombie = targets.servers[random.Below(targets.servers.size())];
   const std::string& scheduler = targets.names[0];
-  const auto add = [&](FaultKind kind, const std::string& target, const std::string& other) {
+  const auto add = [&](FaultKind kind, absl::Duration duration, const std::string& target,
+                       const std::string& other) {
     plan.push_back(
         {.at = at, .duration = duration, .kind = kind, .target = target, .other = other});
   };
-  add(FaultKind::kPartition, zombie, scheduler);
+  add(FaultKind::kPartition, unheard, zombie, scheduler);
   for (const std::string& name : targets.names) {
     if (name == zombie || name == scheduler) continue;
     const bool serves =
         std::find(targets.servers.begin(), targets.servers.end(), name) != targets.servers.end();
-    if (serves && random.Chance(0.8)) add(FaultKind::kClog, zombie, name);
-    if (!serves && random.Chance(0.2)) add(FaultKind::kPartition, name, scheduler);
+    if (serves && random.Chance(0.8)) add(FaultKind::kClog, on_the_way, zombie, name);
+    if (!serves && random.Chance(0.4)) add(FaultKind::kPartition, unheard, name, scheduler);
   }
 }
 

@@ -17,9 +17,9 @@ struct FaultTargets {
   // So many of them, from the first on, are those that the others talk to: a fault between two has
   // one of them on a side.
   size_t hubs = 1;
-  // Who may be taken for dead while it goes on; and longer than the scheduler waits for a word of it.
+  // Who may be taken for dead while it goes on; and how long the scheduler waits for a word of it.
   std::vector<std::string> servers;
-  absl::Duration beyond_patience;
+  absl::Duration patience;
   // Who may be killed for ever: of these so many at most.
   std::vector<std::string> mortal_servers;
   size_t server_deaths_max = 0;

@@ -17,6 +17,8 @@ class Observer {
   virtual void OnSend(absl::Time, const Message&) {}
   // `message` is about to be given to the actor of process `receiver`.
   virtual void OnReceive(absl::Time, absl::string_view /*receiver*/, const Message&) {}
+  // The actor has received it.
+  virtual void OnReceived(absl::Time, absl::string_view /*receiver*/, const Message&) {}
 };
 
 }  // namespace covey::sim

@@ -124,6 +124,7 @@ void Process::Run(size_t index) {
     }
     for (Observer* observer : observers_) observer->OnReceive(now, options_.name, message);
     loop.actor->Receive(now, message, outbox);
+    for (Observer* observer : observers_) observer->OnReceived(now, options_.name, message);
   } else {
     return Schedule(index);
   }

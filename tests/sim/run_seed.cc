@@ -9,6 +9,7 @@
 #include "tests/sim/administrator.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
+#include "tests/sim/checkers/chain_fence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
@@ -52,7 +53,7 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
       targets.mortal_workers.push_back(name);
     }
   }
-  targets.beyond_patience = config.scheduler.silence_min + absl::Seconds(1);
+  targets.patience = config.scheduler.silence_min;
   targets.mortal_servers = targets.servers;
   // Nobody asks the first one to go, so the work can end.
   targets.mortal_servers.erase(targets.mortal_servers.begin());
@@ -133,6 +134,13 @@ class ComparedReplicas {
 // What is on its way when all work is done has arrived, several times over.
 constexpr absl::Duration kRest = absl::Seconds(30);
 
+std::optional<ChainFence::Held> HeldBy(const server::Replica* replica) {
+  if (replica == nullptr) return std::nullopt;
+  return ChainFence::Held{.generation = replica->generation(),
+                          .chain_epoch = replica->chain_epoch(),
+                          .index = replica->content() == nullptr ? 0 : replica->content()->index()};
+}
+
 // Until `until`, or until something is wrong, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
@@ -167,9 +175,14 @@ SeedResult RunSeed(const SeedOptions& options) {
   KeptContent kept_content(violations);
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config);
+  ChainFence chain_fence(
+      [&cluster](absl::string_view server, uint32_t loop, ShardId shard) {
+        return HeldBy(cluster.FindReplica(server, loop, shard));
+      },
+      violations);
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
-           &fenced_producers, &asked_history, &kept_content, &rare_events}) {
+           &fenced_producers, &chain_fence, &asked_history, &kept_content, &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

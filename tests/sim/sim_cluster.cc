@@ -289,10 +289,8 @@ std::vector<ReplicaSnapshot> SimCluster::Replicas() const {
   std::vector<ReplicaSnapshot> replicas;
   const proto::ClusterView* view = published();
   if (view == nullptr) return replicas;
-  // The servers come after the scheduler, and before all others.
-  const size_t end = 1 + config_.servers + config_.elasticity.late_servers.size();
   std::map<uint64_t, std::pair<const std::string*, const ServerProgram*>> servers;
-  for (size_t i = 1; i < end; ++i) {
+  for (size_t i = 1; i < servers_end(); ++i) {
     Process& process = *processes_[i];
     if (!process.running()) continue;
     servers[process.node().value()] = {&process.name(),
@@ -311,6 +309,16 @@ std::vector<ReplicaSnapshot> SimCluster::Replicas() const {
     }
   }
   return replicas;
+}
+
+const server::Replica* SimCluster::FindReplica(absl::string_view server, uint32_t loop,
+                                               ShardId shard) const {
+  for (size_t i = 1; i < servers_end(); ++i) {
+    Process& process = *processes_[i];
+    if (process.name() != server || !process.running()) continue;
+    return static_cast<const ServerProgram*>(process.program())->FindReplica(loop, shard);
+  }
+  return nullptr;
 }
 
 void SimCluster::Heal() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/simulation/simulator.h"
+#include "server/replica.h"
 #include "tests/sim/fault_injector.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"
@@ -61,6 +62,8 @@ class SimCluster {
   const proto::ClusterView* published() const;
   // What the servers hold that it names in chains; empty while it does not run.
   std::vector<ReplicaSnapshot> Replicas() const;
+  // What one loop of a server holds; null when nothing, or when it does not run.
+  const server::Replica* FindReplica(absl::string_view server, uint32_t loop, ShardId shard) const;
   // See SimNetwork.
   void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
 
@@ -70,6 +73,10 @@ class SimCluster {
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
  private:
+  // The servers are from the second process on up to here.
+  size_t servers_end() const {
+    return 1 + config_.servers + config_.elasticity.late_servers.size();
+  }
   Process::Options OptionsFor(std::string name, std::vector<bool> listening);
   Process& Add(Process::Options options, Process::Factory factory);
   void AddScheduler();

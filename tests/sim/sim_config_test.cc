@@ -22,7 +22,7 @@ TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "worker-0", "worker-1"},
                              .hubs = 3,
                              .servers = {"server-0", "server-1"},
-                             .beyond_patience = absl::Seconds(3),
+                             .patience = absl::Seconds(3),
                              .mortal_servers = {"server-1"},
                              .server_deaths_max = 1,
                              .mortal_workers = {"worker-0", "worker-1"},
@@ -55,14 +55,14 @@ TEST(FaultPlanTest, MakesZombies) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "client-0"},
                              .hubs = 3,
                              .servers = {"server-0", "server-1"},
-                             .beyond_patience = absl::Seconds(30)};
+                             .patience = absl::Seconds(30)};
   size_t zombies = 0;
   size_t clogs = 0;
   size_t late_clients = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     for (const Fault& fault : DrawFaults(Random(seed), targets, absl::Seconds(10))) {
       // Nothing else takes so long.
-      if (fault.duration < targets.beyond_patience || fault.kind < FaultKind::kPartition) continue;
+      if (fault.duration < targets.patience || fault.kind < FaultKind::kPartition) continue;
       if (fault.kind == FaultKind::kClog) ++clogs;
       if (fault.kind != FaultKind::kPartition) continue;
       EXPECT_EQ(fault.other, "scheduler");

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
+#include "tests/sim/checkers/chain_fence.h"
 #include "tests/sim/checkers/departed_nodes.h"
 #include "tests/sim/checkers/equal_replicas.h"
 #include "tests/sim/checkers/fenced_producers.h"
@@ -368,6 +369,28 @@ ReplicaSnapshot Holds(uint64_t node, uint64_t index, uint64_t digest, uint64_t d
 
 proto::ClusterView ChainOf(const Chained& chained, uint64_t epoch = 5) {
   return ViewWithChain(epoch, 3, chained).envelope.watch_view_reply().view();
+}
+
+TEST(ChainFenceTest, OnlyTheOwnChainsRecordsAreTaken) {
+  // What server 3, of the chain of epoch 5, does with record 8 by the chain of `epoch`.
+  const auto receive = [](uint64_t epoch, uint64_t index_after) {
+    Violations violations;
+    ChainFence::Held held{.generation = 3, .chain_epoch = 5, .index = 7};
+    ChainFence checker([&](absl::string_view, uint32_t, ShardId) { return held; }, violations);
+    Message message = From(2, 3);
+    proto::ReplicateRequest& request = *message.envelope.mutable_replicate_request();
+    request.mutable_chain()->set_generation(3);
+    request.mutable_chain()->set_chain_epoch(epoch);
+    request.set_index(8);
+    checker.OnReceive(absl::UnixEpoch(), "server-3", message);
+    held.index = index_after;
+    checker.OnReceived(absl::UnixEpoch(), "server-3", message);
+    return violations.found();
+  };
+  EXPECT_THAT(receive(5, 8), IsEmpty());
+  EXPECT_THAT(receive(4, 7), IsEmpty());
+  EXPECT_THAT(receive(4, 8), ElementsAre(HasSubstr("by that of epoch 4")));
+  EXPECT_THAT(receive(6, 8), ElementsAre(HasSubstr("took record 8")));
 }
 
 TEST(EqualReplicasTest, ARecordHasOneContent) {
