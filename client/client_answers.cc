@@ -68,6 +68,7 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
   if (!values.empty() && request.pushes() && !pushed.has_values()) {
     // It says that the push is durable, of an earlier try; that try's answer was lost.
     BackOff(now, request, reply, absl::UnavailableError("received; the values are still missing"));
+    request.asks = reply.from() == request.peer;
     return;
   }
   if (!values.empty() &&
@@ -82,6 +83,7 @@ void ClientMachine::Answer(absl::Time now, Request& request, const Message& repl
   }
   if (absl::Status useless = CheckAnswer(request, reply, state); !useless.ok()) {
     BackOff(now, request, reply, std::move(useless));
+    request.asks = reply.from() == request.peer;
     return;
   }
   if (request.place == Request::Place::kOnWire) {
@@ -173,7 +175,8 @@ void ClientMachine::KeepUndurable(absl::Time now, Request& request, const Addres
                              .checksum = *request.checksum,
                              .peer = receiver,
                              // A late answer of a head that was replaced says nothing of the next.
-                             .received = receiver == request.peer};
+                             .received = receiver == request.peer,
+                             .asks = receiver == request.peer};
   if (kept_.HasRoomFor(push.gradient.size())) {
     owner.result.durable = false;
     // What was encoded is the client's own already.
@@ -208,10 +211,15 @@ void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, cons
       DropKept(push.request_id, absl::OkStatus());
     } else {
       kept_.SetReceived(true, push);
+      push.asks = true;
       kept_.Postpone(now, push);
     }
   } else if (IsForNow(status) || absl::IsDeadlineExceeded(status)) {
-    // A chain that takes longer than a try may yet make it durable.
+    // A chain that takes longer than a try may yet make it durable; who refuses it has not got it.
+    if (IsForNow(status)) {
+      push.asks = false;
+      kept_.SetReceived(false, push);
+    }
     if (absl::IsResourceExhausted(status)) ++counters_.refusals;
     if (absl::IsDataLoss(status)) ++counters_.damaged;
     kept_.Hasten(now + RefusedFor(push.tries, reply), push);

@@ -235,7 +235,7 @@ void ClientMachine::Wake(absl::Time now, Outbox& outbox) {
   for (Request* request : due) {
     if (request->finished) continue;
     if (request->place == Request::Place::kOnWire) {
-      Transmit(now, *request, outbox);
+      Transmit(now, *request, Try::kUnanswered, outbox);
     } else {
       Enqueue(now, *request, outbox);
     }

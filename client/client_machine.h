@@ -31,7 +31,7 @@ namespace covey::client {
 //
 //   waiting ──credit──▶ on the wire ──answer──▶ finished ──frames released──▶ gone
 //      ▲                  │   │  ▲
-//      │                  │   └──┘ no answer in time
+//      │                  │   └──┘ no answer in time: asked again, of a push without the bytes
 //      └── backing off ◀──┘ UNAVAILABLE, RESOURCE_EXHAUSTED, DATA_LOSS, FAILED_PRECONDITION;
 //                           another head (at once)
 //
@@ -56,7 +56,7 @@ class ClientMachine {
   struct Options {
     Incarnation incarnation;
     size_t bytes_in_flight_max = 0;  // 0 = kClientBytesInFlightDefault
-    // An unanswered request is sent again after so long, or twice what the server's answers take if
+    // An unanswered request is repeated after so long, or twice what the server's answers take if
     // that is more; then after twice, four times … as long.
     absl::Duration retry_after = absl::Seconds(1);
     absl::Duration retry_after_longest = absl::Seconds(8);
@@ -67,7 +67,7 @@ class ClientMachine {
 
   // Since the start.
   struct Counters {
-    uint64_t repeats = 0;           // requests sent again
+    uint64_t repeats = 0;           // requests, with their bytes or without
     uint64_t refusals = 0;          // RESOURCE_EXHAUSTED
     uint64_t damaged = 0;           // frames that differed from their checksum, here or at a server
     uint64_t outdated_answers = 0;  // of an older version or generation than was known here
@@ -149,8 +149,9 @@ class ClientMachine {
   // The first that is not held back; null when there is none.
   Request* FirstOf(const Peer& peer) const;
   bool FitsBudget(size_t bytes) const;
-  // Precondition: on the wire.
-  void Transmit(absl::Time now, Request& request, Outbox& outbox);
+  // Precondition: on the wire; kUnanswered: for so long that it is asked after.
+  enum class Try { kNew, kUnanswered };
+  void Transmit(absl::Time now, Request& request, Try which, Outbox& outbox);
   void SendKept(absl::Time now, Outbox& outbox);
   proto::PushRequest PushBody(const Request& request) const;
   void FillReadBound(const Request& request, proto::ReadBound& bound) const;

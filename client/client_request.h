@@ -45,6 +45,8 @@ struct ClientMachine::Request {
   uint64_t base_generation = 0;
   bool finished = false;
   Place place = Place::kBackingOff;
+  // Of a push: the server has its bytes, or they are on their way, so that it is only asked after.
+  bool asks = false;
   int tries = 0;
   int refusals = 0;
   absl::Time again = absl::InfiniteFuture();

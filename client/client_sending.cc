@@ -154,6 +154,7 @@ void ClientMachine::Withdraw(Request& request) {
       break;
   }
   request.place = Request::Place::kBackingOff;
+  request.asks = false;
 }
 
 bool ClientMachine::FitsBudget(size_t bytes) const {
@@ -196,11 +197,11 @@ void ClientMachine::Pump(absl::Time now, Outbox& outbox) {
     const auto seen = seen_.find(next->shard);
     const bool same = seen != seen_.end() && seen->second.generation == next->generation;
     next->seen = same ? seen->second.version : Version();
-    Transmit(now, *next, outbox);
+    Transmit(now, *next, Try::kNew, outbox);
   }
 }
 
-void ClientMachine::Transmit(absl::Time now, Request& request, Outbox& outbox) {
+void ClientMachine::Transmit(absl::Time now, Request& request, Try which, Outbox& outbox) {
   COVEY_CHECK(request.place == Request::Place::kOnWire);
   const Operation& operation = request.owner->operation;
   const absl::Duration usual =
@@ -221,9 +222,14 @@ void ClientMachine::Transmit(absl::Time now, Request& request, Outbox& outbox) {
     proto::PushRequest& push = *message.envelope.mutable_push_request();
     push = PushBody(request);
     push.set_deadline_ms(deadline_ms);
-    if (!operation.values.empty()) FillReadBound(request, *push.mutable_read());
-    Buffer gradient = request.Gradient();
-    AddFrame(message, std::move(gradient), *request.checksum);
+    // Values are mostly on their way, too: whether the push was received says if they were lost.
+    if (!operation.values.empty() && which == Try::kNew) {
+      FillReadBound(request, *push.mutable_read());
+    }
+    if (!std::exchange(request.asks, true)) {
+      Buffer gradient = request.Gradient();
+      AddFrame(message, std::move(gradient), *request.checksum);
+    }
     request.owner->sent_to.insert(request.peer);
   } else {
     proto::PullRequest& pull = *message.envelope.mutable_pull_request();
@@ -280,7 +286,8 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
     UndurablePushes::Push& push = *kept_.Find(id);
     const proto::Shard* shard = view_->FindShard(push.shard);
     const Address head = shard == nullptr ? Address() : view_->PrimaryOf(*shard);
-    if (push.on_wire) {
+    const bool asks = push.asks && push.peer == head;
+    if (push.on_wire && !asks) {
       PeerAt(push.peer).window.Gone(push.gradient.size());
       bytes_in_flight_ -= push.gradient.size();
       push.on_wire = false;
@@ -292,12 +299,14 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
     // Stays due until the head has the earlier ones.
     if (kept_.HoldsBack(push)) continue;
     Peer& peer = PeerAt(head);
-    // Those that do not fit now stay due until an answer makes room.
-    if (!peer.window.MaySend(push.gradient.size()) || !FitsBudget(push.gradient.size())) continue;
-    push.peer = head;
-    push.window_number = peer.window.Send(push.gradient.size());
-    bytes_in_flight_ += push.gradient.size();
-    push.on_wire = true;
+    if (!asks) {
+      // Those that do not fit now stay due until an answer makes room.
+      if (!peer.window.MaySend(push.gradient.size()) || !FitsBudget(push.gradient.size())) continue;
+      push.peer = head;
+      push.window_number = peer.window.Send(push.gradient.size());
+      bytes_in_flight_ += push.gradient.size();
+      push.on_wire = push.asks = true;
+    }
     // Others may wait for a push that the head does not have: that answer is waited for as any.
     const absl::Duration usual =
         peer.round_trip.Patience(options_.retry_after, options_.retry_after_longest);
@@ -312,7 +321,7 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
     message.envelope.mutable_header()->set_epoch(view_->epoch().value());
     *message.envelope.mutable_push_request() = push.request;
     message.envelope.mutable_push_request()->set_deadline_ms(Milliseconds(kKeptDeadline));
-    AddFrame(message, push.gradient, push.checksum);
+    if (!asks) AddFrame(message, push.gradient, push.checksum);
     outbox.Send(std::move(message));
   }
   next_wake_ = std::min(next_wake_, kept_.next_due());

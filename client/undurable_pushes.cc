@@ -92,6 +92,7 @@ std::vector<uint64_t> UndurablePushes::FollowView(absl::Time now, const ClusterV
       lost.push_back(id);
     } else if (view.PrimaryOf(*shard) != push.peer) {
       push.tries = 0;
+      push.asks = false;
       SetReceived(false, push);
       Hasten(now, push);
     } else if (!push.received && !push.on_wire) {

@@ -17,8 +17,8 @@
 namespace covey::client {
 
 // The pushes of a client that a server has received and that are not durable yet: kept, to be sent
-// again under the same identity when the shard gets another head, and now and then in case the
-// answer that says "durable" was lost.
+// again under the same identity when the shard gets another head. Now and then the server is asked,
+// without the bytes, whether they have become durable, in case the answer that says so was lost.
 //
 //   received ──▶ kept ──durable, refused for good, or the shard's content lost──▶ gone
 //                 │ ▲
@@ -46,6 +46,7 @@ class UndurablePushes {
     // Who has received it; then, who it was last sent to.
     Address peer;
     bool received = true;  // by `peer`, as far as is known
+    bool asks = false;     // as ClientMachine::Request
     bool on_wire = false;
     uint64_t window_number = 0;
     absl::Time again = absl::InfiniteFuture();

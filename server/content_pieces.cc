@@ -62,6 +62,15 @@ Message ContentExport::Piece(uint64_t number) {
   return message;
 }
 
+Message ContentExport::Question(uint64_t number) const {
+  Message message;
+  proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
+  piece.set_index(index_);
+  piece.set_piece(number);
+  piece.set_pieces(pieces_.size());
+  return message;
+}
+
 ContentImport::ContentImport(std::unique_ptr<ShardContent> content)
     : content_(std::move(content)) {}
 

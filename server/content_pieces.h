@@ -27,6 +27,9 @@ class ContentExport {
   uint64_t PieceBytes(uint64_t piece) const { return pieces_[piece].frame.size(); }
   // A ReplicaPiece; without address and chain. Precondition: piece < pieces().
   Message Piece(uint64_t piece);
+  // A ReplicaPiece without a frame, which no piece is: asks whether this one, and all before it, is
+  // held.
+  Message Question(uint64_t piece) const;
 
  private:
   struct Cut {
@@ -53,6 +56,8 @@ class ContentImport {
   // `content`: fresh, of the same definition; takes in what comes.
   explicit ContentImport(std::unique_ptr<ShardContent> content);
 
+  // As of which record the pieces are that have come.
+  uint64_t index() const { return index_; }
   // The piece that is wanted next.
   uint64_t next_piece() const { return next_; }
   // True when it was the last one: the content is complete. Its frame has been checked.

@@ -85,6 +85,10 @@ bool IsGone(const Producer& producer, const ClusterView& view) {
   return node == nullptr || node->state() != proto::Node::ALIVE;
 }
 
+bool IsQuestion(const Message& request) {
+  return request.envelope.has_push_request() && request.frames.empty();
+}
+
 absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far) {
   const proto::PushRequest& push = request.envelope.push_request();
   const proto::PushId& id = push.id();
@@ -96,7 +100,7 @@ absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t 
   }
   const WireFormat format = static_cast<WireFormat>(push.format());
   const size_t wanted = EncodedBytes(format, element_count);
-  if (request.frames.size() != 1 || request.frames[0].size() != wanted) {
+  if (!IsQuestion(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
     size_t bytes = 0;
     for (const Buffer& frame : request.frames) bytes += frame.size();
     return absl::InvalidArgumentError(absl::StrCat(

@@ -23,8 +23,12 @@ std::string NameOf(const Producer& producer, const ClusterView& view);
 // No push of this producer can be admitted any more.
 bool IsGone(const Producer& producer, const ClusterView& view);
 
-// Whether the request makes sense: one frame of exactly the size that the format needs, samples
-// that can be counted, an identity that fits its sender. What fails here, no honest peer sends.
+// A push without a frame asks whether it was received, and is answered as a duplicate of it.
+bool IsQuestion(const Message& request);
+
+// Whether the request makes sense: one frame of exactly the size that the format needs, or none,
+// samples that can be counted, an identity that fits its sender. What fails here, no honest peer
+// sends.
 // INVALID_ARGUMENT: says what is wrong.
 absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far);
 

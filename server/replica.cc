@@ -87,7 +87,8 @@ void Replica::LinkTo(absl::Time now, std::optional<proto::Replica> successor) {
   const Address address{NodeId(successor->node()), successor->loop()};
   if (link_ == nullptr || link_->successor() != address) {
     link_ = std::make_unique<ReplicaLink>(
-        now, address, successor->joining(), log_.first(),
+        now, address, successor->joining(),
+        ReplicaLink::Records{.first = log_.first(), .newest = log_.next() - 1},
         ReplicaLink::Counters{.records = environment_.counters.replicated,
                               .content_bytes = environment_.counters.content_bytes});
   }
@@ -243,11 +244,11 @@ void Replica::Answer(bool missing, Outbox& outbox) const {
   if (content_ != nullptr) {
     reply.set_held_index(content_->index());
     reply.set_durable_index(durable_);
-    reply.set_missing(missing);
   } else {
     reply.set_wants_content(true);
     reply.set_next_piece(import_ == nullptr ? 0 : import_->next_piece());
   }
+  reply.set_missing(missing);
   outbox.Send(std::move(message));
 }
 
@@ -265,7 +266,7 @@ void Replica::ReceiveRecord(absl::Time now, const Message& message, Outbox& outb
   if (message.from() != predecessor_ && !Planted(PlantedBug::kAcceptOldEpoch)) return;
   if (may_open() && !Open(now).ok()) return;
   const bool is_next =
-      content_ != nullptr &&
+      content_ != nullptr && !IsQuestion(request) &&
       (request.index() == content_->index() + 1 ||
        (request.index() > content_->index() && Planted(PlantedBug::kSkipMissingRecord)));
   if (is_next) {
@@ -310,6 +311,12 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
       break;
   }
   if (message.from() != predecessor_ || !joining_) return;
+  if (message.frames.empty()) {
+    // A question. Pieces of other content than it is about are of no use any more.
+    if (import_ != nullptr && import_->index() != piece.index()) import_.reset();
+    Answer(/*missing=*/content_ == nullptr && Lacks(piece), outbox);
+    return;
+  }
   if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) Drop();
   if (content_ != nullptr) {
     Answer(/*missing=*/false, outbox);
@@ -341,7 +348,11 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
     }
     Settle(now);
   }
-  Answer(/*missing=*/false, outbox);
+  Answer(/*missing=*/content_ == nullptr && Lacks(piece), outbox);
+}
+
+bool Replica::Lacks(const proto::ReplicaPiece& piece) const {
+  return import_ == nullptr || import_->next_piece() <= piece.piece();
 }
 
 void Replica::Wake(absl::Time now, Outbox& outbox) {
@@ -351,7 +362,7 @@ void Replica::Wake(absl::Time now, Outbox& outbox) {
     if (joining_ || content_ != nullptr) Answer(/*missing=*/!joining_, outbox);
   }
   if (link_ == nullptr || content_ == nullptr) return;
-  link_->Wake(now, source(), outbox);
+  link_->Wake(now, outbox);
   if (link_->TakeUnreachable(now)) {
     Report(proto::ReplicaReport::UNREACHABLE, link_->successor().node,
            absl::StrCat("no answer for ", absl::FormatDuration(ReplicaLink::kSilentMax)));

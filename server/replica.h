@@ -107,6 +107,8 @@ class Replica {
   void ReceiveRecord(absl::Time now, const Message& message, Outbox& outbox);
   absl::Status ApplyRecord(absl::Time now, ShardRecord record);
   void ReceivePiece(absl::Time now, const Message& message, Outbox& outbox);
+  // Whether the piece, or one before it, has not come.
+  bool Lacks(const proto::ReplicaPiece& piece) const;
   void ReceiveReply(absl::Time now, const Message& message, Outbox& outbox);
   // Into the log, and on to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);

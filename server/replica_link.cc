@@ -20,15 +20,15 @@ constexpr uint64_t kNearlyCaughtUp = kRecordsInFlightPerShard / 4;
 }  // namespace
 
 ReplicaLink::ReplicaLink(absl::Time now, const Address& successor, bool joining,
-                         uint64_t first_record, const Counters& counters)
+                         const Records& records, const Counters& counters)
     : successor_(successor),
       counters_(counters),
       joining_(joining),
       state_(joining ? State::kUnknown : State::kStreaming),
-      sent_(first_record - 1),
-      held_(first_record - 1),
-      durable_(joining ? 0 : first_record - 1),
-      newest_(first_record - 1),
+      sent_(records.newest),
+      held_(records.first - 1),
+      durable_(joining ? 0 : records.first - 1),
+      newest_(records.newest),
       silent_since_(now) {}
 
 void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bool joining) {
@@ -37,11 +37,9 @@ void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bo
   refused_ = false;
   told_unreachable_ = false;
   timed_ = 0;
-  awaits_lacking_ = false;
+  retries_ = 0;
   silent_since_ = now;
   gap_filled_at_ = ~uint64_t{0};
-  // What was sent under the older epoch has perhaps been dropped.
-  if (state_ == State::kStreaming) sent_ = std::min(sent_, held_);
   ready_ = has_answered_ = false;
   if (joining && !was_joining) {
     // It has left the chain and comes back with nothing.
@@ -49,7 +47,8 @@ void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bo
     export_.reset();
     required_ = was_ready_ = false;
   }
-  if (OwesAnswer()) retry_at_ = now;
+  // What was sent under the older epoch has perhaps been dropped, and its answers are ignored.
+  retry_at_ = OwesAnswer() ? now : absl::InfiniteFuture();
 }
 
 bool ReplicaLink::OwesAnswer() const {
@@ -113,7 +112,7 @@ void ReplicaLink::Send(absl::Time now, const Source& source, Outbox& outbox) {
   const bool owed = OwesAnswer();
   newest_ = source.content.index();
   if (!owed) silent_since_ = now;
-  if (state_ != State::kStreaming || refused_ || awaits_lacking_) return;
+  if (state_ != State::kStreaming || refused_) return;
   // What is not kept any more was durable, so a successor that has joined holds it.
   if (sent_ + 1 < source.log.first()) sent_ = source.log.first() - 1;
   const bool news = sent_ < newest_;
@@ -131,10 +130,9 @@ void ReplicaLink::Receive(absl::Time now, const proto::ReplicateReply& reply, co
                           Outbox& outbox) {
   newest_ = source.content.index();
   silent_since_ = now;
-  awaits_lacking_ = false;
   if (reply.wants_content()) {
     // One that counts as joined must report itself unfit.
-    if (joining_) ReceiveWish(now, reply.next_piece(), source, outbox);
+    if (joining_) ReceiveWish(now, reply, source, outbox);
   } else if (reply.held_index() <= newest_) {
     ReceiveHeld(now, reply, source, outbox);
   }
@@ -149,33 +147,34 @@ void ReplicaLink::StartFilling(const Source& source) {
   export_ = std::make_unique<ContentExport>(source.content);
   pieces_sent_ = pieces_held_ = 0;
   gap_filled_at_ = ~uint64_t{0};
+  timed_ = 0;
 }
 
-void ReplicaLink::ReceiveWish(absl::Time now, uint64_t next_piece, const Source& source,
-                              Outbox& outbox) {
+void ReplicaLink::ReceiveWish(absl::Time now, const proto::ReplicateReply& reply,
+                              const Source& source, Outbox& outbox) {
+  uint64_t next_piece = reply.next_piece();
   if (state_ != State::kFilling) {
     StartFilling(source);
     next_piece = 0;
   }
   if (next_piece >= export_->pieces()) return;
   const bool progress = next_piece > pieces_held_;
-  if (next_piece < pieces_held_ ||
-      (!progress && next_piece < pieces_sent_ && gap_filled_at_ != next_piece)) {
+  if (next_piece < pieces_held_ || (reply.missing() && gap_filled_at_ != next_piece)) {
     gap_filled_at_ = next_piece;
     pieces_sent_ = next_piece;
   }
   pieces_held_ = next_piece;
   pieces_sent_ = std::max(pieces_sent_, next_piece);
-  SendPieces(kPieceBytesInFlight, outbox);
+  SendPieces(outbox);
   RestartTimer(now, progress);
 }
 
-void ReplicaLink::SendPieces(uint64_t bytes_in_flight, Outbox& outbox) {
+void ReplicaLink::SendPieces(Outbox& outbox) {
   uint64_t in_flight = 0;
   for (uint64_t piece = pieces_held_; piece < pieces_sent_; ++piece) {
     in_flight += export_->PieceBytes(piece);
   }
-  while (pieces_sent_ < export_->pieces() && in_flight < bytes_in_flight) {
+  while (pieces_sent_ < export_->pieces() && in_flight < kPieceBytesInFlight) {
     in_flight += export_->PieceBytes(pieces_sent_);
     counters_.content_bytes += export_->PieceBytes(pieces_sent_);
     Message message = export_->Piece(pieces_sent_++);
@@ -191,7 +190,7 @@ void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply
   if (joining_ && held < newest_ && held + 1 < source.log.first()) {
     // It lacks what is not kept any more.
     StartFilling(source);
-    SendPieces(kPieceBytesInFlight, outbox);
+    SendPieces(outbox);
     RestartTimer(now, /*progress=*/true);
     return;
   }
@@ -208,6 +207,7 @@ void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply
   if (reply.missing() && held == held_ && held_ < sent_ && gap_filled_at_ != held_) {
     gap_filled_at_ = held_;
     sent_ = held_;
+    timed_was_repeated_ = true;
   }
   has_answered_ = true;
   Time(now);
@@ -240,24 +240,22 @@ void ReplicaLink::UpdateReadiness(const Source& source) {
   was_ready_ = was_ready_ || ready_;
 }
 
-void ReplicaLink::Wake(absl::Time now, const Source& source, Outbox& outbox) {
+void ReplicaLink::Ask(Outbox& outbox) const {
+  Message message =
+      state_ == State::kFilling ? export_->Question(pieces_sent_ - 1) : QuestionAfter(sent_);
+  (state_ == State::kFilling ? *message.envelope.mutable_replica_piece()->mutable_chain()
+                             : *message.envelope.mutable_replicate_request()->mutable_chain()) =
+      chain_;
+  Post(std::move(message), outbox);
+}
+
+void ReplicaLink::Wake(absl::Time now, Outbox& outbox) {
   if (now < retry_at_ || !OwesAnswer()) return;
   ++retries_;
-  timed_was_repeated_ = true;
-  if (state_ == State::kFilling) {
-    // One is enough: its answer tells what else is missing.
-    gap_filled_at_ = ~uint64_t{0};
-    pieces_sent_ = pieces_held_;
-    SendPieces(1, outbox);
-  } else if (state_ == State::kStreaming && source.log.next() > source.log.first()) {
-    gap_filled_at_ = ~uint64_t{0};
-    awaits_lacking_ = retries_ > 1;
-    const uint64_t index =
-        std::clamp(awaits_lacking_ ? held_ + 1 : sent_, source.log.first(), source.log.next() - 1);
-    SendRecord(index, source, outbox);
-    // The others follow when it answers.
-    sent_ = awaits_lacking_ ? std::min(sent_, index) : std::max(sent_, index);
-  }
+  // What has been sent again may have been lost again.
+  gap_filled_at_ = ~uint64_t{0};
+  // One that is unknown yet asks by itself.
+  if (state_ != State::kUnknown) Ask(outbox);
   RestartTimer(now, /*progress=*/false);
 }
 

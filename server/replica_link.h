@@ -23,10 +23,11 @@ namespace covey::server {
 //      └────────────────────────────────────────────────────────────────────┘
 //
 // One that has joined streams from the beginning. Streaming: all records that there are have been
-// sent; what is lost is sent again when an answer shows a gap, once. When no answer comes for longer
-// than answers take, only the newest record is sent again: its answer shows the gap, if there is one.
-// When nothing comes of that either, the record that it lacks is sent, and nothing else until there
-// is an answer.
+// sent; what is lost is sent again when an answer says that it is missing, and only then. When no
+// answer comes for longer than answers take, the successor is asked what it holds, which costs no
+// bytes: it may be slow, or those behind it. Pieces of content likewise.
+//
+// A new successor, and one of a changed chain, is asked first: it may hold everything already.
 //
 // A joining successor counts, that is, nothing is durable without it, from the moment when it has
 // nearly caught up. It is ready once it holds everything that was durable at that moment: then
@@ -54,7 +55,13 @@ class ReplicaLink {
     uint64_t& content_bytes;  // of pieces
   };
 
-  ReplicaLink(absl::Time now, const Address& successor, bool joining, uint64_t first_record,
+  // The log's first record, and the content's newest.
+  struct Records {
+    uint64_t first = 1;
+    uint64_t newest = 0;
+  };
+
+  ReplicaLink(absl::Time now, const Address& successor, bool joining, const Records& records,
               const Counters& counters);
 
   const Address& successor() const { return successor_; }
@@ -66,7 +73,7 @@ class ReplicaLink {
   // Precondition: it is the successor's, of this chain epoch.
   void Receive(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
                Outbox& outbox);
-  void Wake(absl::Time now, const Source& source, Outbox& outbox);
+  void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
   // The successor has a newer view: this server must not count on what it knows.
@@ -92,12 +99,15 @@ class ReplicaLink {
  private:
   enum class State { kUnknown, kFilling, kStreaming };
 
-  void ReceiveWish(absl::Time now, uint64_t next_piece, const Source& source, Outbox& outbox);
+  void ReceiveWish(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
+                   Outbox& outbox);
   void ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
                    Outbox& outbox);
   void StartFilling(const Source& source);
-  // Further pieces, until so many bytes are on the way.
-  void SendPieces(uint64_t bytes_in_flight, Outbox& outbox);
+  // Further pieces, until enough bytes are on the way.
+  void SendPieces(Outbox& outbox);
+  // What the successor holds.
+  void Ask(Outbox& outbox) const;
   void SendRecord(uint64_t index, const Source& source, Outbox& outbox);
   void Post(Message message, Outbox& outbox) const;
   void UpdateReadiness(const Source& source);
@@ -122,7 +132,7 @@ class ReplicaLink {
   // One record at a time is timed, since it was sent first, until it is durable; 0 = none.
   uint64_t timed_ = 0;
   absl::Time timed_since_;
-  bool timed_was_repeated_ = false;
+  bool timed_was_repeated_ = false;  // its bytes were; a question takes the time of nothing
   RoundTrip round_trip_;
   // held_, or the next piece, for which a gap has been filled already.
   uint64_t gap_filled_at_ = ~uint64_t{0};
@@ -137,8 +147,7 @@ class ReplicaLink {
   bool has_answered_ = false;  // that it holds content, at this chain epoch
   absl::Time silent_since_;
   bool told_unreachable_ = false;
-  int retries_ = 0;              // without progress
-  bool awaits_lacking_ = false;  // only the record that it lacks has been sent
+  int retries_ = 0;  // without progress
   absl::Time retry_at_ = absl::InfiniteFuture();
 };
 

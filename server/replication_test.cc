@@ -237,61 +237,6 @@ TEST_F(Replication, AMoveWaitsForWhatWasPromised) {
   EXPECT_THAT(chain.Reports(), SizeIs(1));
 }
 
-TEST_F(Replication, LostMessagesAreSentAgain) {
-  ChainDriver chain(kAsync, 0, 3, 2, 3000);
-  chain.PublishToAll();
-  Random random(7);
-  chain.lose = [&random](const Message&) { return random.Uniform() < 0.3; };
-  const auto push = [&](uint64_t sequence) {
-    return requests_.ClientPush(sequence, std::vector<float>(3000, 1));
-  };
-  size_t answered = 0;
-  for (uint64_t sequence = 1; sequence <= 40; ++sequence) {
-    chain.Deliver(0, push(sequence));
-    if (sequence == 20) {
-      chain.SetChain({{0, false}, {1, false}, {2, true}});
-      chain.PublishToAll();
-    }
-    chain.Pass(absl::Milliseconds(30));
-    answered += chain.Answers().size();
-  }
-  chain.Pass(absl::Seconds(5));
-  EXPECT_EQ(answered + chain.Answers().size(), 40u);
-  EXPECT_EQ(chain.Digest(1), chain.Digest(0));
-  EXPECT_EQ(chain.Digest(2), chain.Digest(0));
-  const std::vector<proto::ReplicaReport> reports = chain.Reports();
-  ASSERT_EQ(reports.size(), 1u) << "by the one in front of it";
-  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::READY);
-}
-
-// Or an overloaded chain would be busy with repeats only.
-TEST_F(Replication, ASlowSuccessorIsNotSentEverythingTwice) {
-  ChainDriver chain(kAsync, 0, 2, 2);
-  chain.PublishToAll();
-  size_t records = 0;
-  constexpr absl::Duration kOnItsWay = absl::Milliseconds(320);
-  std::deque<std::pair<absl::Time, Message>> late;
-  chain.lose = [&](const Message& message) {
-    if (!IsRecord(message)) return false;
-    ++records;
-    late.emplace_back(chain.now + kOnItsWay, message);
-    return true;
-  };
-  constexpr size_t kPushes = 60;
-  for (uint64_t sequence = 1; sequence <= kPushes; ++sequence) {
-    chain.Deliver(0, Push(sequence, 1));
-    for (int i = 0; i < 4; ++i) {
-      chain.Pass(absl::Milliseconds(10));
-      for (; !late.empty() && late.front().first <= chain.now; late.pop_front()) {
-        chain.Inject(1, late.front().second);
-      }
-      chain.Settle();
-    }
-  }
-  EXPECT_GE(chain.Answers().size(), kPushes / 2);
-  EXPECT_LT(records, kPushes + kPushes / 3);
-}
-
 TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -309,41 +254,6 @@ TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
 }
 
-TEST_F(Replication, WhoDoesNotKnowTheChainYetDropsItsRecords) {
-  ChainDriver chain(kAsync, 0, 3, 2);
-  chain.PublishToAll();
-  chain.SetChain({{0, false}, {1, false}, {2, true}});
-  chain.Publish(0);
-  chain.Deliver(0, Push(1, 1));
-  chain.Settle();
-  EXPECT_EQ(chain.replica(1).content() == nullptr ? 0 : chain.replica(1).content()->index(), 0u);
-  EXPECT_THAT(chain.Answers(), IsEmpty());
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(100));
-  EXPECT_THAT(chain.Answers(), SizeIs(1));
-}
-
-TEST_F(Replication, SaysThatASuccessorIsSilent) {
-  ChainDriver chain(kAsync, 0, 2, 2);
-  chain.PublishToAll();
-  chain.Kill(1);
-  chain.Pass(absl::Seconds(10));
-  EXPECT_THAT(chain.Reports(), IsEmpty()) << "nobody asked it anything";
-  Message push = Push(1, 1);
-  push.envelope.mutable_push_request()->set_deadline_ms(5000);
-  chain.Deliver(0, push);
-  chain.Pass(absl::Milliseconds(2900));
-  EXPECT_THAT(chain.Reports(), IsEmpty());
-  chain.Pass(absl::Milliseconds(200));
-  const std::vector<proto::ReplicaReport> reports = chain.Reports();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNREACHABLE);
-  EXPECT_EQ(reports[0].node(), ChainDriver::Id(1).value());
-  chain.SetChain({{0, false}});
-  chain.PublishToAll();
-  EXPECT_THAT(chain.Answers(), SizeIs(1));
-}
-
 TEST_F(Replication, AnAnswerThatWaitsForTheChainHasADeadline) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -356,26 +266,6 @@ TEST_F(Replication, AnAnswerThatWaitsForTheChainHasADeadline) {
   EXPECT_THAT(std::string(StatusOf(answers[0]).message()), HasSubstr("server-1"));
   EXPECT_FALSE(Pushed(answers[0]).durable());
   EXPECT_EQ(Pushed(answers[0]).state().version(), 0u);
-}
-
-TEST_F(Replication, OnlySoManyRecordsWaitForTheSuccessor) {
-  ChainDriver chain(kAsync, 0, 2, 2);
-  chain.PublishToAll();
-  chain.lose = IsRecord;
-  for (uint64_t sequence = 1; sequence <= kRecordsInFlightPerShard; ++sequence) {
-    chain.Deliver(0, Push(sequence, 1));
-  }
-  EXPECT_THAT(chain.Answers(), IsEmpty());
-  chain.Deliver(0, Push(kRecordsInFlightPerShard + 1, 1));
-  const std::vector<Message> answers = chain.Answers();
-  ASSERT_EQ(answers.size(), 1u);
-  EXPECT_EQ(CodeOf(answers[0]), Code::kResourceExhausted);
-  EXPECT_GT(answers[0].envelope.status().retry_after_ms(), 0u);
-  chain.lose = [](const Message&) { return false; };
-  chain.Pass(absl::Seconds(1));
-  EXPECT_THAT(chain.Answers(), SizeIs(kRecordsInFlightPerShard));
-  EXPECT_EQ(CodeOf(chain.Ask(0, Push(kRecordsInFlightPerShard + 1, 1))), Code::kOk);
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
 }
 
 TEST_F(Replication, BspGoesOnWhereItWas) {

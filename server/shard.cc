@@ -89,9 +89,12 @@ absl::StatusOr<bool> Shard::TakeIn(absl::Time now, const Message& request, const
     return status;
   }
   COVEY_ASSIGN_OR_RETURN(const bool known, IsKnown(key));
-  if (known && !Planted(PlantedBug::kApplyDuplicates)) return true;
+  if (known && (IsQuestion(request) || !Planted(PlantedBug::kApplyDuplicates))) return true;
 
   COVEY_RETURN_IF_ERROR(CheckSender(request, *view_));
+  if (IsQuestion(request)) {
+    return absl::UnavailableError("it has not been received yet; push it with its gradient");
+  }
   const GatheredPush gathered{.key = key,
                               .group = GroupId(push.group()),
                               .step = Step(push.group() == 0 ? 0 : push.step()),

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/momentum_governor.h"
+#include "server/push_checks.h"
 
 namespace covey::server {
 namespace {
@@ -251,7 +252,8 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
       !found->second.replica->is_head()) {
     return NotHere(request, id, generation);
   }
-  COVEY_RETURN_IF_ERROR(CheckBudget());
+  // A question has no bytes, and its sender would send them if it were refused.
+  if (!IsQuestion(request)) COVEY_RETURN_IF_ERROR(CheckBudget());
   Place& place = found->second;
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
   if (!place.failure.ok()) return place.failure;

@@ -138,11 +138,32 @@ TEST(ShardActor, RefusesAGradientOfAnotherSizeNamingBoth) {
   EXPECT_EQ(CodeOf(reply), Code::kInvalidArgument);
   EXPECT_THAT(TextOf(reply), HasSubstr("12 bytes"));
   EXPECT_THAT(TextOf(reply), HasSubstr("16 bytes"));
-  Message without = driver.ClientPush(1, {1, 2, 3, 4});
-  without.frames.clear();
-  EXPECT_EQ(CodeOf(driver.Ask(without)), Code::kInvalidArgument);
+  Message twice = driver.ClientPush(1, {1, 2, 3, 4});
+  twice.frames.push_back(twice.frames[0]);
+  EXPECT_EQ(CodeOf(driver.Ask(twice)), Code::kInvalidArgument);
   EXPECT_EQ(driver.actor().counters().malformed, 2u);
   EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(ShardActor, TellsWithoutBytesWhetherAPushWasReceived) {
+  ShardDriver driver(TestJob({.kind = Contract::Kind::kBuffered, .buffer = 2}, 2));
+  const Message push = ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 2, 3, 4}), 1);
+  Message question = push;
+  question.frames.clear();
+  EXPECT_EQ(CodeOf(driver.Ask(question)), Code::kUnavailable);
+  EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 0u);
+  Message answer = driver.Ask(question);
+  EXPECT_EQ(CodeOf(answer), Code::kOk);
+  EXPECT_TRUE(Pushed(answer).duplicate());
+  EXPECT_EQ(Pushed(answer).applied_version(), 0u);
+  EXPECT_THAT(ShardDriver::ValuesIn(answer), ElementsAre(0, 0, 0, 0));
+  driver.Deliver(driver.GroupPush(2, 1, {1, 2, 3, 4}));
+  answer = driver.Ask(question);
+  EXPECT_EQ(Pushed(answer).applied_version(), 1u);
+  EXPECT_EQ(driver.actor().counters().pushes, 2u);
+  // Nobody learns of another's pushes, or takes their answers.
+  question.envelope.mutable_push_request()->mutable_id()->set_producer(2);
+  EXPECT_EQ(CodeOf(driver.Ask(question)), Code::kInvalidArgument);
 }
 
 TEST(ShardActor, RefusesPushIdsThatLie) {

@@ -59,6 +59,16 @@ Message ToMessage(ShardRecord& record) {
   return message;
 }
 
+Message QuestionAfter(uint64_t index) {
+  Message message;
+  message.envelope.mutable_replicate_request()->set_index(index);
+  return message;
+}
+
+bool IsQuestion(const proto::ReplicateRequest& request) {
+  return request.version() == 0 && request.pushes().empty();
+}
+
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
   ShardRecord record{.index = request.index(),

@@ -47,6 +47,10 @@ struct ShardRecord {
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);
+// A ReplicateRequest that asks whether the record, and all before it, is held: it has no push and no
+// update, as no record has.
+Message QuestionAfter(uint64_t index);
+bool IsQuestion(const proto::ReplicateRequest& request);
 // INVALID_ARGUMENT: no server of ours makes such a record for a shard of so many elements. Does not
 // look at the bytes of the frame.
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);

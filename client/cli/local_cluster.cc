@@ -23,6 +23,7 @@
 #include "client/cli/child_output.h"
 #include "client/cli/child_process.h"
 #include "client/cli/progress_view.h"
+#include "client/cli/restart_limit.h"
 #include "client/cli/run_supervisor.h"
 #include "client/cli/scheduler_stub.h"
 #include "client/cli/text_file.h"
@@ -44,6 +45,10 @@ constexpr absl::Duration kStatusPoll = absl::Milliseconds(500);
 constexpr absl::Duration kProgressLine = absl::Seconds(2);
 // What has ended is started again after so long, and of a role not more often.
 constexpr absl::Duration kRestartAfter = absl::Milliseconds(500);
+// How long the last look at the cluster may take, when its work is done.
+constexpr absl::Duration kLastLookMax = absl::Seconds(1);
+// A process that the scheduler has declared dead ends by itself when it hears so.
+constexpr absl::Duration kDeadMax = absl::Seconds(1);
 constexpr char kOwnLabel[] = "covey";
 
 absl::Time Now() {
@@ -53,8 +58,10 @@ absl::Time Now() {
 struct Member {
   Role role;
   uint32_t rank;
+  absl::Time started;
   std::unique_ptr<ChildProcess> process;
   std::unique_ptr<ChildOutput> output;
+  absl::Time declared_dead = absl::InfiniteFuture();
 };
 
 class LocalCluster {
@@ -86,9 +93,15 @@ class LocalCluster {
   void TakeLine(size_t number, Stream stream, absl::string_view line);
   void TakeResult(const std::string& worker, absl::string_view text);
   void ReapChildren(absl::Time now);
-  void Report(size_t number, const ChildExit& exit);
+  // Whether another process takes the place of this one, which has ended.
+  bool ComesBack(size_t number, const ChildExit& exit, absl::Time now);
   void SendSignals(absl::Time now);
   void FollowProgress(absl::Time now);
+  void TakeStatus(absl::Time now, const proto::StatusReply& status);
+  // Whether the cluster, whose work is done, is to be looked at once more before it is told to end.
+  bool LooksOnceMore(absl::Time now);
+  // Ends whoever stands still and is not waited for any more.
+  void FollowDead(absl::Time now, const proto::ClusterView& view);
   // Does to the processes what is planned.
   void InjectFaults(absl::Time now);
   // The running process of this name, or nothing.
@@ -124,13 +137,20 @@ class LocalCluster {
   // Who ends because a fault wants it and comes back; true: at once.
   std::map<std::string, bool> coming_back_;
   bool ended_well_ = false;  // some worker
+  RestartLimit restart_limit_;
+  bool scheduler_answers_ = false;  // the present one has
   absl::Time next_missing_ = absl::InfinitePast();
   int signals_ = -1;
+  int signals_seen_ = 0;
   bool others_started_ = false;
   // The member that failed first.
   std::optional<size_t> failed_;
 
   std::unique_ptr<StatusPoller> poller_;
+  absl::Time asked_ = absl::InfinitePast();
+  // Since when the cluster's work is done; whether what it came to is known.
+  std::optional<absl::Time> idle_since_;
+  bool has_looked_ = false;
   absl::Time next_status_ = absl::InfinitePast();
   absl::Time next_progress_line_ = absl::InfinitePast();
   RunOutcome outcome_;
@@ -151,7 +171,7 @@ RunOutcome LocalCluster::Run() {
     if (poller_ != nullptr) FollowProgress(now);
     InjectFaults(now);
     StartAgain(now);
-    SendSignals(now);
+    if (!LooksOnceMore(now)) SendSignals(now);
     terminal_.Redraw();
     Wait(NextWake(now));
   }
@@ -204,16 +224,27 @@ absl::Status LocalCluster::Start(Role role, uint32_t rank) {
   std::unique_ptr<LogFile> log;
   if (!options_.log_folder.empty()) {
     const std::string path = absl::StrCat(options_.log_folder, "/", program.name, ".log");
-    COVEY_ASSIGN_OR_RETURN(log, LogFile::Open(path));
+    // What the one before it wrote says why it ended.
+    const bool is_again = std::any_of(
+        members_.begin(), members_.end(),
+        [&program](const Member& member) { return member.process->name() == program.name; });
+    COVEY_ASSIGN_OR_RETURN(log, LogFile::Open(path, is_again ? LogFile::Existing::kKept
+                                                             : LogFile::Existing::kEmptied));
   }
   COVEY_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, ChildProcess::Start(program));
   const size_t number = supervisor_.Add(role, group, process->name(), process->pid());
   auto output = std::make_unique<ChildOutput>(
       *process, std::move(log),
       [this, number](Stream stream, absl::string_view line) { TakeLine(number, stream, line); });
-  members_.push_back(
-      {.role = role, .rank = rank, .process = std::move(process), .output = std::move(output)});
-  if (role == Role::kScheduler) scheduler_ = number;
+  members_.push_back({.role = role,
+                      .rank = rank,
+                      .started = Now(),
+                      .process = std::move(process),
+                      .output = std::move(output)});
+  if (role == Role::kScheduler) {
+    scheduler_ = number;
+    scheduler_answers_ = false;
+  }
   return absl::OkStatus();
 }
 
@@ -258,8 +289,9 @@ void LocalCluster::AwaitPort(absl::Time now) {
 absl::Time LocalCluster::NextWake(absl::Time now) const {
   absl::Time next = std::min(supervisor_.NextWake(), start_ + options_.timeout);
   if (supervisor_.stopping()) next = supervisor_.NextWake();
+  if (idle_since_.has_value() && !has_looked_) next = *idle_since_ + kLastLookMax;
   if (!others_started_) next = std::min(next, now + kStartPoll);
-  if (poller_ != nullptr) next = std::min(next, next_status_);
+  if (poller_ != nullptr && !poller_->asking()) next = std::min(next, next_status_);
   if (supervisor_.stopping()) return next;
   for (const Restart& restart : restarts_) next = std::min(next, restart.at);
   if (training_since_.has_value()) next = std::min(next, *training_since_ + faults_.NextAt());
@@ -294,6 +326,7 @@ void LocalCluster::ReadSignals(absl::Time now) {
   while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
+    ++signals_seen_;
     Say(supervisor_.stopping() ? "killing what is left"
                                : "stopping after the step under way; once more kills");
     supervisor_.Interrupt(signal, now);
@@ -307,7 +340,9 @@ void LocalCluster::TakeLine(size_t number, Stream stream, absl::string_view line
   const bool is_program = member.role == Role::kWorker;
   // The scheduler says the same, of all groups at once.
   if (is_program && absl::StartsWith(line, "progress {")) return;
-  if (ShowsEverything() || (is_program && stream == Stream::kError)) {
+  // How the cluster ends whose work is done is of no interest.
+  const bool is_idle = !is_program && supervisor_.idle() && supervisor_.outcome().ok();
+  if ((ShowsEverything() && !is_idle) || (is_program && stream == Stream::kError)) {
     terminal_.Print(
         stream == Stream::kOutput ? Terminal::Stream::kOutput : Terminal::Stream::kError,
         member.process->name(), line);
@@ -337,31 +372,52 @@ void LocalCluster::ReapChildren(absl::Time now) {
     member.output->Finish();
     const bool had_failed = !supervisor_.outcome().ok();
     const std::string& name = member.process->name();
-    const auto planned = coming_back_.find(name);
-    const bool replace = planned != coming_back_.end() && planned->second;
-    if (planned != coming_back_.end()) {
-      supervisor_.Replace(number);
-      coming_back_.erase(planned);
+    const bool was_stopped = supervisor_.WasStopped(number);
+    if (!was_stopped && !exit->ok()) outcome_.incidents.Died(Elapsed(now), name, Describe(*exit));
+    const bool comes_back = ComesBack(number, *exit, now);
+    if (comes_back) supervisor_.Replace(number);
+    if (!was_stopped && !(exit->ok() && member.role == Role::kWorker)) {
+      const bool is_away = comes_back && member.role == Role::kScheduler;
+      Say(absl::StrCat(name, " (pid ", member.process->pid(), ") ", Describe(*exit),
+                       is_away ? "; training goes on while it is started again" : ""));
     }
-    const bool unexpected = !supervisor_.WasStopped(number) && !exit->ok();
-    if (unexpected) outcome_.incidents.Died(Elapsed(now), name, Describe(*exit));
-    ended_well_ = ended_well_ || (member.role == Role::kWorker && exit->ok());
-    Report(number, *exit);
     supervisor_.Exited(number, *exit, now);
     if (!had_failed && !supervisor_.outcome().ok()) failed_ = number;
-    const bool restart = replace || (supervisor_.WasLost(number) && !ended_well_ &&
-                                     options_.on_failure == RunOptions::OnFailure::kRestart);
-    if (restart) {
-      restarts_.push_back({.at = now + kRestartAfter, .role = member.role, .rank = member.rank});
+    if (member.role == Role::kWorker && exit->ok()) {
+      // Training is over soon.
+      ended_well_ = true;
+      supervisor_.GiveUpWorkers(now);
     }
     next_status_ = now;
   }
 }
 
-void LocalCluster::Report(size_t number, const ChildExit& exit) {
+bool LocalCluster::ComesBack(size_t number, const ChildExit& exit, absl::Time now) {
   const Member& member = members_[number];
-  if (supervisor_.WasStopped(number) || (exit.ok() && member.role == Role::kWorker)) return;
-  Say(absl::StrCat(member.process->name(), " (pid ", member.process->pid(), ") ", Describe(exit)));
+  const std::string& name = member.process->name();
+  const auto planned = coming_back_.find(name);
+  const bool is_planned = planned != coming_back_.end();
+  const bool at_once = is_planned && planned->second;
+  if (is_planned) coming_back_.erase(planned);
+  if (supervisor_.stopping() || supervisor_.WasStopped(number)) return false;
+  if (member.role == Role::kWorker && ended_well_) return false;
+  if (is_planned && !at_once) return true;
+  if (!is_planned) {
+    // A scheduler that does not come so far would not at the next attempt.
+    const bool wanted =
+        member.role == Role::kScheduler
+            ? options_.on_failure != RunOptions::OnFailure::kStop && scheduler_answers_
+            : options_.on_failure == RunOptions::OnFailure::kRestart && !exit.ok();
+    if (!wanted || !others_started_) return false;
+    if (!restart_limit_.Allows(name, now - member.started)) {
+      Say(absl::StrCat(name, " has ended ", RestartLimit::kQuickEndsMax, " times within ",
+                       absl::FormatDuration(RestartLimit::kQuick),
+                       " of its start: it is not started again"));
+      return false;
+    }
+  }
+  restarts_.push_back({.at = now + kRestartAfter, .role = member.role, .rank = member.rank});
+  return true;
 }
 
 void LocalCluster::SendSignals(absl::Time now) {
@@ -369,7 +425,19 @@ void LocalCluster::SendSignals(absl::Time now) {
     ChildProcess& process = *members_[sent.child].process;
     if (sent.signal == SIGKILL) Say(absl::StrCat(process.name(), " does not stop: killing it"));
     process.Signal(sent.signal);
+    // One that stands still would hear it never.
+    if (sent.signal == SIGTERM) process.Signal(SIGCONT);
   }
+}
+
+bool LocalCluster::LooksOnceMore(absl::Time now) {
+  if (poller_ == nullptr || has_looked_ || signals_seen_ > 0 || !supervisor_.idle()) return false;
+  if (!idle_since_.has_value()) {
+    idle_since_ = now;
+    next_status_ = now;
+  }
+  if (now >= *idle_since_ + kLastLookMax) has_looked_ = true;
+  return !has_looked_;
 }
 
 void LocalCluster::FollowProgress(absl::Time now) {
@@ -378,30 +446,56 @@ void LocalCluster::FollowProgress(absl::Time now) {
     poller_.reset();
     return;
   }
-  const auto status = poller_->Take();
-  if (status.has_value() && status->ok()) {
-    const absl::Duration elapsed = now - start_;
-    outcome_.history.Add(elapsed, **status);
-    // What comes of stopping is no incident.
-    if (!supervisor_.stopping()) {
-      outcome_.incidents.See(Elapsed(now), **status);
-      FollowWanted(now, (*status)->view());
-    }
-    for (const GroupHistory& group : outcome_.history.groups()) {
-      if (!training_since_.has_value() && !group.points.empty()) training_since_ = now;
-    }
-    if (!ShowsEverything()) {
-      // Whoever runs the cluster shows progress of its own.
-    } else if (terminal_.interactive()) {
-      terminal_.SetBlock(ProgressBlock(**status, elapsed, terminal_.block_lines_max()));
-    } else if (now >= next_progress_line_) {
-      next_progress_line_ = now + kProgressLine;
-      Say(ProgressLine(**status, elapsed));
-    }
+  if (const auto status = poller_->Take(); status.has_value()) {
+    if (status->ok()) TakeStatus(now, **status);
+    if (idle_since_.has_value() && asked_ >= *idle_since_) has_looked_ = true;
   }
-  if (now >= next_status_) {
+  if (now >= next_status_ && !poller_->asking()) {
     next_status_ = now + kStatusPoll;
+    asked_ = now;
     poller_->Ask();
+  }
+}
+
+void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) {
+  const absl::Duration elapsed = now - start_;
+  scheduler_answers_ = true;
+  outcome_.history.Add(elapsed, status);
+  for (const GroupHistory& group : outcome_.history.groups()) {
+    if (!training_since_.has_value() && !group.points.empty()) training_since_ = now;
+  }
+  // What comes of being told to end is no incident.
+  if (!has_looked_ && supervisor_.outcome().ok()) outcome_.incidents.See(Elapsed(now), status);
+  FollowDead(now, status.view());
+  if (supervisor_.stopping()) return;
+  FollowWanted(now, status.view());
+  if (!ShowsEverything()) {
+    // Whoever runs the cluster shows progress of its own.
+  } else if (terminal_.interactive()) {
+    terminal_.SetBlock(ProgressBlock(status, elapsed, terminal_.block_lines_max()));
+  } else if (now >= next_progress_line_) {
+    next_progress_line_ = now + kProgressLine;
+    Say(ProgressLine(status, elapsed));
+  }
+}
+
+void LocalCluster::FollowDead(absl::Time now, const proto::ClusterView& view) {
+  std::set<uint64_t> dead;
+  for (const proto::Node& node : view.nodes()) {
+    if (node.state() == proto::Node::DEAD) dead.insert(node.process_id());
+  }
+  for (Member& member : members_) {
+    if (!member.process->running() ||
+        !dead.contains(static_cast<uint64_t>(member.process->pid()))) {
+      continue;
+    }
+    if (member.declared_dead == absl::InfiniteFuture()) member.declared_dead = now;
+    // Its place is needed, or the others have ended and nobody else is waited for.
+    const bool is_in_the_way = options_.on_failure == RunOptions::OnFailure::kRestart ||
+                               (member.role == Role::kWorker && ended_well_);
+    if (is_in_the_way && now >= member.declared_dead + kDeadMax) {
+      Kill(member.process->name(), "declared dead, and it does not end");
+    }
   }
 }
 
@@ -459,8 +553,11 @@ void LocalCluster::StartAgain(absl::Time now) {
       restarts_.push_back(restart);
       continue;
     }
+    // Whoever comes so late finds nothing to do.
+    if (restart.role == Role::kWorker && ended_well_) continue;
     const absl::Status started = Start(restart.role, restart.rank);
     Say(started.ok() ? absl::StrCat("started ", name, " again") : std::string(started.message()));
+    if (!started.ok()) supervisor_.GiveUp(name, now);
     outcome_.incidents.Note(Elapsed(now), name,
                             started.ok() ? "started again" : "cannot be started again");
   }

@@ -51,6 +51,13 @@ void RunIncidents::See(double seconds, const proto::StatusReply& status) {
       losses_.recoveries = std::max(losses_.recoveries, told);
     }
   }
+  // What workers tell comes twice a second, and not at all of a recovery just before their end.
+  for (const proto::Group& group : status.view().groups()) {
+    Recovered& recovered = recovered_[group.id()];
+    if (group.recovery_generation() <= recovered.generation) continue;
+    recovered.generation = group.recovery_generation();
+    losses_.recoveries = std::max(losses_.recoveries, ++recovered.count);
+  }
   last_ = status.view();
 }
 

@@ -68,6 +68,12 @@ class RunIncidents {
   std::map<uint64_t, double> found_dead_;  // by node, when the scheduler found out
   proto::ClusterView last_;
   std::map<uint64_t, uint64_t> recoveries_;  // by node, the most it has told
+  // By group: how often it has formed again after a death, and the generation of the last time.
+  struct Recovered {
+    uint64_t count = 0;
+    uint64_t generation = 0;
+  };
+  std::map<uint32_t, Recovered> recovered_;
 };
 
 }  // namespace covey::cli

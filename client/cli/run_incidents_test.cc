@@ -102,5 +102,25 @@ TEST(RunIncidentsTest, MembersThatTellOfTheSameRecoveryCountOnce) {
   EXPECT_EQ(incidents.losses().recovery_seconds, 0.5);
 }
 
+TEST(RunIncidentsTest, ARecoveryCountsThoughNoWorkerHasToldOfIt) {
+  RunIncidents incidents;
+  proto::StatusReply status = Healthy();
+  proto::Group& group = *status.mutable_view()->add_groups();
+  group.set_id(1);
+  group.set_generation(1);
+  incidents.See(10, status);
+  EXPECT_EQ(incidents.losses().recoveries, 0u);
+  for (const uint64_t generation : {2, 2, 4}) {
+    group.set_generation(generation);
+    group.set_recovery_generation(generation);
+    incidents.See(11, status);
+  }
+  EXPECT_EQ(incidents.losses().recoveries, 2u);
+  // The workers tell of the same ones.
+  status.add_nodes()->mutable_progress()->set_recoveries(2);
+  incidents.See(12, status);
+  EXPECT_EQ(incidents.losses().recoveries, 2u);
+}
+
 }  // namespace
 }  // namespace covey::cli

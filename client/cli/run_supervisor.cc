@@ -10,9 +10,37 @@
 namespace covey::cli {
 
 size_t RunSupervisor::Add(Role role, uint32_t group, absl::string_view name, int64_t process_id) {
-  children_.push_back(
-      {.role = role, .group = group, .label = absl::StrCat(name, " (pid ", process_id, ")")});
+  for (Child& child : children_) {
+    if (child.name == name) child.awaited = false;
+  }
+  children_.push_back({.role = role,
+                       .group = group,
+                       .name = std::string(name),
+                       .label = absl::StrCat(name, " (pid ", process_id, ")")});
   return children_.size() - 1;
+}
+
+void RunSupervisor::Replace(size_t child) {
+  children_[child].replaced = true;
+  children_[child].awaited = true;
+}
+
+void RunSupervisor::GiveUp(absl::string_view name, absl::Time now) {
+  for (Child& child : children_) {
+    if (child.name != name || !child.awaited) continue;
+    child.awaited = false;
+    Lose(child, now);
+  }
+  Advance(now);
+}
+
+void RunSupervisor::GiveUpWorkers(absl::Time now) {
+  for (Child& child : children_) {
+    if (child.role != Role::kWorker || !child.awaited) continue;
+    child.awaited = false;
+    Lose(child, now);
+  }
+  Advance(now);
 }
 
 void RunSupervisor::Exited(size_t number, const ChildExit& exit, absl::Time now) {
@@ -26,23 +54,31 @@ void RunSupervisor::Exited(size_t number, const ChildExit& exit, absl::Time now)
        (child.role == Role::kWorker ||
         (on_loss_ == OnLoss::kGoOn && child.role == Role::kServer && AnyRunning(Role::kServer))));
   if (!expected) {
-    const std::string what = absl::StrCat(child.label, " ", Describe(exit));
-    if (first_loss_.empty()) first_loss_ = what;
-    if (!drain_ && CanGoOnWithout(child)) {
-      child.lost = true;
-    } else {
-      if (outcome_.ok() && child.role == Role::kWorker) broken_group_ = child.group;
-      Fail(first_loss_, now);
-    }
+    if (first_loss_.empty()) first_loss_ = absl::StrCat(child.label, " ", Describe(exit));
+    Lose(child, now);
   }
   Advance(now);
 }
 
+void RunSupervisor::Lose(Child& child, absl::Time now) {
+  if (!drain_ && CanGoOnWithout(child)) {
+    child.lost = true;
+    return;
+  }
+  if (outcome_.ok() && child.role == Role::kWorker) broken_group_ = child.group;
+  Fail(first_loss_.empty() ? absl::StrCat(child.label, " ended and could not be replaced")
+                           : first_loss_,
+       now);
+}
+
 bool RunSupervisor::CanGoOnWithout(const Child& child) const {
-  if (on_loss_ == OnLoss::kStop || child.role == Role::kScheduler) return false;
+  if (on_loss_ == OnLoss::kStop) return false;
+  // The work is done.
+  if (child.role != Role::kWorker && idle()) return true;
+  if (child.role == Role::kScheduler) return false;
   return std::any_of(children_.begin(), children_.end(), [&child](const Child& other) {
     return other.role == child.role &&
-           (other.running || (other.role == Role::kWorker && other.ended_well));
+           (other.running || other.awaited || (other.role == Role::kWorker && other.ended_well));
   });
 }
 
@@ -96,12 +132,17 @@ bool RunSupervisor::finished() const {
 }
 
 bool RunSupervisor::stopping() const {
-  return drain_ || (all_started_ && !AnyRunning(Role::kWorker));
+  return drain_ || (all_started_ && !AnyRunning(Role::kWorker) && !AnyAwaited(Role::kWorker));
 }
 
 bool RunSupervisor::AnyRunning(Role role) const {
   return std::any_of(children_.begin(), children_.end(),
                      [role](const Child& child) { return child.running && child.role == role; });
+}
+
+bool RunSupervisor::AnyAwaited(Role role) const {
+  return std::any_of(children_.begin(), children_.end(),
+                     [role](const Child& child) { return child.awaited && child.role == role; });
 }
 
 void RunSupervisor::Terminate(Role role, absl::Time at) {

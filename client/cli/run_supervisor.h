@@ -17,6 +17,7 @@ namespace covey::cli {
 //                 all started              all workers gone            all servers gone
 //   starting ────────────────▶ running ─────────────────▶ SIGTERM to ─────────────────▶ SIGTERM to
 //                                 │                       servers                       scheduler
+//                                 ├─ somebody ends, and another one takes its place: Replace
 //                                 ├─ a server or worker fails, others of its kind are left, and
 //                                 │  the run is to go on: a loss
 //                                 ├─ else a worker fails: its group may end by itself, for as long
@@ -48,7 +49,7 @@ class RunSupervisor {
   explicit RunSupervisor(absl::Duration grace, OnLoss on_loss = OnLoss::kStop)
       : grace_(grace), on_loss_(on_loss) {}
 
-  // Who was started. Returns its number: 0, 1, ….
+  // Who was started, perhaps in place of one of the same name. Returns its number: 0, 1, ….
   size_t Add(Role role, uint32_t group, absl::string_view name, int64_t process_id);
   // Everybody was.
   void AllStarted() { all_started_ = true; }
@@ -68,12 +69,17 @@ class RunSupervisor {
   bool finished() const;
   // Whether the run is ending: failed, interrupted, or its workers are done.
   bool stopping() const;
+  // All workers are gone, and so nobody has anything to do any more.
+  bool idle() const { return stopping() && !AnyRunning(Role::kWorker); }
   // OK: all workers have ended well by themselves. ABORTED: the first failure, one line.
   const absl::Status& outcome() const { return outcome_; }
   // Whether the run went on without it, though it had not ended well.
   bool WasLost(size_t child) const { return children_[child].lost; }
-  // The scheduler ended and another one takes its place: no failure.
-  void Replace(size_t child) { children_[child].replaced = true; }
+  // Its end, of which this is told next, is no failure: another one of its name is added later.
+  void Replace(size_t child);
+  // Nobody comes in its place after all, or in that of any worker.
+  void GiveUp(absl::string_view name, absl::Time now);
+  void GiveUpWorkers(absl::Time now);
   // Whether it was told to end.
   bool WasStopped(size_t child) const { return children_[child].terminated; }
 
@@ -81,11 +87,13 @@ class RunSupervisor {
   struct Child {
     Role role;
     uint32_t group;
+    std::string name;
     std::string label;  // "worker-1 (pid 123)"
     bool running = true;
     bool ended_well = false;
     bool lost = false;
     bool replaced = false;
+    bool awaited = false;  // the one that takes its place
     bool terminated = false;
     bool killed = false;
     absl::Time terminate_at = absl::InfiniteFuture();
@@ -93,6 +101,9 @@ class RunSupervisor {
   };
 
   bool AnyRunning(Role role) const;
+  bool AnyAwaited(Role role) const;
+  // An end that was not expected, and that nobody takes the place of.
+  void Lose(Child& child, absl::Time now);
   // Whether the others can do without the child.
   bool CanGoOnWithout(const Child& child) const;
   void Terminate(Role role, absl::Time at);

@@ -184,6 +184,62 @@ TEST_F(GoingOnTest, CannotDoWithoutTheLastServer) {
   EXPECT_EQ(supervisor_.outcome().message(), "server-0 (pid 101) killed by signal 9 (Killed)");
 }
 
+TEST_F(GoingOnTest, WaitsForWhoeverTakesAPlace) {
+  supervisor_.Replace(4);
+  Exit(4, kKilled);
+  EXPECT_FALSE(supervisor_.WasLost(4));
+  supervisor_.Replace(3);
+  Exit(3, kKilled);
+  EXPECT_FALSE(supervisor_.stopping()) << "two workers are to come";
+  EXPECT_EQ(supervisor_.Add(Role::kWorker, 0, "worker-0", 105), 5u);
+  EXPECT_EQ(supervisor_.Add(Role::kWorker, 0, "worker-1", 106), 6u);
+  Exit(5);
+  Exit(6);
+  EXPECT_EQ(Signals(), "1:15 2:15");
+  EXPECT_TRUE(supervisor_.outcome().ok());
+}
+
+TEST_F(GoingOnTest, WhoeverIsNotReplacedAfterAllIsALoss) {
+  supervisor_.Replace(4);
+  Exit(4, kKilled);
+  Exit(3);
+  EXPECT_FALSE(supervisor_.stopping());
+  supervisor_.GiveUpWorkers(now_);
+  EXPECT_TRUE(supervisor_.WasLost(4));
+  EXPECT_EQ(Signals(), "1:15 2:15");
+  EXPECT_TRUE(supervisor_.outcome().ok());
+}
+
+TEST_F(GoingOnTest, TheLastOneThatCannotBeReplacedEndsTheRun) {
+  supervisor_.Replace(3);
+  Exit(3, kKilled);
+  Exit(4, kKilled);
+  EXPECT_TRUE(supervisor_.WasLost(4)) << "worker-0 comes back";
+  supervisor_.GiveUp("worker-0", now_);
+  EXPECT_EQ(Signals(), "1:15 2:15");
+  EXPECT_EQ(supervisor_.outcome().message(), "worker-1 (pid 104) killed by signal 9 (Killed)");
+}
+
+TEST_F(GoingOnTest, ASchedulerIsReplacedAndWithoutAReplacementMissed) {
+  supervisor_.Replace(0);
+  Exit(0, kKilled);
+  EXPECT_FALSE(supervisor_.stopping());
+  EXPECT_EQ(supervisor_.Add(Role::kScheduler, 0, "scheduler", 105), 5u);
+  EXPECT_EQ(Signals(), "");
+  Exit(5, {.code = 7});
+  EXPECT_EQ(Signals(), "3:15 4:15");
+  EXPECT_EQ(supervisor_.outcome().message(), "scheduler (pid 105) exited with code 7");
+}
+
+TEST_F(GoingOnTest, WhoeverDiesWhenTheWorkIsDoneSpoilsNothing) {
+  Exit(3);
+  Exit(4);
+  EXPECT_TRUE(supervisor_.idle());
+  for (const size_t child : {0, 1, 2}) Exit(child, kKilled);
+  EXPECT_TRUE(supervisor_.finished());
+  EXPECT_TRUE(supervisor_.outcome().ok());
+}
+
 TEST_F(GoingOnTest, AWorkerThatFailsAfterOthersHaveEndedWellIsALoss) {
   Exit(3);
   Exit(4, {.code = 1});

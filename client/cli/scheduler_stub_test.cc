@@ -1,7 +1,9 @@
 #include "client/cli/scheduler_stub.h"
 
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,11 +51,27 @@ class FakeScheduler : public proto::Scheduler::Service {
     return grpc::Status::OK;
   }
 
+  // One event per answer, numbered from 1.
+  grpc::Status GetStatus(grpc::ServerContext* context, const proto::StatusRequest* request,
+                         proto::StatusReply* reply) override {
+    if (mood_ == Mood::kStandsBy) {
+      context->AddTrailingMetadata(kStandbyMetadata, "1");
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "stands by");
+    }
+    const uint64_t answer = ++answers_;
+    reply->set_uptime_ms(1000 * answer);
+    for (uint64_t number = request->events_after() + 1; number <= answer; ++number) {
+      reply->add_events()->set_sequence(number);
+    }
+    return grpc::Status::OK;
+  }
+
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
  private:
   const uint64_t epoch_;
   Mood mood_;
+  std::atomic<uint64_t> answers_{0};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -92,6 +110,34 @@ TEST(SchedulerStubTest, SaysThatAllStandByOrThatNobodyAnswers) {
   EXPECT_EQ(silence.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(silence.message(),
               HasSubstr(absl::StrCat("no scheduler answers at ", dead, ",", dead)));
+}
+
+absl::StatusOr<proto::StatusReply> AskAndTake(StatusPoller& poller) {
+  poller.Ask();
+  EXPECT_TRUE(poller.asking());
+  pollfd answered = {.fd = poller.descriptor(), .events = POLLIN, .revents = 0};
+  poll(&answered, 1, /*timeout=*/-1);
+  return poller.Take().value();
+}
+
+TEST(StatusPollerTest, AsksTheNextUntilOneAnswers) {
+  FakeScheduler standby(1, Mood::kStandsBy);
+  FakeScheduler leader(2, Mood::kLeads);
+  StatusPoller poller(absl::StrCat(standby.address(), ",", DeadAddress(), ",", leader.address()));
+  EXPECT_THAT(AskAndTake(poller).status().message(), HasSubstr("stands by"));
+  EXPECT_FALSE(AskAndTake(poller).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(AskAndTake(poller).ok()) << i;
+}
+
+TEST(StatusPollerTest, TakesAllEventsOfASchedulerThatWasStartedAnew) {
+  auto before = std::make_unique<FakeScheduler>(1, Mood::kLeads);
+  FakeScheduler after(2, Mood::kLeads);
+  StatusPoller poller(absl::StrCat(before->address(), ",", after.address()));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(AskAndTake(poller)->events_size(), 1) << i;
+  before.reset();
+  EXPECT_FALSE(AskAndTake(poller).ok());
+  EXPECT_EQ(AskAndTake(poller)->events_size(), 0) << "asked for those after the third";
+  EXPECT_EQ(AskAndTake(poller)->events_size(), 2);
 }
 
 std::optional<int> Load(const char* addresses) {

@@ -98,8 +98,9 @@ TemporaryFolder::~TemporaryFolder() {
   nftw(path_.c_str(), RemoveEntry, /*nopenfd=*/16, FTW_DEPTH | FTW_PHYS);
 }
 
-absl::StatusOr<std::unique_ptr<LogFile>> LogFile::Open(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+absl::StatusOr<std::unique_ptr<LogFile>> LogFile::Open(const std::string& path, Existing existing) {
+  const int how = existing == Existing::kKept ? O_APPEND : O_TRUNC;
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | how | O_CLOEXEC, 0666);
   if (descriptor < 0) return Failure("writing", path);
   return absl::WrapUnique(new LogFile(descriptor));
 }

@@ -38,8 +38,10 @@ class TemporaryFolder {
 // Grows by lines; for logs.
 class LogFile {
  public:
-  // Empties what is there.
-  static absl::StatusOr<std::unique_ptr<LogFile>> Open(const std::string& path);
+  enum class Existing { kEmptied, kKept };
+
+  static absl::StatusOr<std::unique_ptr<LogFile>> Open(const std::string& path,
+                                                       Existing existing = Existing::kEmptied);
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;

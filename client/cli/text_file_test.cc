@@ -60,6 +60,10 @@ TEST(TextFileTest, ALogGrowsByLines) {
     (*log)->Append("two");
   }
   EXPECT_EQ(ReadTextFile(Path("log")).value(), "one\ntwo\n");
+  LogFile::Open(Path("log"), LogFile::Existing::kKept).value()->Append("three");
+  EXPECT_EQ(ReadTextFile(Path("log")).value(), "one\ntwo\nthree\n");
+  LogFile::Open(Path("log")).value()->Append("four");
+  EXPECT_EQ(ReadTextFile(Path("log")).value(), "four\n");
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ void CountingLedger::NoteView(const proto::ClusterView& view) {
 }
 
 void CountingLedger::NotePush(const Message& message) {
+  if (message.frames.empty()) return;  // It only asks after a push.
   const proto::PushId& id = message.envelope.push_request().id();
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
   const auto gradient = message.frames[0].As<float>();

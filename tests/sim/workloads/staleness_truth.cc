@@ -100,6 +100,8 @@ void StalenessTruth::NoteRead(const Message& message) {
   const proto::ReadBound& bound = message.envelope.has_push_request()
                                       ? message.envelope.push_request().read()
                                       : message.envelope.pull_request().read();
+  // A question after a push that was not answered.
+  if (message.envelope.has_push_request() && !bound.wanted()) return;
   Read& read = requests_[{message.from().node.value(), message.envelope.header().request_id()}];
   read.group = GroupId(bound.group());
   read.step = Step(bound.step());
