@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/net/loopback_transport.h"
@@ -103,6 +104,15 @@ absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& opti
     if (!options.file.empty()) {
       return absl::InvalidArgumentError(
           "log-file and etcd are both set: decisions are kept in one place; unset one");
+    }
+    for (const std::string& address : options.etcd) {
+      const size_t colon = address.rfind(':');
+      uint32_t port = 0;
+      if (colon == std::string::npos || colon == 0 ||
+          !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("etcd = '", address, "': HOST:PORT[,HOST:PORT] is wanted"));
+      }
     }
     if (options.etcd_lease < absl::Seconds(1) || options.etcd_lease > absl::Minutes(10)) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -49,5 +49,13 @@ TEST(LogBackendTest, ADecisionIsKnownToBeDurableHoweverFullTheQueueIs) {
   EXPECT_EQ(front.NextWake(), absl::InfiniteFuture());
 }
 
+TEST(LogBackendTest, AddressesOfEtcdAreHostAndPort) {
+  for (const char* address : {"nowhere", ":2379", "host:", "host:0", "host:70000", "host:port"}) {
+    const auto log = LogBackend::Open({.job_name = "job", .etcd = {"10.0.0.7:2379", address}}, {});
+    EXPECT_EQ(log.status().code(), absl::StatusCode::kInvalidArgument) << address;
+  }
+  EXPECT_TRUE(LogBackend::Open({.job_name = "job", .etcd = {"[::1]:2379", "a:1"}}, {}).ok());
+}
+
 }  // namespace
 }  // namespace covey::scheduler
