@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace covey::cli {
+
+// How often a process that ends is started again: always, but one that ends soon after each of its
+// starts only a few times. Pure.
+class RestartLimit {
+ public:
+  static constexpr int kQuickEndsMax = 5;
+  static constexpr absl::Duration kQuick = absl::Seconds(10);
+
+  // `name` has ended after `lived`: whether it may be started again. False at the kQuickEndsMax-th
+  // time in a row that it did not live for kQuick, and from then on.
+  bool Allows(absl::string_view name, absl::Duration lived) {
+    int& quick_ends = quick_ends_[std::string(name)];
+    if (quick_ends < kQuickEndsMax) quick_ends = lived < kQuick ? quick_ends + 1 : 0;
+    return quick_ends < kQuickEndsMax;
+  }
+
+ private:
+  std::map<std::string, int> quick_ends_;
+};
+
+}  // namespace covey::cli
