@@ -9,6 +9,10 @@ from tests.process import cluster, etcd, program
 
 # The lease, etcd's own slack, the standby's next try, and a slow machine's slack.
 _TAKEOVER_SECONDS = 20
+# Longer than the lease, and than the silence after which nodes would be given up.
+_WITHOUT_ETCD_SECONDS = 10
+# Who has named a wrong address or prefix is told so, on a slow machine too.
+_CLEAR_SECONDS = 15
 
 
 @unittest.skipIf(etcd.MISSING, etcd.MISSING)
@@ -92,8 +96,8 @@ class EtcdTest(cluster.ProcessTest):
         self.assertEqual(0, self.schedulers[new].exit_code())
         self.assertEqual(3, self.count())
 
-    def test_training_outlives_a_takeover(self):
-        self.start_all(groups=2)
+    def start_training(self):
+        """One worker in each of two groups, on tables of two replicas; they train already."""
         environment = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": cluster.JOB}
         workers = [
             self.start(f"worker-{rank}",
@@ -101,16 +105,80 @@ class EtcdTest(cluster.ProcessTest):
                        {**environment, "COVEY_RANK": str(rank)})
             for rank in range(2)
         ]
+        self.assert_trains_on(workers)
+        return workers
+
+    def assert_trains_on(self, workers):
         for worker in workers:
-            worker.await_line("^progress ")
+            worker.await_line("^progress ", count=worker.count("^progress ") + 2)
+
+    def assert_nobody_was_lost(self):
+        after = self.await_status(
+            lambda status: len(cluster.nodes(status, "WORKER")) == 2, "the workers")
+        for role in ["WORKER", "SERVER"]:
+            self.assertFalse(cluster.nodes(after, role, "DEAD"))
+
+    def test_training_outlives_a_takeover(self):
+        self.start_all(groups=2)
+        workers = self.start_training()
         old, _ = self.leading()
         self.schedulers[old].signal(signal.SIGKILL)
         self.await_takeover(old)
-        for worker in workers:
-            worker.await_line("^progress ", count=len(worker.lines("stdout")) + 2)
-        after = self.await_status(
-            lambda status: len(cluster.nodes(status, "WORKER")) == 2, "the workers")
-        self.assertFalse(cluster.nodes(after, "WORKER", "DEAD"))
+        self.assert_trains_on(workers)
+        self.assert_nobody_was_lost()
+
+    def test_training_outlives_etcd(self):
+        self.start_all(groups=2)
+        workers = self.start_training()
+        old, before = self.leading()
+        self.etcd.members[0].signal(signal.SIGKILL)
+        self.etcd.members[0].exit_code()
+        until = time.monotonic() + _WITHOUT_ETCD_SECONDS
+        while time.monotonic() < until:
+            self.assert_trains_on(workers)
+        self.assertIsNone(self.leading())
+        self.etcd.start(0)
+        self.await_takeover(old)
+        self.assert_trains_on(workers)
+        self.assert_nobody_was_lost()
+        after = self.leading()[1]
+        self.assertEqual(before["view"]["tables"], after["view"]["tables"])
+
+    def test_an_etcd_that_is_not_there_is_named(self):
+        run = self.run_to_end("scheduler", [cluster.SCHEDULER, "--job", cluster.JOB, "--etcd",
+                                            "nowhere"])
+        self.assertEqual(1, run.code)
+        self.assertIn("HOST:PORT", run.lines("stderr")[-1])
+        address = f"127.0.0.1:{etcd.free_ports(1)[0]}"
+        port_file = os.path.join(self.folder, "port")
+        scheduler = self.start("scheduler", [cluster.SCHEDULER, "--job", cluster.JOB, "--etcd",
+                                             address, "--port-file", port_file])
+        scheduler.await_line("stands_by.*" + address + " does not answer", _CLEAR_SECONDS)
+        # Etcd may still come, so it waits; who asks is told what for.
+        program.await_true(lambda: os.path.exists(port_file), "a port")
+        with open(port_file, encoding="ascii") as file:
+            asked = self.run_to_end("status", [
+                cluster.COVEY, "status", "--scheduler", f"127.0.0.1:{int(file.read())}"])
+        self.assertNotEqual(0, asked.code)
+        self.assertIn(address + " does not answer", "".join(asked.lines("stderr")))
+
+    def test_the_log_of_another_job_is_refused(self):
+        self.etcd = etcd.Etcd(self)
+        arguments = ["--etcd", self.etcd.addresses[0], "--etcd-prefix", "same"]
+        port_file = os.path.join(self.folder, "port")
+        first = self.start("first", [cluster.SCHEDULER, "--job", "one", *arguments, "--port-file",
+                                     port_file])
+        program.await_true(lambda: os.path.exists(port_file), "a port")
+        first.await_line("leads")
+        with open(port_file, encoding="ascii") as file:
+            self.start("server", [cluster.SERVER, "--scheduler", f"127.0.0.1:{int(file.read())}",
+                                  "--job", "one", "--rank", 0, "--loops", 1])
+        first.await_line("server-0")
+        first.signal(signal.SIGTERM)
+        self.assertEqual(0, first.exit_code())
+        second = self.start("second", [cluster.SCHEDULER, "--job", "two", *arguments])
+        self.assertEqual(1, second.exit_code(_CLEAR_SECONDS))
+        self.assertIn("belongs to job 'one', not 'two'", second.lines("stderr")[-1])
 
     def test_who_was_overtaken_decides_nothing(self):
         self.start_all()
