@@ -107,6 +107,9 @@ class Replica {
   void ReceiveRecord(absl::Time now, const Message& message, Outbox& outbox);
   absl::Status ApplyRecord(absl::Time now, ShardRecord record);
   void ReceivePiece(absl::Time now, const Message& message, Outbox& outbox);
+  // False: this server cannot hold the shard.
+  bool BeginImport(absl::Time now);
+  void EndImport(absl::Time now);
   // Whether the piece, or one before it, has not come.
   bool Lacks(const proto::ReplicaPiece& piece) const;
   void ReceiveReply(absl::Time now, const Message& message, Outbox& outbox);

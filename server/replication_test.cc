@@ -1,9 +1,5 @@
 #include <cmath>
-#include <deque>
 
-#include "common/base/random.h"
-#include "common/cluster/limits.h"
-#include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/chain_fixture.h"
@@ -187,56 +183,7 @@ TEST_F(Replication, ADeadMiddleIsBridged) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(2));
 }
 
-TEST_F(Replication, AJoiningReplicaIsFilledWhilePushesGoOn) {
-  for (const auto kind : {proto::Optimizer::SGD, proto::Optimizer::ADAM}) {
-    ChainDriver chain(kAsync, 2, 2, 1);
-    chain.job.spec().mutable_optimizer()->set_kind(kind);
-    chain.PublishToAll();
-    for (uint64_t step = 1; step <= 3; ++step) chain.Ask(0, GroupPush(1, step, 1));
-    chain.SetChain({{0, false}, {1, true}});
-    chain.PublishToAll();
-    EXPECT_EQ(Pushed(chain.Ask(0, GroupPush(1, 4, 1))).applied_version(), 4u);
-    chain.Pass(absl::Milliseconds(20));
-    const std::vector<proto::ReplicaReport> reports = chain.Reports();
-    ASSERT_EQ(reports.size(), 1u);
-    EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::READY);
-    EXPECT_EQ(reports[0].node(), ChainDriver::Id(1).value());
-    EXPECT_EQ(reports[0].chain_epoch(), chain.shard().chain_epoch());
-    EXPECT_EQ(chain.Digest(0), chain.Digest(1));
-
-    // Ready means that nothing is durable without it any more, whatever the view says.
-    chain.lose = IsRecord;
-    chain.Deliver(0, GroupPush(1, 5, 1));
-    chain.Settle();
-    EXPECT_THAT(chain.Answers(), IsEmpty());
-    chain.lose = [](const Message&) { return false; };
-    chain.Pass(absl::Milliseconds(100));
-    EXPECT_THAT(chain.Answers(), SizeIs(1));
-
-    chain.SetChain({{1, false}});
-    chain.PublishToAll();
-    const Message again = chain.Ask(1, GroupPush(1, 5, 1));
-    EXPECT_TRUE(Pushed(again).duplicate());
-    EXPECT_EQ(Pushed(again).state().clocks(0).step(), 5u);
-    EXPECT_EQ(chain.actor(0).FindReplica({TableId(kTestTable), ShardIndex(0)}), nullptr);
-  }
-}
-
 // What a server alone has called durable while it only held it must not be lost by a move.
-TEST_F(Replication, AMoveWaitsForWhatWasPromised) {
-  ChainDriver chain(kBuffered2, 2, 2, 1);
-  chain.PublishToAll();
-  EXPECT_TRUE(Pushed(chain.Ask(0, GroupPush(1, 1, 2))).durable());
-  chain.SetChain({{0, false}, {1, true}});
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(400));
-  EXPECT_THAT(chain.Reports(), IsEmpty());
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
-  chain.Ask(0, GroupPush(2, 1, 4));
-  chain.Pass(absl::Milliseconds(10));
-  EXPECT_THAT(chain.Reports(), SizeIs(1));
-}
-
 TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -317,88 +264,6 @@ TEST_F(Replication, DiscardedPushesAreKnownToReplicas) {
   EXPECT_TRUE(Pushed(again).duplicate());
   EXPECT_TRUE(Pushed(again).discarded());
   EXPECT_EQ(Pushed(again).state().clocks(0).step(), 5u);
-}
-
-TEST_F(Replication, AMoveOfAnIdleShardDoesNotWaitForArrivalsThatNeverCome) {
-  ChainDriver chain(kBuffered2, 2, 2, 1);
-  chain.PublishToAll();
-  chain.Ask(0, GroupPush(1, 1, 2));
-  chain.SetChain({{0, false}, {1, true}});
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(2200));
-  EXPECT_THAT(chain.Reports(), SizeIs(1));
-  EXPECT_EQ(chain.replica(1).content()->version(), Version(1));
-}
-
-// It was out of the chain, and lost its content, in views that the head never saw.
-TEST_F(Replication, AReadyReplicaThatComesBackEmptyIsNotTakenForReady) {
-  ChainDriver chain(kAsync, 0, 2, 1);
-  chain.PublishToAll();
-  for (uint64_t sequence = 1; sequence <= 3; ++sequence) chain.Ask(0, Push(sequence, 1));
-  chain.SetChain({{0, false}, {1, true}});
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(50));
-  ASSERT_THAT(chain.Reports(), SizeIs(1));
-  chain.SetChain({{0, false}});
-  chain.Publish(1);
-  chain.SetChain({{0, false}, {1, true}});
-  chain.lose = [](const Message&) { return true; };
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(500));
-  EXPECT_THAT(chain.Reports(), IsEmpty());
-  chain.lose = [](const Message&) { return false; };
-  chain.Pass(absl::Seconds(1));
-  EXPECT_THAT(chain.Reports(), SizeIs(1));
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
-}
-
-// Made known as joined although it dropped its content: it must not begin from the initializer.
-TEST_F(Replication, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
-  ChainDriver chain(kAsync, 0, 2, 1);
-  chain.PublishToAll();
-  chain.Ask(0, Push(1, 1));
-  chain.lose = [](const Message&) { return true; };
-  chain.SetChain({{0, false}, {1, true}});
-  chain.PublishToAll();
-  chain.SetChain({{1, false}});
-  chain.PublishToAll();
-  const std::vector<proto::ReplicaReport> reports = chain.Reports();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
-  EXPECT_EQ(CodeOf(chain.Ask(1, Pull())), Code::kUnavailable);
-}
-
-TEST_F(Replication, AReplicaThatDiffersIsUnfitAndIsFilledAgain) {
-  ChainDriver chain(kAsync, 0, 2, 2);
-  chain.PublishToAll();
-  chain.Ask(0, Push(1, 1));
-  // One bit of one record, under a checksum that fits.
-  chain.lose = IsRecord;
-  chain.Deliver(0, Push(2, 1));
-  Message record = chain.sent.back();
-  ASSERT_TRUE(IsRecord(record));
-  record.frames[0] = ShardDriver::Floats({1, 1, 1, 2});
-  record.envelope.clear_frame_checksums();
-  chain.Inject(1, record);
-  EXPECT_EQ(chain.replica(1).content()->index(), 1u) << "a frame without its checksum";
-  SetFrameChecksums(record);
-  chain.Inject(1, record);
-  chain.lose = [](const Message&) { return false; };
-  chain.Pass(absl::Milliseconds(200));
-  EXPECT_NE(chain.Digest(0), chain.Digest(1));
-  for (uint64_t sequence = 3; sequence <= 70 && chain.Digest(1) != 0; ++sequence) {
-    chain.Deliver(0, Push(sequence, 1));
-    chain.Settle();
-  }
-  const std::vector<proto::ReplicaReport> reports = chain.Reports();
-  ASSERT_EQ(reports.size(), 1u);
-  EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
-  EXPECT_EQ(reports[0].node(), ChainDriver::Id(1).value());
-  EXPECT_EQ(chain.actor(1).counters().unfit_replicas, 1u);
-  chain.SetChain({{0, false}, {1, true}});
-  chain.PublishToAll();
-  chain.Pass(absl::Milliseconds(50));
-  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
 }
 
 TEST_F(Replication, RecordsInOtherFormatsTravelAsTheyCame) {

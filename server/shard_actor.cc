@@ -7,14 +7,13 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/momentum_governor.h"
 #include "server/push_checks.h"
+#include "server/refusals.h"
 
 namespace covey::server {
 namespace {
 
 // How often bytes that wait are counted: seldom enough to cost nothing, often enough to notice.
 constexpr uint64_t kRequestsPerCount = 16;
-// Advice to who is refused because too much waits.
-constexpr uint32_t kRetryAfterMs = 20;
 
 }  // namespace
 
@@ -74,7 +73,9 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
     }
   }
   for (auto& [id, place] : before) ClosePlace(now, place, outbox);
-  RouteToNeighbours(outbox);
+  std::vector<ShardId> shards;
+  for (const auto& [id, place] : places_) shards.push_back(id);
+  neighbours_.Follow(*view_, self_, shards, outbox);
   SendReports(outbox);
   next_deadline_ = EarliestDeadline();
 }
@@ -102,29 +103,6 @@ void ShardActor::ClosePlace(absl::Time now, Place& place, Outbox& outbox) {
   place.shard.reset();
 }
 
-void ShardActor::RouteToNeighbours(Outbox& outbox) {
-  absl::btree_map<Address, std::string> wanted;
-  for (const auto& [id, place] : places_) {
-    const proto::Shard& shard = *view_->FindShard(id);
-    const int position = *ClusterView::PositionInChain(shard, self_);
-    for (const int neighbour : {position - 1, position + 1}) {
-      if (neighbour < 0 || neighbour >= shard.chain_size()) continue;
-      const Address address{NodeId(shard.chain(neighbour).node()), shard.chain(neighbour).loop()};
-      wanted[address] = view_->EndpointOf(address);
-    }
-  }
-  for (const auto& [address, endpoint] : wanted) {
-    const auto known = neighbours_.find(address);
-    if (!endpoint.empty() && (known == neighbours_.end() || known->second != endpoint)) {
-      outbox.Route(address, endpoint);
-    }
-  }
-  for (const auto& [address, endpoint] : neighbours_) {
-    if (!wanted.contains(address) && !endpoint.empty()) outbox.Route(address, "");
-  }
-  neighbours_ = std::move(wanted);
-}
-
 void ShardActor::SendReports(Outbox& outbox) {
   if (reports_.empty()) return;
   Message message;
@@ -144,7 +122,9 @@ void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbo
   const ShardId id{TableId(chain.table()), ShardIndex(chain.shard())};
   const auto found = places_.find(id);
   if (found == places_.end() || found->second.replica->generation() != chain.generation()) {
-    RefuseStranger(message, chain, id, outbox);
+    if (auto refusal = RefusalToStranger(message, chain, *view_, self_)) {
+      outbox.Send(*std::move(refusal));
+    }
     return;
   }
   Place& place = found->second;
@@ -153,24 +133,6 @@ void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbo
   if (place.replica->content() != nullptr && !place.replica->is_head()) unopened_.erase(id);
   SendReports(outbox);
   next_deadline_ = std::min(next_deadline_, PlaceDeadline(place));
-}
-
-void ShardActor::RefuseStranger(const Message& message, const proto::ChainPosition& chain,
-                                ShardId id, Outbox& outbox) {
-  if (message.envelope.has_replicate_reply()) return;
-  const proto::Shard* shard = view_->FindShard(id);
-  // A table that is not in the view was dropped, or is not there yet.
-  const uint64_t epoch = shard != nullptr ? shard->chain_epoch() : view_->epoch().value();
-  if (epoch <= chain.chain_epoch()) return;
-  Message reply = MakeReply(message);
-  proto::ChainPosition& newer = *reply.envelope.mutable_replicate_reply()->mutable_chain();
-  newer = chain;
-  newer.set_chain_epoch(epoch);
-  SetStatus(absl::AbortedError(absl::StrCat("by the chain of epoch ", epoch, " ",
-                                            view_->NameOf(self_.node),
-                                            " has no part in this shard; follow the newer view")),
-            reply);
-  outbox.Send(std::move(reply));
 }
 
 absl::Time ShardActor::PlaceDeadline(const Place& place) {
@@ -191,7 +153,8 @@ void ShardActor::Push(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(push.id().table()), ShardIndex(push.id().shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, push.shard_generation());
   if (!shard.ok()) {
-    Refuse(message, shard.status(), outbox);
+    if (absl::IsResourceExhausted(shard.status())) ++counters_.refused;
+    outbox.Send(RefusalOf(message, shard.status()));
     return;
   }
   (*shard)->Push(now, message, outbox);
@@ -204,28 +167,12 @@ void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(pull.table()), ShardIndex(pull.shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, pull.shard_generation());
   if (!shard.ok()) {
-    Refuse(message, shard.status(), outbox);
+    if (absl::IsResourceExhausted(shard.status())) ++counters_.refused;
+    outbox.Send(RefusalOf(message, shard.status()));
     return;
   }
   (*shard)->Pull(now, message, outbox);
   next_deadline_ = std::min(next_deadline_, (*shard)->NextWake());
-}
-
-void ShardActor::Refuse(const Message& request, const absl::Status& why, Outbox& outbox) {
-  Message reply = MakeReply(request);
-  if (request.envelope.has_push_request()) {
-    *reply.envelope.mutable_push_reply()->mutable_id() = request.envelope.push_request().id();
-  } else {
-    proto::PullReply& body = *reply.envelope.mutable_pull_reply();
-    body.set_table(request.envelope.pull_request().table());
-    body.set_shard(request.envelope.pull_request().shard());
-  }
-  SetStatus(why, reply);
-  if (absl::IsResourceExhausted(why)) {
-    ++counters_.refused;
-    reply.envelope.mutable_status()->set_retry_after_ms(kRetryAfterMs);
-  }
-  outbox.Send(std::move(reply));
 }
 
 absl::Status ShardActor::CheckBudget() {
@@ -250,7 +197,7 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
   const auto found = places_.find(id);
   if (found == places_.end() || found->second.replica->generation() != generation ||
       !found->second.replica->is_head()) {
-    return NotHere(request, id, generation);
+    return WhyNotHere({.request = request, .id = id, .generation = generation}, *view_, self_);
   }
   // A question has no bytes, and its sender would send them if it were refused.
   if (!IsQuestion(request)) COVEY_RETURN_IF_ERROR(CheckBudget());
@@ -258,37 +205,6 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
   if (!place.failure.ok()) return place.failure;
   return place.shard.get();
-}
-
-absl::Status ShardActor::NotHere(const Message& request, ShardId id, uint64_t generation) const {
-  const std::string where =
-      absl::StrCat("table=", id.table.value(), " shard=", id.index.value(), ": ");
-  const Epoch epoch(request.envelope.header().epoch());
-  if (view_->epoch() < epoch) {
-    return absl::UnavailableError(absl::StrCat(where, "view epoch ", view_->epoch().value(),
-                                               " is older than ", epoch.value(), ", retry"));
-  }
-  const proto::Table* table = view_->FindTable(id.table);
-  if (table == nullptr) {
-    return absl::NotFoundError(absl::StrCat(where, "there is no such table in the view of epoch ",
-                                            view_->epoch().value(),
-                                            "; create it first, or look up its name again"));
-  }
-  const proto::Shard* shard = view_->FindShard(id);
-  if (shard == nullptr) {
-    return absl::NotFoundError(absl::StrCat(where, "table '", table->spec().name(), "' has ",
-                                            table->shards_size(), " shards"));
-  }
-  const Address primary = view_->PrimaryOf(*shard);
-  if (primary != self_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, "by epoch ", view_->epoch().value(), " it lives on ",
-                     view_->NameOf(primary.node), " loop ", primary.loop, ", not on ",
-                     view_->NameOf(self_.node), " loop ", self_.loop, "; follow that view"));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      where, "its generation is ", shard->generation(), " in epoch ", view_->epoch().value(),
-      ", the request names ", generation, "; follow that view"));
 }
 
 void ShardActor::Open(absl::Time now, ShardId id, Place& place) {

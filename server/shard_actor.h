@@ -16,6 +16,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "server/neighbour_routes.h"
 #include "server/replica.h"
 #include "server/shard.h"
 #include "server/shard_counters.h"
@@ -80,23 +81,16 @@ class ShardActor : public Actor {
   // The open shard, or why there is none for this request.
   absl::StatusOr<Shard*> Find(absl::Time now, const Message& request, ShardId id,
                               uint64_t generation);
-  absl::Status NotHere(const Message& request, ShardId id, uint64_t generation) const;
   void Open(absl::Time now, ShardId id, Place& place);
   void FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox);
   // A message along a chain.
   void Replicate(absl::Time now, const Message& message, Outbox& outbox);
   void ClosePlace(absl::Time now, Place& place, Outbox& outbox);
-  // Connections to the neighbours in all chains.
-  void RouteToNeighbours(Outbox& outbox);
   // To the control loop: what replicas report to the scheduler.
   void SendReports(Outbox& outbox);
-  // The sender takes this loop for a part of a chain that it is not in, or not any more.
-  void RefuseStranger(const Message& message, const proto::ChainPosition& chain, ShardId id,
-                      Outbox& outbox);
   static absl::Time PlaceDeadline(const Place& place);
   absl::Status CheckBudget();
   void CountQueued();
-  void Refuse(const Message& request, const absl::Status& why, Outbox& outbox);
   void Report(absl::Time now, Outbox& outbox);
   absl::Time EarliestDeadline() const;
 
@@ -110,7 +104,7 @@ class ShardActor : public Actor {
   ShardCounters counters_;
   std::vector<proto::ReplicaReport> reports_;  // not sent yet
   absl::btree_map<ShardId, Place> places_;
-  absl::btree_map<Address, std::string> neighbours_;
+  NeighbourRoutes neighbours_;
   absl::btree_set<ShardId> unopened_;
   // No parked answer is late, and no round is over, any earlier.
   absl::Time next_deadline_ = absl::InfiniteFuture();

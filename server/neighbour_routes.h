@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/container/btree_map.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/runtime/actor.h"
+
+namespace covey::server {
+
+// A data loop's connections to the servers in front of it and behind it in its chains: opened and
+// closed as the view says. Actor-confined. Deterministic.
+class NeighbourRoutes {
+ public:
+  // Precondition: the view has `self` in the chains of `shards`.
+  void Follow(const ClusterView& view, const Address& self, std::span<const ShardId> shards,
+              Outbox& outbox);
+
+ private:
+  absl::btree_map<Address, std::string> endpoints_;
+};
+
+}  // namespace covey::server

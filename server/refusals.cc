@@ -1,0 +1,82 @@
+#include "server/refusals.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace covey::server {
+namespace {
+
+// Advice to who is refused because too much waits.
+constexpr uint32_t kRetryAfterMs = 20;
+
+}  // namespace
+
+absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView& view,
+                        const Address& self) {
+  const auto& [request, id, generation] = misdirected;
+  const std::string where =
+      absl::StrCat("table=", id.table.value(), " shard=", id.index.value(), ": ");
+  const Epoch epoch(request.envelope.header().epoch());
+  if (view.epoch() < epoch) {
+    return absl::UnavailableError(absl::StrCat(where, "view epoch ", view.epoch().value(),
+                                               " is older than ", epoch.value(), ", retry"));
+  }
+  const proto::Table* table = view.FindTable(id.table);
+  if (table == nullptr) {
+    return absl::NotFoundError(absl::StrCat(where, "there is no such table in the view of epoch ",
+                                            view.epoch().value(),
+                                            "; create it first, or look up its name again"));
+  }
+  const proto::Shard* shard = view.FindShard(id);
+  if (shard == nullptr) {
+    return absl::NotFoundError(absl::StrCat(where, "table '", table->spec().name(), "' has ",
+                                            table->shards_size(), " shards"));
+  }
+  const Address primary = view.PrimaryOf(*shard);
+  if (primary != self) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(where, "by epoch ", view.epoch().value(), " it lives on ",
+                     view.NameOf(primary.node), " loop ", primary.loop, ", not on ",
+                     view.NameOf(self.node), " loop ", self.loop, "; follow that view"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(where, "its generation is ", shard->generation(), " in epoch ",
+                   view.epoch().value(), ", the request names ", generation, "; follow that view"));
+}
+
+Message RefusalOf(const Message& request, const absl::Status& why) {
+  Message reply = MakeReply(request);
+  if (request.envelope.has_push_request()) {
+    *reply.envelope.mutable_push_reply()->mutable_id() = request.envelope.push_request().id();
+  } else {
+    proto::PullReply& body = *reply.envelope.mutable_pull_reply();
+    body.set_table(request.envelope.pull_request().table());
+    body.set_shard(request.envelope.pull_request().shard());
+  }
+  SetStatus(why, reply);
+  if (absl::IsResourceExhausted(why)) {
+    reply.envelope.mutable_status()->set_retry_after_ms(kRetryAfterMs);
+  }
+  return reply;
+}
+
+std::optional<Message> RefusalToStranger(const Message& message, const proto::ChainPosition& chain,
+                                         const ClusterView& view, const Address& self) {
+  if (message.envelope.has_replicate_reply()) return std::nullopt;
+  const proto::Shard* shard = view.FindShard({TableId(chain.table()), ShardIndex(chain.shard())});
+  // A table that is not in the view was dropped, or is not there yet.
+  const uint64_t epoch = shard != nullptr ? shard->chain_epoch() : view.epoch().value();
+  if (epoch <= chain.chain_epoch()) return std::nullopt;
+  Message reply = MakeReply(message);
+  proto::ChainPosition& newer = *reply.envelope.mutable_replicate_reply()->mutable_chain();
+  newer = chain;
+  newer.set_chain_epoch(epoch);
+  SetStatus(
+      absl::AbortedError(absl::StrCat("by the chain of epoch ", epoch, " ", view.NameOf(self.node),
+                                      " has no part in this shard; follow the newer view")),
+      reply);
+  return reply;
+}
+
+}  // namespace covey::server

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "proto/replication.pb.h"
+
+namespace covey::server {
+
+// What a data loop says to who asks for a shard that it does not serve. Pure.
+
+// A push or a pull, and the shard and generation that it names.
+struct MisdirectedRequest {
+  const Message& request;
+  ShardId id;
+  uint64_t generation = 0;
+};
+// UNAVAILABLE: the sender's view is newer. NOT_FOUND: there is no such table or shard.
+// FAILED_PRECONDITION: it lives elsewhere, or under another generation.
+absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView& view,
+                        const Address& self);
+
+// The answer to a push or a pull that is refused; with advice when to come again if too much waits.
+Message RefusalOf(const Message& request, const absl::Status& why);
+
+// The answer to a message along a chain that `self` is not in, or not any more: ABORTED, with the
+// newer chain epoch. Nothing when the sender may know more, or only answers.
+std::optional<Message> RefusalToStranger(const Message& message, const proto::ChainPosition& chain,
+                                         const ClusterView& view, const Address& self);
+
+}  // namespace covey::server
