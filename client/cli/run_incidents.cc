@@ -35,7 +35,12 @@ void RunIncidents::Died(double seconds, absl::string_view node, absl::string_vie
 
 void RunIncidents::Note(double seconds, absl::string_view node, absl::string_view what) {
   if (incidents_.size() == kIncidentsMax) return;
-  incidents_.push_back({.seconds = seconds, .node = std::string(node), .what = std::string(what)});
+  // What the scheduler tells comes later than it happened.
+  const auto place =
+      std::upper_bound(incidents_.begin(), incidents_.end(), seconds,
+                       [](double at, const Incident& incident) { return at < incident.seconds; });
+  incidents_.insert(place,
+                    {.seconds = seconds, .node = std::string(node), .what = std::string(what)});
 }
 
 void RunIncidents::See(double seconds, const proto::StatusReply& status) {

@@ -72,6 +72,14 @@ TEST(RunIncidentsTest, TellsAFailoverFromALossAndHowLongItTook) {
   EXPECT_EQ(incidents.losses().lost, 1u);
 }
 
+TEST(RunIncidentsTest, TellsInTheOrderInWhichItHappened) {
+  RunIncidents incidents;
+  incidents.Note(2, "worker-0", "second");
+  incidents.Note(1, "worker-1", "first");
+  incidents.Note(2, "worker-2", "third");
+  EXPECT_EQ(Text(incidents), "worker-1 first\nworker-0 second\nworker-2 third");
+}
+
 TEST(RunIncidentsTest, CountsMovesAndDrains) {
   RunIncidents incidents;
   proto::StatusReply status = Healthy();

@@ -28,7 +28,7 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory);
 // One of three servers is cut off from the scheduler and from whoever asks it, while pushes go to
 // shards of all; later it is back.
 absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory);
-// The scheduler is killed, and started again later, while pushes go on.
+// The scheduler is killed, and started again later, several times, while pushes go on.
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory);
 // One of the members of one of three groups stands still.
 absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory);

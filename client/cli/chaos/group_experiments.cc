@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/chaos/experiments.h"
+#include "client/cli/chaos/rate_series.h"
 #include "client/cli/chaos/victim_cluster.h"
 #include "client/cli/figures.h"
-#include "client/cli/group_progress.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 
@@ -25,14 +25,21 @@ constexpr uint32_t kGroups = 3;
 constexpr uint32_t kMembers = 2;
 constexpr absl::Duration kStartMax = absl::Seconds(20);
 constexpr absl::Duration kWarmUp = absl::Seconds(3);
-constexpr absl::Duration kBefore = absl::Seconds(8);
-constexpr absl::Duration kAfter = absl::Seconds(10);
+constexpr absl::Duration kBefore = absl::Seconds(12);
+constexpr absl::Duration kAfter = absl::Seconds(12);
+constexpr absl::Duration kPiece = absl::Seconds(2);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
+
+// What the member of a group that is furthest has told, and when: reports come twice a second.
+struct Report {
+  absl::Time at;
+  uint64_t step = 0;
+};
 
 // How far each group was at one moment.
 struct Moment {
   absl::Time at;
-  std::map<uint32_t, GroupProgress> groups;
+  std::map<uint32_t, Report> groups;
 };
 
 class GroupScene {
@@ -73,8 +80,17 @@ class GroupScene {
     cluster_->Pump();
     COVEY_ASSIGN_OR_RETURN(view_, cluster_->GetStatus());
     Moment moment{.at = MonotonicNow()};
-    for (const GroupProgress& progress : ProgressOfGroups(view_)) {
-      moment.groups[progress.group] = progress;
+    for (const proto::Group& group : view_.view().groups()) {
+      Report& report = moment.groups[group.id()];
+      for (const proto::NodeStatus& node : view_.nodes()) {
+        const auto& members = group.members();
+        if (std::find(members.begin(), members.end(), node.node()) == members.end() ||
+            node.progress().step() <= report.step) {
+          continue;
+        }
+        report = {.at = moment.at - absl::Milliseconds(node.silent_ms()),
+                  .step = node.progress().step()};
+      }
     }
     return moment;
   }
@@ -89,35 +105,24 @@ class GroupScene {
     }
     return absl::OkStatus();
   }
-  // Reports come twice a second. The rate between the first and the last change of a group's count
-  // within `time`, per group.
+  // Steps per second of each group within `time`: the median of its pieces, so that a moment in
+  // which this machine does something else does not count.
   absl::StatusOr<std::map<uint32_t, double>> Rates(absl::Duration time) {
-    struct Span {
-      Moment first, last;
-      uint64_t seen = 0;
-      bool started = false;
-    };
-    std::map<uint32_t, Span> spans;
+    std::map<uint32_t, RateSeries> series;
+    std::map<uint32_t, uint64_t> seen;
     COVEY_RETURN_IF_ERROR(Watch(time, [&](const Moment& moment) {
-      for (const auto& [id, progress] : moment.groups) {
-        Span& span = spans[id];
-        if (progress.step == span.seen) continue;
-        const bool is_change = span.seen != 0;
-        span.seen = progress.step;
-        if (!is_change) continue;
-        if (!span.started) span.first = moment;
-        span.started = true;
-        span.last = moment;
+      for (const auto& [id, report] : moment.groups) {
+        uint64_t& step = seen[id];
+        // The first one may be older than `time`.
+        if (step != 0 && report.step > step) {
+          series[id].Add(report.at, static_cast<double>(report.step));
+        }
+        step = std::max(step, report.step);
       }
       return false;
     }));
     std::map<uint32_t, double> rates;
-    for (const auto& [id, span] : spans) {
-      if (!span.started || span.last.at <= span.first.at) continue;
-      rates[id] =
-          static_cast<double>(span.last.groups.at(id).step - span.first.groups.at(id).step) /
-          absl::ToDoubleSeconds(span.last.at - span.first.at);
-    }
+    for (const auto& [id, one] : series) rates[id] = one.Median(kPiece);
     return rates;
   }
   // The group that the worker is in; 0 = none.
@@ -175,7 +180,7 @@ void AddOthers(const std::map<uint32_t, double>& before, const std::map<uint32_t
         absl::StrCat(ShowNumber(rate), " steps/s before, ",
                      ShowNumber(now == after.end() ? 0 : now->second), " after"));
   }
-  verdict.promises.push_back({.what = "rate of the other groups, the slowest of them",
+  verdict.promises.push_back({.what = "median rate of the other groups, the slowest of them",
                               .measured = std::isfinite(worst) ? worst : NAN,
                               .bound = kOthersPercentMin,
                               .side = Promise::Side::kAtLeast,

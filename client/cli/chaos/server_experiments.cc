@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/ledger_load.h"
+#include "client/cli/chaos/rate_series.h"
 #include "client/cli/chaos/victim_cluster.h"
 #include "client/cli/figures.h"
 #include "common/base/status_macros.h"
@@ -108,6 +109,15 @@ double DipPercent(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time 
     is += LedgerLoad::RateOf(*lane, from, to);
   }
   return was > 0 ? std::max(0.0, (1 - is / was) * 100) : NAN;
+}
+
+// Acknowledged pushes per second, all lanes together, of each short piece of [from, to).
+void AddRates(const LedgerLoad& load, absl::Time from, absl::Time to, std::vector<double>& rates) {
+  constexpr absl::Duration kPiece = absl::Milliseconds(250);
+  for (absl::Time start = from; start + kPiece <= to; start += kPiece) {
+    double& rate = rates.emplace_back(0);
+    for (const auto& lane : load.lanes()) rate += LedgerLoad::RateOf(*lane, start, start + kPiece);
+  }
 }
 
 absl::Status AddAudit(Scene& scene, Verdict& verdict) {
@@ -289,46 +299,59 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
 }
 
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
-  constexpr absl::Duration kAway = absl::Seconds(8);
+  // With and without it in turn: whatever else this machine does meanwhile meets both alike.
+  constexpr int kOutages = 3;
+  constexpr absl::Duration kThere = absl::Seconds(4);
+  constexpr absl::Duration kAway = absl::Seconds(4);
   COVEY_ASSIGN_OR_RETURN(Scene scene, MakeScene(laboratory, /*servers=*/2, /*lanes=*/6));
   COVEY_RETURN_IF_ERROR(scene.Run(kWarmUp));
-  const absl::Time before = MonotonicNow();
-  COVEY_RETURN_IF_ERROR(scene.Run(kAway));
-  laboratory.say("killing the scheduler");
-  const absl::Time fault = MonotonicNow();
-  scene.cluster->Signal("scheduler", SIGKILL);
-  COVEY_RETURN_IF_ERROR(scene.Run(kAway));
-  const absl::Time back = MonotonicNow();
-  std::vector<const LedgerLoad::Lane*> all;
-  for (const auto& lane : scene.load->lanes()) all.push_back(lane.get());
-  const double loss = DipPercent(all, before, fault, fault, back);
-
-  laboratory.say("starting it again");
-  COVEY_RETURN_IF_ERROR(scene.cluster->StartAgain("scheduler"));
-  std::optional<absl::Time> serves;
+  std::vector<double> with, without;
+  const auto measure = [&scene](absl::Duration time, std::vector<double>& rates) {
+    const absl::Time start = MonotonicNow();
+    const absl::Status status = scene.Run(time);
+    AddRates(*scene.load, start, start + time, rates);
+    return status;
+  };
+  std::optional<absl::Duration> longest = absl::ZeroDuration();
   absl::Status last;
-  COVEY_RETURN_IF_ERROR(scene.RunUntil(back + absl::Seconds(15), [&] {
-    const absl::StatusOr<proto::StatusReply> status = scene.cluster->GetStatus();
-    last = status.status();
-    if (status.ok() && status->view().tables_size() > 0) serves = MonotonicNow();
-    return serves.has_value();
-  }));
-  COVEY_RETURN_IF_ERROR(scene.Run(absl::Seconds(3)));
+  for (int outage = 1; outage <= kOutages && longest.has_value(); ++outage) {
+    COVEY_RETURN_IF_ERROR(measure(kThere, with));
+    laboratory.say(absl::StrCat("killing the scheduler (", outage, " of ", kOutages, ")"));
+    scene.cluster->Signal("scheduler", SIGKILL);
+    COVEY_RETURN_IF_ERROR(measure(kAway, without));
+    const absl::Time back = MonotonicNow();
+    COVEY_RETURN_IF_ERROR(scene.cluster->StartAgain("scheduler"));
+    std::optional<absl::Time> serves;
+    COVEY_RETURN_IF_ERROR(scene.RunUntil(back + absl::Seconds(10), [&] {
+      const absl::StatusOr<proto::StatusReply> status = scene.cluster->GetStatus();
+      last = status.status();
+      if (status.ok() && status->view().tables_size() > 0) serves = MonotonicNow();
+      return serves.has_value();
+    }));
+    longest = serves.has_value() ? std::optional<absl::Duration>(std::max(*longest, *serves - back))
+                                 : std::nullopt;
+  }
+  COVEY_RETURN_IF_ERROR(measure(kThere, with));
 
   Verdict verdict{.experiment = "restart-scheduler",
-                  .setting = absl::StrCat("the scheduler killed (SIGKILL) and away for ",
-                                          absl::FormatDuration(kAway),
-                                          " while pushes go to 6 tables on two servers")};
-  verdict.promises.push_back({.what = "pushes per second lost while it was away",
-                              .measured = loss,
-                              .bound = kOutageLossPercentMax,
-                              .unit = "%"});
+                  .setting = absl::StrCat("the scheduler killed (SIGKILL) ", kOutages,
+                                          " times and away for ", absl::FormatDuration(kAway),
+                                          " each while pushes go to 6 tables on two servers")};
+  const double usual = MedianOf(with);
   verdict.promises.push_back(
-      {.what = "until it serves again, with all it knew",
-       .measured = serves.has_value() ? absl::ToDoubleSeconds(*serves - back) : INFINITY,
+      {.what = "median pushes per second lost while it was away",
+       .measured = usual > 0 ? std::max(0.0, (1 - MedianOf(without) / usual) * 100) : NAN,
+       .bound = kOutageLossPercentMax,
+       .unit = "%"});
+  verdict.promises.push_back(
+      {.what = "until it serves again, with all it knew, the longest",
+       .measured = longest.has_value() ? absl::ToDoubleSeconds(*longest) : INFINITY,
        .bound = kRestartSecondsMax,
        .unit = "s"});
-  if (!serves.has_value()) verdict.notes.emplace_back("scheduler", std::string(last.message()));
+  verdict.notes.emplace_back(
+      "pushes per second",
+      absl::StrCat(ShowNumber(usual), " with it, ", ShowNumber(MedianOf(without)), " without"));
+  if (!longest.has_value()) verdict.notes.emplace_back("scheduler", std::string(last.message()));
   COVEY_RETURN_IF_ERROR(AddAudit(scene, verdict));
   return verdict;
 }
