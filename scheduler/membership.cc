@@ -131,6 +131,22 @@ Membership::Decision Membership::Leave(absl::Time now, NodeId id, const std::str
   return absl::StrCat(Describe(*node), " left", why, placed.empty() ? "" : "; ", placed);
 }
 
+absl::Status Membership::CheckGoodbye(NodeId id, Epoch known) const {
+  for (const proto::Table& table : state_.view().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      if (shard.chain_epoch() <= known.value()) continue;
+      for (const proto::Replica& replica : shard.chain()) {
+        if (NodeId(replica.node()) != id) continue;
+        return absl::FailedPreconditionError(absl::StrCat(
+            "leave: since epoch ", shard.chain_epoch(), " the node is in the chain of ", "table ",
+            table.spec().name(), " shard ", shard.index(), ", and it knows of epoch ",
+            known.value(), "; follow the newer view"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::vector<Membership::Death> Membership::FindDead(absl::Time now) {
   std::vector<Death> deaths;
   for (const auto& [id, health] : health_) {

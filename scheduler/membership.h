@@ -68,6 +68,9 @@ class Membership {
   // Precondition for the next two: CheckSender is OK.
   void Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
   Decision Leave(absl::Time now, NodeId node, const std::string& reason);
+  // FAILED_PRECONDITION: the node says goodbye by the view of epoch `known`, and a newer one has it
+  // in the chain of a shard. It has to know that before it goes.
+  absl::Status CheckGoodbye(NodeId node, Epoch known) const;
 
   struct Death {
     NodeId node;

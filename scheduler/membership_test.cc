@@ -269,6 +269,20 @@ TEST_F(MembershipTest, GroupIsDoneWhenEveryMemberHasLeft) {
   EXPECT_EQ(membership_.NextDeath(), kStart + absl::Seconds(2.5)) << "of the others";
 }
 
+TEST_F(MembershipTest, WhoSaysGoodbyeKnowsWhatItHolds) {
+  RegisterAll();
+  proto::Table& table = *state_.mutable_view()->add_tables();
+  table.mutable_spec()->set_name("weights");
+  proto::Shard& shard = *table.add_shards();
+  shard.set_chain_epoch(7);
+  shard.add_chain()->set_node(2);
+  const absl::Status early = membership_.CheckGoodbye(NodeId(2), Epoch(6));
+  EXPECT_TRUE(absl::IsFailedPrecondition(early)) << early;
+  EXPECT_THAT(std::string(early.message()), HasSubstr("table weights shard 0"));
+  EXPECT_TRUE(membership_.CheckGoodbye(NodeId(2), Epoch(7)).ok());
+  EXPECT_TRUE(membership_.CheckGoodbye(NodeId(3), Epoch(6)).ok());
+}
+
 TEST_F(MembershipTest, FencesTheDeadTheGoneAndTheUnknown) {
   RegisterAll();
   membership_.Leave(kStart, NodeId(4), "done");

@@ -305,6 +305,9 @@ void SchedulerActor::ArriveAtBarrier(absl::Time now, const Message& message, Out
 void SchedulerActor::Leave(absl::Time now, const Message& message, Outbox& outbox) {
   const NodeId node = message.from().node;
   if (!membership_.HasLeft(node, message.incarnation())) {
+    const absl::Status good =
+        membership_.CheckGoodbye(node, Epoch(message.envelope.header().epoch()));
+    if (!good.ok()) return Refuse(message, good, outbox);
     Decide(now, membership_.Leave(now, node, message.envelope.leave_request().reason()));
     Forget(now, node, outbox);
   }

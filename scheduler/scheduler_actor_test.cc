@@ -626,6 +626,25 @@ TEST_F(SchedulerChainsTest, ADrainedServerEmptiesAndIsToldByTheView) {
   EXPECT_EQ(Held(4), 4);
 }
 
+// Its drain was withdrawn while its goodbye was on its way, and it got shards.
+TEST_F(SchedulerChainsTest, AGoodbyeByAnOldViewIsRefused) {
+  AddServer();
+  while (Ready()) continue;
+  ASSERT_GT(Held(2), 0);
+  uint64_t newest_chain = 0;
+  for (const proto::Shard& shard : actor_->published().tables(0).shards()) {
+    newest_chain = std::max(newest_chain, shard.chain_epoch());
+  }
+  Message goodbye = From(servers_[0]);
+  goodbye.envelope.mutable_leave_request()->set_reason("drained");
+  goodbye.envelope.mutable_header()->set_epoch(1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(StatusOf(Call(goodbye))));
+  EXPECT_EQ(actor_->published().nodes(0).state(), proto::Node::ALIVE);
+  goodbye.envelope.mutable_header()->set_epoch(newest_chain);
+  EXPECT_TRUE(StatusOf(Call(goodbye)).ok());
+  EXPECT_EQ(actor_->published().nodes(0).state(), proto::Node::LEFT);
+}
+
 TEST_F(SchedulerChainsTest, ScalingIsDurableAndDrainsSurplus) {
   AddServer();
   Message request = From({});

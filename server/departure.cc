@@ -75,12 +75,21 @@ bool Departure::Receive(absl::Time now, const Message& message, Outbox& outbox) 
 }
 
 void Departure::FollowView(absl::Time now, Outbox& outbox) {
-  if (is_over_ || member_.state() != Member::State::kMember) return;
+  if (member_.state() != Member::State::kMember) return;
   const proto::ClusterView& view = member_.view()->proto();
   const proto::Node* self = member_.view()->FindNode(member_.node());
-  if (self == nullptr || !self->draining()) return;
+  if (self == nullptr) return;
+  if (was_drained_ && self->state() == proto::Node::ALIVE &&
+      (!self->draining() || HoldsShards(view, member_.node()))) {
+    LogInfo("server_stays", {{"epoch", view.epoch()}});
+    member_.Stay();
+    is_over_ = was_drained_ = false;
+    again_ = now;
+  }
+  if (is_over_ || !self->draining()) return;
   if (!HoldsShards(view, member_.node())) {
     LogInfo("server_drained", {{"epoch", view.epoch()}});
+    was_drained_ = true;
     Leave(now, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"), outbox);
   } else if (!reason_.empty() && !AnotherServerStays(view, member_.node())) {
     GiveUp(now, "no other server stays that could take its shards", outbox);

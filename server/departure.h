@@ -20,6 +20,9 @@ namespace covey::server {
 //      │               left, and its content with it (of tables with no other replica)
 //      └── view: draining, because somebody else has asked ──▶ draining
 //
+// One that says goodbye because it was drained stays, and serves, when a view has it in a chain or
+// draining no longer before the scheduler has heard it.
+//
 // Actor-confined. Deterministic.
 class Departure {
  public:
@@ -46,6 +49,7 @@ class Departure {
   uint64_t& next_request_id_;
   std::string reason_;  // empty: nobody has asked this process to go
   bool is_over_ = false;
+  bool was_drained_ = false;  // that is why it is over
   bool has_consent_ = false;  // the scheduler has said yes
   uint64_t request_id_ = 0;
   absl::Time deadline_ = absl::InfiniteFuture();

@@ -187,6 +187,35 @@ TEST_F(ServerActorTest, LeavesWhenSomebodyElseHasDrainedIt) {
   ExpectGoodbye("drained");
 }
 
+// The goodbye is on its way, and the scheduler has changed its mind meanwhile.
+TEST_F(ServerActorTest, StaysWhenItIsWantedAgain) {
+  Register();
+  for (const bool draining : {false, true}) {
+    AdoptView(/*holds_shard=*/false, /*draining=*/true);
+    EXPECT_EQ(OfKind(&proto::Envelope::has_leave_request).size(), 1u);
+    AdoptView(/*holds_shard=*/draining, draining);
+    now_ += absl::Seconds(30);
+    actor_.Wake(now_, outbox_);
+    EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
+    EXPECT_EQ(actor_.member().state(), Member::State::kMember);
+  }
+  AdoptView(/*holds_shard=*/false, /*draining=*/true);
+  ExpectGoodbye("drained");
+}
+
+TEST_F(ServerActorTest, AsksAgainToBeDrainedWhenItIsWantedAgain) {
+  Register();
+  AdoptView(/*holds_shard=*/true, /*draining=*/false);
+  actor_.Leave(now_, "signal 15", now_ + absl::Seconds(60), outbox_);
+  Answer(OfKind(&proto::Envelope::has_drain_request)[0], absl::OkStatus());
+  AdoptView(/*holds_shard=*/false, /*draining=*/true);
+  AdoptView(/*holds_shard=*/true, /*draining=*/false);
+  actor_.Wake(now_, outbox_);
+  EXPECT_EQ(OfKind(&proto::Envelope::has_drain_request).size(), 1u);
+  AdoptView(/*holds_shard=*/false, /*draining=*/true);
+  ExpectGoodbye("signal 15, drained");
+}
+
 TEST_F(ServerActorTest, StaysWhenItIsEmptyAndNobodyDrainsIt) {
   Register();
   AdoptView(false, false);

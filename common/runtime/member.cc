@@ -113,13 +113,20 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       }
       return true;
     }
-    case proto::Envelope::kLeaveReply:
-      if (IsAnswer(message, leave_.request_id) && state_ == State::kMember &&
-          !IsPassing(StatusOf(message))) {
-        state_ = State::kLeft;
-        Changed(now, outbox);
+    case proto::Envelope::kLeaveReply: {
+      if (!IsAnswer(message, leave_.request_id) || state_ != State::kMember) return true;
+      const absl::Status status = StatusOf(message);
+      if (IsPassing(status)) return true;
+      if (absl::IsFailedPrecondition(status)) {
+        // The scheduler is there, and the newer view is known before the goodbye is repeated.
+        leave_until_ = now + options_.retry_after;
+        SendWatch(now, outbox);
+        return true;
       }
+      state_ = State::kLeft;
+      Changed(now, outbox);
       return true;
+    }
     default:
       return false;
   }
@@ -170,6 +177,11 @@ void Member::Leave(absl::Time now, std::string reason, Outbox& outbox) {
   leave_reason_ = std::move(reason);
   leave_until_ = now + options_.retry_after;
   SendLeave(now, outbox);
+}
+
+void Member::Stay() {
+  leave_ = {};
+  leave_until_ = absl::InfiniteFuture();
 }
 
 Message Member::Request(Pending& pending, absl::Time again) const {

@@ -68,8 +68,11 @@ class Member {
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
-  // Says goodbye; state() becomes kLeft when the scheduler has answered, or after retry_after.
+  // Says goodbye; state() becomes kLeft when the scheduler has answered, or after retry_after. One
+  // who does not know yet what was given to it is told so: it asks for the view, and again.
   void Leave(absl::Time now, std::string reason, Outbox& outbox);
+  // Does not go after all. Too late when the scheduler has heard the goodbye: it fails then.
+  void Stay();
 
   State state() const { return state_; }
   // Why kFailed. UNAVAILABLE: scheduler unreachable; ALREADY_EXISTS: rank still taken; ABORTED:

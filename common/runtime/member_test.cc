@@ -276,6 +276,48 @@ TEST_F(MemberTest, ABusySchedulerIsAskedAgain) {
   EXPECT_EQ(Sent(proto::Envelope::kRegisterRequest).size(), 1u);
 }
 
+// The scheduler has given it something that it has not heard of.
+TEST_F(MemberTest, AGoodbyeOfTheDayBeforeIsRepeatedUnderTheNewerView) {
+  Register();
+  Sent(proto::Envelope::kWatchViewRequest);
+  member_.Leave(now_, "drained", outbox_);
+  const std::vector<Message> first = Sent(proto::Envelope::kLeaveRequest);
+  ASSERT_EQ(first.size(), 1u);
+  now_ += absl::Milliseconds(1900);
+  Message refusal = MakeReply(first[0]);
+  refusal.envelope.mutable_leave_reply();
+  SetStatus(absl::FailedPreconditionError("follow the newer view"), refusal);
+  member_.Receive(now_, refusal, outbox_);
+  const std::vector<Message> watch = Sent(proto::Envelope::kWatchViewRequest);
+  ASSERT_EQ(watch.size(), 1u);
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+  Message view = MakeReply(watch[0]);
+  view.envelope.mutable_watch_view_reply()->mutable_view()->set_epoch(5);
+  member_.Receive(now_, view, outbox_);
+  now_ += absl::Milliseconds(500);
+  member_.Wake(now_, outbox_);
+  const std::vector<Message> second = Sent(proto::Envelope::kLeaveRequest);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].envelope.header().epoch(), 5u);
+}
+
+TEST_F(MemberTest, MayStayAfterAll) {
+  Register();
+  member_.Leave(now_, "drained", outbox_);
+  const std::vector<Message> goodbye = Sent(proto::Envelope::kLeaveRequest);
+  member_.Stay();
+  for (int i = 0; i < 20; ++i) {
+    now_ = std::max(now_, member_.NextWake());
+    member_.Wake(now_, outbox_);
+  }
+  EXPECT_GT(now_, kStart + absl::Seconds(4));
+  EXPECT_TRUE(Sent(proto::Envelope::kLeaveRequest).empty());
+  Message late = MakeReply(goodbye[0]);
+  late.envelope.mutable_leave_reply();
+  member_.Receive(now_, late, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kMember);
+}
+
 TEST_F(MemberTest, LeavesWithOrWithoutAnAnswer) {
   Register();
   member_.Leave(now_, "done", outbox_);
