@@ -166,15 +166,6 @@ void ClientMachine::MarkIfOver(ActiveOperation& active) {
   next_wake_ = absl::InfinitePast();
 }
 
-void ClientMachine::GiveUpDurability(ActiveOperation& active) {
-  if (active.undurable == 0) return;
-  std::vector<uint64_t> its;
-  for (const auto& [id, push] : kept_.pushes()) {
-    if (push.operation == active.number) its.push_back(id);
-  }
-  for (const uint64_t id : its) DropKept(id, absl::OkStatus());
-}
-
 void ClientMachine::Retire(absl::Time now, Outbox& outbox) {
   // `done` may start new operations, which may finish at once: they join a list of their own.
   std::vector<uint64_t> still_referenced;

@@ -152,7 +152,6 @@ class ClientMachine {
   // Precondition: on the wire; kUnanswered: for so long that it is asked after.
   enum class Try { kNew, kUnanswered };
   void Transmit(absl::Time now, Request& request, Try which, Outbox& outbox);
-  void SendKept(absl::Time now, Outbox& outbox);
   proto::PushRequest PushBody(const Request& request) const;
   void FillReadBound(const Request& request, proto::ReadBound& bound) const;
   void RouteTo(const Address& peer, Outbox& outbox);
@@ -167,9 +166,14 @@ class ClientMachine {
   void BackOff(absl::Time now, Request& request, const Message& reply, absl::Status why);
   absl::Duration RefusedFor(int refusals, const Message& reply);
   void NoteSeen(const Request& request, const proto::ShardState& state);
+
+  // Until pushes are durable; client_durability.cc.
   void KeepUndurable(absl::Time now, Request& request, const Address& receiver);
+  void SendKept(absl::Time now, Outbox& outbox);
   void AnswerKept(absl::Time now, UndurablePushes::Push& push, const Message& reply);
   void DropKept(uint64_t request_id, absl::Status lost);
+  // Ends an operation's wait for its pushes to be durable.
+  void GiveUpDurability(ActiveOperation& active);
   // Ends what flushes wait for no longer.
   void CheckFlushes(absl::Time now, Outbox& outbox);
   // OK when everything before is durable; else DEADLINE_EXCEEDED, naming what is left.
@@ -180,8 +184,6 @@ class ClientMachine {
   // Frames that still wait for an unreachable peer are let go with the connection; the next send
   // opens it again.
   void LetFramesGo(const ActiveOperation& active, Outbox& outbox);
-  // Ends an operation's wait for its pushes to be durable.
-  void GiveUpDurability(ActiveOperation& active);
   // Finishes what is not finished yet.
   void FailRest(absl::Time now, ActiveOperation& active, const absl::Status& status,
                 Outbox& outbox);

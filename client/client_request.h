@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/container/btree_set.h"
 #include "client/client_machine.h"
 #include "common/base/buffer.h"
+#include "common/cluster/limits.h"
 
 namespace covey::client {
 
@@ -67,5 +69,24 @@ struct ClientMachine::Request {
   // The frame to push; its checksum is known afterwards.
   Buffer Gradient();
 };
+
+// For a request's deadline.
+inline uint32_t Milliseconds(absl::Duration duration) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1,
+                                                   absl::ToInt64Milliseconds(kBarrierMax)));
+}
+
+// Refused for now: to be asked again, of the same server or another.
+inline bool IsForNow(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace covey::client

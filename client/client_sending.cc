@@ -5,7 +5,6 @@
 #include "client/client_machine.h"
 #include "client/client_request.h"
 #include "common/base/check.h"
-#include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
 
@@ -18,13 +17,6 @@ constexpr absl::Duration kNoServerRetry = absl::Milliseconds(200);
 // The head stayed and its chain changed: nothing should be lost, but the first retry need not wait
 // for a second.
 constexpr absl::Duration kChainChangedRetry = absl::Milliseconds(50);
-// How long a server keeps in mind to tell of a kept push that it is durable; then it is asked again.
-constexpr absl::Duration kKeptDeadline = absl::Minutes(1);
-
-uint32_t Milliseconds(absl::Duration duration) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1,
-                                                   absl::ToInt64Milliseconds(kBarrierMax)));
-}
 
 bool IsGone(const ClusterView& view, NodeId id) {
   const proto::Node* node = view.FindNode(id);
@@ -278,53 +270,6 @@ void ClientMachine::FillReadBound(const Request& request, proto::ReadBound& boun
   bound.set_min_version(std::max(read.min_version, request.seen).value());
   if (read.max_staleness) bound.set_max_staleness(*read.max_staleness);
   bound.set_max_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(read.max_age)));
-}
-
-void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
-  const std::set<uint64_t> due = kept_.Due(now);
-  for (const uint64_t id : due) {
-    UndurablePushes::Push& push = *kept_.Find(id);
-    const proto::Shard* shard = view_->FindShard(push.shard);
-    const Address head = shard == nullptr ? Address() : view_->PrimaryOf(*shard);
-    const bool asks = push.asks && push.peer == head;
-    if (push.on_wire && !asks) {
-      PeerAt(push.peer).window.Gone(push.gradient.size());
-      bytes_in_flight_ -= push.gradient.size();
-      push.on_wire = false;
-    }
-    if (head.node == NodeId()) {
-      kept_.Postpone(now, push);
-      continue;
-    }
-    // Stays due until the head has the earlier ones.
-    if (kept_.HoldsBack(push)) continue;
-    Peer& peer = PeerAt(head);
-    if (!asks) {
-      // Those that do not fit now stay due until an answer makes room.
-      if (!peer.window.MaySend(push.gradient.size()) || !FitsBudget(push.gradient.size())) continue;
-      push.peer = head;
-      push.window_number = peer.window.Send(push.gradient.size());
-      bytes_in_flight_ += push.gradient.size();
-      push.on_wire = push.asks = true;
-    }
-    // Others may wait for a push that the head does not have: that answer is waited for as any.
-    const absl::Duration usual =
-        peer.round_trip.Patience(options_.retry_after, options_.retry_after_longest);
-    const absl::Time next_try = now + usual * (1 << std::min(push.tries, 3));
-    kept_.Sent(now, push);
-    if (!push.received) kept_.Hasten(next_try, push);
-    ++counters_.repeats;
-    RouteTo(head, outbox);
-    Message message;
-    message.set_to(head);
-    message.envelope.mutable_header()->set_request_id(id);
-    message.envelope.mutable_header()->set_epoch(view_->epoch().value());
-    *message.envelope.mutable_push_request() = push.request;
-    message.envelope.mutable_push_request()->set_deadline_ms(Milliseconds(kKeptDeadline));
-    if (!asks) AddFrame(message, push.gradient, push.checksum);
-    outbox.Send(std::move(message));
-  }
-  next_wake_ = std::min(next_wake_, kept_.next_due());
 }
 
 }  // namespace covey::client
