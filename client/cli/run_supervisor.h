@@ -37,6 +37,8 @@ class RunSupervisor {
   enum class Role { kScheduler, kServer, kWorker };
   // Survivors of a broken group have so long to notice and to say who died.
   static constexpr absl::Duration kSurvivorsMax = absl::Seconds(10);
+  // Workers whose scheduler is gone, too, have at most so long after SIGTERM.
+  static constexpr absl::Duration kAloneMax = absl::Seconds(1);
 
   struct SignalTo {
     size_t child;

@@ -94,6 +94,19 @@ TEST_F(RunSupervisorTest, AServerThatEndsEndsTheRun) {
   EXPECT_EQ(supervisor_.outcome().message(), "server-0 (pid 101) exited with code 0");
 }
 
+TEST_F(RunSupervisorTest, WorkersWithoutASchedulerAreNotGivenTimeToLeave) {
+  supervisor_.AllStarted();
+  Exit(0, kKilled);
+  EXPECT_EQ(Signals(), "2:15 3:15 4:15 5:15");
+  now_ += RunSupervisor::kAloneMax;
+  EXPECT_EQ(Signals(), "2:9 3:9 4:9 5:9");
+  for (const size_t worker : {2, 3, 4, 5}) Exit(worker, kKilled);
+  EXPECT_EQ(Signals(), "1:15");
+  now_ += RunSupervisor::kAloneMax;
+  EXPECT_EQ(Signals(), "") << "servers have files to remove";
+  EXPECT_EQ(supervisor_.outcome().message(), "scheduler (pid 100) killed by signal 9 (Killed)");
+}
+
 TEST_F(RunSupervisorTest, TheFirstInterruptionDrainsAndTheSecondKills) {
   supervisor_.AllStarted();
   supervisor_.Interrupt(SIGINT, now_);
