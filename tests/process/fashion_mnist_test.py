@@ -25,7 +25,9 @@ class FashionMnistTest(cluster.ProcessTest):
         self.assertEqual(0, run.code, run)
         self.assertEqual({}, run.descendants())
         with open(report, encoding="utf-8") as file:
-            self.assertIn("<svg", file.read())
+            self.page = file.read()
+        self.assertIn("<svg", self.page)
+        self.errors = "\n".join(run.lines("stderr"))
         result = json.loads(run.lines("stdout")[-1])
         print(result)
         self.assertLessEqual(_KEYS, set(result))
@@ -41,15 +43,28 @@ class FashionMnistTest(cluster.ProcessTest):
     def test_one_group_over_sockets_of_the_file_system(self):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
 
-    def test_a_server_and_a_worker_are_killed_on_the_way(self):
-        # Long enough for `covey run`, which asks twice a second, to hear what came of the deaths.
-        result = self.run_job("buffered", 2, 2, "tcp", "--kill", "server-0@100ms,worker-1@300ms",
-                              epochs=4)
+    def survive(self, kills, died, workers=2):
+        """What such kills cost, in a run that ends as if nothing had happened, and says so."""
+        result = self.run_job("buffered", 2, workers, "tcp", "--kill", kills, epochs=2)
+        self.assertIn(f"in all: {died} died", self.errors)
+        self.assertIn("Losses and what came of them", self.page)
         losses = result["losses"]
-        self.assertEqual(2, losses["died"])
-        self.assertGreater(losses["failovers"], 0)
+        self.assertEqual(died, losses["died"])
         self.assertEqual(0, losses["shards_lost"])
+        return losses
+
+    def test_a_server_and_a_worker_are_killed_on_the_way(self):
+        losses = self.survive("server-0@100ms,worker-1@300ms", 2)
+        self.assertGreater(losses["failovers"], 0)
         self.assertGreater(losses["recoveries"], 0)
+
+    def test_a_server_and_a_worker_are_killed_at_once_at_the_first_step(self):
+        losses = self.survive("server-1@1ms,worker-2@1ms", 2)
+        self.assertGreater(losses["failovers"], 0)
+        self.assertGreater(losses["recoveries"], 0)
+
+    def test_the_other_group_trains_on_what_a_dead_group_leaves(self):
+        self.survive("worker-1@1ms", 1, workers=1)
 
 
 if __name__ == "__main__":
