@@ -56,7 +56,7 @@ void BucketFlow::Flush(absl::Time now, Work work, Outbox& outbox) {
 void BucketFlow::Advance(absl::Time now, Outbox& outbox) {
   if (journey_ || rejoining_) return;
   Deliver(now, std::exchange(deliveries_, {}), outbox);
-  if (journey_ || rejoining_) return;  // A callback has begun something.
+  if (stopped_ || journey_ || rejoining_) return;  // A callback has begun something.
   if (again_) {
     BeginAgain(now, outbox);
   } else if (complete(pull_requests_) && owed_pulls_ > 0) {
@@ -190,6 +190,7 @@ void BucketFlow::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step s
   update_ = std::move(update);
   if (memory_) memory_->Clear();
   heir_of_.reset();
+  stopped_ = false;
   step_ = step;
   finished_ = step;
   pulls_ = 0;
@@ -202,11 +203,13 @@ void BucketFlow::PullAnew(absl::Time now, absl::Time deadline, Outbox& outbox) {
 
 void BucketFlow::Interrupt() {
   rejoining_.reset();
+  stopped_ = true;
   if (journey_) journey_->interrupted = true;
 }
 
 void BucketFlow::Rejoin(absl::Time now, Rejoining rejoining, Outbox& outbox) {
   rejoining_ = std::move(rejoining);
+  stopped_ = false;
   Resume(now, outbox);
 }
 

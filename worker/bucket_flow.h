@@ -241,6 +241,7 @@ class BucketFlow : public std::enable_shared_from_this<BucketFlow> {
   std::optional<Journey> journey_;
   std::optional<Journey> again_;        // an interrupted step, to be done again when idle
   std::optional<Rejoining> rejoining_;  // waits for the interrupted journey to be quiet
+  bool stopped_ = false;                // from Interrupt to Rejoin
   uint64_t owed_pulls_ = 0;
   Step submitted_;                 // what `submissions_` are for
   std::vector<Work> submissions_;  // of the next step, or, after stepping aside, of a later one

@@ -73,8 +73,9 @@ class CollectiveRun {
   // Of slices that came too soon to be added.
   size_t waiting_bytes() const { return waiting_bytes_; }
 
-  // What GroupMachine keeps here: frames queued or on the wire, whether `arrived` was told, and
+  // What GroupMachine keeps here: when it began, frames queued or on the wire, whether `arrived` was told, and
   // whether its group is no more, so that it only waits for its frames.
+  absl::Time began;
   size_t frames_out = 0;
   bool told_arrived = false;
   bool abandoned = false;

@@ -131,10 +131,10 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   };
   const bool posted = worker_.connection_->Post(
       [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline, id = id_,
-       generation = generation_,
+       formation = formation_,
        collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
         GroupMachine& group = actor.group();
-        if (group.id() != id || group.generation() != generation || !group.formed()) {
+        if (group.id() != id || group.formation() != formation || !group.formed()) {
           collective.done(now,
                           {.status = absl::FailedPreconditionError(absl::StrCat(
                                "the group has other members now, ", group.size(),
@@ -161,7 +161,7 @@ absl::Status Group::Refresh() {
     id_ = group.id();
     rank_ = group.rank();
     size_ = group.size();
-    generation_ = group.generation();
+    formation_ = group.formation();
     status = absl::OkStatus();
   }));
   return status;
@@ -228,7 +228,7 @@ absl::Status Worker::TakeInGroup() {
   group_.id_ = group.id();
   group_.rank_ = group.rank();
   group_.size_ = group.size();
-  group_.generation_ = group.generation();
+  group_.formation_ = group.formation();
   const ClusterView& view = *actor_->client().member().view();
   groups_ = static_cast<uint32_t>(view.proto().groups_size());
   for (const proto::Group& other : view.proto().groups()) {

@@ -49,10 +49,15 @@ struct CollectiveOptions {
 //
 // Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
 // the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments
-// make no sense; FAILED_PRECONDITION: the group has other members now. After an error the group can
-// do nothing more: the run has to be started again. Except that it has lost a member: then it goes on
-// with those that are left, and after Refresh they can call again what has failed (all of them, and
+// make no sense; FAILED_PRECONDITION: the members have met anew, call Refresh. After an error the group
+// can do nothing more: the run has to be started again. Except with UNAVAILABLE when it has lost a
+// member, or messages between members were lost or damaged, and with FAILED_PRECONDITION: then it goes
+// on with those that are left, and after Refresh they can call again what has failed (all of them, and
 // those too for which it had not failed).
+//
+// Plans that change the members between two steps (drain, newcomers) wait for a hybrid step. Where a
+// program uses collectives alone, the group stays as it is: who is asked to go is let go when its
+// program ends, which the others learn as for any member that leaves.
 //
 // Sums are taken in a fixed order (common/collective/plan.h): the same bits on every member and,
 // with the same algorithm, on every run.
@@ -96,7 +101,7 @@ class Group {
   GroupId id_;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
-  uint64_t generation_ = 0;
+  uint64_t formation_ = 0;
 };
 
 // A process that trains, as one of many. The entry point of training programs:

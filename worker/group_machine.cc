@@ -91,11 +91,19 @@ void GroupMachine::Begin(absl::Time now, Collective collective, Outbox& outbox) 
                    .first->second;
   numbers_[id] = number;
   changed_.push_back(number);
+  run.began = now;
+  NoteProgress(now);
   run.Begin();
   for (const Message& message : early_.Take(id)) {
-    if (failure_.ok()) Apply(now, run, message, outbox);
+    if (IsUnderWay(number)) Apply(now, run, message, outbox);
   }
-  if (failure_.ok()) QueueSayings(run, outbox);
+  if (IsUnderWay(number)) QueueSayings(run, outbox);
+}
+
+// It has not ended meanwhile, with the group or its formation.
+bool GroupMachine::IsUnderWay(uint64_t number) const {
+  const auto found = runs_.find(number);
+  return failure_.ok() && found != runs_.end() && !found->second->abandoned;
 }
 
 void GroupMachine::Contribute(absl::Time now, const CollectiveId& id,
@@ -137,7 +145,7 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
                            .priority = run.collective().priority};
     item.message.set_to(AddressOf(saying.peer));
     saying.slice.set_group(id_.value());
-    saying.slice.set_generation(generation_);
+    saying.slice.set_generation(formation());
     *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
     if (!saying.frame.empty()) item.message.frames.push_back(std::move(saying.frame));
     SetFrameChecksums(item.message);
@@ -167,6 +175,7 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
       return false;
   }
   if (!failure_.ok()) return true;
+  const uint64_t formed_as = std::exchange(generation, GenerationOf(generation));
   const bool stale = Planted(PlantedBug::kStaleGroupGeneration) && generation < generation_ &&
                      GroupId(group) == id_ && message.envelope.has_group_slice();
   if (!formed() || GroupId(group) != id_ || (generation != generation_ && !stale)) {
@@ -176,6 +185,11 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
     } else if (before_forming_.HasRoom(message, 0)) {
       before_forming_.Keep({}, message);
     }
+    return true;
+  }
+  // Who gives up does so for good.
+  if (!message.envelope.has_group_abort() && !stale &&
+      !FollowFormation(now, message, formed_as, outbox)) {
     return true;
   }
   if (message.envelope.has_group_slice()) {
@@ -192,12 +206,14 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
 void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupSlice& slice = message.envelope.group_slice();
   if (slice.from_rank() == rank_ || !IsMember(message, slice.from_rank())) return;
+  ++heard_[slice.from_rank()];
+  NoteProgress(now);
   const CollectiveId id{.stream = slice.stream(), .sequence = slice.sequence()};
   const auto found = numbers_.find(id);
   if (found != numbers_.end()) {
-    CollectiveRun& run = *runs_.at(found->second);
-    Apply(now, run, message, outbox);
-    if (failure_.ok()) QueueSayings(run, outbox);
+    const uint64_t number = found->second;
+    Apply(now, *runs_.at(number), message, outbox);
+    if (IsUnderWay(number)) QueueSayings(*runs_.at(number), outbox);
     return;
   }
   const auto last = last_started_.find(id.stream);
@@ -241,17 +257,11 @@ void GroupMachine::Apply(absl::Time now, CollectiveRun& run, const Message& mess
   const absl::Status taken = run.Take(message);
   waiting_bytes_ += run.waiting_bytes() - before;
   changed_.push_back(run.number());
-  if (absl::IsUnavailable(taken)) {
-    Abort(now,
-          absl::UnavailableError(absl::StrCat(Describe(run.collective()), ": slices from ",
-                                              NameOf(slice.from_rank()), " to ", NameOf(rank_),
-                                              " were lost with a connection; start the run again")),
-          outbox);
-  } else if (absl::IsDataLoss(taken)) {
-    Abort(now,
-          absl::DataLossError(absl::StrCat(Describe(run.collective()), " at ", NameOf(rank_), ": ",
-                                           taken.message())),
-          outbox);
+  if (absl::IsUnavailable(taken) || absl::IsDataLoss(taken)) {
+    NoteLoss(absl::StrCat(Describe(run.collective()), ": slices from ", NameOf(slice.from_rank()),
+                          " to ", NameOf(rank_),
+                          absl::IsDataLoss(taken) ? absl::StrCat(" were damaged: ", taken.message())
+                                                  : " were lost with a connection"));
   } else if (!taken.ok()) {
     Abort(now,
           absl::InvalidArgumentError(absl::StrCat(
@@ -284,7 +294,7 @@ void GroupMachine::Abort(absl::Time now, const absl::Status& status, Outbox& out
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
     abort.set_group(id_.value());
-    abort.set_generation(generation_);
+    abort.set_generation(formation());
     const absl::string_view reason = status.message().substr(0, kStatusMessageBytesMax);
     abort.set_reason(std::string(reason));
     outbox.Send(std::move(message));
@@ -353,6 +363,7 @@ void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
     const bool failed = !failure_.ok();
     if (!failed && !run.abandoned && run.arrived() && !run.told_arrived) {
       run.told_arrived = true;
+      NoteDuration(now, run);
       changed_.push_back(run.number());
       const Collective::Callback arrived = std::move(run.collective().arrived);
       if (arrived) arrived(now, run.result(), outbox);
@@ -399,6 +410,9 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
+    if (now >= meet_again_) NoteLoss("what the members told each other while they met was lost");
+    if (!loss_.empty()) MeetAgain(now, std::exchange(loss_, ""), outbox);
+    LookForLosses(now, outbox);
     distance_prober_.Wake(now);
     prober_.Wake(now);
     Probe(now, outbox);
@@ -409,10 +423,11 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
 absl::Time GroupMachine::NextWake() const {
   absl::Time next = look_again_;
   if (!failure_.ok()) return next;
+  if (!loss_.empty()) return absl::InfinitePast();
   for (const auto& [number, run] : runs_) {
     if (!run->abandoned) next = std::min(next, run->collective().deadline);
   }
-  next = std::min(next, meet_by_);
+  next = std::min({next, meet_by_, meet_again_, NextLook()});
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
   return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
 }

@@ -46,8 +46,7 @@ namespace covey::worker {
 //   2. Every sum is taken in the order that the plan states (common/collective/plan.h): the same
 //      bits on every run and, after spreading, on every member, whatever the timing.
 //   3. Data is sent in slices, each passed on as soon as it is complete (collective_run.h).
-//   4. A slice is sent once. One that a reconnect loses is noticed by the gap it leaves, or by the
-//      deadline.
+//   4. A slice is sent once. When one is lost or damaged, the members meet again (below).
 //   5. A collective is done only when the transport holds none of its frames.
 //   6. Slices of another generation, of strangers, or of finished collectives have no effect.
 //   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead, or sooner
@@ -61,6 +60,15 @@ namespace covey::worker {
 // next generation forms, without measuring anything anew. What its members bring along
 // (OnMeet, brought) lets them agree on what is to be done again. The same happens while a generation
 // forms, whoever of its members is gone, and when a member that has left is still waited for.
+//
+// A slice that is lost with a connection, or damaged, ends this formation of the generation, as a death
+// ends the generation: every collective ends with UNAVAILABLE, and the same members meet again in the
+// next formation (OnInterrupted, OnMeet). Loss is noticed by the gap that it leaves. When nothing comes
+// for longer than usual, a member asks those that it waits for how many slices they have sent to it;
+// order holds between two members until a reconnect, so one that was sent before the answer and is not
+// here will not come. Who has only not spoken yet is waited for. Whoever notices a loss begins the
+// next formation, and its first message takes the others along. What members say to each other while
+// they meet may be lost too: after a while they begin anew.
 //
 // Changing the members without a restart: a view with another plan for this worker changes nothing
 // by itself. Collectives carry whether all members whose values they hold know of such a plan
@@ -104,11 +112,13 @@ class GroupMachine {
     on_left_ = std::move(callback);
   }
 
-  // Called before everything that is under way is stopped, because a member is gone. Returns the
-  // newest step that this member has finished.
+  // Called before everything that is under way is stopped, because a member is gone or messages are
+  // (interruption() says which). Returns the newest step that this member has finished.
   void OnInterrupted(std::function<uint64_t(absl::Time, Outbox&)> callback) {
     on_interrupted_ = std::move(callback);
   }
+  // While OnInterrupted runs: "group 1 has lost worker-2 (silent for 2.6 s)".
+  const std::string& interruption() const { return interruption_; }
   // Asked for what this member brings along to a generation that follows an interrupted one: as many
   // numbers as every other member that brings any.
   void OnMeet(std::function<std::vector<uint64_t>()> callback) { on_meet_ = std::move(callback); }
@@ -124,6 +134,11 @@ class GroupMachine {
   // The following mean something once formed.
   GroupId id() const { return id_; }
   uint64_t generation() const { return generation_; }
+  // The generation, and how often its members have met: another number whenever what was under way has
+  // ended. What messages between members call the generation.
+  uint64_t formation() const { return generation_ | attempt_ << kAttemptShift; }
+  // Times that messages were lost or damaged, and members had to meet again.
+  uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
   // Once ready: the highest step that any member brought along to this generation; 0 for the first
@@ -185,8 +200,40 @@ class GroupMachine {
   size_t collectives() const { return runs_.size() - abandoned_ + waiting_.size(); }
 
  private:
+  static constexpr int kAttemptShift = 48;
+  static uint64_t GenerationOf(uint64_t formation) {
+    return formation & ((uint64_t{1} << kAttemptShift) - 1);
+  }
+
+  // Messages that were lost: group_losses.cc.
+  void NoteProgress(absl::Time now) { progress_ = now; }
+  void NoteDuration(absl::Time now, const CollectiveRun& run);
+  absl::Duration Silence() const;
+  // How long members may take to tell each other.
+  absl::Duration Patience() const;
+  // Asks those that collectives wait for, when it is time.
+  void LookForLosses(absl::Time now, Outbox& outbox);
+  absl::Time NextLook() const;
+  void Ask(uint32_t rank, Outbox& outbox);
+  // An answer to Ask, or what is to be answered. False: an ordinary probe.
+  bool ReceiveQuestion(const Message& message, Outbox& outbox);
+  // Follows members that have begun another formation; false: the message means nothing here.
+  bool FollowFormation(absl::Time now, const Message& message, uint64_t formation, Outbox& outbox);
+  // The members meet again with the next Wake: not now, when somebody may be in the middle of starting
+  // several collectives.
+  void NoteLoss(std::string why) {
+    if (loss_.empty()) loss_ = std::move(why);
+  }
+  void MeetAgain(absl::Time now, const std::string& why, Outbox& outbox);
+  void BeginFormation(absl::Time now, uint64_t attempt, const std::string& why, Outbox& outbox);
+  // The newest formation of which kept messages of the generation's members speak.
+  uint64_t NewestAttempt(const std::deque<Message>& kept) const;
+  const proto::Node* Left() const;
+  // Interrupts what is under way. False: the group has failed.
+  bool Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox);
+
   // Membership: group_membership.cc.
-  void Form(absl::Time now, const proto::Group& group, Outbox& outbox);
+  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint64_t attempt = 0);
   void FollowGroup(absl::Time now, Outbox& outbox);
   bool IsMember(const Message& message, uint32_t rank) const;
   bool MayBeNext(uint32_t group, uint64_t generation) const;
@@ -227,6 +274,7 @@ class GroupMachine {
   Algorithm AlgorithmFor(CollectiveKind kind, size_t bytes);
   std::shared_ptr<const Plan> PlanOf(Algorithm algorithm);
   void Begin(absl::Time now, Collective collective, Outbox& outbox);
+  bool IsUnderWay(uint64_t number) const;
   void ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox);
   void ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox);
   void Apply(absl::Time now, CollectiveRun& run, const Message& message, Outbox& outbox);
@@ -252,6 +300,7 @@ class GroupMachine {
   std::shared_ptr<const ClusterView> view_;
   GroupId id_;
   uint64_t generation_ = 0;
+  uint64_t attempt_ = 0;  // formations of the generation before this one
   std::vector<NodeId> members_;
   std::vector<TopologyPath> paths_;  // of the members
   uint32_t rank_ = 0;
@@ -259,6 +308,14 @@ class GroupMachine {
   std::map<NodeId, std::string> routes_;  // endpoints that the transport knows
   absl::Status failure_;
   EarlySlices before_forming_;  // of a generation to come
+
+  std::string interruption_;
+  uint64_t losses_ = 0;
+  std::string loss_;                            // noticed since the last Wake
+  std::vector<uint64_t> heard_;                 // slices of this formation, by rank
+  absl::Time progress_ = absl::InfinitePast();  // when one came last, or a collective began
+  double usual_seconds_ = 0;                    // that a collective takes, smoothed
+  absl::Time meet_again_ = absl::InfiniteFuture();
 
   bool ready_ = false;
   bool finding_racks_ = false;  // before the links are measured

@@ -141,10 +141,12 @@ bool GroupMachine::MustLeaveAtOnce() const {
 
 void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
   const proto::Node* lost = Lost();
+  interruption_ = absl::StrCat(
+      "group ", id_.value(), " has lost ",
+      lost == nullptr ? "a member" : absl::StrCat(lost->name(), " (", lost->departure(), ")"));
   const absl::Status status = absl::UnavailableError(absl::StrCat(
-      "group ", id_.value(), " goes on with other members, in the middle of its step: it has lost ",
-      lost == nullptr ? "a member" : absl::StrCat(lost->name(), " (", lost->departure(), ")"),
-      "; call Group::Refresh, and start the collective again"));
+      interruption_, " and goes on with other members, in the middle of its step; call ",
+      "Group::Refresh, and start the collective again"));
   if (Planted(PlantedBug::kPartialSumAsSuccess)) {
     std::vector<uint64_t> numbers;
     for (const auto& [number, run] : runs_) numbers.push_back(number);
@@ -158,11 +160,7 @@ void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
       if (arrived) arrived(now, run.result(), outbox);
     }
   }
-  if (on_interrupted_) own_step_ = std::max(own_step_, on_interrupted_(now, outbox));
-  if (!failure_.ok()) return;  // The callback has seen that it cannot go on.
-  interrupted_ = true;
-  superseded_ = true;
-  Stop(now, status, outbox);
+  if (!Interrupt(now, status, outbox)) return;
   Leave(now, ChangeOver(now, outbox), outbox);
 }
 
@@ -236,6 +234,7 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   if (node != nullptr && node->state() != proto::Node::ALIVE) reason = node->departure();
   size_ = 0;
   ready_ = false;
+  meet_again_ = absl::InfiniteFuture();
   superseded_ = false;
   interrupted_ = false;
   meet_by_ = absl::InfiniteFuture();
@@ -260,7 +259,7 @@ void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
                                     : message.envelope.group_probe().generation();
   const proto::Group* known = view_->FindGroup(GroupId(group));
   const proto::Node* sender = view_->FindNode(message.from().node);
-  if (known == nullptr || known->generation() <= generation || sender == nullptr ||
+  if (known == nullptr || known->generation() <= GenerationOf(generation) || sender == nullptr ||
       Incarnation(sender->incarnation()) != message.incarnation()) {
     return;
   }
@@ -280,6 +279,7 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   if (ready_ || superseded_) return;
   superseded_ = true;
   agreeing_ = false;
+  meet_again_ = absl::InfiniteFuture();
   distance_prober_ = DistanceProber();
   prober_ = LinkProber();
   const auto meeting =
@@ -301,7 +301,7 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
     abort.set_group(id_.value());
-    abort.set_generation(generation_);
+    abort.set_generation(formation());
     abort.set_reason("the group has a newer plan");
     abort.set_superseded(true);
     outbox.Send(std::move(message));
@@ -309,7 +309,8 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   FollowGroup(now, outbox);
 }
 
-void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox) {
+void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox,
+                        uint64_t attempt) {
   id_ = GroupId(group.id());
   generation_ = group.generation();
   members_.clear();
@@ -320,7 +321,12 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
     paths_.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
   }
   size_ = static_cast<uint32_t>(members_.size());
-  const bool recovers = group.recovery_generation() == generation_;
+  std::deque<Message> kept = before_forming_.Take({});
+  attempt_ = std::max(attempt, NewestAttempt(kept));
+  heard_.assign(size_, 0);
+  loss_.clear();
+  sender_.ForgetCounts();
+  const bool recovers = group.recovery_generation() == generation_ || attempt_ > 0;
   rank_ =
       static_cast<uint32_t>(std::find(members_.begin(), members_.end(), self_) - members_.begin());
   COVEY_CHECK(rank_ < size_);  // GroupOf(self) found it.
@@ -330,6 +336,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   last_started_.clear();
   early_.Clear();
   agreeing_ = false;
+  meet_again_ = absl::InfiniteFuture();
   superseded_ = false;
   overtaken_ = false;
   brought_.clear();
@@ -352,7 +359,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   costs_.slice_bytes = options_.slice_bytes;
   agreed_step_ = own_step_;
   ready_ = options_.formation == Formation::kAtOnce && !interrupted_;
-  for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
+  for (const Message& message : kept) Receive(now, message, outbox);
   if (ready_) {
     has_been_ready_ = true;
     meet_by_ = absl::InfiniteFuture();
@@ -392,7 +399,7 @@ void GroupMachine::SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbo
   message.set_to(AddressOf(peer));
   proto::GroupProbe& body = *message.envelope.mutable_group_probe();
   body.set_group(id_.value());
-  body.set_generation(generation_);
+  body.set_generation(formation());
   body.set_from_rank(rank_);
   body.set_number(number);
   if (bytes > 0) {
@@ -406,6 +413,7 @@ void GroupMachine::SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbo
 void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupProbe& probe = message.envelope.group_probe();
   if (probe.from_rank() == rank_ || !IsMember(message, probe.from_rank())) return;
+  if (ReceiveQuestion(message, outbox)) return;
   if (probe.echo()) {
     distance_prober_.Echo(now, probe.from_rank(), probe.number());
     prober_.Echo(now, probe.from_rank(), probe.number());
@@ -435,11 +443,13 @@ void GroupMachine::Exchange(
       .parts = EvenParts(records->size(), size_),
       .deadline = now + kAgreementPatience,
       .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
-  meeting.done = [this, generation = generation_, records, then = std::move(then)](
+  meet_again_ = now + Patience();
+  meeting.done = [this, formed_as = formation(), records, then = std::move(then)](
                      absl::Time now, const CollectiveResult& result, Outbox& outbox) {
     // It may have arrived, and wait for its frames until nobody wants this generation any more.
-    if (!result.status.ok() || generation != generation_ || superseded_) return;
+    if (!result.status.ok() || formed_as != formation() || superseded_) return;
     agreeing_ = false;
+    meet_again_ = absl::InfiniteFuture();
     then(now, *records, outbox);
   };
   Begin(now, std::move(meeting), outbox);
@@ -570,7 +580,12 @@ void GroupMachine::Ready(absl::Time now, Outbox& outbox) {
   meet_by_ = absl::InfiniteFuture();
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
-    Begin(now, std::move(waiting), outbox);
+    if (ready_ && failure_.ok()) {
+      Begin(now, std::move(waiting), outbox);
+    } else if (waiting.done) {
+      // A slice that came before was damaged.
+      waiting.done(now, {.status = failure_.ok() ? stopped_ : failure_}, outbox);
+    }
   }
   Advance(now, outbox);
 }

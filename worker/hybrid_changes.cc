@@ -33,11 +33,13 @@ void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
   }
 }
 
-absl::Status CannotChange(GroupId group, uint64_t step) {
+// What members that update have cannot be told to others, nor done again.
+absl::Status CannotGoOn(absl::string_view what, Step step) {
   return absl::FailedPreconditionError(
-      absl::StrCat("group ", group.value(), " changes its members after step ", step,
-                   ", and distributed synchronisation keeps optimizer state on them; start the run "
-                   "again, or use the centralised one"));
+      absl::StrCat(what, " after step ", step.value(),
+                   ", and distributed synchronisation keeps values and optimizer state on its ",
+                   "members alone; start the run again, from a snapshot if there is one, or use ",
+                   "Synchronization::kCentralized, which goes on"));
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ void HybridMachine::Notice(absl::Time now, const Message& message, Outbox& outbo
   const uint32_t bucket = (slice.stream() - 1) / 2;
   if (slice.stream() % 2 == 0 || bucket >= flows_.size()) return;
   if (slice.phase() != proto::GroupSlice::REDUCE) return;
-  if (GroupId(slice.group()) != group_.id() || slice.generation() != group_.generation()) return;
+  if (GroupId(slice.group()) != group_.id() || slice.generation() != group_.formation()) return;
   BucketFlow& flow = *flows_[bucket];
   const Step step(slice.sequence());
   if (step != flow.step().Next() || slice.from_rank() >= group_.size()) return;
@@ -166,7 +168,10 @@ void HybridMachine::Changed(absl::Time now, uint32_t bucket, uint64_t seen_epoch
   if (seen_epoch > 0 && !cut_) {
     cut_ = flows_[0]->finished();
     if (options_.synchronization == Synchronization::kDistributed) {
-      group_.Abort(now, CannotChange(group_.id(), cut_->value()), outbox);
+      group_.Abort(
+          now,
+          CannotGoOn(absl::StrCat("group ", group_.id().value(), " changes its members"), *cut_),
+          outbox);
     }
   }
   for (size_t b = 1; b < flows_.size(); ++b) flows_[b]->Advance(now, outbox);
@@ -199,7 +204,7 @@ uint64_t HybridMachine::Interrupted(absl::Time now, Outbox& outbox) {
     begun = std::max(begun, flow->step());
   }
   if (options_.synchronization == Synchronization::kDistributed) {
-    group_.Abort(now, CannotChange(group_.id(), finished.value()), outbox);
+    group_.Abort(now, CannotGoOn(group_.interruption(), finished), outbox);
     return finished.value();
   }
   forming_ = true;

@@ -165,6 +165,7 @@ class FakeServer {
         Frame(reply, shard.values());
         body.mutable_state()->set_version(newest);
         body.set_has_values(true);
+        body.set_durable(true);
         body.set_duplicate(true);
         return reply;
       }

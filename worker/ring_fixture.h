@@ -104,6 +104,9 @@ class Ring {
   // What it is sent is copied on the way, as over a network: it holds nobody's memory when it dies.
   void KeepApart(uint32_t rank) { apart_.insert(rank); }
   bool IsDead(uint32_t rank) const { return dead_.contains(rank); }
+  // Sees and changes every message on its way; false: it is lost.
+  using Tamper = std::function<bool(uint32_t from, uint32_t to, Message&)>;
+  void SetTamper(Tamper tamper) { tamper_ = std::move(tamper); }
   // Every message is delivered twice from now on.
   void RepeatMessages() { repeat_ = true; }
 
@@ -174,6 +177,7 @@ class Ring {
       Message message = std::move(links_[chosen].front());
       links_[chosen].pop_front();
       if (IsDead(to)) return true;
+      if (tamper_ && !tamper_(static_cast<uint32_t>(chosen) / size_, to, message)) return true;
       if (apart_.contains(to)) {
         for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
       }
@@ -227,6 +231,7 @@ class Ring {
   std::function<void(uint32_t, const Message&)> heard_;
   std::vector<std::deque<Message>> links_;  // [from * size + to]
   Delay delay_;
+  Tamper tamper_;
   std::multimap<absl::Time, Flight> flights_;                     // by arrival
   std::map<std::pair<uint32_t, uint32_t>, absl::Time> arrivals_;  // the last one's, by from and to
 };

@@ -23,11 +23,11 @@ void ServerLink::Start(absl::Time now, Transfer transfer, Outbox& outbox) {
       .group = group_.id(), .generation = group_.generation(), .step = transfer.step};
   operation.read = {.step = transfer.step, .group = group_.id()};
   operation.deadline = transfer.deadline;
-  operation.done = [this, push, id = group_.id(), generation = group_.generation(),
+  operation.done = [this, push, id = group_.id(), formation = group_.formation(),
                     done = transfer.done](absl::Time now, const client::OperationResult& result,
                                           Outbox& outbox) {
     if (!result.status.ok()) {
-      if (group_.id() == id && group_.generation() == generation) {
+      if (group_.id() == id && group_.formation() == formation) {
         group_.Abort(now, result.status, outbox);
       }
     } else if (push) {

@@ -33,6 +33,7 @@ void SliceSender::Send(Peer& peer, Outbox& outbox) {
   peer.bytes += bytes;
   bytes_in_flight_ += bytes;
   ++slices_in_flight_;
+  ++sent_to_[next.peer];
   peer.sent.push_back(
       {.collective = next.collective, .frame = bytes == 0 ? Buffer() : next.message.frames[0]});
   outbox.Send(std::move(next.message));
@@ -75,6 +76,11 @@ void SliceSender::CancelQueued(uint64_t collective, Released released) {
         peer.queued, [&](const auto& queued) { return queued.second.collective == collective; });
   }
   for (; cancelled > 0; --cancelled) released(collective);
+}
+
+uint64_t SliceSender::sent_to(NodeId peer) const {
+  const auto found = sent_to_.find(peer);
+  return found == sent_to_.end() ? 0 : found->second;
 }
 
 std::vector<NodeId> SliceSender::peers_in_flight() const {

@@ -40,6 +40,10 @@ class SliceSender {
   // The same for one collective.
   void CancelQueued(uint64_t collective, Released released);
 
+  // Messages sent to the peer since ForgetCounts.
+  uint64_t sent_to(NodeId peer) const;
+  void ForgetCounts() { sent_to_.clear(); }
+
   // Whether the transport may still hold frames. Nobody tells when it lets go: look again.
   bool in_flight() const { return slices_in_flight_ > 0; }
   // Those that have frames in the transport, in growing order.
@@ -63,6 +67,7 @@ class SliceSender {
   void TakeBack(Released released);
 
   std::map<NodeId, Peer> peers_;  // those with anything queued or in flight
+  std::map<NodeId, uint64_t> sent_to_;
   uint64_t last_queued_ = 0;
   size_t slices_in_flight_ = 0;
   size_t bytes_in_flight_ = 0;
