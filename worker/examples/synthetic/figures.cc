@@ -1,6 +1,6 @@
 #include "worker/examples/synthetic/figures.h"
 
-#include <memory>
+#include <algorithm>
 
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
@@ -11,11 +11,17 @@ namespace {
 // Numbers of one worker in the table.
 enum : size_t { kGroup, kSteps, kSamples, kSeconds, kComputeSeconds, kNumbers };
 
-proto::TableSpec TableOf(size_t workers) {
+constexpr char kBarrier[] = "synthetic/figures";
+// One that waits tells the others anew so often for how many it does.
+constexpr absl::Duration kAttempt = absl::Seconds(5);
+constexpr absl::Duration kBetween = absl::Milliseconds(50);
+
+// The same for all, however many workers each has seen.
+proto::TableSpec TableOf() {
   proto::TableSpec spec;
   spec.set_name("synthetic/figures");
   spec.set_data_type(proto::FLOAT32);
-  spec.add_shape(workers * kNumbers);
+  spec.add_shape(kTellingRanksMax * kNumbers);
   spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
   spec.mutable_learning_rate()->set_base(1);
   spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
@@ -36,40 +42,47 @@ std::vector<Figures> FiguresOf(const std::vector<float>& numbers) {
 
 }  // namespace
 
+absl::Status MeetAtEnd(worker::Worker& worker, const Patience& patience) {
+  const absl::Time until = patience.now() + patience.max;
+  for (;;) {
+    const absl::Status met = worker.Barrier(kBarrier, kAttempt);
+    // One has died, is slow, or has seen more or fewer workers than this one by now.
+    const bool is_for_now =
+        absl::IsUnavailable(met) || absl::IsDeadlineExceeded(met) || absl::IsInvalidArgument(met);
+    if (!is_for_now || patience.now() >= until) return met;
+    COVEY_RETURN_IF_ERROR(patience.pause(kBetween));
+  }
+}
+
 absl::StatusOr<std::vector<Figures>> GatherFigures(worker::Worker& worker,
                                                    const worker::WorkerConfig& config,
-                                                   const Figures& own, absl::Duration patience) {
-  std::vector<float> numbers(worker.size() * kNumbers, 0);
-  float* mine = &numbers[worker.rank() * kNumbers];
-  mine[kGroup] = static_cast<float>(own.group);
-  mine[kSteps] = static_cast<float>(own.steps);
-  mine[kSamples] = static_cast<float>(own.samples);
-  mine[kSeconds] = static_cast<float>(own.seconds);
-  mine[kComputeSeconds] = static_cast<float>(own.compute_seconds);
-  COVEY_RETURN_IF_ERROR(worker.group().AllReduce(numbers).Wait());
-
-  std::unique_ptr<client::ParameterClient> client;
-  client::Table table;
-  if (worker.group().rank() == 0) {
-    client::ClientConfig client_config = config.cluster;
-    client_config.rank = -1;
-    COVEY_ASSIGN_OR_RETURN(client, client::ParameterClient::Connect(client_config));
-    COVEY_ASSIGN_OR_RETURN(table, client->CreateTable(TableOf(worker.size())));
-    // The server subtracts a gradient; each group has its own numbers and zeros for the others.
-    for (float& number : numbers) number = -number;
+                                                   const Figures& own, const Patience& patience) {
+  client::ClientConfig client_config = config.cluster;
+  client_config.rank = -1;
+  COVEY_ASSIGN_OR_RETURN(const auto client, client::ParameterClient::Connect(client_config));
+  COVEY_ASSIGN_OR_RETURN(const client::Table table, client->CreateTable(TableOf()));
+  std::vector<float> numbers(kTellingRanksMax * kNumbers, 0);
+  if (worker.rank() < kTellingRanksMax) {
+    // The server subtracts a gradient; each worker has its own numbers and zeros for the others.
+    float* mine = &numbers[worker.rank() * kNumbers];
+    mine[kGroup] = -static_cast<float>(own.group);
+    mine[kSteps] = -static_cast<float>(own.steps);
+    mine[kSamples] = -static_cast<float>(own.samples);
+    mine[kSeconds] = -static_cast<float>(own.seconds);
+    mine[kComputeSeconds] = -static_cast<float>(own.compute_seconds);
     COVEY_RETURN_IF_ERROR(client->Push(table, numbers).Wait());
   }
-  COVEY_RETURN_IF_ERROR(worker.Barrier(kFiguresBarrier, patience));
-  if (worker.rank() != 0) return std::vector<Figures>();
-  // Rank 0 is not always the first of its group.
-  if (client == nullptr) {
-    client::ClientConfig client_config = config.cluster;
-    client_config.rank = -1;
-    COVEY_ASSIGN_OR_RETURN(client, client::ParameterClient::Connect(client_config));
-    COVEY_ASSIGN_OR_RETURN(table, client->FindTable(TableOf(worker.size()).name()));
-  }
+  COVEY_RETURN_IF_ERROR(MeetAtEnd(worker, patience));
   COVEY_RETURN_IF_ERROR(client->Pull(table, numbers).Wait());
-  return FiguresOf(numbers);
+  std::vector<Figures> figures = FiguresOf(numbers);
+  const auto has_any = [](const Figures& one) { return one.steps > 0; };
+  const auto first = std::find_if(figures.begin(), figures.end(), has_any);
+  if (first == figures.end() || first - figures.begin() != worker.rank()) {
+    return std::vector<Figures>();
+  }
+  const auto last = std::find_if(figures.rbegin(), figures.rend(), has_any).base();
+  figures.resize(std::max<size_t>(worker.size(), last - figures.begin()));
+  return figures;
 }
 
 }  // namespace covey::synthetic

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,15 +24,28 @@ struct Figures {
   double compute_seconds = 0;
 };
 
-// At which all workers meet when they have trained.
-inline constexpr char kFiguresBarrier[] = "synthetic/figures";
+// Workers of higher rank train, and are not told of.
+inline constexpr size_t kTellingRanksMax = 256;
 
-// The figures of all workers, by rank, for the worker of rank 0; empty for the others. All workers
-// call it, when they have trained; it blocks until the last one has, at most for `patience`. Within
-// groups the figures travel by a collective, between them by a table. Errors: those of worker and
-// client.
+// How a worker waits for others.
+struct Patience {
+  std::function<absl::Time()> now;
+  // Lets time pass; ends the wait with its error.
+  std::function<absl::Status(absl::Duration)> pause;
+  absl::Duration max;
+};
+
+// Returns when all workers that are left have called it: whoever dies is not waited for, whoever
+// comes late is. DEADLINE_EXCEEDED: names who is missing. Errors besides: those of Worker::Barrier
+// that do not pass, and of `pause`.
+absl::Status MeetAtEnd(worker::Worker& worker, const Patience& patience);
+
+// The figures of all workers, by rank, for the first of those that have any; empty for the others.
+// All workers call it, when they have trained; it blocks until the last one has. The figures travel
+// by a table, so that no worker depends on another one; of those that have died meanwhile they are
+// zeros. Errors: those of MeetAtEnd and client.
 absl::StatusOr<std::vector<Figures>> GatherFigures(worker::Worker& worker,
                                                    const worker::WorkerConfig& config,
-                                                   const Figures& own, absl::Duration patience);
+                                                   const Figures& own, const Patience& patience);
 
 }  // namespace covey::synthetic

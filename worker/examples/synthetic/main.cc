@@ -89,7 +89,7 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
             {.now = MonotonicNow,
              .pause = [&drain](absl::Duration time) { return drain.Pause(time); },
              .print = Print}));
-  if (worker.rank() == 0) PrintResult(worker, options, outcome);
+  if (!outcome.workers.empty()) PrintResult(worker, options, outcome);
   return absl::OkStatus();
 }
 

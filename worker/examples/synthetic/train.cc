@@ -182,17 +182,17 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
   Training training(worker, options, surroundings, trace);
   const absl::StatusOr<Figures> own = training.Run();
   COVEY_RETURN_IF_ERROR(trace.Flush());
+  const Patience patience = {
+      .now = surroundings.now, .pause = surroundings.pause, .max = kLastWorkerMax};
   Outcome outcome;
   if (absl::IsAborted(own.status())) {
     // The group goes on without this worker, which is expected to wait for the end all the same.
     surroundings.print(absl::StrCat("left out: ", own.status().message()));
-    COVEY_RETURN_IF_ERROR(worker.Barrier(kFiguresBarrier, kLastWorkerMax));
+    COVEY_RETURN_IF_ERROR(MeetAtEnd(worker, patience));
     return outcome;
   }
   COVEY_RETURN_IF_ERROR(own.status());
-  // Its group may be another one by now.
-  COVEY_RETURN_IF_ERROR(worker.group().Refresh());
-  COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, *own, kLastWorkerMax));
+  COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, *own, patience));
   // What the other groups pushed last counts too.
   COVEY_ASSIGN_OR_RETURN(outcome.distance, training.FinalDistance());
   return outcome;

@@ -25,7 +25,7 @@ struct Surroundings {
   std::function<void(absl::string_view)> print;
 };
 
-// How a run ended; rank 0 only.
+// How a run ended; for the first worker that has figures, empty for the others.
 struct Outcome {
   // By rank.
   std::vector<Figures> workers;
