@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -194,14 +193,12 @@ TEST_F(GrpcServiceTest, SpeaksWithOurOwnChannel) {
 TEST_F(GrpcServiceTest, HealthServiceSaysServing) { EXPECT_EQ(Health(channel_), kServing); }
 
 TEST_F(GrpcServiceTest, HealthServiceSaysNotServingUntilThisSchedulerLeads) {
-  std::atomic<bool> leads{false};
-  auto standby = GrpcService::Start({.host = "127.0.0.1", .leads = [&] { return leads.load(); }},
-                                    actor_, loop_);
+  auto standby =
+      GrpcService::Start({.host = "127.0.0.1", .leads = [] { return false; }}, actor_, loop_);
   ASSERT_TRUE(standby.ok()) << standby.status();
   const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*standby)->port()),
                                            grpc::InsecureChannelCredentials());
   EXPECT_EQ(Health(channel), kNotServing);
-  leads = true;
   (*standby)->SetServing();
   EXPECT_EQ(Health(channel), kServing);
   (*standby)->Shutdown();
