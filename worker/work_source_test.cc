@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
+#include "common/runtime/event_loop.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "worker/group.h"
 
@@ -86,10 +87,10 @@ class FakeScheduler : public proto::Scheduler::Service {
   // The first request so far that `fits`, waiting for it; nothing when none comes.
   bool Await(const std::function<bool(const proto::WorkRequest&)>& fits) {
     MutexLock lock(mutex_);
-    const absl::Time until = absl::Now() + kPatience;
-    while (absl::Now() < until) {
+    const absl::Time until = MonotonicNow() + kPatience;
+    while (MonotonicNow() < until) {
       if (std::any_of(requests_.begin(), requests_.end(), fits)) return true;
-      changed_.WaitFor(mutex_, until - absl::Now());
+      changed_.WaitFor(mutex_, until - MonotonicNow());
     }
     return false;
   }
@@ -169,8 +170,8 @@ TEST_F(WorkSourceTest, GivesEveryExampleOncePerPassAndIsDoneWhenAllAreFinished) 
       Open({.name = "set", .examples = 10, .item_examples = 4, .passes = 2, .seed = 0});
   ASSERT_NE(source, nullptr);
   std::vector<uint32_t> taken;
-  const absl::Time until = absl::Now() + kPatience;
-  while (!source->done() && absl::Now() < until) {
+  const absl::Time until = MonotonicNow() + kPatience;
+  while (!source->done() && MonotonicNow() < until) {
     const auto batch = source->Take(3);
     ASSERT_TRUE(batch.ok()) << batch.status();
     EXPECT_LE(batch->size(), 3u);
@@ -195,8 +196,8 @@ TEST_F(WorkSourceTest, ASeedShufflesEachPassInItsOwnWayTheSameForAll) {
     std::vector<std::vector<uint32_t>> passes;
     for (int pass = 0; pass < 2; ++pass) {
       std::vector<uint32_t>& order = passes.emplace_back();
-      const absl::Time until = absl::Now() + kPatience;
-      while (order.size() < 50 && absl::Now() < until) {
+      const absl::Time until = MonotonicNow() + kPatience;
+      while (order.size() < 50 && MonotonicNow() < until) {
         const auto batch = ToVector(source->Take(50 - order.size()).value());
         order.insert(order.end(), batch.begin(), batch.end());
       }

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,7 +70,7 @@ class FakeScheduler : public proto::Scheduler::Service {
  private:
   const uint64_t epoch_;
   Mood mood_;
-  std::atomic<uint64_t> answers_{0};
+  uint64_t answers_ = 0;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

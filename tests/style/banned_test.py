@@ -95,6 +95,7 @@ _BANS = [
             "scheduler/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
             "scheduler/overload_test.cc": "plays many nodes at once",
             "worker/work_source.cc": "where the program's thread meets the worker's loop",
+            "worker/work_source_test.cc": "a scheduler, for tests, on gRPC's threads",
         },
         where=_ROLES,
     ),
