@@ -42,7 +42,7 @@ class FakeScheduler : public proto::Scheduler::Service {
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  ~FakeScheduler() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~FakeScheduler() override { server_->Shutdown(gpr_time_0(GPR_CLOCK_MONOTONIC)); }
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
