@@ -211,7 +211,7 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
   phase_ = Phase::kPull;
   step_ = worker.hybrid().step();
   steps_aside_ = worker.hybrid().steps_aside();
-  generation_before_ = std::exchange(generation_, worker.group().generation());
+  generation_before_ = std::exchange(generation_, worker.group().formation());
   for (size_t t = 0; t < tensors_.size(); ++t) {
     worker.hybrid().Pull(now, WorkOf(now, t, worker), outbox);
   }
@@ -241,7 +241,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   group_ = worker.group().id();
   position_ = workload_.truth_.PositionOf(group_);
   steps_aside_ = worker.hybrid().steps_aside();
-  generation_before_ = std::exchange(generation_, worker.group().generation());
+  generation_before_ = std::exchange(generation_, worker.group().formation());
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
                        worker.group().rank(), worker.group().size());
@@ -334,9 +334,9 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
     return;
   }
   const bool pulled = phase_ == Phase::kPull;
-  // Who does a step again, after a death, may find that others have its values already; then it
+  // Who does a step again, after a death or a loss, may find that others have its values already; then it
   // pulls them, and what other groups have pushed meanwhile.
-  const uint64_t generation = worker.group().generation();
+  const uint64_t generation = worker.group().formation();
   const bool changed =
       generation != generation_ || (plan().hybrid.lag > 0 && generation_ != generation_before_);
   if (changed && plan().positions() > 1) {
