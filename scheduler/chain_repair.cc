@@ -93,8 +93,14 @@ Hosting::Server* Chains::HeirOf(absl::Time now, NodeId lost, Hosting& hosting) {
   const proto::Node* holder =
       node == nullptr ? nullptr : FindHolder(state_.view(), proto::SERVER, node->rank());
   Hosting::Server* heir = holder == nullptr ? nullptr : hosting.Find(holder->id());
-  if (heir != nullptr && heir->is_usable()) return heir;
   const absl::Time since = lost_since_.try_emplace(lost, now).first->second;
+  const auto fenced = fenced_until_.find(lost);
+  if (fenced != fenced_until_.end() && now < fenced->second) {
+    if (since == now) Note("waiting for the end of the lease of", lost);
+    next_ = std::min(next_, fenced->second);
+    return nullptr;
+  }
+  if (heir != nullptr && heir->is_usable()) return heir;
   if (since == now && config_.replacement_wait > absl::ZeroDuration()) {
     Note("waiting for another", lost);
   }

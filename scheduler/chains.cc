@@ -200,6 +200,7 @@ bool Chains::Repair(absl::Time now, Hosting& hosting, Epoch published) {
   for (auto at = lost_since_.begin(); at != lost_since_.end();) {
     at = still_lost.count(at->first) > 0 ? std::next(at) : lost_since_.erase(at);
   }
+  std::erase_if(fenced_until_, [now](const auto& fence) { return fence.second <= now; });
   // Those with the fewest replicas first.
   std::sort(needy.begin(), needy.end(), [](const Needy& a, const Needy& b) {
     return std::tie(a.full, a.id) < std::tie(b.full, b.id);

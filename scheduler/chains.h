@@ -19,7 +19,8 @@ namespace covey::scheduler {
 //
 //   a server departs   its replicas are out at once; the next full one is head. Without a full one
 //                      left the content is lost: the shard begins anew (its generation) on a
-//                      server of the same rank, or after Config::replacement_wait on others
+//                      server of the same rank, or after Config::replacement_wait on others; in
+//                      any case after the lease of the departed one
 //   a chain is short   a replica joins at its end; full when its predecessor reports READY
 //   a server drains,   a replica joins; once it is full, the one that is to go is out
 //   or loads differ
@@ -51,6 +52,9 @@ class Chains {
 
   // Servers, their draining, or tables have changed: Settle has to look at everything.
   void Touch() { due_ = true; }
+
+  // A departed server may serve what it alone holds until then.
+  void Fence(NodeId server, absl::Time until) { fenced_until_[server] = until; }
 
   // What a server says of a replica. Ignored when it speaks of another life or another chain of the
   // shard, or when the sender stands neither before the replica nor is it. `published`: as below.
@@ -113,6 +117,8 @@ class Chains {
   // Shards whose only full replica is unfit: which one, and in which generation. A server repeats
   // its report until the shard is another, so a restarted scheduler hears of it again.
   std::map<ShardId, Spoilt> spoilt_;
+  // Departed servers whose lease has not ended.
+  std::map<NodeId, absl::Time> fenced_until_;
   // Servers that were reported: no new replicas before this.
   std::map<NodeId, absl::Time> avoided_until_;
   // Phrases about shards with their counts, of the decision in the making.

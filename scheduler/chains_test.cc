@@ -262,6 +262,25 @@ TEST_F(ChainsTest, AReplacementOfTheSameRankBeginsLostShardsAnew) {
   }
 }
 
+// It may still serve them, to those that cannot hear the scheduler either.
+TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Die(2);
+  const absl::Time end = now_ + config_.replacement_wait + absl::Seconds(30);
+  chains_.Fence(NodeId(2), end);
+  EXPECT_EQ(Settle(), "shards: 1 waiting for the end of the lease of server-0");
+  AddServer(0);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(chains_.NextSettle(), end);
+  now_ = end - absl::Nanoseconds(1);
+  chains_.Touch();
+  EXPECT_EQ(Settle(), "");
+  now_ = end;
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2 begin anew on server-0"));
+}
+
 TEST_F(ChainsTest, LostShardsBeginAnewWithAllTheirReplicas) {
   AddServer(0);
   AddServer(1);

@@ -29,6 +29,10 @@ struct Config {
   // So long shards whose last server is gone wait for one of the same rank; then others begin them
   // anew. Longer: a restarted server finds its shards in place; shorter: their users wait less.
   absl::Duration replacement_wait = absl::Seconds(10);
+  // A server that alone holds a shard stops serving it so long after it has last heard of the
+  // scheduler; and the shard begins anew elsewhere only then, unless the server's process is known
+  // to be gone. 0 = it serves on, and may do so beside its successor.
+  absl::Duration lease = absl::Seconds(30);
   // So long after a member left, its group re-forms without it. Below the time that members wait
   // for one that has left (2 s), above that in which all leave when training is over.
   absl::Duration regroup_after = absl::Seconds(1);

@@ -175,6 +175,8 @@ void Declare(Config& config, ConfigFile& options) {
               "a late worker waits so long for others to make a group with, then joins one");
   options.Add("replacement-wait", &config.replacement_wait,
               "shards whose last server is gone wait so long for one of its rank, then begin anew");
+  options.Add("lease", &config.lease,
+              "a server that alone holds a shard serves it for so long without this scheduler");
   options.Add("regroup-after", &config.regroup_after,
               "a group goes on without a member so long after it left");
   DeclareStragglers(config.stragglers, options);

@@ -22,14 +22,15 @@ constexpr int kDepartedClientsKept = 64;
 void Membership::Start(absl::Time now) {
   for (const proto::Node& node : state_.view().nodes()) {
     if (node.state() != proto::Node::ALIVE) continue;
-    health_.emplace(NodeId(node.id()), NewHealth(now + config_.restart_grace));
+    health_.emplace(NodeId(node.id()), NewHealth(now, config_.restart_grace));
   }
   groups_.NoteMissing();
 }
 
-Membership::Health Membership::NewHealth(absl::Time since) const {
+Membership::Health Membership::NewHealth(absl::Time now, absl::Duration grace) const {
   return {.detector = FailureDetector(
-              {.beat = config_.heartbeat, .silence_min = config_.silence_min}, since)};
+              {.beat = config_.heartbeat, .silence_min = config_.silence_min}, now + grace),
+          .lease_end = LeaseEnd(now)};
 }
 
 absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
@@ -67,7 +68,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
   node.set_rank(rank);
   node.set_process_id(request.process_id());
   node.set_host(request.host());
-  health_.emplace(NodeId(node.id()), NewHealth(now));
+  health_.emplace(NodeId(node.id()), NewHealth(now, absl::ZeroDuration()));
 
   std::string decision = absl::StrCat(Describe(node), " registered");
   if (replaces != NodeId()) absl::StrAppend(&decision, " in place of node ", replaces.value());
@@ -106,7 +107,7 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
 
 void Membership::Answered(absl::Time now, NodeId node) {
   const auto at = health_.find(node);
-  if (at != health_.end()) at->second.detector = NewHealth(now).detector;
+  if (at != health_.end()) at->second = NewHealth(now, absl::ZeroDuration());
 }
 
 void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request) {
@@ -114,6 +115,7 @@ void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRe
   COVEY_CHECK(at != health_.end());
   Health& health = at->second;
   health.detector.Beat(now);
+  health.lease_end = LeaseEnd(now);
   health.is_probed = false;
   if (request.has_progress()) health.progress = request.progress();
   if (FindNode(state_.view(), node)->role() == proto::WORKER) {
@@ -155,9 +157,12 @@ std::vector<Membership::Death> Membership::FindDead(absl::Time now) {
         {.node = id,
          .decision = absl::StrFormat("silent for %.1f s, suspicion %.1f",
                                      absl::ToDoubleSeconds(health.detector.Silence(now)),
-                                     health.detector.Suspicion(now))});
+                                     health.detector.Suspicion(now)),
+         .lease_end = health.lease_end});
   }
-  for (Death& death : deaths) death = Declare(now, death.node, death.decision);
+  for (Death& death : deaths) {
+    death.decision = Declare(now, death.node, death.decision).decision;
+  }
   return deaths;
 }
 

@@ -75,6 +75,8 @@ class Membership {
   struct Death {
     NodeId node;
     Decision decision;
+    // Until then it may still serve what it alone holds.
+    absl::Time lease_end = absl::InfinitePast();
   };
   // Declares those dead that have been silent for too long.
   std::vector<Death> FindDead(absl::Time now);
@@ -94,15 +96,20 @@ class Membership {
   absl::Status CheckServers() const;
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
+  // When a lease that is given now has ended by any clock: clocks of servers may be slower than the
+  // scheduler's by one part in 16. `now` when there are no leases.
+  absl::Time LeaseEnd(absl::Time now) const { return now + config_.lease + config_.lease / 16; }
+
  private:
   struct Health {
     FailureDetector detector;
+    absl::Time lease_end;
     bool is_probed = false;  // and was not heard since
     proto::Progress progress = {};
     proto::ServerLoad load = {};
   };
 
-  Health NewHealth(absl::Time since) const;
+  Health NewHealth(absl::Time now, absl::Duration grace) const;
   Death Declare(absl::Time now, NodeId id, const std::string& evidence);
   // What this means for its group; "" = nothing.
   std::string Depart(absl::Time now, proto::Node& node, proto::Node::State state,

@@ -187,6 +187,7 @@ TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
   ASSERT_TRUE(death.has_value());
   EXPECT_EQ(death->node, NodeId(2));
   EXPECT_THAT(death->decision, HasSubstr("dead: connection lost and reconnect refused"));
+  EXPECT_EQ(death->lease_end, absl::InfinitePast()) << "its process is gone";
   EXPECT_EQ(view().nodes(0).state(), proto::Node::DEAD);
   EXPECT_EQ(view().epoch(), 4u);
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
@@ -244,6 +245,7 @@ TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
   const auto deaths = membership_.FindDead(kStart + absl::Seconds(2.5));
   ASSERT_EQ(deaths.size(), 1);
   EXPECT_EQ(deaths[0].node, NodeId(3));
+  EXPECT_EQ(deaths[0].lease_end, membership_.LeaseEnd(kStart)) << "as when it was last answered";
   EXPECT_THAT(deaths[0].decision, HasSubstr("worker-0 (node 3, pid 100 on host h) dead: silent"));
   EXPECT_EQ(view().nodes(1).state(), proto::Node::DEAD);
   EXPECT_EQ(view().groups(0).state(), proto::Group::BROKEN);

@@ -72,6 +72,12 @@ void SchedulerActor::Begin(absl::Time now) {
     started_ = now;
     membership_.Start(now);
     work_.Start(now);
+    // What leases they had is not in the log.
+    for (const proto::Node& node : state_.view().nodes()) {
+      if (node.role() == proto::SERVER && node.state() == proto::Node::DEAD) {
+        chains_.Fence(NodeId(node.id()), membership_.LeaseEnd(now));
+      }
+    }
     published_ = state_.view();
     if (state_.index() > 0) {
       trail_.Add(absl::ZeroDuration(),
@@ -112,6 +118,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   if (!disk_failure_.ok()) return;
   for (const Membership::Death& death : membership_.FindDead(now)) {
     Decide(now, death.decision);
+    chains_.Fence(death.node, death.lease_end);
     Forget(now, death.node, outbox);
   }
   Decide(now, groups_.Tick(now));
@@ -222,6 +229,7 @@ void SchedulerActor::Register(absl::Time now, const Message& message, Outbox& ou
   body.set_node(registration->node.value());
   body.set_rank(registration->rank);
   body.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(config_.heartbeat)));
+  if (is_server) body.set_lease_ms(LeaseMs());
   *body.mutable_view() = state_.view();
   Answer(std::move(reply), outbox);
 }
@@ -233,7 +241,9 @@ void SchedulerActor::Heartbeat(absl::Time now, const Message& message, Outbox& o
   if (request.has_progress()) Decide(now, stragglers_.Hear(now, node, request.progress()));
   for (const std::string& decision : governor_.Hear(node, request.load())) Decide(now, decision);
   Message reply = MakeControlReply(message);
-  reply.envelope.mutable_heartbeat_reply()->set_epoch(published_.epoch());
+  proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
+  body.set_epoch(published_.epoch());
+  if (request.has_load()) body.set_lease_ms(LeaseMs());
   outbox.Send(std::move(reply));
 }
 

@@ -71,6 +71,10 @@ class SchedulerActor : public Actor {
   // What is common to all requests: right job, known sender.
   absl::Status Check(const Message& message) const;
   absl::Status DiskStatus() const;
+  // As in HeartbeatReply.
+  uint32_t LeaseMs() const {
+    return static_cast<uint32_t>(absl::ToInt64Milliseconds(config_.lease));
+  }
   void Register(absl::Time now, const Message& message, Outbox& outbox);
   void Heartbeat(absl::Time now, const Message& message, Outbox& outbox);
   void WatchView(absl::Time now, const Message& message, Outbox& outbox);

@@ -190,6 +190,17 @@ TEST_F(SchedulerActorTest, GoodHeartbeatsNeedNoDisk) {
   EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().epoch(), 2);
 }
 
+TEST_F(SchedulerActorTest, ServersGetALeaseWithEachAnswer) {
+  RegisterAll();
+  sent_.clear();
+  Message beat = Heartbeat(server_);
+  beat.envelope.mutable_heartbeat_request()->mutable_load();
+  Receive(beat);
+  EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().lease_ms(), 30'000u);
+  Receive(Heartbeat(worker_));
+  EXPECT_EQ(TakeOnlyReply().envelope.heartbeat_reply().lease_ms(), 0u);
+}
+
 TEST_F(SchedulerActorTest, SilenceIsDeathAndTheDeadAreFenced) {
   RegisterAll();
   Receive(Watch(server_, 2));

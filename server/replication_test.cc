@@ -201,6 +201,21 @@ TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
 }
 
+// What nobody else holds in full needs a lease; a whole chain needs no clock.
+TEST_F(Replication, OnlyAShardWithOneFullReplicaNeedsALease) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  Message over;
+  over.set_to({ChainDriver::Id(0), 1});
+  over.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
+  chain.Inject(0, over);
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(2, 1))), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(chain.Ask(0, Pull())), Code::kUnavailable);
+}
+
 TEST_F(Replication, AnAnswerThatWaitsForTheChainHasADeadline) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();

@@ -23,7 +23,19 @@ ServerActor::ServerActor(const Options& options)
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
 
+void ServerActor::ForwardLease(Outbox& outbox) {
+  if (member_.lease_until() == forwarded_lease_) return;
+  forwarded_lease_ = member_.lease_until();
+  for (uint32_t loop = 1; loop < loads_.size(); ++loop) {
+    Message message;
+    message.set_to({member_.node(), loop});
+    message.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(forwarded_lease_));
+    outbox.Send(std::move(message));
+  }
+}
+
 void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
+  ForwardLease(outbox);  // Before the view that it is for.
   if (on_change_) on_change_(now, outbox);
   if (member_.view()->epoch() <= forwarded_) return;
   forwarded_ = member_.view()->epoch();
@@ -38,7 +50,7 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
 }
 
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  if (member_.Receive(now, message, outbox)) return;
+  if (member_.Receive(now, message, outbox)) return ForwardLease(outbox);
   if (departure_.Receive(now, message, outbox)) return;
   // Only loops of this process speak without a connection.
   const uint32_t loop = message.envelope.from_loop();

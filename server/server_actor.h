@@ -15,7 +15,7 @@
 namespace covey::server {
 
 // A server's control loop (loop 0): keeps the server a member of the cluster, hands each new view
-// to the data loops (loops 1 …) in process, adds up the load that they report, passes on to the
+// and the end of its lease to the data loops (loops 1 …) in process, adds up the load that they report, passes on to the
 // scheduler what they say of replicas, and sees to it that the server goes without harm.
 //
 // Actor-confined. Deterministic in its options.
@@ -46,6 +46,7 @@ class ServerActor : public Actor {
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
+  void ForwardLease(Outbox& outbox);
   void TakeLoad(const Message& message);
 
   uint64_t next_request_id_ = 1;
@@ -54,6 +55,7 @@ class ServerActor : public Actor {
   Departure departure_;
   std::vector<proto::ServerLoad> loads_;  // of each data loop, as last reported
   Epoch forwarded_;
+  absl::Time forwarded_lease_ = absl::InfiniteFuture();
   std::function<void(absl::Time, Outbox&)> on_change_;
 };
 

@@ -32,6 +32,7 @@ class ServerActorTest : public ::testing::Test {
     proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
     body.set_node(2);
     body.set_heartbeat_ms(500);
+    body.set_lease_ms(2000);
     body.mutable_view()->set_epoch(4);
     actor_.Receive(now_, reply, outbox_);
   }
@@ -114,6 +115,29 @@ TEST_F(ServerActorTest, HandsEachNewViewToTheDataLoopsOnce) {
   }
   EXPECT_EQ(loops, (std::vector<uint32_t>{1, 2}));
   EXPECT_EQ(told, (std::vector<uint64_t>{4}));
+}
+
+TEST_F(ServerActorTest, TellsTheDataLoopsOfItsLeaseBeforeTheView) {
+  Register();
+  std::vector<uint32_t> lease, view;
+  for (const Message& message : Sent()) {
+    if (message.envelope.has_watch_view_reply()) view.push_back(message.to().loop);
+    if (!message.envelope.has_lease_notice()) continue;
+    EXPECT_TRUE(view.empty());
+    EXPECT_EQ(message.envelope.lease_notice().until_ns(),
+              absl::ToUnixNanos(now_ + absl::Seconds(2)));
+    lease.push_back(message.to().loop);
+  }
+  EXPECT_EQ(lease, (std::vector<uint32_t>{1, 2}));
+  now_ += absl::Milliseconds(500);
+  actor_.Wake(now_, outbox_);
+  Message reply = MakeReply(OfKind(&proto::Envelope::has_heartbeat_request)[0]);
+  reply.envelope.mutable_heartbeat_reply()->set_lease_ms(2000);
+  actor_.Receive(now_ + absl::Milliseconds(1), reply, outbox_);
+  const std::vector<Message> renewed = OfKind(&proto::Envelope::has_lease_notice);
+  ASSERT_EQ(renewed.size(), 2u);
+  EXPECT_EQ(renewed[0].envelope.lease_notice().until_ns(),
+            absl::ToUnixNanos(now_ + absl::Seconds(2)));
 }
 
 TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {

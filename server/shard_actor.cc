@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/momentum_governor.h"
 #include "server/push_checks.h"
@@ -14,6 +15,8 @@ namespace {
 
 // How often bytes that wait are counted: seldom enough to cost nothing, often enough to notice.
 constexpr uint64_t kRequestsPerCount = 16;
+// Advice to who is refused because the lease has ended.
+constexpr uint32_t kLeaseRetryAfterMs = 1000;
 
 }  // namespace
 
@@ -32,6 +35,12 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
       // Only the control loop, in this process, speaks without a connection.
       if (message.connection == 0) {
         AdoptView(now, message, outbox);
+        return;
+      }
+      break;
+    case proto::Envelope::kLeaseNotice:
+      if (message.connection == 0) {
+        lease_until_ = absl::FromUnixNanos(message.envelope.lease_notice().until_ns());
         return;
       }
       break;
@@ -69,6 +78,8 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
             id, shard.generation(),
             Replica::Environment{.spares = spares_, .counters = counters_, .reports = reports_});
       }
+      place.needs_lease = std::count_if(shard.chain().begin(), shard.chain().end(),
+                                        [](const auto& r) { return !r.joining(); }) < 2;
       FollowView(now, id, place, outbox);
     }
   }
@@ -128,6 +139,8 @@ void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbo
     return;
   }
   Place& place = found->second;
+  // What a joining replica holds makes nothing durable any more; it is asked again.
+  if (envelope.has_replicate_reply() && !CheckLease(now, id, place).ok()) return;
   place.replica->Receive(now, message, outbox);
   if (place.shard != nullptr) place.shard->FollowChain(now, outbox);
   if (place.replica->content() != nullptr && !place.replica->is_head()) unopened_.erase(id);
@@ -153,8 +166,7 @@ void ShardActor::Push(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(push.id().table()), ShardIndex(push.id().shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, push.shard_generation());
   if (!shard.ok()) {
-    if (absl::IsResourceExhausted(shard.status())) ++counters_.refused;
-    outbox.Send(RefusalOf(message, shard.status()));
+    Refuse(now, message, shard.status(), outbox);
     return;
   }
   (*shard)->Push(now, message, outbox);
@@ -167,12 +179,21 @@ void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
   const ShardId id{TableId(pull.table()), ShardIndex(pull.shard())};
   const absl::StatusOr<Shard*> shard = Find(now, message, id, pull.shard_generation());
   if (!shard.ok()) {
-    if (absl::IsResourceExhausted(shard.status())) ++counters_.refused;
-    outbox.Send(RefusalOf(message, shard.status()));
+    Refuse(now, message, shard.status(), outbox);
     return;
   }
   (*shard)->Pull(now, message, outbox);
   next_deadline_ = std::min(next_deadline_, (*shard)->NextWake());
+}
+
+void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Status& why,
+                        Outbox& outbox) {
+  Message reply = RefusalOf(request, why);
+  if (absl::IsResourceExhausted(why)) ++counters_.refused;
+  if (absl::IsUnavailable(why) && now >= lease_until_) {
+    reply.envelope.mutable_status()->set_retry_after_ms(kLeaseRetryAfterMs);
+  }
+  outbox.Send(std::move(reply));
 }
 
 absl::Status ShardActor::CheckBudget() {
@@ -199,12 +220,25 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
       !found->second.replica->is_head()) {
     return WhyNotHere({.request = request, .id = id, .generation = generation}, *view_, self_);
   }
+  Place& place = found->second;
+  COVEY_RETURN_IF_ERROR(CheckLease(now, id, place));
   // A question has no bytes, and its sender would send them if it were refused.
   if (!IsQuestion(request)) COVEY_RETURN_IF_ERROR(CheckBudget());
-  Place& place = found->second;
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
   if (!place.failure.ok()) return place.failure;
   return place.shard.get();
+}
+
+absl::Status ShardActor::CheckLease(absl::Time now, ShardId id, const Place& place) const {
+  if (!place.needs_lease || now < lease_until_ || Planted(PlantedBug::kIgnoreLease)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "table '", view_->FindTable(id.table)->spec().name(), "' shard=", id.index.value(), ": ",
+      view_->NameOf(self_.node), " alone holds it and has not heard from the scheduler for ",
+      absl::FormatDuration(absl::Trunc(now - lease_until_, absl::Milliseconds(1))),
+      " longer than its lease, so another server may hold it by now; start the "
+      "scheduler again, or give the table two replicas"));
 }
 
 void ShardActor::Open(absl::Time now, ShardId id, Place& place) {

@@ -35,6 +35,11 @@ namespace covey::server {
 // It is closed, and its content lost, when the view takes it away or gives it a new generation; and
 // stays through every other change of its chain.
 //
+// A shard that nobody else holds in full lives under a lease: once the control loop has told of no
+// answer of the scheduler for so long, another server may have begun it anew, so requests are
+// refused until there is one: UNAVAILABLE. Where a second server holds it, nothing is durable
+// without that one, and no clock matters.
+//
 // A request for a shard that is not here is refused: UNAVAILABLE when the sender's view is newer
 // (retry, the view is on its way), NOT_FOUND when there is no such table or shard,
 // FAILED_PRECONDITION when it lives elsewhere or under another generation. Every request gets one
@@ -73,6 +78,7 @@ class ShardActor : public Actor {
     std::unique_ptr<Replica> replica;
     std::unique_ptr<Shard> shard;  // null: not the head, or not opened yet
     absl::Status failure;          // why it cannot be opened
+    bool needs_lease = false;      // nobody else holds it in full
   };
 
   void AdoptView(absl::Time now, const Message& message, Outbox& outbox);
@@ -81,6 +87,7 @@ class ShardActor : public Actor {
   // The open shard, or why there is none for this request.
   absl::StatusOr<Shard*> Find(absl::Time now, const Message& request, ShardId id,
                               uint64_t generation);
+  absl::Status CheckLease(absl::Time now, ShardId id, const Place& place) const;
   void Open(absl::Time now, ShardId id, Place& place);
   void FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox);
   // A message along a chain.
@@ -89,6 +96,7 @@ class ShardActor : public Actor {
   // To the control loop: what replicas report to the scheduler.
   void SendReports(Outbox& outbox);
   static absl::Time PlaceDeadline(const Place& place);
+  void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
   absl::Status CheckBudget();
   void CountQueued();
   void Report(absl::Time now, Outbox& outbox);
@@ -100,6 +108,7 @@ class ShardActor : public Actor {
   // Owned by the actor's thread.
   Address self_;
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
+  absl::Time lease_until_ = absl::InfiniteFuture();
   SpareBuffers spares_;
   ShardCounters counters_;
   std::vector<proto::ReplicaReport> reports_;  // not sent yet

@@ -124,6 +124,32 @@ TEST(ShardActor, RefusesBitsThatFlippedOnTheWayAndTakesTheRepetition) {
   EXPECT_FALSE(Pushed(driver.Ask(push)).duplicate());
 }
 
+TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
+  ShardDriver driver(TestJob(kAsync, 0));
+  const auto lease = [&driver](absl::Duration left) {
+    Message notice;
+    notice.set_to({kTestServer, 1});
+    notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(driver.now() + left));
+    return notice;
+  };
+  driver.Deliver(lease(absl::Seconds(2)));
+  driver.Pass(absl::Seconds(2) - absl::Nanoseconds(1));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}))), Code::kOk);
+  driver.Pass(absl::Nanoseconds(1));
+  const Message refused = driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}));
+  EXPECT_EQ(CodeOf(refused), Code::kUnavailable);
+  EXPECT_THAT(TextOf(refused), HasSubstr("alone holds it and has not heard from the scheduler"));
+  EXPECT_GT(refused.envelope.status().retry_after_ms(), 0u);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable);
+
+  Message strangers = lease(absl::Hours(1));
+  strangers.connection = 5;
+  driver.Deliver(strangers);
+  EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable) << "only its own process tells";
+  driver.Deliver(lease(absl::Seconds(2)));
+  EXPECT_FALSE(Pushed(driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}))).duplicate());
+}
+
 TEST(ShardActor, RefusesAGradientOfAnotherSizeNamingBoth) {
   ShardDriver driver(TestJob(kAsync, 0));
   const Message reply = driver.Ask(driver.ClientPush(1, {1, 2, 3}));

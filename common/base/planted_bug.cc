@@ -14,7 +14,8 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kForgetUndurablePushes, PlantedBug::kPartialSumAsSuccess,
     PlantedBug::kStaleGroupGeneration,  PlantedBug::kSequenceWraps,
     PlantedBug::kCountMessagesNotBytes, PlantedBug::kAnswerBeforeLogged,
-    PlantedBug::kWorkGivenTwice,        PlantedBug::kEpochGoesBack,
+    PlantedBug::kWorkGivenTwice,        PlantedBug::kIgnoreLease,
+    PlantedBug::kEpochGoesBack,
 };
 
 }  // namespace
@@ -53,6 +54,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "answer-before-logged";
     case PlantedBug::kWorkGivenTwice:
       return "work-given-twice";
+    case PlantedBug::kIgnoreLease:
+      return "ignore-lease";
     case PlantedBug::kEpochGoesBack:
       return "epoch-goes-back";
   }

@@ -26,6 +26,7 @@ enum class PlantedBug {
   kCountMessagesNotBytes,       // queues are bounded by the number of requests
   kAnswerBeforeLogged,          // the scheduler answers before its log is durable
   kWorkGivenTwice,              // items of a lost worker are given out though they were finished
+  kIgnoreLease,                 // a server alone with a shard serves it after its lease has ended
   kEpochGoesBack,               // a restarted scheduler forgets its newest record
 };
 

@@ -72,9 +72,9 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
   }
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + heartbeat_every_;
-    SendHeartbeat(now + heartbeat_every_ / 2, outbox);
+    SendHeartbeat(now, now + heartbeat_every_ / 2, outbox);
   } else if (now >= heartbeat_.again) {
-    SendHeartbeat(absl::InfiniteFuture(), outbox);
+    SendHeartbeat(now, absl::InfiniteFuture(), outbox);
   }
   if (now >= watch_.again) SendWatch(now, outbox);
   if (now >= leave_.again) SendLeave(now, outbox);
@@ -88,8 +88,9 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       return true;
     case proto::Envelope::kHeartbeatReply: {
       if (!IsAnswer(message, heartbeat_.request_id)) return true;
-      heartbeat_ = {};
+      const absl::Time sent = std::exchange(heartbeat_, {}).sent;
       const absl::Status status = StatusOf(message);
+      if (status.ok()) ExtendLease(sent, envelope.heartbeat_reply().lease_ms());
       if (status.code() == absl::StatusCode::kAborted) {
         Fail(now, status, outbox);
       } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
@@ -134,7 +135,7 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
 
 void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox) {
   if (state_ != State::kRegistering) return;
-  register_ = {};
+  const absl::Time sent = std::exchange(register_, {}).sent;
   last_refusal_ = StatusOf(message);
   const bool is_rank_taken = absl::IsAlreadyExists(last_refusal_);
   if (is_rank_taken) {
@@ -155,6 +156,7 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
   rank_ = reply.rank();
   heartbeat_every_ = absl::Milliseconds(std::clamp<uint32_t>(reply.heartbeat_ms(), 10, 60000));
   next_heartbeat_ = now + heartbeat_every_;
+  ExtendLease(sent, reply.lease_ms());
   const Epoch before = view_->epoch();
   Adopt(now, reply.view(), outbox);
   if (view_->epoch() == before) Changed(now, outbox);
@@ -184,8 +186,15 @@ void Member::Stay() {
   leave_until_ = absl::InfiniteFuture();
 }
 
-Message Member::Request(Pending& pending, absl::Time again) const {
-  if (pending.request_id == 0) pending.request_id = next_request_id_++;
+void Member::ExtendLease(absl::Time sent, uint32_t lease_ms) {
+  lease_until_ = lease_ms == 0 ? absl::InfiniteFuture() : sent + absl::Milliseconds(lease_ms);
+}
+
+Message Member::Request(absl::Time now, Pending& pending, absl::Time again) const {
+  if (pending.request_id == 0) {
+    pending.request_id = next_request_id_++;
+    pending.sent = now;
+  }
   pending.again = again;
   Message message;
   message.set_to({kSchedulerNode, 0});
@@ -195,7 +204,7 @@ Message Member::Request(Pending& pending, absl::Time again) const {
 }
 
 void Member::SendRegister(absl::Time now, Outbox& outbox) {
-  Message message = Request(register_, now + options_.retry_after);
+  Message message = Request(now, register_, now + options_.retry_after);
   proto::RegisterRequest& body = *message.envelope.mutable_register_request();
   body.set_job_name(options_.job_name);
   body.set_role(options_.role);
@@ -207,9 +216,9 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
   outbox.Send(std::move(message));
 }
 
-void Member::SendHeartbeat(absl::Time again, Outbox& outbox) {
+void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
   heartbeat_ = {};  // Each beat is news of its own, under an id of its own.
-  Message message = Request(heartbeat_, again);
+  Message message = Request(now, heartbeat_, again);
   proto::HeartbeatRequest& body = *message.envelope.mutable_heartbeat_request();
   if (options_.role == proto::WORKER) *body.mutable_progress() = progress_;
   if (options_.role == proto::SERVER) *body.mutable_load() = load_;
@@ -218,13 +227,13 @@ void Member::SendHeartbeat(absl::Time again, Outbox& outbox) {
 
 void Member::SendWatch(absl::Time now, Outbox& outbox) {
   watch_ = {};
-  Message message = Request(watch_, now + options_.watch_again_after);
+  Message message = Request(now, watch_, now + options_.watch_again_after);
   message.envelope.mutable_watch_view_request()->set_known_epoch(view_->epoch().value());
   outbox.Send(std::move(message));
 }
 
 void Member::SendLeave(absl::Time now, Outbox& outbox) {
-  Message message = Request(leave_, now + options_.retry_after / 4);
+  Message message = Request(now, leave_, now + options_.retry_after / 4);
   message.envelope.mutable_leave_request()->set_reason(leave_reason_);
   outbox.Send(std::move(message));
 }

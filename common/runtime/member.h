@@ -82,6 +82,9 @@ class Member {
   uint32_t rank() const { return rank_; }
   // Never null.
   const std::shared_ptr<const ClusterView>& view() const { return view_; }
+  // Until then nobody else is asked to answer for what only this node holds: so long after it sent
+  // the newest heartbeat that was answered. The infinite future when the scheduler sets no end.
+  absl::Time lease_until() const { return lease_until_; }
 
   // What the next heartbeat reports.
   proto::Progress& progress() { return progress_; }
@@ -98,15 +101,18 @@ class Member {
 
  private:
   struct Pending {
-    uint64_t request_id = 0;  // 0 = none under way
+    uint64_t request_id = 0;                 // 0 = none under way
+    absl::Time sent = absl::InfinitePast();  // first
     absl::Time again = absl::InfiniteFuture();
   };
 
-  Message Request(Pending& pending, absl::Time again) const;
+  // `sent`: when the request was sent that is answered.
+  void ExtendLease(absl::Time sent, uint32_t lease_ms);
+  Message Request(absl::Time now, Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
   // One more comes before the next is due if this one is not answered by `again`: where messages
   // get lost, silence long enough to be taken for death would else happen to the living.
-  void SendHeartbeat(absl::Time again, Outbox& outbox);
+  void SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);
   void SendLeave(absl::Time now, Outbox& outbox);
   void ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox);
@@ -131,6 +137,7 @@ class Member {
   proto::ServerLoad load_;
   std::string leave_reason_;
   absl::Time leave_until_ = absl::InfiniteFuture();
+  absl::Time lease_until_ = absl::InfiniteFuture();
 
   Pending register_;
   Pending heartbeat_;

@@ -177,6 +177,27 @@ TEST_F(MemberTest, AnUnansweredBeatIsFollowedByOneMore) {
   EXPECT_EQ(first_at + absl::Milliseconds(1000), now_);
 }
 
+// So it ends no later than the scheduler thinks, however long the answer took.
+TEST_F(MemberTest, ALeaseCountsFromTheRequestThatWasAnswered) {
+  Register();
+  EXPECT_EQ(member_.lease_until(), absl::InfiniteFuture()) << "the scheduler said nothing of one";
+  now_ = member_.NextWake();
+  member_.Wake(now_, outbox_);
+  const absl::Time sent = now_;
+  Message reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest)[0]);
+  reply.envelope.mutable_heartbeat_reply()->set_lease_ms(3000);
+  now_ += absl::Milliseconds(200);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.lease_until(), sent + absl::Seconds(3));
+
+  now_ = member_.NextWake();
+  member_.Wake(now_, outbox_);
+  reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest)[0]);
+  SetStatus(absl::UnavailableError("cannot write the log"), reply);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.lease_until(), sent + absl::Seconds(3)) << "a refusal is no answer";
+}
+
 TEST_F(MemberTest, NeverTakesAnOlderOrABrokenView) {
   Register();
   proto::ClusterView older;

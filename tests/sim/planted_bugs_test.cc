@@ -34,6 +34,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSequenceWraps, kCounting},
       {PlantedBug::kAnswerBeforeLogged, kCounting},
       {PlantedBug::kWorkGivenTwice, kWork},
+      {PlantedBug::kIgnoreLease, kCounting},
       {PlantedBug::kEpochGoesBack, kCounting},
   };
 }

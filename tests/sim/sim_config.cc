@@ -46,6 +46,8 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.scheduler.heartbeat = duration(absl::Milliseconds(200), absl::Milliseconds(800));
   config.scheduler.silence_min =
       std::max(config.scheduler.heartbeat * 4, duration(absl::Seconds(2), absl::Seconds(6)));
+  config.scheduler.lease =
+      std::max(config.scheduler.silence_min, duration(absl::Seconds(4), absl::Seconds(60)));
   config.scheduler.restart_grace = duration(absl::Seconds(5), absl::Seconds(20));
   COVEY_CHECK(config.scheduler.Validate().ok());
 

@@ -223,6 +223,29 @@ TEST(OneOwnerTest, WhoIsPrimaryNoMoreAcknowledgesNothing) {
               ElementsAre(HasSubstr("whose primary is node 4")));
 }
 
+TEST(OneOwnerTest, WhoHeldAShardAloneStopsBeforeItBeginsAnew) {
+  const auto on_loop_1 = [](Message view) {
+    for (proto::Replica& replica : *view.envelope.mutable_watch_view_reply()
+                                        ->mutable_view()
+                                        ->mutable_tables(0)
+                                        ->mutable_shards(0)
+                                        ->mutable_chain()) {
+      replica.set_loop(1);
+    }
+    return view;
+  };
+  Message late = Reply({});
+  late.envelope.set_from_loop(1);
+  const Message alone = on_loop_1(ViewWithChain(3, 3, {.joined = {2}, .joining = {4}}));
+  const Message both = on_loop_1(ViewWithChain(3, 3, {.joined = {2, 4}}));
+  const Message anew = on_loop_1(ViewWithChain(4, 4, {.joined = {5}, .dead = {2, 4}}));
+  EXPECT_THAT(Watch<OneOwner>({alone, Believed(2, alone), late, anew}), IsEmpty());
+  EXPECT_THAT(Watch<OneOwner>({alone, Believed(2, alone), anew, late}),
+              ElementsAre(HasSubstr("after generation 4 has begun")));
+  EXPECT_THAT(Watch<OneOwner>({both, Believed(2, both), anew, late}), IsEmpty())
+      << "no clock: the loss of all replicas at once is not promised";
+}
+
 TEST(KeptContentTest, ContentIsGivenUpOnlyWithItsLastServer) {
   EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2}}),
                                   ViewWithChain(4, 3, {.joined = {2}, .joining = {3}}), Ready(3, 3),

@@ -1,5 +1,7 @@
 #include "tests/sim/checkers/one_owner.h"
 
+#include <algorithm>
+
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -43,6 +45,16 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
     violations_.Add("one_owner", absl::StrCat("node ", sender.node.value(), " answers for ",
                                               Describe(reply.history), ", which it does not own"));
     return;
+  }
+  const auto alone = believed_.find({sender, reply.history.shard});
+  if (alone != believed_.end() && newest_[reply.history.shard].first > reply.history.generation) {
+    const auto full = full_.find({reply.history, alone->second});
+    if (full != full_.end() && full->second == 1) {
+      violations_.Add("one_owner",
+                      absl::StrCat("node ", sender.node.value(), ", which alone held ",
+                                   Describe(reply.history), ", answers for it after generation ",
+                                   newest_[reply.history.shard].first, " has begun"));
+    }
   }
   if (reply.push == nullptr || !reply.push->durable() || reply.push->duplicate()) return;
   const auto believed = believed_.find({sender, reply.history.shard});
@@ -89,6 +101,8 @@ void OneOwner::NoteShard(uint64_t epoch, ShardId id, const proto::Shard& shard) 
   newest = position;
   if (shard.chain_size() == 0 || shard.chain(0).joining()) return;
   heads_.try_emplace(chain, AddressOf(shard.chain(0)));
+  full_[chain] = static_cast<int>(std::count_if(shard.chain().begin(), shard.chain().end(),
+                                                [](const auto& r) { return !r.joining(); }));
   owners_[history].insert(AddressOf(shard.chain(0)));
 }
 

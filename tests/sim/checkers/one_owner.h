@@ -14,7 +14,8 @@ namespace covey::sim {
 
 // Invariant: one chain of a shard (its generation and chain epoch) has one primary, every view says
 // so, and nobody else acknowledges a push for good under it (P5). Who answers for a history has been
-// its primary. A shard's generation and its chain's epoch never go back; a server is in a chain once.
+// its primary. Once a view says that a shard has begun anew, whoever alone held it answers no more,
+// for its lease has ended. A shard's generation and its chain's epoch never go back; a server is in a chain once.
 class OneOwner : public Observer {
  public:
   explicit OneOwner(Violations& violations) : violations_(violations) {}
@@ -34,6 +35,7 @@ class OneOwner : public Observer {
   std::map<ShardId, std::pair<uint64_t, uint64_t>> newest_;  // generation and chain epoch
   std::map<Chain, std::string> chains_;
   std::map<Chain, Address> heads_;
+  std::map<Chain, int> full_;  // replicas
   // The chain that a loop believes in, by loop and shard.
   std::map<std::pair<Address, ShardId>, uint64_t> believed_;
 };
