@@ -277,8 +277,15 @@ TEST_F(SchedulerActorTest, AnewServerInheritsTheShardsOfADeadOne) {
   ASSERT_TRUE(StatusOf(Call(CreateTable(worker_))).ok());
   Advance(absl::Seconds(3));
   const Message reply = Call(RegisterRequest(22, proto::SERVER));
-  const proto::ClusterView& view = reply.envelope.register_reply().view();
-  EXPECT_EQ(view.tables(0).shards(0).chain(0).node(), reply.envelope.register_reply().node());
+  const Sender heir{.node = reply.envelope.register_reply().node(), .incarnation = 22};
+  EXPECT_EQ(actor_->published().tables(0).shards(0).chain(0).node(), 2u)
+      << "its lease has not ended";
+  for (int beat = 0; beat < 60; ++beat) {
+    Advance(absl::Milliseconds(500));
+    Call(Heartbeat(heir));
+  }
+  const proto::ClusterView& view = actor_->published();
+  EXPECT_EQ(view.tables(0).shards(0).chain(0).node(), heir.node);
   EXPECT_EQ(view.tables(0).shards(0).generation(), view.epoch());
   Message ask = From({});
   ask.envelope.mutable_status_request();
@@ -748,7 +755,7 @@ TEST_F(SchedulerChainsTest, LostShardsMoveOnWhenNobodyComesInPlace) {
   const Message reply = Call(request);
   const Sender late{.node = reply.envelope.register_reply().node(), .incarnation = 14};
   EXPECT_EQ(Held(late.node), 0);
-  for (int beat = 0; beat < 25; ++beat) {
+  for (int beat = 0; beat < 65; ++beat) {
     Advance(absl::Milliseconds(500));
     Call(Heartbeat(late));
   }
