@@ -271,6 +271,7 @@ TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
   const absl::Time end = now_ + config_.replacement_wait + absl::Seconds(30);
   chains_.Fence(NodeId(2), end);
   EXPECT_EQ(Settle(), "shards: 1 waiting for the end of the lease of server-0");
+  now_ += absl::Seconds(1);
   AddServer(0);
   EXPECT_EQ(Settle(), "");
   EXPECT_EQ(chains_.NextSettle(), end);
