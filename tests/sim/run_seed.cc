@@ -37,7 +37,7 @@ class Planting {
   ~Planting() { PlantBug(PlantedBug::kNone); }
 };
 
-// Slices of results, of which one is bent.
+// Slices of results, or pushes, of which one is bent.
 constexpr uint64_t kBentOneIn = 100;
 
 bool BeginsWith(absl::string_view name, absl::string_view role) {

@@ -255,8 +255,24 @@ void SimNetwork::Heal() {
   config_.tail_chance = config_.loss = config_.corruption = config_.retry = config_.reconnect = 0;
 }
 
+namespace {
+
+// A slice of what a collective of a step has come to.
+bool IsResult(const proto::Envelope& envelope) {
+  if (!envelope.has_group_slice()) return false;
+  const proto::GroupSlice& slice = envelope.group_slice();
+  return slice.phase() == proto::GroupSlice::SPREAD && slice.stream() < kStepStreamsEnd;
+}
+
+}  // namespace
+
 bool SimNetwork::Transcode(Message& message, double corruption) {
-  const bool corrupt = random_.Chance(corruption);
+  bool corrupt = random_.Chance(corruption);
+  if (corrupt && !message.frames.empty() && random_.Chance(0.5)) {
+    // Not the head, which has a checksum of its own, but the data: it arrives so.
+    corrupt = false;
+    Damage(message);
+  }
   switch (config_.codec) {
     case Codec::kNone:
       return !corrupt;
@@ -287,12 +303,26 @@ bool SimNetwork::Transcode(Message& message, double corruption) {
   return false;
 }
 
+void SimNetwork::Damage(Message& message) {
+  simulator_.Count("network_damaged");
+  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("  damage ", Describe(message)));
+  Buffer& frame = message.frames[random_.Below(message.frames.size())];
+  if (frame.size() == 0) return;
+  const uint64_t bit = random_.Below(frame.size() * 8);
+  frame.MutableData()[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+}
+
 void SimNetwork::Bend(Message& message) {
-  if (bend_one_in_ == 0 || !message.envelope.has_group_slice() || message.frames.empty()) return;
-  const proto::GroupSlice& slice = message.envelope.group_slice();
-  if (slice.phase() != proto::GroupSlice::SPREAD || slice.stream() >= kStepStreamsEnd) return;
-  if (random_.Below(bend_one_in_) > 0) return;
-  message.frames[0].MutableData()[0] ^= 1;
+  if (bend_one_in_ == 0 || message.frames.empty() || message.frames[0].size() < sizeof(float)) {
+    return;
+  }
+  const bool result = IsResult(message.envelope);
+  const bool push = message.envelope.has_push_request() &&
+                    message.envelope.push_request().id().producer_kind() == proto::PushId::CLIENT;
+  if ((!result && !push) || random_.Below(bend_one_in_) > 0) return;
+  if (result) message.frames[0].MutableData()[0] ^= 1;
+  // The exponent of the first number.
+  if (push) message.frames[0].MutableData()[3] ^= 0x40;
   // As if the sender had had them so; else whoever uses the frame would notice.
   message.envelope.clear_frame_checksums();
   SetFrameChecksums(message);

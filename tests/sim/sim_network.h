@@ -97,8 +97,8 @@ class SimNetwork {
   enum class Listening { kYes, kNo, kSilence };
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
-  // Planted: one in so many slices of results arrives at a group's member with a flipped bit. A real
-  // network would have noticed.
+  // Planted: one in so many slices of results, and of pushes of plain clients, arrives with a flipped
+  // bit that fits its checksum, as if nobody looked at checksums.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
   // No loss, corruption, retries or long delays from now on; blocks and clogs end by their own
   // calls.
@@ -133,7 +133,10 @@ class SimNetwork {
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
   void Break(Connection& connection) { connection.open = false; }
-  // False: the bytes were damaged, and the damage was found.
+  // Flips a bit of a frame.
+  void Damage(Message& message);
+  // False: the bytes were damaged, and the damage was found. Damaged frames arrive: whoever uses
+  // them has to notice.
   bool Transcode(Message& message, double corruption);
   absl::Duration Delay();
   void Bend(Message& message);

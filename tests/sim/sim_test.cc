@@ -100,6 +100,25 @@ TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
                                   {.workload = std::string(kGroups), .bent_slices = true}));
 }
 
+// A bit that flips on the way is noticed by checksums alone: without them the values would show it.
+TEST(PlantedBugTest, BentPushesAreFound) {
+  EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
+                                  {.workload = std::string(kCounting), .bent_slices = true}));
+}
+
+// Bits of data flip in many runs, and nothing comes of it.
+TEST(DamageTest, HappensAndIsNoticed) {
+  uint64_t damaged = 0;
+  for (uint64_t seed = 1; seed <= kQuickSeeds; ++seed) {
+    const SeedResult result = RunSeed({.seed = seed, .workload = std::string(kCounting)});
+    const auto count = result.counts.find("network_damaged");
+    if (count == result.counts.end()) continue;
+    damaged += count->second;
+    EXPECT_TRUE(result.violations.empty()) << absl::StrJoin(result.violations, "\n");
+  }
+  EXPECT_GT(damaged, 0u);
+}
+
 // A file of faults is replayed as the drawn ones were.
 TEST(FaultFileTest, PrintedFaultsGiveTheSameHistory) {
   SeedOptions options{.seed = 7, .workload = std::string(kCounting)};

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/cluster/ids.h"
+#include "common/net/frame_checksum.h"
 #include "common/net/message.h"
 
 namespace covey::sim {
@@ -29,7 +30,8 @@ struct ShardReply {
 // Nothing when `message` is no such answer. Refers into `message`.
 inline std::optional<ShardReply> ReadShardReply(const Message& message) {
   const proto::Envelope& envelope = message.envelope;
-  if (!StatusOf(message).ok()) return std::nullopt;
+  // Nobody may believe damaged values; what a client does about them is another matter.
+  if (!StatusOf(message).ok() || !CheckFrameChecksums(message).ok()) return std::nullopt;
   ShardReply reply;
   if (envelope.has_push_reply()) {
     reply.push = &envelope.push_reply();

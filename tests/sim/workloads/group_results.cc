@@ -23,8 +23,8 @@ bool FaultsExplain(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
     case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:  // Damaged on the way, and noticed.
       return true;
     default:
       return false;

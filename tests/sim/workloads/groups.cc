@@ -21,9 +21,6 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kLastPatience = absl::Seconds(60);
 // How late the end of something may be told after its deadline.
 constexpr absl::Duration kSlack = absl::Seconds(3);
-// The same for work that waits until the group has formed anew: its members wait so long for each
-// other.
-constexpr absl::Duration kFormationSlack = absl::Seconds(65);
 
 // Groups of real workers train: every member submits every tensor of every step, in an order of its
 // own, and looks at what it gets. Each step of each group is recognisable in the values, so
@@ -105,8 +102,12 @@ class GroupsWorkload::Trainer : public WorkerScript {
     return step_.value() > plan().ordinary_steps ? kLastPatience
                                                  : plan().patience + workload_.think_max_ * 1.5;
   }
-
-  absl::Duration Slack() const { return plan().elastic ? kFormationSlack : kSlack; }
+  // Somebody has asked the program to go.
+  static bool Drains(worker::WorkerActor& worker) {
+    const Member& member = worker.client().member();
+    const proto::Node* node = member.view()->FindNode(member.node());
+    return node != nullptr && node->draining();
+  }
 
   GroupsWorkload& workload_;
   const std::string name_;
@@ -141,7 +142,7 @@ GroupsWorkload::Trainer::Trainer(GroupsWorkload& workload, std::string name, Ran
 absl::Time GroupsWorkload::Trainer::NextWake() const {
   if (done_) return absl::InfiniteFuture();
   if (under_way_ == 0) return next_;
-  const absl::Time late = std::min(deadline_, late_since_) + Slack() + absl::Milliseconds(1);
+  const absl::Time late = std::min(deadline_, late_since_) + kSlack + absl::Milliseconds(1);
   return std::min(late, next_submit_);
 }
 
@@ -175,6 +176,7 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   // Who comes late, or comes back, waits for a group; not for ever. One whose group is over waits
   // no longer.
   if (group == nullptr) {
+    if (Drains(worker)) End("it was asked to go before it was in a group");
     if (workload_.last_steps_.EveryDeathIsNoticed(now)) End("there is no group for it");
     return false;
   }
@@ -222,6 +224,11 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
 void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
   const Member& member = worker.client().member();
   const uint64_t ended = worker.hybrid().step().value();
+  // Between its steps nothing tells it.
+  if (ended >= plan().ordinary_steps && Drains(worker)) {
+    workload_.finished_.erase(name_);
+    return End("it was asked to go");
+  }
   if (workload_.IsBeyondRepair(now)) return End("others wait for steps that were lost");
   if (ended >= plan().steps()) {
     if (plan().hybrid.lag > 0 && step_.value() > 0 && workload_.finished_.count(name_) == 0) {
@@ -321,6 +328,10 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
   const std::string what = absl::StrCat("step ", step_.value(), " tensor ", t);
   if (!status.ok()) {
     failed_ = true;
+    if (absl::IsCancelled(status) && Drains(worker)) {
+      workload_.cluster_->simulator().Count("worker_drained");
+      return;
+    }
     // Such a group breaks when it loses a member.
     const bool broke = plan().distributed() && absl::IsFailedPrecondition(status);
     if (!broke) workload_.results_.Failed(name_, what, status);
@@ -377,7 +388,7 @@ void GroupsWorkload::Trainer::CheckDeadlines(absl::Time now) {
   if (under_way_ == 0 || now <= deadline_) return;
   // A process that stood still has just begun to catch up.
   late_since_ = std::min(late_since_, now);
-  if (now - late_since_ <= Slack()) return;
+  if (now - late_since_ <= kSlack) return;
   workload_.violations_.Add(
       kName, absl::StrCat(under_way_, " tensors of step ", step_.value(), " of ", name_,
                           " have not ended ", absl::FormatDuration(now - deadline_),
@@ -401,6 +412,13 @@ void GroupsWorkload::Adapt(SimConfig& config) const {
   config.scheduler.workers_per_group = plan_.members;
   if (!config.quiet) config.fault_share = plan_.fault_share;
   config.all_links_fail = true;
+  for (const GroupsPlan::Drain& drain : plan_.drains) {
+    config.elasticity.actions.push_back({.kind = ElasticAction::Kind::kDrain,
+                                         .at = config.safety * drain.at,
+                                         .name = absl::StrCat("worker-", drain.rank)});
+  }
+  std::stable_sort(config.elasticity.actions.begin(), config.elasticity.actions.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
   if (plan_.calm || config.quiet) {
     config.network.loss = 0;
     config.network.corruption = 0;

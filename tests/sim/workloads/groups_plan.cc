@@ -47,6 +47,19 @@ worker::GroupMachine::Options DrawGroup(Random& random) {
   return options;
 }
 
+// Up to half of the workers, where groups take members in and let them go.
+void DrawDrains(Random& random, GroupsPlan& plan) {
+  if (!plan.elastic || !random.Chance(0.6)) return;
+  const uint32_t workers =
+      plan.groups * plan.members + static_cast<uint32_t>(plan.late_starts.size());
+  if (workers < 2) return;
+  const uint64_t count = 1 + random.Below(workers / 2);
+  for (uint64_t i = 0; i < count; ++i) {
+    plan.drains.push_back(
+        {.rank = static_cast<uint32_t>(random.Below(workers)), .at = 0.1 + 0.8 * random.Uniform()});
+  }
+}
+
 }  // namespace
 
 uint32_t GroupsPlan::positions() const { return elastic ? kElasticPositions : groups; }
@@ -101,6 +114,7 @@ GroupsPlan DrawGroupsPlan(Random random) {
   plan.calm = random.Chance(0.7);
   constexpr double kShares[] = {0.1, 0.3, 1};
   plan.fault_share = kShares[random.Below(std::size(kShares))];
+  DrawDrains(random, plan);
   return plan;
 }
 
@@ -117,8 +131,9 @@ std::string Describe(const GroupsPlan& plan) {
       " fused=", plan.hybrid.fusion.bucket_bytes > 0, " slice=", plan.group.slice_bytes,
       " algorithm=", AlgorithmName(plan.group.algorithm),
       " measured=", plan.group.formation == worker::GroupMachine::Formation::kMeasured,
-      " elastic=", plan.elastic, " late=", plan.late_starts.size(), " calm=", plan.calm,
-      " faults=", plan.fault_share, " patience=", absl::FormatDuration(plan.patience));
+      " elastic=", plan.elastic, " late=", plan.late_starts.size(), " drains=", plan.drains.size(),
+      " calm=", plan.calm, " faults=", plan.fault_share,
+      " patience=", absl::FormatDuration(plan.patience));
 }
 
 uint64_t SamplesOf(Random random, uint64_t all, uint32_t rank, uint32_t size) {

@@ -29,6 +29,12 @@ struct GroupsPlan {
   // membership there are none.
   std::vector<double> late_starts;
   bool elastic = false;
+  // Workers that an administrator asks to go, and when, as above. In distributed mode there are none.
+  struct Drain {
+    uint32_t rank = 0;
+    double at = 0;
+  };
+  std::vector<Drain> drains;
   std::vector<Table> tables;
   uint64_t ordinary_steps = 1;
   // Once nothing goes wrong any more every group that is left takes so many steps more, and must
