@@ -47,8 +47,9 @@ absl::Status Config::Validate() const {
   if (replacement_wait < absl::ZeroDuration() || replacement_wait > absl::Hours(1)) {
     return Bad("replacement-wait", absl::FormatDuration(replacement_wait), "0 to 1h are allowed");
   }
-  if (lease != absl::ZeroDuration() && (lease < silence_min || lease > absl::Hours(1))) {
-    return Bad("lease", absl::FormatDuration(lease), "0 (none), or silence-min to 1h are allowed");
+  if (lease != absl::ZeroDuration() && (lease < 2 * heartbeat || lease > absl::Hours(1))) {
+    return Bad("lease", absl::FormatDuration(lease),
+               "0 (none), or two heartbeats to 1h are allowed");
   }
   if (regroup_after < absl::ZeroDuration() || regroup_after > absl::Hours(1)) {
     return Bad("regroup-after", absl::FormatDuration(regroup_after), "0 to 1h are allowed");

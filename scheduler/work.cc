@@ -61,6 +61,7 @@ void Work::Start(absl::Time now) {
     ledger.allowed = ledger.next;
     ledger.unknown.Add(ledger.finished.Missing({0, ledger.next}));
     if (!ledger.unknown.empty()) ledger.unknown_until = now + kLease;
+    ledger.recovered = true;
   }
 }
 
@@ -166,7 +167,15 @@ Work::Change Work::Take(absl::Time now, const Message& message, std::vector<Answ
   if (request.wanted() > 0) {
     Ledger::Given& given = ledger.given[node];
     if (id > given.request_id || given.request_id == 0) {
+      const bool may_be_copy = ledger.recovered && given.request_id == 0;
       given = {.request_id = id, .items = Give(ledger, *record, node, request.wanted(), change)};
+      if (may_be_copy && !given.items.empty()) {
+        for (const Range& range : given.items) {
+          ledger.leased[node].Remove(range);
+          ledger.unknown.Add(range);
+        }
+        ledger.unknown_until = now + kLease;
+      }
     }
     if (request.finished().empty()) {
       const bool newest = id == given.request_id;

@@ -26,8 +26,8 @@ namespace covey::scheduler {
 //
 // Finished ones are in the log; what is leased to whom is not. So that a restarted scheduler knows
 // which examples may be in somebody's hands, it logs ahead how far it gives (kGivenAhead): as the
-// last `finished` range of the ledger, with a count of 0. Those it then holds for kLease: their
-// holders report them, or they are free afterwards. A holder that takes longer trains what
+// last `finished` range of the ledger, with a count of 0. Those, and what it gives first to each
+// node, it then holds for kLease: their holders report them, or they are free afterwards. A holder that takes longer trains what
 // somebody else trains too; only the first report counts.
 //
 // Invariants:
@@ -87,7 +87,8 @@ class Work {
     uint64_t finished_recorded = 0;
     std::map<NodeId, RangeSet> leased;
     RangeSet free;
-    // Given before a restart, to whom is not known.
+    // Given before a restart, to whom is not known; or in answer to a node's first request after it,
+    // which may be a late copy of one that was answered before: then nobody holds them.
     RangeSet unknown;
     absl::Time unknown_until = absl::InfiniteFuture();
     // The first that was never given; how far the log allows to give.
@@ -105,6 +106,7 @@ class Work {
     // By node, reports that wait for the next record.
     std::map<NodeId, Message> reports;
     bool dirty = false;  // `finished` is ahead of the record
+    bool recovered = false;
   };
 
   absl::Status Check(const proto::WorkRequest& request) const;

@@ -163,6 +163,31 @@ TEST_F(WorkTest, ReportsWaitForOneRecordTogether) {
   EXPECT_EQ(state_.work(0).finished_size(), 2);  // One range, and how far is given.
 }
 
+// Or nobody would hold what it got, and the pass would never end.
+TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
+  proto::WorkRequest request = Request(1);
+  request.set_examples(1000);
+  request.set_passes(1);
+  Ask(2, request, 7);
+  Work restarted(state_);
+  restarted.Start(now_);
+  const auto ask = [&](uint64_t node, uint64_t id) {
+    std::vector<Work::Answer> answers;
+    restarted.Take(now_, MessageOf(node, id, request), answers);
+    return answers.empty() ? std::vector<std::string>() : Items(answers.back());
+  };
+  const std::vector<std::string> copy = ask(2, 7);
+  ASSERT_THAT(copy, testing::SizeIs(1));
+  const std::vector<std::string> held = ask(2, 8);
+  now_ += Work::kLease;
+  std::vector<Work::Answer> answers;
+  restarted.Tick(now_, answers);
+  request.set_wanted(1000);
+  const std::vector<std::string> rest = ask(3, 9);
+  EXPECT_THAT(rest, testing::Contains(copy[0]));
+  EXPECT_THAT(rest, testing::Not(testing::Contains(held[0]))) << "this one is surely held";
+}
+
 TEST_F(WorkTest, NonsenseIsRefusedByName) {
   Ask(2, Request(1));
   proto::WorkRequest other = Request(1);

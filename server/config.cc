@@ -43,7 +43,8 @@ absl::Status CheckAdvertised(const Config& config) {
 absl::Status Config::Validate() const {
   const size_t colon = scheduler.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == scheduler.size()) {
-    return Bad("scheduler", scheduler, "HOST:PORT, several with commas between, or set COVEY_SCHEDULER");
+    return Bad("scheduler", scheduler,
+               "HOST:PORT, several with commas between, or set COVEY_SCHEDULER");
   }
   if (job.empty() || job.size() > kNameBytesMax) {
     return Bad("job", job, absl::StrCat("a name of 1 to ", kNameBytesMax, " bytes"));
