@@ -126,8 +126,14 @@ class GarbageTest(cluster.ProcessTest):
             http2.call(b"WatchView", http2.grpc_message(wire.number(2, 1 << 60)), stream)
             for stream in range(1, 2 * _CALLS, 2))
         for _ in range(4):
-            opening = http2.opening() + http2.frame(http2.SETTINGS, http2.ACK)
-            self.half_open.append(_throw(self.cluster.port, opening + watches))
+            connection = _throw(self.cluster.port, http2.opening())
+            self.half_open.append(connection)
+            # The server's limits count from when it hears that they are known.
+            self.assertTrue(connection.recv(9))
+            try:
+                connection.sendall(http2.frame(http2.SETTINGS, http2.ACK) + watches)
+            except ConnectionError:
+                pass
         self.assert_unharmed()
 
     def ask(self, body_field, body, frames=()):

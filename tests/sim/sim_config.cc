@@ -46,8 +46,6 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.scheduler.heartbeat = duration(absl::Milliseconds(200), absl::Milliseconds(800));
   config.scheduler.silence_min =
       std::max(config.scheduler.heartbeat * 4, duration(absl::Seconds(2), absl::Seconds(6)));
-  config.scheduler.lease =
-      std::max(config.scheduler.silence_min, duration(absl::Seconds(4), absl::Seconds(60)));
   config.scheduler.restart_grace = duration(absl::Seconds(5), absl::Seconds(20));
   COVEY_CHECK(config.scheduler.Validate().ok());
 
@@ -80,6 +78,9 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.quiet = random.Chance(0.05);
   if (config.quiet) BeQuiet(config);
   config.elasticity = DrawElasticity(random.Split(1), config.servers, config.safety);
+  // Drawn apart, so that seeds from before there were leases mean what they meant.
+  Random of_lease = random.Split(2);
+  config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
   return config;
 }
 
@@ -90,6 +91,7 @@ std::string Describe(const SimConfig& config) {
                       " heartbeat=", absl::FormatDuration(config.scheduler.heartbeat),
                       " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
                       " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),
+                      " lease=", absl::FormatDuration(config.scheduler.lease),
                       " client_retry=", absl::FormatDuration(config.client.retry_after),
                       " bytes_in_flight=", config.client.bytes_in_flight_max,
                       absl::StrFormat(" loss=%.3f corruption=%.3f retry=%.3f tail=%.3f codec=%d",
