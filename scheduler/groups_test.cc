@@ -44,6 +44,7 @@ class GroupsTest : public ::testing::Test {
     }
     const auto registration = membership_.Register(now_, request, Incarnation(++incarnation_));
     EXPECT_TRUE(registration.ok()) << registration.status();
+    membership_.Answered(now_, registration->node);
     last_ = registration->decision;
     return registration->node;
   }

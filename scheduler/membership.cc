@@ -16,6 +16,8 @@ namespace {
 
 // Departed clients stay in the view for error messages, but not all that ever were.
 constexpr int kDepartedClientsKept = 64;
+// Who waits for the answer to its registration says nothing, however long the disk takes.
+constexpr absl::Duration kUntilAnswered = absl::Hours(24);
 
 }  // namespace
 
@@ -68,7 +70,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
   node.set_rank(rank);
   node.set_process_id(request.process_id());
   node.set_host(request.host());
-  health_.emplace(NodeId(node.id()), NewHealth(now, absl::ZeroDuration()));
+  health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered));
 
   std::string decision = absl::StrCat(Describe(node), " registered");
   if (replaces != NodeId()) absl::StrAppend(&decision, " in place of node ", replaces.value());

@@ -44,6 +44,7 @@ class MembershipTest : public ::testing::Test {
   NodeId MustRegister(uint64_t incarnation, proto::Role role, int rank = -1) {
     const auto registration = Register(incarnation, role, rank);
     EXPECT_TRUE(registration.ok()) << registration.status();
+    membership_.Answered(kStart, registration->node);
     return registration->node;
   }
   // One server and two groups of one worker: nodes 2, 3, 4.
@@ -253,6 +254,16 @@ TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
   EXPECT_THAT(view().groups(0).reason(), HasSubstr("silent for 2.5 s"));
   EXPECT_EQ(view().groups(1).state(), proto::Group::ACTIVE);
   EXPECT_EQ(view().epoch(), 4);
+}
+
+// The disk may take longer than silence is allowed to.
+TEST_F(MembershipTest, WhoWaitsForTheAnswerToItsRegistrationIsNotSilent) {
+  const NodeId node = Register(11, proto::SERVER)->node;
+  const absl::Time answered = kStart + absl::Seconds(8);
+  EXPECT_TRUE(membership_.FindDead(answered).empty());
+  membership_.Answered(answered, node);
+  EXPECT_EQ(membership_.NextDeath(), answered + absl::Seconds(2.5));
+  EXPECT_EQ(membership_.FindDead(answered + absl::Seconds(2.5)).size(), 1u);
 }
 
 TEST_F(MembershipTest, PausesOfTheObserverAreExcused) {
