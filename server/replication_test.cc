@@ -366,6 +366,16 @@ TEST_F(Replication, PlantedBugsShow) {
     EXPECT_EQ(chain.Ask(1, Pull()).envelope.pull_reply().state().clocks_size(), 0);
   }
   {
+    const BugInPlace bug(PlantedBug::kIgnoreLease);
+    ChainDriver chain(kAsync, 0, 1, 1);
+    chain.PublishToAll();
+    Message over;
+    over.set_to({ChainDriver::Id(0), 1});
+    over.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
+    chain.Inject(0, over);
+    EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  }
+  {
     const BugInPlace bug(PlantedBug::kSkipMissingRecord);
     ChainDriver chain(kAsync, 0, 2, 2);
     chain.PublishToAll();

@@ -34,7 +34,6 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSequenceWraps, kCounting},
       {PlantedBug::kAnswerBeforeLogged, kCounting},
       {PlantedBug::kWorkGivenTwice, kWork},
-      {PlantedBug::kIgnoreLease, kCounting},
       {PlantedBug::kEpochGoesBack, kCounting},
   };
 }
@@ -43,6 +42,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
 std::map<PlantedBug, absl::string_view> Elsewhere() {
   return {
       {PlantedBug::kCountMessagesNotBytes, "memory is not simulated: client/server_window_test"},
+      {PlantedBug::kIgnoreLease,
+       "needs a server that is alone and cut off, and clients beside it: server/replication_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid_recovery_test"},

@@ -1,7 +1,5 @@
 #include "tests/sim/checkers/one_owner.h"
 
-#include <algorithm>
-
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -46,10 +44,13 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
                                               Describe(reply.history), ", which it does not own"));
     return;
   }
-  const auto alone = believed_.find({sender, reply.history.shard});
-  if (alone != believed_.end() && newest_[reply.history.shard].first > reply.history.generation) {
-    const auto full = full_.find({reply.history, alone->second});
-    if (full != full_.end() && full->second == 1) {
+  if (const auto lost = lost_with_.find(reply.history);
+      lost != lost_with_.end() && lost->second == sender.node.value()) {
+    const auto view = believed_.find({sender, reply.history.shard});
+    const auto lone =
+        view == believed_.end() ? lone_.end() : lone_.find({reply.history, view->second});
+    // By an older view it may take others to be beside it: then it asks them.
+    if (lone != lone_.end() && lone->second == sender.node.value()) {
       violations_.Add("one_owner",
                       absl::StrCat("node ", sender.node.value(), ", which alone held ",
                                    Describe(reply.history), ", answers for it after generation ",
@@ -69,6 +70,8 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
 
 void OneOwner::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
+  // Of views that nobody was sent it is not known who held what.
+  if (view.epoch() != epoch_ + 1) lone_now_.clear();
   epoch_ = view.epoch();
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) NoteShard(epoch_, IdOf(table, shard), shard);
@@ -94,6 +97,9 @@ void OneOwner::NoteShard(uint64_t epoch, ShardId id, const proto::Shard& shard) 
     complain(absl::StrCat("the chain is", members, "; before it was", known->second));
   }
   auto& newest = newest_[id];
+  if (shard.generation() > newest.first && lone_now_[id] != 0) {
+    lost_with_[{id, newest.first}] = lone_now_[id];
+  }
   const std::pair<uint64_t, uint64_t> position{shard.generation(), shard.chain_epoch()};
   if (position.first < newest.first || position.second < newest.second) {
     complain(absl::StrCat("before, generation ", newest.first, " chain epoch ", newest.second));
@@ -101,8 +107,12 @@ void OneOwner::NoteShard(uint64_t epoch, ShardId id, const proto::Shard& shard) 
   newest = position;
   if (shard.chain_size() == 0 || shard.chain(0).joining()) return;
   heads_.try_emplace(chain, AddressOf(shard.chain(0)));
-  full_[chain] = static_cast<int>(std::count_if(shard.chain().begin(), shard.chain().end(),
-                                                [](const auto& r) { return !r.joining(); }));
+  uint64_t lone = 0;
+  int full = 0;
+  for (const proto::Replica& replica : shard.chain()) {
+    if (!replica.joining() && ++full == 1) lone = replica.node();
+  }
+  lone_now_[id] = lone_[chain] = full == 1 ? lone : 0;
   owners_[history].insert(AddressOf(shard.chain(0)));
 }
 

@@ -35,7 +35,11 @@ class OneOwner : public Observer {
   std::map<ShardId, std::pair<uint64_t, uint64_t>> newest_;  // generation and chain epoch
   std::map<Chain, std::string> chains_;
   std::map<Chain, Address> heads_;
-  std::map<Chain, int> full_;  // replicas
+  // The only full replica, 0 where there are more: of a chain; and of the newest one of a shard.
+  std::map<Chain, uint64_t> lone_;
+  std::map<ShardId, uint64_t> lone_now_;
+  // Who alone held a history when the shard began anew.
+  std::map<ShardHistory, uint64_t> lost_with_;
   // The chain that a loop believes in, by loop and shard.
   std::map<std::pair<Address, ShardId>, uint64_t> believed_;
 };
