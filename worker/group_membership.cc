@@ -133,6 +133,9 @@ bool GroupMachine::MustLeaveAtOnce() const {
   const proto::Group* group = view_->FindGroup(id_);
   if (group != nullptr && group->recovery_generation() > generation_) return true;
   if (!change_pending()) return false;
+  // Nobody cuts the steps of a group that has ended, when one of its members has gone.
+  const bool ended = group == nullptr || group->state() != proto::Group::ACTIVE;
+  if (ended && Lost() != nullptr) return true;
   // Of a member that has left in order the last slices may still be on their way, unless the
   // members have not even met.
   if (Lost(ready_ ? std::optional(proto::Node::DEAD) : std::nullopt) != nullptr) return true;
