@@ -168,14 +168,10 @@ Work::Change Work::Take(absl::Time now, const Message& message, std::vector<Answ
     Ledger::Given& given = ledger.given[node];
     if (id > given.request_id || given.request_id == 0) {
       const bool may_be_copy = ledger.recovered && given.request_id == 0;
-      given = {.request_id = id, .items = Give(ledger, *record, node, request.wanted(), change)};
-      if (may_be_copy && !given.items.empty()) {
-        for (const Range& range : given.items) {
-          ledger.leased[node].Remove(range);
-          ledger.unknown.Add(range);
-        }
-        ledger.unknown_until = now + kLease;
-      }
+      given = {.request_id = id, .items = Give(ledger, *record, request.wanted(), change)};
+      RangeSet& holder = may_be_copy ? ledger.unknown : ledger.leased[node];
+      for (const Range& range : given.items) holder.Add(range);
+      if (may_be_copy && !given.items.empty()) ledger.unknown_until = now + kLease;
     }
     if (request.finished().empty()) {
       const bool newest = id == given.request_id;
@@ -213,7 +209,7 @@ void Work::GiveBack(Ledger& ledger, NodeId node, Range range) {
   ledger.free.Add(ledger.unknown.Remove(range));
 }
 
-std::vector<Work::Range> Work::Give(Ledger& ledger, const proto::WorkLedger& record, NodeId node,
+std::vector<Work::Range> Work::Give(Ledger& ledger, const proto::WorkLedger& record,
                                     uint32_t wanted, Change& change) {
   std::vector<Range> items;
   while (items.size() < wanted && !ledger.free.empty()) {
@@ -229,7 +225,6 @@ std::vector<Work::Range> Work::Give(Ledger& ledger, const proto::WorkLedger& rec
     items.push_back({ledger.next, std::min(record.item_examples(), left_in_pass)});
     ledger.next += items.back().count;
   }
-  for (const Range& range : items) ledger.leased[node].Add(range);
   if (ledger.next > ledger.allowed) {
     const uint64_t ahead = kGivenAhead * record.item_examples();
     ledger.allowed = total - ledger.next <= ahead ? total : ledger.next + ahead;

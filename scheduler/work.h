@@ -113,8 +113,9 @@ class Work {
   proto::WorkLedger* Find(const std::string& name);
   void Finish(Ledger& ledger, Range range);
   void GiveBack(Ledger& ledger, NodeId node, Range range);
-  std::vector<Range> Give(Ledger& ledger, const proto::WorkLedger& record, NodeId node,
-                          uint32_t wanted, Change& change);
+  // Items for somebody, who is to be noted by the caller.
+  std::vector<Range> Give(Ledger& ledger, const proto::WorkLedger& record, uint32_t wanted,
+                          Change& change);
   // Brings the record up to date; says which passes have ended since the last time.
   Change Record(Ledger& ledger, proto::WorkLedger& record, std::vector<Answer>& answers);
   void WriteRanges(const Ledger& ledger, proto::WorkLedger& record) const;

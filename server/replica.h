@@ -118,6 +118,10 @@ class Replica {
   // To the server in front: what is held and what is durable.
   // `missing` as in ReplicateReply.
   void Answer(bool missing, Outbox& outbox) const;
+  // Whether a message is of the chain as it is known here. One of a newer chain is dropped, for the
+  // view is on its way; one of an older chain is refused.
+  bool IsOfThisChain(const Message& message, const proto::ChainPosition& chain,
+                     Outbox& outbox) const;
   void Refuse(const Message& message, Outbox& outbox) const;
   // What is durable now, what need not be kept, and what the scheduler should know.
   void Settle(absl::Time now);
@@ -157,10 +161,5 @@ class Replica {
   uint64_t bytes_without_digest_ = 0;
   absl::Time announce_at_ = absl::InfiniteFuture();
 };
-
-// Whether a message along a chain may be acted upon, by the chain epochs of the receiver and the
-// sender.
-enum class ChainVerdict { kAct, kDrop, kRefuse };
-ChainVerdict JudgeChain(uint64_t own_epoch, uint64_t senders_epoch);
 
 }  // namespace covey::server

@@ -9,12 +9,6 @@
 
 namespace covey::server {
 
-ChainVerdict JudgeChain(uint64_t own_epoch, uint64_t senders_epoch) {
-  if (senders_epoch > own_epoch) return ChainVerdict::kDrop;
-  if (senders_epoch == own_epoch || Planted(PlantedBug::kAcceptOldEpoch)) return ChainVerdict::kAct;
-  return ChainVerdict::kRefuse;
-}
-
 void Replica::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   switch (message.envelope.body_case()) {
     case proto::Envelope::kReplicateReply:
@@ -29,6 +23,16 @@ void Replica::Receive(absl::Time now, const Message& message, Outbox& outbox) {
     default:
       return;
   }
+}
+
+bool Replica::IsOfThisChain(const Message& message, const proto::ChainPosition& chain,
+                            Outbox& outbox) const {
+  if (chain.chain_epoch() > chain_.chain_epoch()) return false;
+  if (chain.chain_epoch() == chain_.chain_epoch() || Planted(PlantedBug::kAcceptOldEpoch)) {
+    return true;
+  }
+  Refuse(message, outbox);
+  return false;
 }
 
 void Replica::Refuse(const Message& message, Outbox& outbox) const {
@@ -73,15 +77,7 @@ void Replica::Answer(bool missing, Outbox& outbox) const {
 
 void Replica::ReceiveRecord(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
-  switch (JudgeChain(chain_.chain_epoch(), request.chain().chain_epoch())) {
-    case ChainVerdict::kDrop:
-      return;
-    case ChainVerdict::kRefuse:
-      Refuse(message, outbox);
-      return;
-    case ChainVerdict::kAct:
-      break;
-  }
+  if (!IsOfThisChain(message, request.chain(), outbox)) return;
   if (message.from() != predecessor_ && !Planted(PlantedBug::kAcceptOldEpoch)) return;
   if (may_open() && !Open(now).ok()) return;
   const bool is_next =
@@ -145,15 +141,7 @@ void Replica::EndImport(absl::Time now) {
 
 void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicaPiece& piece = message.envelope.replica_piece();
-  switch (JudgeChain(chain_.chain_epoch(), piece.chain().chain_epoch())) {
-    case ChainVerdict::kDrop:
-      return;
-    case ChainVerdict::kRefuse:
-      Refuse(message, outbox);
-      return;
-    case ChainVerdict::kAct:
-      break;
-  }
+  if (!IsOfThisChain(message, piece.chain(), outbox)) return;
   if (message.from() != predecessor_ || !joining_) return;
   if (message.frames.empty()) {
     // A question. Pieces of other content than it is about are of no use any more.

@@ -201,14 +201,19 @@ TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
 }
 
+// Of the first server, now.
+void EndLease(ChainDriver& chain) {
+  Message notice;
+  notice.set_to({ChainDriver::Id(0), 1});
+  notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
+  chain.Inject(0, notice);
+}
+
 // What nobody else holds in full needs a lease; a whole chain needs no clock.
 TEST_F(Replication, OnlyAShardWithOneFullReplicaNeedsALease) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
-  Message over;
-  over.set_to({ChainDriver::Id(0), 1});
-  over.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
-  chain.Inject(0, over);
+  EndLease(chain);
   EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
   chain.SetChain({{0, false}, {1, true}});
   chain.PublishToAll();
@@ -369,10 +374,7 @@ TEST_F(Replication, PlantedBugsShow) {
     const BugInPlace bug(PlantedBug::kIgnoreLease);
     ChainDriver chain(kAsync, 0, 1, 1);
     chain.PublishToAll();
-    Message over;
-    over.set_to({ChainDriver::Id(0), 1});
-    over.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
-    chain.Inject(0, over);
+    EndLease(chain);
     EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
   }
   {

@@ -197,48 +197,31 @@ TEST(OneOwnerTest, OneChainHasOnePrimary) {
               ElementsAre(HasSubstr("twice")));
 }
 
+// Loop 0 is nobody's data loop.
+Message OnLoop1(Message view) {
+  proto::Shard& shard =
+      *view.envelope.mutable_watch_view_reply()->mutable_view()->mutable_tables(0)->mutable_shards(
+          0);
+  for (proto::Replica& replica : *shard.mutable_chain()) replica.set_loop(1);
+  return view;
+}
+
 TEST(OneOwnerTest, WhoIsPrimaryNoMoreAcknowledgesNothing) {
-  const Message both = ViewWithChain(3, 3, {.joined = {2, 4}});
-  const Message one = ViewWithChain(4, 3, {.joined = {4}, .dead = {2}});
   Message late = Reply({});
   late.envelope.set_from_loop(1);
-  Message both_by_loop = both;
-  for (proto::Replica& replica : *both_by_loop.envelope.mutable_watch_view_reply()
-                                      ->mutable_view()
-                                      ->mutable_tables(0)
-                                      ->mutable_shards(0)
-                                      ->mutable_chain()) {
-    replica.set_loop(1);
-  }
-  Message one_by_loop = one;
-  one_by_loop.envelope.mutable_watch_view_reply()
-      ->mutable_view()
-      ->mutable_tables(0)
-      ->mutable_shards(0)
-      ->mutable_chain(0)
-      ->set_loop(1);
-  EXPECT_THAT(Watch<OneOwner>({both_by_loop, Believed(2, both_by_loop), one_by_loop, late}),
-              IsEmpty());
-  EXPECT_THAT(Watch<OneOwner>({both_by_loop, one_by_loop, Believed(2, one_by_loop), late}),
+  const Message both = OnLoop1(ViewWithChain(3, 3, {.joined = {2, 4}}));
+  const Message one = OnLoop1(ViewWithChain(4, 3, {.joined = {4}, .dead = {2}}));
+  EXPECT_THAT(Watch<OneOwner>({both, Believed(2, both), one, late}), IsEmpty());
+  EXPECT_THAT(Watch<OneOwner>({both, one, Believed(2, one), late}),
               ElementsAre(HasSubstr("whose primary is node 4")));
 }
 
 TEST(OneOwnerTest, WhoHeldAShardAloneStopsBeforeItBeginsAnew) {
-  const auto on_loop_1 = [](Message view) {
-    for (proto::Replica& replica : *view.envelope.mutable_watch_view_reply()
-                                        ->mutable_view()
-                                        ->mutable_tables(0)
-                                        ->mutable_shards(0)
-                                        ->mutable_chain()) {
-      replica.set_loop(1);
-    }
-    return view;
-  };
   Message late = Reply({});
   late.envelope.set_from_loop(1);
-  const Message alone = on_loop_1(ViewWithChain(3, 3, {.joined = {2}, .joining = {4}}));
-  const Message both = on_loop_1(ViewWithChain(3, 3, {.joined = {2, 4}}));
-  const Message anew = on_loop_1(ViewWithChain(4, 4, {.joined = {5}, .dead = {2, 4}}));
+  const Message alone = OnLoop1(ViewWithChain(3, 3, {.joined = {2}, .joining = {4}}));
+  const Message both = OnLoop1(ViewWithChain(3, 3, {.joined = {2, 4}}));
+  const Message anew = OnLoop1(ViewWithChain(4, 4, {.joined = {5}, .dead = {2, 4}}));
   EXPECT_THAT(Watch<OneOwner>({alone, Believed(2, alone), late, anew}), IsEmpty());
   EXPECT_THAT(Watch<OneOwner>({alone, Believed(2, alone), anew, late}),
               ElementsAre(HasSubstr("after generation 4 has begun")));
