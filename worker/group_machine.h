@@ -141,8 +141,11 @@ class GroupMachine {
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
-  // Once ready: the highest step that any member brought along to this generation; 0 for the first
-  // one.
+  // Steps of others that were over when the group was made (Group.first_step): nobody waits for its
+  // own before it comes after them.
+  uint64_t steps_before() const { return steps_before_; }
+  // Once ready: the highest step that any member brought along to this generation, steps_before() at
+  // the least.
   uint64_t agreed_step() const { return agreed_step_; }
   // Once ready, when some member was interrupted: what each has brought along, by rank; who brought
   // nothing is new. The same on all members. Else empty.
@@ -333,6 +336,7 @@ class GroupMachine {
   bool overtaken_ = false;  // a member has left this generation for a newer one
   absl::Time meet_by_ = absl::InfiniteFuture();  // the members of a generation to follow another
   absl::Status stopped_;                         // why collectives of an older one ended
+  uint64_t steps_before_ = 0;
   uint64_t agreed_step_ = 0;
   bool agreeing_ = false;
   bool superseded_ = false;  // this generation will never be; a view with the next one will come

@@ -360,7 +360,8 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   }
   costs_ = LinkCosts();
   costs_.slice_bytes = options_.slice_bytes;
-  agreed_step_ = own_step_;
+  steps_before_ = std::max<uint64_t>(group.first_step(), 1) - 1;
+  agreed_step_ = std::max(own_step_, steps_before_);
   ready_ = options_.formation == Formation::kAtOnce && !interrupted_;
   for (const Message& message : kept) Receive(now, message, outbox);
   if (ready_) {

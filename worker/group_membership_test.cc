@@ -577,6 +577,29 @@ TEST(ChangeTest, NoChangeWithoutAPlanOrWhileCollectivesAreUnderWay) {
               HasSubstr("1 collectives are under way"));
 }
 
+TEST(ChangeTest, AGroupThatHasEndedAndLostSomebodyIsLeftInTheMiddleOfAStep) {
+  Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
+  RunInTime(ring);
+  absl::Status outcome;
+  Collective barrier{.id = ring.machine(0).NextPlain()};
+  barrier.done = [&](absl::Time, const CollectiveResult& result, Outbox&) {
+    outcome = result.status;
+  };
+  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
+  proto::ClusterView view = Plan(2, 2, {0, 1});
+  view.mutable_groups(0)->set_state(proto::Group::DONE);
+  ring.SetView(0, view);
+  // The others may yet take their part.
+  EXPECT_TRUE(outcome.ok());
+  EXPECT_TRUE(ring.machine(0).formed());
+  view.set_epoch(3);
+  view.mutable_nodes(2)->set_state(proto::Node::LEFT);
+  view.mutable_nodes(2)->set_departure("done");
+  ring.SetView(0, view);
+  EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(ring.machine(0).formed());
+}
+
 TEST(ChangeTest, ADeathEndsWhatIsUnderWayAndTheOthersGoOn) {
   Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
   RunInTime(ring);

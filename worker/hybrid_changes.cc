@@ -248,6 +248,11 @@ HybridMachine::Standing HybridMachine::StandingOf(size_t bucket) const {
     if (!first) first = state;
     if (state.second % 2 == 1 || state != *first) standing.even = false;
   }
+  // Members of another group have made a new one.
+  if (standing.finished < Step(group_.steps_before())) {
+    standing.finished = Step(group_.steps_before());
+    standing.even = false;
+  }
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < group_.brought().size(); ++rank) {
     const std::vector<uint64_t>& member = group_.brought()[rank];

@@ -154,7 +154,8 @@ class FakeServer {
     uint64_t& newest = newest_[{push.id().producer(), push.id().table(), push.id().shard()}];
     if (members_die) {
       // What a server does about pushes of a step that is done again.
-      uint64_t& known = generation_of_shard_[{push.id().table(), push.id().shard()}];
+      uint64_t& known =
+          generation_of_shard_[{push.id().producer(), push.id().table(), push.id().shard()}];
       if (push.id().producer_incarnation() < known) {
         SetStatus(absl::AbortedError("a newer generation has pushed"), reply);
         return reply;
@@ -229,9 +230,10 @@ class FakeServer {
 
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> versions_;  // by table and shard
   std::map<std::pair<uint64_t, uint64_t>, FakeShard> shards_;   // by table and shard
-  std::map<std::pair<uint64_t, uint64_t>, uint64_t> generation_of_shard_;
-  std::map<uint64_t, uint64_t> generations_;                             // by group
-  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> newest_;  // by group, table, shard
+  std::map<uint64_t, uint64_t> generations_;                    // by group
+  // By group, table and shard.
+  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> newest_;
+  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> generation_of_shard_;
 };
 
 // One group with clients, hybrid machines and one server. Messages between members arrive in random

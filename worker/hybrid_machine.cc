@@ -45,10 +45,8 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
   COVEY_ASSIGN_OR_RETURN(const auto plans, PlanTables(found, *view_, options));
   layout_ = LayoutOf(found, plans, group_.size(), options.fusion);
   // A worker that joins a running group goes on with the group's steps.
-  const proto::Group* group = view_->FindGroup(group_.id());
-  const uint64_t first = group == nullptr ? 0 : std::max<uint64_t>(group->first_step(), 1) - 1;
   const Step own = flows_.empty() ? Step() : step_;
-  step_ = std::max({own, Step(group_.agreed_step()), Step(first)});
+  step_ = std::max(own, Step(group_.agreed_step()));
   // It may come to a group whose buckets are not at the same step.
   const bool joins = flows_.empty() && !group_.brought().empty();
   uint64_t pulls = 0;

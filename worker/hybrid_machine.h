@@ -143,7 +143,7 @@ class HybridMachine {
   absl::Status Rejoin(absl::Time now, Outbox& outbox);
   // What the members have brought along says of one bucket.
   struct Standing {
-    Step finished;  // by anybody
+    Step finished;  // by anybody, or before the group was made
     uint64_t pulls = 0;
     bool even = true;  // all have finished the same steps and pulls, and nobody is new
     // The first of those that know most of LOCAL rounds.

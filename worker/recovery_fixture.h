@@ -79,6 +79,14 @@ class Mourners {
     }
     members_ = MembersOf(view_);
   }
+  // The same for a new group, which contracts wait for from `first_step` on; the old one is over.
+  void PlanNewGroup(const std::vector<uint32_t>& members, uint64_t first_step) {
+    Plan(members, false);
+    proto::Group& group = *view_.mutable_groups(0);
+    group.set_id(group.id() + 1);
+    group.set_generation(1);
+    group.set_first_step(first_step);
+  }
   void PlanWithoutTheDead() { Plan(members_, true); }
   void Drain(uint32_t rank) { view_.mutable_nodes(static_cast<int>(rank))->set_draining(true); }
   void LetGoOnWith(uint32_t minimum_members) {

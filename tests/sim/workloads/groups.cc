@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/scripted_worker.h"
+#include "tests/sim/workloads/given_gradients.h"
 #include "tests/sim/workloads/group_results.h"
 #include "tests/sim/workloads/groups_plan.h"
 #include "tests/sim/workloads/last_steps.h"
@@ -52,6 +53,7 @@ class GroupsWorkload : public Workload {
   Violations& violations_;
   const GroupsPlan plan_;
   Random random_;
+  GivenGradients given_;
   StalenessTruth truth_;
   GroupResults results_;
   SimCluster* cluster_ = nullptr;
@@ -75,6 +77,7 @@ class GroupsWorkload::Trainer : public WorkerScript {
   struct Tensor {
     explicit Tensor(proto::TableSpec spec) : table(std::move(spec)) {}
     TableCreation table;
+    TableId id;
     std::vector<float> gradient;
     std::vector<float> values;
     absl::Time submit_at = absl::InfiniteFuture();
@@ -92,6 +95,15 @@ class GroupsWorkload::Trainer : public WorkerScript {
   void EndStep(absl::Time now);
   worker::Work WorkOf(absl::Time now, size_t tensor, worker::WorkerActor& worker);
   void Ended(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
+  // Says so when what was given is for steps of another group now, or for other steps.
+  void NoteMove(worker::WorkerActor& worker);
+  GivenGradients::Place PlaceOf(size_t tensor, uint64_t step) const {
+    return {group_, covey::Step(step), tensors_[tensor].id};
+  }
+  // The oldest step that may be under way.
+  uint64_t OldestStep() const {
+    return step_.value() - std::min<uint64_t>(step_.value(), plan().hybrid.lag);
+  }
   void CheckOwnSteps(size_t tensor);
   void CheckDeadlines(absl::Time now);
   void End(absl::string_view why) {
@@ -148,6 +160,7 @@ absl::Time GroupsWorkload::Trainer::NextWake() const {
 
 void GroupsWorkload::Trainer::Step(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
   if (done_) return;
+  NoteMove(worker);
   CheckDeadlines(now);
   if (phase_ == Phase::kSubmit && !failed_) SubmitWhatIsDue(now, worker, outbox);
   if (under_way_ > 0) return;
@@ -194,7 +207,9 @@ bool GroupsWorkload::Trainer::SetTables(absl::Time now, worker::WorkerActor& wor
     if (!tensor.table.refusal().ok()) {
       workload_.violations_.Add(kName, tensor.table.refusal().ToString());
     }
-    if (table != nullptr) tables.push_back(TableId(table->id()));
+    if (table == nullptr) continue;
+    tensor.id = TableId(table->id());
+    tables.push_back(tensor.id);
   }
   if (tables.size() < tensors_.size()) return false;
   const absl::Status set = worker.hybrid().SetTables(tables, plan().hybrid, Patience());
@@ -273,6 +288,10 @@ void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActo
       // -0 would be a gradient too, but the values tell by it that nobody has touched them.
       if (element < plan().elements()) tensor.gradient[first + element] = -1;
     }
+    // What comes after the group went on without it is dropped.
+    if (worker.hybrid().steps_aside() == steps_aside_) {
+      workload_.given_.Give(worker.client().member().node(), PlaceOf(t, step_.value()));
+    }
     worker.hybrid().Submit(now, WorkOf(now, t, worker), outbox);
   }
   next_submit_ = absl::InfiniteFuture();
@@ -326,8 +345,12 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
   }
   if (!status.ok()) next_submit_ = absl::InfiniteFuture();
   const std::string what = absl::StrCat("step ", step_.value(), " tensor ", t);
+  const NodeId node = worker.client().member().node();
   if (!status.ok()) {
     failed_ = true;
+    for (uint64_t step = OldestStep(); step <= step_.value(); ++step) {
+      workload_.given_.TakeBack(node, PlaceOf(t, step));
+    }
     if (absl::IsCancelled(status) && Drains(worker)) {
       workload_.cluster_->simulator().Count("worker_drained");
       return;
@@ -345,6 +368,10 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
     return;
   }
   const bool pulled = phase_ == Phase::kPull;
+  if (!pulled) {
+    const uint64_t lag = phase_ == Phase::kFlush ? 0 : plan().hybrid.lag;
+    workload_.given_.Finish(node, PlaceOf(t, step_.value() - std::min(step_.value(), lag)));
+  }
   // Who does a step again, after a death or a loss, may find that others have its values already; then it
   // pulls them, and what other groups have pushed meanwhile.
   const uint64_t generation = worker.group().formation();
@@ -363,6 +390,17 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
                                 .phase = static_cast<int>(phase_)},
                                t, tensors_[t].values);
   if (!pulled) CheckOwnSteps(t);
+}
+
+void GroupsWorkload::Trainer::NoteMove(worker::WorkerActor& worker) {
+  if (step_.value() == 0 || !worker.group().ready()) return;
+  if (worker.group().formation() == generation_ && worker.group().id() == group_) return;
+  if (worker.group().id() == group_ && worker.hybrid().step() == step_) return;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    for (uint64_t step = OldestStep(); step <= step_.value(); ++step) {
+      workload_.given_.MoveAway(worker.client().member().node(), PlaceOf(t, step));
+    }
+  }
 }
 
 // Where the contract promises it, a member finds its own group's steps in what it gets.
@@ -405,7 +443,8 @@ GroupsWorkload::GroupsWorkload(Random random, Violations& violations)
                           .averages = plan_.HasContract(Contract::Kind::kBsp) ||
                                       plan_.HasContract(Contract::Kind::kBuffered),
                           .uneven = plan_.elastic || plan_.members > 1,
-                          .rounded = plan_.HasFormat(WireFormat::kInt8Block)}),
+                          .rounded = plan_.HasFormat(WireFormat::kInt8Block),
+                          .given = &given_}),
       results_(violations) {}
 
 void GroupsWorkload::Adapt(SimConfig& config) const {

@@ -61,7 +61,9 @@ void StalenessTruth::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
   epoch_ = view.epoch();
   for (const proto::Node& node : view.nodes()) {
-    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
+    if (node.state() == proto::Node::ALIVE) continue;
+    departed_.insert(node.id());
+    if (options_.given != nullptr) options_.given->Depart(NodeId(node.id()));
   }
   groups_.clear();
   for (const proto::Group& group : view.groups()) groups_.push_back(GroupId(group.id()));
@@ -119,6 +121,7 @@ bool StalenessTruth::Includes(const ShardReply& reply, GroupId group, uint64_t s
 
 bool StalenessTruth::IsOwed(const ShardHistory& history, GroupId group, Step step) const {
   if (given_up_.count({group, step}) > 0) return false;
+  if (!HasGradient(history.shard.table, group, step)) return false;
   const auto discarded = discarded_.find({history, group});
   if (discarded != discarded_.end() && discarded->second.count(step) > 0) return false;
   const auto undurable = undurable_.find({history.shard, {group, step}});
@@ -238,10 +241,13 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
   for (const proto::GroupClock& clock : reply.state->clocks()) {
     claimed[GroupId(clock.group())] = clock.step();
   }
+  const TableId table = reply.history.shard.table;
   for (GroupId group : groups_) {
     uint64_t highest = 0;
     for (uint64_t step = 1; step <= steps_; ++step) {
-      if (Includes(reply, group, step)) highest = step;
+      const bool elsewhere = step > claimed[group] && options_.given != nullptr &&
+                             options_.given->MayBeElsewhere({group, Step(step), table});
+      if (Includes(reply, group, step) && !elsewhere) highest = step;
     }
     Presumed presumed;
     if (claimed[group] > highest &&
@@ -252,6 +258,7 @@ void StalenessTruth::CheckClocks(const ShardReply& reply) {
       continue;
     }
     if (claimed[group] == highest) continue;
+    if (claimed[group] > highest && !HasGradient(table, group, Step(claimed[group]))) continue;
     violations_.Add(kName, absl::StrCat(Where(reply), ": the clock of group ", group.value(),
                                         " says ", claimed[group], ", the values ", highest));
     return;

@@ -14,6 +14,7 @@
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/observer.h"
+#include "tests/sim/workloads/given_gradients.h"
 
 namespace covey::sim {
 
@@ -25,12 +26,14 @@ namespace covey::sim {
 //  - of every group that contracts wait for, all steps from its first one up to the contract's bound
 //    are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the step
 //    was acknowledged in an earlier history of the shard, lost with its server, found too stale,
-//    given up by its group, or never durable and its sender has died;
+//    given up by its group, never durable and its sender has died, or done again when nobody was left
+//    who had given a gradient for it;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed;
 //  - no step is in twice; where pushes are averaged an element holds its share of one update;
-//  - the clock vector names exactly the highest step of each group that is in, or was too stale;
+//  - the clock vector names exactly the highest step of each group that is in, was too stale, or had no
+//    gradient;
 //  - what a reader gets from one history never goes back.
 //
 // The contract, and who is waited for, are those of a view that the answering loop had while it had the
@@ -48,6 +51,8 @@ class StalenessTruth : public Observer {
     bool rounded = false;
     // Some contract of the run does not apply what is too stale.
     bool discards = false;
+    // Whose gradients a step may have; outlives this. Null: of each step in which a group pushes.
+    GivenGradients* given = nullptr;
   };
   StalenessTruth(Violations& violations, const Options& options)
       : violations_(violations), options_(options), steps_(options.steps) {}
@@ -106,6 +111,10 @@ class StalenessTruth : public Observer {
   bool MayBeDiscarded(const ShardHistory& history, GroupId group, Step step,
                       Presumed& presumed) const;
   bool Includes(const ShardReply& reply, GroupId group, uint64_t step) const;
+  // Whether the pushes of a step have anything in them.
+  bool HasGradient(TableId table, GroupId group, Step step) const {
+    return options_.given == nullptr || options_.given->IsExpected({group, step, table});
+  }
 
   Violations& violations_;
   const Options options_;
