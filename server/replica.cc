@@ -55,6 +55,8 @@ void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Addre
   told_ready_ = false;
   was_joining_ = was_joining_ || joining_;
   if (joining_) unfit_ = false;
+  // What was said of an older chain counts no longer.
+  if (unfit_) Report(proto::ReplicaReport::UNFIT, self_.node, "it has dropped its content");
   if (!is_new && joining_ && (!was_joining || overtaken)) Drop();
   if (!is_new && !joining_ && overtaken && content_ != nullptr && content_->index() > durable_) {
     DeclareUnfit(

@@ -129,6 +129,13 @@ TEST_F(ReplicationJoining, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
   EXPECT_EQ(CodeOf(chain.Ask(1, Pull())), Code::kUnavailable);
+  // The chain has changed before that was heard, so it counts no longer.
+  chain.SetChain({{1, false}, {0, true}});
+  chain.PublishToAll();
+  const std::vector<proto::ReplicaReport> again = chain.Reports();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].kind(), proto::ReplicaReport::UNFIT);
+  EXPECT_GT(again[0].chain_epoch(), reports[0].chain_epoch());
 }
 
 TEST_F(ReplicationJoining, AReplicaThatDiffersIsUnfitAndIsFilledAgain) {

@@ -236,13 +236,26 @@ class GroupMachine {
   bool Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox);
 
   // Membership: group_membership.cc.
-  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint64_t attempt = 0);
   void FollowGroup(absl::Time now, Outbox& outbox);
   bool IsMember(const Message& message, uint32_t rank) const;
   bool MayBeNext(uint32_t group, uint64_t generation) const;
   Address AddressOf(uint32_t rank) const { return {members_[rank], 0}; }
   std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
   void Reach(uint32_t rank, Outbox& outbox);
+  void TellSuperseded(const Message& message, Outbox& outbox);
+  void Abandon(absl::Time now, Outbox& outbox);
+  // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
+  // that are in this state only.
+  const proto::Node* Lost(std::optional<proto::Node::State> state = std::nullopt) const;
+  bool MustLeaveAtOnce() const;
+  // Leaves this generation where it is.
+  void Recover(absl::Time now, Outbox& outbox);
+  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
+  // To the newest view's plan for this worker. As Reform: there is none.
+  absl::Status ChangeOver(absl::Time now, Outbox& outbox);
+
+  // How a generation begins: group_formation.cc.
+  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint64_t attempt = 0);
   void Probe(absl::Time now, Outbox& outbox);
   void SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
@@ -253,22 +266,11 @@ class GroupMachine {
                 Outbox& outbox);
   void TellDistances(absl::Time now, Outbox& outbox);
   void FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox);
+  uint64_t KnownPlaces() const;
   void Agree(absl::Time now, Outbox& outbox);
   void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
   void ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox);
   void Ready(absl::Time now, Outbox& outbox);
-  void TellSuperseded(const Message& message, Outbox& outbox);
-  void Abandon(absl::Time now, Outbox& outbox);
-  // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
-  // that are in this state only.
-  const proto::Node* Lost(std::optional<proto::Node::State> state = std::nullopt) const;
-  bool MustLeaveAtOnce() const;
-  // Leaves this generation where it is.
-  void Recover(absl::Time now, Outbox& outbox);
-  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
-  uint64_t KnownPlaces() const;
-  // To the newest view's plan for this worker. As Reform: there is none.
-  absl::Status ChangeOver(absl::Time now, Outbox& outbox);
 
   // Collectives: group_machine.cc.
   void Release(absl::Time now, const CollectiveId& id, const Contribution* contribution,
