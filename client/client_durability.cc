@@ -127,10 +127,14 @@ void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, cons
     if (absl::IsDataLoss(status)) ++counters_.damaged;
     kept_.Hasten(now + RefusedFor(push.tries, reply), push);
   } else {
-    DropKept(push.request_id,
-             absl::DataLossError(absl::StrCat(
-                 "push to ", NameOf(push.shard), " had been received, and ",
-                 view_->NameOf(push.peer.node), " refuses it now: ", status.message())));
+    // Who is taken for dead is told nothing of its pushes any more: it may be in.
+    const auto code =
+        absl::IsAborted(status) ? absl::StatusCode::kAborted : absl::StatusCode::kDataLoss;
+    DropKept(
+        push.request_id,
+        absl::Status(code, absl::StrCat("push to ", NameOf(push.shard), " had been received, and ",
+                                        view_->NameOf(push.peer.node),
+                                        " refuses it now: ", status.message())));
   }
   next_wake_ = std::min(next_wake_, kept_.next_due());
 }
@@ -145,7 +149,7 @@ void ClientMachine::DropKept(uint64_t request_id, absl::Status lost) {
     ++counters_.lost_pushes;
     ++lost_since_flush_;
     if (options_.push_lost) options_.push_lost(lost);
-    if (lost_.ok()) lost_ = lost;
+    if (lost_.ok() || (absl::IsAborted(lost_) && absl::IsDataLoss(lost))) lost_ = lost;
   }
   if (push.operation == 0) return;
   ActiveOperation& owner = *operations_.at(push.operation);
@@ -204,9 +208,11 @@ void ClientMachine::CheckFlushes(absl::Time now, Outbox& outbox) {
       continue;
     }
     if (left.ok() && lost_since_flush_ > 0) {
-      left = absl::DataLossError(absl::StrCat(
-          lost_since_flush_,
-          " pushes were lost after a server had received them; the first: ", lost_.message()));
+      left = absl::Status(
+          lost_.code(),
+          absl::StrCat(lost_since_flush_, " pushes ",
+                       absl::IsAborted(lost_) ? "may have been" : "were",
+                       " lost after a server had received them; one is: ", lost_.message()));
       lost_since_flush_ = 0;
       lost_ = absl::OkStatus();
     }

@@ -311,6 +311,23 @@ TEST_F(ClientDurabilityTest, DropsWhatANewHeadRefusesForGood) {
   EXPECT_EQ(machine_.undurable_pushes(), 0u);
   EXPECT_EQ(machine_.counters().lost_pushes, 1u);
   EXPECT_EQ(machine_.bytes_in_flight(), 0u);
+  Flush(absl::Seconds(1));
+  ASSERT_EQ(flushed_.size(), 1u);
+  EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kAborted) << "it may be in";
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("1 pushes may have been lost"));
+}
+
+TEST_F(ClientDurabilityTest, PushesThatAreLostForSureAreNamedFirst) {
+  PushReceived();
+  PushReceived();
+  ShowView(View(2, kServerA, kServerA));
+  Refuse(After(absl::ZeroDuration())[0], absl::AbortedError("an older incarnation"));
+  Refuse(After(absl::Minutes(1))[0], absl::InvalidArgumentError("no such shard"));
+  Flush(absl::Seconds(1));
+  ASSERT_EQ(flushed_.size(), 1u);
+  EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("2 pushes were lost"));
+  EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("no such shard"));
 }
 
 TEST_F(ClientDurabilityTest, PlantedBugForgets) {

@@ -94,8 +94,9 @@ class ClientMachine {
   };
   // Calls `done` once, when every push that was started before is over, and durable if it was
   // received. DATA_LOSS: since the last flush pushes were lost that a server had received (its
-  // shard's content was lost, or the push was refused to the new head); names one.
-  // DEADLINE_EXCEEDED: names a push that is left, its shard and server.
+  // shard's content was lost, or the push was refused to the new head); names one. ABORTED: the same,
+  // or perhaps they count: this node is taken for dead, or its group has a newer generation, and it is
+  // told no more. DEADLINE_EXCEEDED: names a push that is left, its shard and server.
   void Flush(absl::Time now, FlushScope scope, absl::Time deadline, Flushed done, Outbox& outbox);
 
   // Ends every operation with `status` (their memory is released first), forgets the pushes that

@@ -104,6 +104,7 @@ class ParameterClient {
   // are durable as their tables ask. Call it before telling anybody that the pushes count, and at
   // the end. DEADLINE_EXCEEDED: names a push that is left, its shard and server. DATA_LOSS: since
   // the last flush, pushes were lost after a server had received them: all replicas of a shard were.
+  // ABORTED: this process is taken for dead, and whether its last pushes count is not known.
   absl::Status Flush(absl::Duration timeout);
 
   // Returns when `participants` nodes wait under this name; one call of a name at a time. DEADLINE_EXCEEDED: names who is missing.

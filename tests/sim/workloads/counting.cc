@@ -195,8 +195,10 @@ class CountingWorkload::Pusher : public Script {
     if (status.ok()) {
       for (const uint64_t slot : acknowledged_) workload_.ledger_.Flushed(slot);
     }
-    // The content of some shard went, and pushes with it. Which ones, nobody says.
-    flushed_ = status.ok() || absl::IsDataLoss(status) || !workload_.HasRoomForFillers();
+    // The content of some shard went, or this client was declared dead, and pushes with it. Which ones,
+    // nobody says.
+    flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
+               !workload_.HasRoomForFillers();
     next_ = now;
     const bool expected =
         absl::IsDataLoss(status) ? workload_.ledger_.HistoryWasLost() : IsExpected(status);
