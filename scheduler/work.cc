@@ -49,6 +49,7 @@ void Append(const Work::Change& more, Work::Change& change) {
 }  // namespace
 
 void Work::Start(absl::Time now) {
+  first_newcomer_ = NodeId(state_.next_node());
   for (const proto::WorkLedger& record : state_.work()) {
     Ledger& ledger = ledgers_[record.name()];
     ledger.finished.Add({0, record.pass() * record.examples()});
@@ -167,7 +168,7 @@ Work::Change Work::Take(absl::Time now, const Message& message, std::vector<Answ
   if (request.wanted() > 0) {
     Ledger::Given& given = ledger.given[node];
     if (id > given.request_id || given.request_id == 0) {
-      const bool may_be_copy = ledger.recovered && given.request_id == 0;
+      const bool may_be_copy = ledger.recovered && given.request_id == 0 && node < first_newcomer_;
       given = {.request_id = id, .items = Give(ledger, *record, request.wanted(), change)};
       RangeSet& holder = may_be_copy ? ledger.unknown : ledger.leased[node];
       for (const Range& range : given.items) holder.Add(range);

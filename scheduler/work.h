@@ -26,9 +26,10 @@ namespace covey::scheduler {
 //
 // Finished ones are in the log; what is leased to whom is not. So that a restarted scheduler knows
 // which examples may be in somebody's hands, it logs ahead how far it gives (kGivenAhead): as the
-// last `finished` range of the ledger, with a count of 0. Those, and what it gives first to each
-// node, it then holds for kLease: their holders report them, or they are free afterwards. A holder that takes longer trains what
-// somebody else trains too; only the first report counts.
+// last `finished` range of the ledger, with a count of 0. Those, and what it gives first to each node
+// of before the restart, it then holds for kLease: their holders report them, or they are free
+// afterwards. A holder that takes longer trains what somebody else trains too; only the first report
+// counts.
 //
 // Invariants:
 //  1. Each example of each pass is reported finished, with an OK answer, exactly once; unless its
@@ -87,8 +88,9 @@ class Work {
     uint64_t finished_recorded = 0;
     std::map<NodeId, RangeSet> leased;
     RangeSet free;
-    // Given before a restart, to whom is not known; or in answer to a node's first request after it,
-    // which may be a late copy of one that was answered before: then nobody holds them.
+    // Given before a restart, to whom is not known; or in answer to the first request after it of a
+    // node that was there before: it may be a late copy of one that was answered then, and nobody
+    // holds them.
     RangeSet unknown;
     absl::Time unknown_until = absl::InfiniteFuture();
     // The first that was never given; how far the log allows to give.
@@ -124,6 +126,8 @@ class Work {
 
   proto::LogRecord& state_;
   std::map<std::string, Ledger> ledgers_;  // one per `work` of the state
+  // Lowest id of nodes that have come since Start.
+  NodeId first_newcomer_;
   absl::Time next_record_ = absl::InfinitePast();
 };
 

@@ -13,6 +13,9 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 // Nobody but the scheduler knows what an unanswered request was given, so it is repeated until it is
 // answered.
 constexpr absl::Duration kPatience = absl::Hours(24);
+// A report waits for the scheduler's disk, for a second on the slowest; and all others may have died:
+// one trainer reports so many one by one within the time that a seed has.
+constexpr uint64_t kItemsMax = 600;
 
 // Workers ask for training examples, train them for a while, and report them, until all passes are
 // finished. They die; sometimes one gives back what it has.
@@ -33,7 +36,7 @@ class WorkWorkload : public Workload {
   Violations& violations_;
   const uint32_t workers_;
   const uint64_t examples_;
-  const uint64_t item_examples_;
+  uint64_t item_examples_;
   const uint64_t passes_;
   const uint64_t seed_;
   const double haste_;
@@ -139,7 +142,9 @@ WorkWorkload::WorkWorkload(Random random, Violations& violations)
       passes_(1 + random.Below(4)),
       seed_(random.Chance(0.7) ? random.Next() : 0),
       haste_(0.1 + random.Uniform()),
-      ledger_(violations, examples_, passes_, [this] { return cluster_->published(); }) {}
+      ledger_(violations, examples_, passes_, [this] { return cluster_->published(); }) {
+  item_examples_ = std::max(item_examples_, (passes_ * examples_ - 1) / kItemsMax + 1);
+}
 
 void WorkWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;

@@ -12,6 +12,18 @@ void WorkLedger::OnSend(absl::Time now, const Message& message) {
   if (message.envelope.has_work_reply()) return NoteReply(now, message);
 }
 
+void WorkLedger::OnReceive(absl::Time now, absl::string_view, const Message& message) {
+  if (message.to().node != kSchedulerNode) return;
+  if (std::exchange(just_restarted_, false)) {
+    nodes_before_.clear();
+    first_asked_.clear();
+    for (const proto::Node& known : published_()->nodes()) nodes_before_.insert(known.id());
+  }
+  const uint64_t node = message.from().node.value();
+  if (message.envelope.work_request().wanted() == 0 || !nodes_before_.contains(node)) return;
+  first_asked_.try_emplace(node, Asked{message.envelope.header().request_id(), now});
+}
+
 template <typename Work>
 void WorkLedger::ForEach(const proto::WorkItem& item, Work work) {
   for (uint64_t i = 0; i < item.count(); ++i) {
@@ -81,6 +93,7 @@ bool WorkLedger::HasDeparted(uint64_t node) const {
 }
 
 bool WorkLedger::WasForgotten(absl::Time now, const Example& example) const {
+  if (now - example.first_doubted > kLease) return true;
   return std::any_of(restarts_.begin(), restarts_.end(), [&](absl::Time restart) {
     return example.first_given < restart && now - restart > kLease;
   });
@@ -100,6 +113,10 @@ void WorkLedger::Give(absl::Time now, const RequestKey& key, uint64_t example) {
   }
   at.holder = key.first;
   at.first_given = std::min(at.first_given, now);
+  const auto asked = first_asked_.find(key.first);
+  if (asked != first_asked_.end() && asked->second.request_id == key.second) {
+    at.first_doubted = std::min(at.first_doubted, asked->second.at);
+  }
 }
 
 }  // namespace covey::sim

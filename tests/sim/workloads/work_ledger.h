@@ -17,9 +17,11 @@ namespace covey::sim {
 //
 // Invariants:
 //  - an example is reported finished, with an OK answer, once at most; unless who reports first was
-//    slower than the lease and the scheduler has forgotten meanwhile who holds it;
+//    slower than the lease and the scheduler has forgotten meanwhile who holds it, or did not know
+//    it: so with what a node of before its restart gets first after it;
 //  - what was reported finished, with an OK answer, is not given out any more;
-//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does;
+//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does; with
+//    the same exceptions;
 //  - all is finished only when every example has been reported.
 class WorkLedger : public Observer {
  public:
@@ -32,9 +34,13 @@ class WorkLedger : public Observer {
         published_(std::move(published)) {}
 
   void OnSend(absl::Time now, const Message& message) override;
+  void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
 
   // The scheduler has begun a new life.
-  void SchedulerStarted(absl::Time now) { restarts_.push_back(now); }
+  void SchedulerStarted(absl::Time now) {
+    restarts_.push_back(now);
+    just_restarted_ = true;
+  }
   uint64_t given_again() const { return given_again_; }
 
  private:
@@ -44,6 +50,8 @@ class WorkLedger : public Observer {
     uint64_t finished_by = 0;
     uint64_t holder = 0;
     absl::Time first_given = absl::InfiniteFuture();
+    // When it was first given in answer to a request that may have been a late copy.
+    absl::Time first_doubted = absl::InfiniteFuture();
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
 
@@ -71,6 +79,15 @@ class WorkLedger : public Observer {
   std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
   std::set<RequestKey> answered_;
   std::vector<absl::Time> restarts_;  // of the scheduler
+  // Of the newest restart: nobody has spoken to the scheduler since; the nodes of before, and of each
+  // the first request for items since, and when it came.
+  struct Asked {
+    uint64_t request_id = 0;
+    absl::Time at;
+  };
+  bool just_restarted_ = false;
+  std::set<uint64_t> nodes_before_;
+  std::map<uint64_t, Asked> first_asked_;
   uint64_t given_again_ = 0;
 };
 
