@@ -110,7 +110,7 @@ class Replica {
   // False: this server cannot hold the shard.
   bool BeginImport(absl::Time now);
   void EndImport(absl::Time now);
-  // Whether the piece, or one before it, has not come.
+  // Whether the piece, or one before it, has not come, and is needed.
   bool Lacks(const proto::ReplicaPiece& piece) const;
   void ReceiveReply(absl::Time now, const Message& message, Outbox& outbox);
   // Into the log, and on to the successor.

@@ -157,9 +157,12 @@ void ReplicaLink::ReceiveWish(absl::Time now, const proto::ReplicateReply& reply
     StartFilling(source);
     next_piece = 0;
   }
-  if (next_piece >= export_->pieces()) return;
+  if (next_piece < export_->pieces()) FillFrom(now, next_piece, reply.missing(), outbox);
+}
+
+void ReplicaLink::FillFrom(absl::Time now, uint64_t next_piece, bool missing, Outbox& outbox) {
   const bool progress = next_piece > pieces_held_;
-  if (next_piece < pieces_held_ || (reply.missing() && gap_filled_at_ != next_piece)) {
+  if (next_piece < pieces_held_ || (missing && gap_filled_at_ != next_piece)) {
     gap_filled_at_ = next_piece;
     pieces_sent_ = next_piece;
   }
@@ -186,7 +189,11 @@ void ReplicaLink::SendPieces(Outbox& outbox) {
 void ReplicaLink::ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply,
                               const Source& source, Outbox& outbox) {
   const uint64_t held = reply.held_index();
-  if (state_ == State::kFilling && held < export_->index()) return;  // From before it asked.
+  if (state_ == State::kFilling && held < export_->index()) {
+    // From before it asked; or its older content was not replaced, for the first piece was lost.
+    if (reply.missing()) FillFrom(now, 0, /*missing=*/true, outbox);
+    return;
+  }
   if (joining_ && held < newest_ && held + 1 < source.log.first()) {
     // It lacks what is not kept any more.
     StartFilling(source);

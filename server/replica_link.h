@@ -104,6 +104,8 @@ class ReplicaLink {
   void ReceiveHeld(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
                    Outbox& outbox);
   void StartFilling(const Source& source);
+  // It wants the pieces from this one on; `missing` as in ReplicateReply.
+  void FillFrom(absl::Time now, uint64_t next_piece, bool missing, Outbox& outbox);
   // Further pieces, until enough bytes are on the way.
   void SendPieces(Outbox& outbox);
   // What the successor holds.

@@ -146,12 +146,12 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
   if (message.frames.empty()) {
     // A question. Pieces of other content than it is about are of no use any more.
     if (import_ != nullptr && import_->index() != piece.index()) import_.reset();
-    Answer(/*missing=*/content_ == nullptr && Lacks(piece), outbox);
+    Answer(/*missing=*/Lacks(piece), outbox);
     return;
   }
   if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) Drop();
   if (content_ != nullptr) {
-    Answer(/*missing=*/false, outbox);
+    Answer(/*missing=*/Lacks(piece), outbox);
     return;
   }
   if (import_ == nullptr && !BeginImport(now)) return;
@@ -162,10 +162,12 @@ void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbo
   } else if (*complete) {
     EndImport(now);
   }
-  Answer(/*missing=*/content_ == nullptr && Lacks(piece), outbox);
+  Answer(/*missing=*/Lacks(piece), outbox);
 }
 
 bool Replica::Lacks(const proto::ReplicaPiece& piece) const {
+  // Content that is older than the pieces stays until the first of them comes.
+  if (content_ != nullptr) return content_->index() < piece.index();
   return import_ == nullptr || import_->next_piece() <= piece.piece();
 }
 

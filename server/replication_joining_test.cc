@@ -115,6 +115,40 @@ TEST_F(ReplicationJoining, AReadyReplicaThatComesBackEmptyIsNotTakenForReady) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(1));
 }
 
+// Its new predecessor keeps no records of the time before it heard of it.
+TEST_F(ReplicationJoining, AReplicaWithOldContentGetsLostPiecesAgain) {
+  for (const uint64_t lost : {0u, 1u}) {
+    SCOPED_TRACE(testing::Message() << "pieces up to " << lost << " are lost once");
+    ChainDriver chain(kAsync, 0, 3, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.SetChain({{0, false}, {1, false}, {2, true}});
+    chain.PublishToAll();
+    chain.Pass(absl::Milliseconds(50));
+    ASSERT_EQ(chain.Digest(0), chain.Digest(2));
+    chain.Reports();
+
+    chain.SetChain({{0, false}, {2, true}});
+    chain.Publish(0);
+    for (uint64_t sequence = 2; sequence <= 4; ++sequence) chain.Ask(0, Push(sequence, 1));
+    uint64_t to_lose = 0;
+    chain.lose = [&](const Message& message) {
+      const bool is_lost = message.envelope.has_replica_piece() && !message.frames.empty() &&
+                           message.envelope.replica_piece().piece() == to_lose && to_lose <= lost;
+      if (is_lost) ++to_lose;
+      return is_lost;
+    };
+    chain.Publish(2);
+    chain.Pass(absl::Milliseconds(250));
+    ASSERT_EQ(to_lose, lost + 1);
+    EXPECT_EQ(chain.Digest(0), chain.Digest(2));
+    const std::vector<proto::ReplicaReport> reports = chain.Reports();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::READY);
+    EXPECT_EQ(reports[0].node(), ChainDriver::Id(2).value());
+  }
+}
+
 // Made known as joined although it dropped its content: it must not begin from the initializer.
 TEST_F(ReplicationJoining, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
   ChainDriver chain(kAsync, 0, 2, 1);
