@@ -133,6 +133,7 @@ uint64_t Shard::durable() const {
 }
 
 void Shard::FollowChain(absl::Time now, Outbox& outbox) {
+  if (suspended_) return;
   ReviewPromises(now, outbox);
   undurable_.TakeDurable(durable(),
                          [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
@@ -143,10 +144,26 @@ void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Out
   FollowContract();
   waited_for_ = contract().WaitedFor(view_->live_groups());
   asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
+  Proceed(now, outbox);
+}
+
+void Shard::Proceed(absl::Time now, Outbox& outbox) {
+  if (suspended_) return;
   ApplyDue(now, outbox);
   ReleaseParked(now, outbox);
   ReviewPromises(now, outbox);
   FollowChain(now, outbox);
+}
+
+void Shard::Suspend(const absl::Status& why, Outbox& outbox) {
+  suspended_ = true;
+  parked_.Take([](const PendingAnswer&) { return true; },
+               [&](PendingAnswer& answer) { Fail(answer.reply, why, outbox); });
+}
+
+void Shard::Resume(absl::Time now, Outbox& outbox) {
+  if (!std::exchange(suspended_, false)) return;
+  Proceed(now, outbox);
 }
 
 void Shard::FollowContract() {
@@ -160,16 +177,19 @@ void Shard::FollowContract() {
 }
 
 absl::Time Shard::NextWake() const {
+  if (suspended_) return undurable_.next_deadline();
   return std::min({parked_.next_deadline(), undurable_.next_deadline(), gathering_.gate().NextDue(),
                    promises_due_});
 }
 
 void Shard::Wake(absl::Time now, Outbox& outbox) {
-  if (promises_due_ <= now) gathering_.HurryArrivals();
-  if (std::min(gathering_.gate().NextDue(), promises_due_) <= now && ApplyDue(now, outbox)) {
-    ReleaseParked(now, outbox);
+  if (!suspended_) {
+    if (promises_due_ <= now) gathering_.HurryArrivals();
+    if (std::min(gathering_.gate().NextDue(), promises_due_) <= now && ApplyDue(now, outbox)) {
+      ReleaseParked(now, outbox);
+    }
+    ReviewPromises(now, outbox);
   }
-  ReviewPromises(now, outbox);
   // What became fresh enough by now has been answered; what did not is late.
   parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
                [&](PendingAnswer& answer) {

@@ -73,6 +73,12 @@ class Shard {
   // and waiting readers are bound by the new one. Precondition: `view` holds the shard.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
 
+  // Others may hold the shard by now: refuses whoever is parked with `why`, and until Resume
+  // nothing is applied or answered; what is due meanwhile happens then. Both may be called again.
+  // Precondition: no request comes meanwhile.
+  void Suspend(const absl::Status& why, Outbox& outbox);
+  void Resume(absl::Time now, Outbox& outbox);
+
   // The replica has heard from its successor: answers what is durable now.
   void FollowChain(absl::Time now, Outbox& outbox);
 
@@ -83,6 +89,7 @@ class Shard {
   // When a wait ends, of a parked answer or of a round for late groups.
   absl::Time NextWake() const;
 
+  bool suspended() const { return suspended_; }
   uint64_t generation() const { return replica_.generation(); }
   Version version() const { return content().version(); }
   uint64_t samples() const { return content().samples(); }
@@ -110,6 +117,8 @@ class Shard {
   absl::Status Screen(const Buffer& gradient, const proto::PushRequest& push);
   void Discard(absl::Time now, const GatheredPush& push, Outbox& outbox);
   void FollowContract();
+  // Applies and answers what may be by now.
+  void Proceed(absl::Time now, Outbox& outbox);
   // True when the shard has a new version.
   bool ApplyDue(absl::Time now, Outbox& outbox);
   void Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox);
@@ -154,6 +163,7 @@ class Shard {
   // When arrivals that were promised to be durable wait no longer for more.
   absl::Time promises_due_ = absl::InfiniteFuture();
   std::vector<LiveGroup> waited_for_;  // of view_, as the contract counts
+  bool suspended_ = false;
 };
 
 }  // namespace covey::server

@@ -40,7 +40,7 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
       break;
     case proto::Envelope::kLeaseNotice:
       if (message.connection == 0) {
-        lease_until_ = absl::FromUnixNanos(message.envelope.lease_notice().until_ns());
+        AdoptLease(now, message.envelope.lease_notice(), outbox);
         return;
       }
       break;
@@ -53,6 +53,16 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
       break;
   }
   ++counters_.malformed;
+}
+
+void ShardActor::AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox) {
+  const bool had_ended = now >= lease_until_;
+  lease_until_ = absl::FromUnixNanos(lease.until_ns());
+  if (had_ended) {
+    for (auto& [id, place] : places_) FollowLease(now, place, outbox);
+    SendReports(outbox);
+  }
+  next_deadline_ = EarliestDeadline();
 }
 
 void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbox) {
@@ -98,6 +108,7 @@ void ShardActor::FollowView(absl::Time now, ShardId id, Place& place, Outbox& ou
   if (place.shard != nullptr && !replica.is_head()) {
     ClosePlace(now, place, outbox);
   } else if (place.shard != nullptr) {
+    FollowLease(now, place, outbox);
     place.shard->SetView(now, view_, outbox);
   } else if (place.failure.ok() && (replica.is_head() || replica.may_open())) {
     unopened_.insert(id);
@@ -140,7 +151,8 @@ void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbo
   }
   Place& place = found->second;
   // What a joining replica holds makes nothing durable any more; it is asked again.
-  if (envelope.has_replicate_reply() && !CheckLease(now, id, place).ok()) return;
+  if (envelope.has_replicate_reply() && !CheckLease(now, place).ok()) return;
+  FollowLease(now, place, outbox);
   place.replica->Receive(now, message, outbox);
   if (place.shard != nullptr) place.shard->FollowChain(now, outbox);
   if (place.replica->content() != nullptr && !place.replica->is_head()) unopened_.erase(id);
@@ -148,9 +160,13 @@ void ShardActor::Replicate(absl::Time now, const Message& message, Outbox& outbo
   next_deadline_ = std::min(next_deadline_, PlaceDeadline(place));
 }
 
-absl::Time ShardActor::PlaceDeadline(const Place& place) {
-  const absl::Time replica = place.replica->NextWake();
-  return place.shard == nullptr ? replica : std::min(replica, place.shard->NextWake());
+absl::Time ShardActor::PlaceDeadline(const Place& place) const {
+  absl::Time deadline = place.replica->NextWake();
+  if (place.shard == nullptr) return deadline;
+  deadline = std::min(deadline, place.shard->NextWake());
+  const bool may_suspend =
+      place.needs_lease && !place.shard->suspended() && !Planted(PlantedBug::kIgnoreLease);
+  return may_suspend ? std::min(deadline, lease_until_) : deadline;
 }
 
 absl::Time ShardActor::EarliestDeadline() const {
@@ -183,7 +199,7 @@ void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
     return;
   }
   (*shard)->Pull(now, message, outbox);
-  next_deadline_ = std::min(next_deadline_, (*shard)->NextWake());
+  next_deadline_ = std::min(next_deadline_, PlaceDeadline(places_.at(id)));
 }
 
 void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Status& why,
@@ -221,7 +237,11 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
     return WhyNotHere({.request = request, .id = id, .generation = generation}, *view_, self_);
   }
   Place& place = found->second;
-  COVEY_RETURN_IF_ERROR(CheckLease(now, id, place));
+  if (const absl::Status lease = CheckLease(now, place); !lease.ok()) {
+    return Annotate(absl::StrCat("table '", view_->FindTable(id.table)->spec().name(),
+                                 "' shard=", id.index.value()),
+                    lease);
+  }
   // A question has no bytes, and its sender would send them if it were refused.
   if (!IsQuestion(request)) COVEY_RETURN_IF_ERROR(CheckBudget());
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
@@ -229,16 +249,25 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
   return place.shard.get();
 }
 
-absl::Status ShardActor::CheckLease(absl::Time now, ShardId id, const Place& place) const {
+absl::Status ShardActor::CheckLease(absl::Time now, const Place& place) const {
   if (!place.needs_lease || now < lease_until_ || Planted(PlantedBug::kIgnoreLease)) {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat(
-      "table '", view_->FindTable(id.table)->spec().name(), "' shard=", id.index.value(), ": ",
       view_->NameOf(self_.node), " alone holds it and has not heard from the scheduler for ",
       absl::FormatDuration(absl::Trunc(now - lease_until_, absl::Milliseconds(1))),
       " longer than its lease, so another server may hold it by now; start the "
       "scheduler again, or give the table two replicas"));
+}
+
+void ShardActor::FollowLease(absl::Time now, Place& place, Outbox& outbox) {
+  if (place.shard == nullptr) return;
+  const absl::Status lease = CheckLease(now, place);
+  if (lease.ok()) {
+    place.shard->Resume(now, outbox);
+  } else if (!place.shard->suspended()) {
+    place.shard->Suspend(lease, outbox);
+  }
 }
 
 void ShardActor::Open(absl::Time now, ShardId id, Place& place) {
@@ -261,6 +290,7 @@ void ShardActor::Open(absl::Time now, ShardId id, Place& place) {
 void ShardActor::Wake(absl::Time now, Outbox& outbox) {
   if (now >= next_deadline_) {
     for (auto& [id, place] : places_) {
+      FollowLease(now, place, outbox);
       if (place.replica->NextWake() <= now) place.replica->Wake(now, outbox);
       if (place.shard != nullptr) place.shard->FollowChain(now, outbox);
       if (place.shard != nullptr && place.shard->NextWake() <= now) place.shard->Wake(now, outbox);

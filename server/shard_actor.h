@@ -36,9 +36,9 @@ namespace covey::server {
 // stays through every other change of its chain.
 //
 // A shard that nobody else holds in full lives under a lease: once the control loop has told of no
-// answer of the scheduler for so long, another server may have begun it anew, so requests are
-// refused until there is one: UNAVAILABLE. Where a second server holds it, nothing is durable
-// without that one, and no clock matters.
+// answer of the scheduler for so long, another server may have begun it anew, so requests and
+// whoever waits are refused until there is one: UNAVAILABLE, and nothing that is due happens. Where
+// a second server holds it, nothing is durable without that one, and no clock matters.
 //
 // A request for a shard that is not here is refused: UNAVAILABLE when the sender's view is newer
 // (retry, the view is on its way), NOT_FOUND when there is no such table or shard,
@@ -81,13 +81,16 @@ class ShardActor : public Actor {
     bool needs_lease = false;      // nobody else holds it in full
   };
 
+  void AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox);
   void AdoptView(absl::Time now, const Message& message, Outbox& outbox);
   void Push(absl::Time now, const Message& message, Outbox& outbox);
   void Pull(absl::Time now, const Message& message, Outbox& outbox);
   // The open shard, or why there is none for this request.
   absl::StatusOr<Shard*> Find(absl::Time now, const Message& request, ShardId id,
                               uint64_t generation);
-  absl::Status CheckLease(absl::Time now, ShardId id, const Place& place) const;
+  absl::Status CheckLease(absl::Time now, const Place& place) const;
+  // The shard does nothing unasked while its lease is over.
+  void FollowLease(absl::Time now, Place& place, Outbox& outbox);
   void Open(absl::Time now, ShardId id, Place& place);
   void FollowView(absl::Time now, ShardId id, Place& place, Outbox& outbox);
   // A message along a chain.
@@ -95,7 +98,7 @@ class ShardActor : public Actor {
   void ClosePlace(absl::Time now, Place& place, Outbox& outbox);
   // To the control loop: what replicas report to the scheduler.
   void SendReports(Outbox& outbox);
-  static absl::Time PlaceDeadline(const Place& place);
+  absl::Time PlaceDeadline(const Place& place) const;
   void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
   absl::Status CheckBudget();
   void CountQueued();

@@ -124,15 +124,17 @@ TEST(ShardActor, RefusesBitsThatFlippedOnTheWayAndTakesTheRepetition) {
   EXPECT_FALSE(Pushed(driver.Ask(push)).duplicate());
 }
 
+// What the control loop tells of a lease that ends so long from now.
+Message Lease(const ShardDriver& driver, absl::Duration left) {
+  Message notice;
+  notice.set_to({kTestServer, 1});
+  notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(driver.now() + left));
+  return notice;
+}
+
 TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
   ShardDriver driver(TestJob(kAsync, 0));
-  const auto lease = [&driver](absl::Duration left) {
-    Message notice;
-    notice.set_to({kTestServer, 1});
-    notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(driver.now() + left));
-    return notice;
-  };
-  driver.Deliver(lease(absl::Seconds(2)));
+  driver.Deliver(Lease(driver, absl::Seconds(2)));
   driver.Pass(absl::Seconds(2) - absl::Nanoseconds(1));
   EXPECT_EQ(CodeOf(driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}))), Code::kOk);
   driver.Pass(absl::Nanoseconds(1));
@@ -142,12 +144,56 @@ TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
   EXPECT_GT(refused.envelope.status().retry_after_ms(), 0u);
   EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable);
 
-  Message strangers = lease(absl::Hours(1));
+  Message strangers = Lease(driver, absl::Hours(1));
   strangers.connection = 5;
   driver.Deliver(strangers);
   EXPECT_EQ(CodeOf(driver.Ask(driver.Pull())), Code::kUnavailable) << "only its own process tells";
-  driver.Deliver(lease(absl::Seconds(2)));
+  driver.Deliver(Lease(driver, absl::Seconds(2)));
   EXPECT_FALSE(Pushed(driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}))).duplicate());
+}
+
+// Two groups of three make a round, once the third is late by this.
+constexpr Contract kQuorum{.kind = Contract::Kind::kLocal,
+                           .local_steps = 4,
+                           .quorum = 2,
+                           .grace = absl::Milliseconds(200)};
+
+TEST(ShardActor, EndsNoRoundAfterItsLease) {
+  ShardDriver driver(TestJob(kQuorum, 3));
+  driver.Deliver(Lease(driver, absl::Milliseconds(100)));
+  const auto ended = [](Message push) { return ShardDriver::WithValues(std::move(push), 1); };
+  ASSERT_TRUE(driver.Deliver(ended(driver.GroupPush(1, 1, {2, 2, 2, 2}))).empty());
+  ASSERT_TRUE(driver.Deliver(ended(driver.GroupPush(2, 1, {4, 4, 4, 4}))).empty());
+  driver.Pass(absl::Milliseconds(100));
+  EXPECT_LE(driver.actor().NextWake(), driver.now());
+  const std::vector<Message> refused = driver.Wake();
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(CodeOf(refused[0]), Code::kUnavailable);
+  EXPECT_THAT(TextOf(refused[0]), HasSubstr("alone holds it and has not heard from the scheduler"));
+  driver.Pass(absl::Milliseconds(300));
+  EXPECT_TRUE(driver.Wake().empty());
+  EXPECT_GT(driver.actor().NextWake(), driver.now()) << "what is due must not spin";
+
+  driver.Deliver(Lease(driver, absl::Seconds(2)));
+  EXPECT_THAT(driver.Values(), ElementsAre(-3, -3, -3, -3)) << "a round that was due ends then";
+}
+
+TEST(ShardActor, EndsNoRoundByAViewAfterItsLease) {
+  TestJob job(Contract{.kind = Contract::Kind::kBsp}, 2);
+  ShardDriver driver(job);
+  driver.Deliver(Lease(driver, absl::Milliseconds(100)));
+  const Message push = driver.GroupPush(1, 1, {2, 2, 2, 2});
+  ASSERT_TRUE(driver.Deliver(ShardDriver::WithValues(push, 1)).empty());
+  driver.Pass(absl::Milliseconds(100));
+  job.EndGroup(2, proto::Group::DONE);
+  driver.AdoptView(job);
+  const std::vector<Message> refused = driver.Sent();
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(CodeOf(refused[0]), Code::kUnavailable);
+  EXPECT_EQ(driver.actor().FindShard({TableId(kTestTable), ShardIndex(0)})->version(), Version(0));
+
+  driver.Deliver(Lease(driver, absl::Seconds(2)));
+  EXPECT_THAT(driver.Values(), ElementsAre(-2, -2, -2, -2));
 }
 
 TEST(ShardActor, RefusesAGradientOfAnotherSizeNamingBoth) {
