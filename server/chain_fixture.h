@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,10 +94,10 @@ class ChainDriver {
     }
   }
 
-  // Requests as ShardDriver makes them, to the server.
-  void Deliver(uint32_t server, Message message) {
+  // Requests as ShardDriver makes them, to the server; by the newest view, or an older one.
+  void Deliver(uint32_t server, Message message, std::optional<uint64_t> epoch = std::nullopt) {
     message.connection = 77;
-    message.envelope.mutable_header()->set_epoch(job.view.epoch());
+    message.envelope.mutable_header()->set_epoch(epoch.value_or(job.view.epoch()));
     if (message.envelope.has_push_request()) {
       message.envelope.mutable_push_request()->set_shard_generation(generation);
     } else {
@@ -109,8 +110,9 @@ class ChainDriver {
   // To clients since the last call.
   std::vector<Message> Answers() { return std::exchange(answers_, {}); }
   // The only answer, once all servers have nothing more to say.
-  Message Ask(uint32_t server, const Message& message) {
-    Deliver(server, message);
+  Message Ask(uint32_t server, const Message& message,
+              std::optional<uint64_t> epoch = std::nullopt) {
+    Deliver(server, message, epoch);
     Settle();
     std::vector<Message> answers = Answers();
     if (answers.size() == 1) return std::move(answers[0]);

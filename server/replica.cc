@@ -38,7 +38,9 @@ void Replica::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, c
 void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Address& self) {
   const bool was_joining = joining_;
   const bool is_new = chain_.generation() != generation_;
+  const bool was_head = !is_new && is_head();
   position_ = *ClusterView::PositionInChain(shard, self);
+  if (!was_head) head_since_ = Epoch(shard.chain_epoch());
   joining_ = shard.chain(position_).joining();
   absl::btree_set<NodeId> in_front;
   for (int i = 0; i < position_; ++i) in_front.insert(NodeId(shard.chain(i).node()));

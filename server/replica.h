@@ -83,6 +83,8 @@ class Replica {
   void SetKeepsPromises(absl::Time now, bool keeps_promises, Outbox& outbox);
 
   bool is_head() const { return position_ == 0; }
+  // Epoch of the chain by which it became the head.
+  Epoch head_since() const { return head_since_; }
   // Nothing is durable without another server.
   bool has_company() const { return link_ != nullptr && link_->counts(); }
   // Null: it has none yet.
@@ -144,6 +146,7 @@ class Replica {
   Address self_;
   proto::ChainPosition chain_;
   int position_ = 0;
+  Epoch head_since_;
   bool joining_ = false;
   absl::btree_set<NodeId> in_front_;
   Address predecessor_;

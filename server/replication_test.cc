@@ -145,6 +145,26 @@ TEST_F(Replication, TheNextInTheChainGoesOnWhenTheHeadIsGone) {
   EXPECT_EQ(chain.Digest(1), chain.Digest(2));
 }
 
+// What the former head had received, its senders keep; they bring it to the new one first, once they
+// know of it.
+TEST_F(Replication, ANewHeadTakesPushesFromThoseWhoKnowOfIt) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  const uint64_t before = chain.job.view.epoch();
+  chain.SetChain({{1, false}, {0, false}, {2, false}});
+  chain.PublishToAll();
+  const uint64_t since = chain.job.view.epoch();
+  const Message refused = chain.Ask(1, Push(2, 1), before);
+  EXPECT_EQ(CodeOf(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.envelope.status().message(), HasSubstr("follow the newer view"));
+  EXPECT_EQ(CodeOf(chain.Ask(1, Pull(), before)), Code::kOk) << "a read needs no such order";
+  // It has led the chain since, whoever comes and goes behind it.
+  chain.SetChain({{1, false}, {2, false}});
+  chain.PublishToAll();
+  EXPECT_EQ(Pushed(chain.Ask(1, Push(2, 1), since)).applied_version(), 2u);
+}
+
 // The head dies with records of which only the middle has some: they go on from there.
 TEST_F(Replication, ATailThatLagsGetsTheRestFromTheNewHead) {
   ChainDriver chain(kAsync, 0, 3, 3);

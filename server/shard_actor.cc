@@ -237,6 +237,16 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
     return WhyNotHere({.request = request, .id = id, .generation = generation}, *view_, self_);
   }
   Place& place = found->second;
+  // What the head before had received, and nobody else has, comes again from who knows of this one;
+  // and it has to come before what is newer.
+  const proto::Header& header = request.envelope.header();
+  const Epoch head_since = place.replica->head_since();
+  if (request.envelope.has_push_request() && Epoch(header.epoch()) < head_since) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "table '", view_->FindTable(id.table)->spec().name(), "' shard=", id.index.value(), ": ",
+        view_->NameOf(self_.node), " leads its chain since epoch ", head_since.value(),
+        ", the push was sent by the view of epoch ", header.epoch(), "; follow the newer view"));
+  }
   if (const absl::Status lease = CheckLease(now, place); !lease.ok()) {
     return Annotate(absl::StrCat("table '", view_->FindTable(id.table)->spec().name(),
                                  "' shard=", id.index.value()),
