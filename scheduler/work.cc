@@ -172,7 +172,10 @@ Work::Change Work::Take(absl::Time now, const Message& message, std::vector<Answ
       given = {.request_id = id, .items = Give(ledger, *record, request.wanted(), change)};
       RangeSet& holder = may_be_copy ? ledger.unknown : ledger.leased[node];
       for (const Range& range : given.items) holder.Add(range);
-      if (may_be_copy && !given.items.empty()) ledger.unknown_until = now + kLease;
+      if (may_be_copy && !given.items.empty()) {
+        ledger.unknown_until = now + kLease;
+        ledger.unknown_may_be_lost = false;
+      }
     }
     if (request.finished().empty()) {
       const bool newest = id == given.request_id;
@@ -213,18 +216,34 @@ void Work::GiveBack(Ledger& ledger, NodeId node, Range range) {
 std::vector<Work::Range> Work::Give(Ledger& ledger, const proto::WorkLedger& record,
                                     uint32_t wanted, Change& change) {
   std::vector<Range> items;
-  while (items.size() < wanted && !ledger.free.empty()) {
-    Range range = ledger.free.Lowest(record.item_examples());
-    // No item is in two passes.
-    range.count = std::min(range.count, record.examples() - range.first % record.examples());
-    ledger.free.Remove(range);
+  // No item is in two passes.
+  const auto left_in_pass = [&record](uint64_t first) {
+    return record.examples() - first % record.examples();
+  };
+  const auto take = [&](RangeSet& from) {
+    Range range = from.Lowest(record.item_examples());
+    range.count = std::min(range.count, left_in_pass(range.first));
+    from.Remove(range);
     items.push_back(range);
-  }
+  };
   const uint64_t total = Total(record);
-  while (items.size() < wanted && ledger.next < total) {
-    const uint64_t left_in_pass = record.examples() - ledger.next % record.examples();
-    items.push_back({ledger.next, std::min(record.item_examples(), left_in_pass)});
-    ledger.next += items.back().count;
+  // Their pass has no others left: who holds them has had all the time that there is.
+  const auto unknown_are_due = [&] {
+    if (!ledger.unknown_may_be_lost || ledger.unknown.empty()) return false;
+    const uint64_t first = ledger.unknown.Lowest(1).first;
+    return first + left_in_pass(first) <= ledger.next;
+  };
+  while (items.size() < wanted) {
+    if (!ledger.free.empty()) {
+      take(ledger.free);
+    } else if (unknown_are_due()) {
+      take(ledger.unknown);
+    } else if (ledger.next < total) {
+      items.push_back({ledger.next, std::min(record.item_examples(), left_in_pass(ledger.next))});
+      ledger.next += items.back().count;
+    } else {
+      break;
+    }
   }
   if (ledger.next > ledger.allowed) {
     const uint64_t ahead = kGivenAhead * record.item_examples();
@@ -241,13 +260,13 @@ Work::Change Work::Tick(absl::Time now, std::vector<Answer>& answers) {
     Ledger& ledger = ledgers_[record.name()];
     if (now >= ledger.unknown_until) {
       ledger.unknown_until = absl::InfiniteFuture();
+      ledger.unknown_may_be_lost = true;
       if (!ledger.unknown.empty()) {
-        change.decision = absl::StrCat("work '", record.name(), "': ", ledger.unknown.size(),
-                                       " examples that were given before the scheduler's restart "
-                                       "are given again: nobody has reported them");
+        change.decision =
+            absl::StrCat("work '", record.name(), "': ", ledger.unknown.size(),
+                         " examples that were given before the scheduler's restart are given again "
+                         "at the end of their pass, unless somebody reports them by then");
       }
-      ledger.free.Add(ledger.unknown.ranges());
-      ledger.unknown = RangeSet();
     }
     if (!ledger.dirty || now < next_record_) continue;
     Append(Record(ledger, record, answers), change);

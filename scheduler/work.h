@@ -27,9 +27,9 @@ namespace covey::scheduler {
 // Finished ones are in the log; what is leased to whom is not. So that a restarted scheduler knows
 // which examples may be in somebody's hands, it logs ahead how far it gives (kGivenAhead): as the
 // last `finished` range of the ledger, with a count of 0. Those, and what it gives first to each node
-// of before the restart, it then holds for kLease: their holders report them, or they are free
-// afterwards. A holder that takes longer trains what somebody else trains too; only the first report
-// counts.
+// of before the restart, it then holds for kLease, and until their pass has no other examples left:
+// their holders report them, or they are given again. A holder that takes longer trains what somebody
+// else trains too; only the first report counts.
 //
 // Invariants:
 //  1. Each example of each pass is reported finished, with an OK answer, exactly once; unless its
@@ -93,6 +93,7 @@ class Work {
     // holds them.
     RangeSet unknown;
     absl::Time unknown_until = absl::InfiniteFuture();
+    bool unknown_may_be_lost = false;  // that time is over
     // The first that was never given; how far the log allows to give.
     uint64_t next = 0;
     uint64_t allowed = 0;

@@ -194,6 +194,29 @@ TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   EXPECT_THAT(rest, testing::Not(testing::Contains(held[0]))) << "this one is surely held";
 }
 
+// Who trains slowly has as long as the pass lasts.
+TEST_F(WorkTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
+  proto::WorkRequest request = Request(1);
+  request.set_examples(1000);
+  request.set_passes(2);
+  const std::string held = Items(Ask(2, request))[0];
+  Work restarted(state_);
+  restarted.Start(now_);
+  now_ += Work::kLease;
+  std::vector<Work::Answer> answers;
+  restarted.Tick(now_, answers);
+  const uint64_t unknown = 1 + Work::kGivenAhead;  // items
+  request.set_wanted(static_cast<uint32_t>(250 - unknown));
+  restarted.Take(now_, MessageOf(kNewcomer, 3, request), answers);
+  EXPECT_THAT(Items(answers.back()), testing::Not(testing::Contains(held)));
+  EXPECT_THAT(Items(answers.back()), testing::Contains("0:996+4"));
+  // Before the next pass begins.
+  request.set_wanted(static_cast<uint32_t>(unknown + 1));
+  restarted.Take(now_, MessageOf(kNewcomer, 4, request), answers);
+  EXPECT_EQ(Items(answers.back()).front(), held);
+  EXPECT_EQ(Items(answers.back()).back(), "1:0+4");
+}
+
 // Found by simulation. It may take its time: nobody else is given what it has.
 TEST_F(WorkTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
   proto::WorkRequest request = Request(1);
