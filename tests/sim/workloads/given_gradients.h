@@ -1,22 +1,43 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "tests/sim/observer.h"
 
 namespace covey::sim {
 
 // Which programs' gradients are to be found in which steps of their groups. A step that is done again
 // after deaths has the gradients that are left, which may be none; and what a program had given when
-// it came to another group counts in a step of that one.
+// it came to another group counts in a step of that one. So does what it gave while its group was
+// forming, when the others turn out to be further.
 //
 // Actor-confined.
-class GivenGradients {
+class GivenGradients : public Observer {
  public:
   // Each tensor is one table.
   using Place = std::tuple<GroupId, Step, TableId>;
+
+  // Notes for which steps a program has told anybody something that holds its gradient.
+  void OnSend(absl::Time, const Message& message) override {
+    const NodeId program = message.from().node;
+    if (message.envelope.has_group_slice()) {
+      const proto::GroupSlice& slice = message.envelope.group_slice();
+      // Sums travel on odd streams, one per bucket.
+      if (slice.phase() != proto::GroupSlice::REDUCE || slice.stream() % 2 == 0) return;
+      if (slice.samples() == 0) return;
+      shown_.insert({program, {GroupId(slice.group()), Step(slice.sequence())}});
+    } else if (message.envelope.has_push_request()) {
+      const proto::PushId& id = message.envelope.push_request().id();
+      shown_.insert(
+          {program, {GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}});
+    }
+  }
 
   void Give(NodeId program, const Place& place) { givers_[place].insert(program); }
   // One that gave was told that the step is over: what it gave is in.
@@ -29,11 +50,15 @@ class GivenGradients {
     const auto found = givers_.find(place);
     if (found != givers_.end()) found->second.erase(program);
   }
-  // The program has come to another group, or to other steps of its group.
-  void MoveAway(NodeId program, const Place& place) {
+  // The program has come to another group, or to other steps of its group: what it gave for `place`
+  // counts for `now`, if it counts.
+  void MoveAway(NodeId program, const Place& place, const Place& now) {
     const auto found = givers_.find(place);
     if (found == givers_.end() || found->second.erase(program) == 0) return;
     moved_.insert(place);
+    came_.insert(now);
+    const auto& [group, step, table] = place;
+    if (shown_.count({program, {group, step}}) == 0) ++only_elsewhere_[place];
   }
   // It died, or left.
   void Depart(NodeId program) { departed_.insert(program); }
@@ -50,11 +75,22 @@ class GivenGradients {
   }
   // A gradient that was given for this step may be in another one.
   bool MayBeElsewhere(const Place& place) const { return moved_.count(place) > 0; }
+  // How many were given for this step, and can be in another one alone: nobody was told of them under
+  // this one. Each has its share of an update there.
+  uint64_t OnlyElsewhere(const Place& place) const {
+    const auto found = only_elsewhere_.find(place);
+    return found == only_elsewhere_.end() ? 0 : found->second;
+  }
+  // A gradient that was given for another step may have a share of this one.
+  bool MayBeShared(const Place& place) const { return came_.count(place) > 0; }
 
  private:
   std::map<Place, std::set<NodeId>> givers_;
+  std::set<std::pair<NodeId, std::pair<GroupId, Step>>> shown_;
   std::set<Place> finished_;
   std::set<Place> moved_;
+  std::map<Place, uint64_t> only_elsewhere_;
+  std::set<Place> came_;
   std::set<NodeId> departed_;
 };
 

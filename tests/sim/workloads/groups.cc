@@ -143,6 +143,8 @@ class GroupsWorkload::Trainer : public WorkerScript {
   // Of the group, when this step began, and the one before.
   uint64_t generation_ = 0;
   uint64_t generation_before_ = 0;
+  // It was forming then: its members agree which step this is, and it is another one.
+  bool forming_ = false;
 };
 
 GroupsWorkload::Trainer::Trainer(GroupsWorkload& workload, std::string name, Random random)
@@ -264,6 +266,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   position_ = workload_.truth_.PositionOf(group_);
   steps_aside_ = worker.hybrid().steps_aside();
   generation_before_ = std::exchange(generation_, worker.group().formation());
+  forming_ = !worker.group().ready();
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
                        worker.group().rank(), worker.group().size());
@@ -294,6 +297,7 @@ void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActo
     }
     worker.hybrid().Submit(now, WorkOf(now, t, worker), outbox);
   }
+  NoteMove(worker);
   next_submit_ = absl::InfiniteFuture();
   for (const Tensor& tensor : tensors_) next_submit_ = std::min(next_submit_, tensor.submit_at);
   // What ended at once is noticed at once.
@@ -394,11 +398,18 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
 
 void GroupsWorkload::Trainer::NoteMove(worker::WorkerActor& worker) {
   if (step_.value() == 0 || !worker.group().ready()) return;
-  if (worker.group().formation() == generation_ && worker.group().id() == group_) return;
-  if (worker.group().id() == group_ && worker.hybrid().step() == step_) return;
+  const GroupId group = worker.group().id();
+  const uint64_t step_now = worker.hybrid().step().value();
+  const bool same_step = group == group_ && step_now == step_.value();
+  if (same_step) forming_ = false;
+  if (worker.group().formation() == generation_ && group == group_ && !forming_) return;
+  if (same_step) return;
   for (size_t t = 0; t < tensors_.size(); ++t) {
     for (uint64_t step = OldestStep(); step <= step_.value(); ++step) {
-      workload_.given_.MoveAway(worker.client().member().node(), PlaceOf(t, step));
+      const uint64_t before = step_.value() - step;
+      workload_.given_.MoveAway(
+          worker.client().member().node(), PlaceOf(t, step),
+          {group, covey::Step(step_now - std::min(step_now, before)), tensors_[t].id});
     }
   }
 }
@@ -489,6 +500,7 @@ void GroupsWorkload::SetUp(SimCluster& cluster) {
   think_max_ =
       cluster.config().safety * (2 * plan_.haste / static_cast<double>(plan_.ordinary_steps));
   cluster.AddObserver(truth_);
+  cluster.AddObserver(given_);
   for (uint32_t i = 0; i < plan_.groups * plan_.members; ++i) AddMember(absl::ZeroDuration());
   for (const double start : plan_.late_starts) AddMember(cluster.config().safety * start);
 }

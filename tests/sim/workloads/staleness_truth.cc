@@ -216,9 +216,15 @@ std::string StalenessTruth::MissingStep(const ShardReply& reply, const Read& rea
   return "";
 }
 
-bool StalenessTruth::IsOnce(float value) const {
+bool StalenessTruth::IsOnce(float value, const GivenGradients::Place& place) const {
   const float slack = options_.rounded ? 1e-4f : 0;
   if (std::fabs(value - 1) <= slack) return true;
+  if (options_.given != nullptr) {
+    // Once in its own step, and a share of an update for each that counts in another one.
+    const uint64_t elsewhere = options_.given->OnlyElsewhere(place);
+    if (elsewhere > 0) return value > 0 && value <= 1 + static_cast<float>(elsewhere) + 1e-4f;
+    if (options_.given->MayBeShared(place)) return value > 0 && value <= 1 + slack;
+  }
   if (!options_.averages || value <= 0 || value > 1 + slack) return false;
   // An update of n equal pushes leaves 1/n of each behind.
   const float pushes = 1 / value;
@@ -228,7 +234,12 @@ bool StalenessTruth::IsOnce(float value) const {
 void StalenessTruth::CheckElements(const ShardReply& reply) {
   for (uint64_t element = 0; element < reply.values.size(); ++element) {
     const float value = reply.values[element];
-    if (value == 0 || (IsOnce(value) && element < groups_.size() * steps_)) continue;
+    if (value == 0) continue;
+    const bool known = element < groups_.size() * steps_;
+    if (known && IsOnce(value, {groups_[element / steps_], Step(element % steps_ + 1),
+                                reply.history.shard.table})) {
+      continue;
+    }
     violations_.Add(kName, absl::StrCat(Where(reply), " holds ", value, " in the element of step ",
                                         element % steps_ + 1, " of the group at position ",
                                         element / steps_, ": not applied exactly once"));

@@ -31,7 +31,8 @@ namespace covey::sim {
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed;
-//  - no step is in twice; where pushes are averaged an element holds its share of one update;
+//  - no step is in twice; where pushes are averaged an element holds its share of one update, and what
+//    a program gave for this step and nobody saw under it may have its share of another step's;
 //  - the clock vector names exactly the highest step of each group that is in, was too stale, or had no
 //    gradient;
 //  - what a reader gets from one history never goes back.
@@ -103,7 +104,7 @@ class StalenessTruth : public Observer {
   std::string MissingRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
   // Whether a step that is in exactly once can leave this behind.
-  bool IsOnce(float value) const;
+  bool IsOnce(float value, const GivenGradients::Place& place) const;
   void CheckClocks(const ShardReply& reply);
   // The step must not be missing from the values of this history.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
