@@ -86,12 +86,28 @@ void ClientMachine::SendKept(absl::Time now, Outbox& outbox) {
     message.set_to(head);
     message.envelope.mutable_header()->set_request_id(id);
     message.envelope.mutable_header()->set_epoch(view_->epoch().value());
+    FollowGroup(push);
     *message.envelope.mutable_push_request() = push.request;
     message.envelope.mutable_push_request()->set_deadline_ms(Milliseconds(kKeptDeadline));
     if (!asks) AddFrame(message, push.gradient, push.checksum);
     outbox.Send(std::move(message));
   }
   next_wake_ = std::min(next_wake_, kept_.next_due());
+}
+
+void ClientMachine::FollowGroup(UndurablePushes::Push& push) const {
+  const proto::Group* group = view_->FindGroup(GroupId(push.request.group()));
+  if (group == nullptr || group->generation() <= push.request.group_generation()) return;
+  push.request.set_group_generation(group->generation());
+  push.request.mutable_id()->set_producer_incarnation(group->generation());
+}
+
+bool ClientMachine::WasOvertaken(const UndurablePushes::Push& push, const Message& reply) const {
+  if (push.request.group() == 0 || !absl::IsAborted(StatusOf(reply))) return false;
+  const proto::Group* group = view_->FindGroup(GroupId(push.request.group()));
+  return view_->epoch() < Epoch(reply.envelope.header().epoch()) ||
+         (group != nullptr &&
+          reply.envelope.push_reply().id().producer_incarnation() < group->generation());
 }
 
 void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, const Message& reply) {
@@ -117,9 +133,9 @@ void ClientMachine::AnswerKept(absl::Time now, UndurablePushes::Push& push, cons
       push.asks = true;
       kept_.Postpone(now, push);
     }
-  } else if (IsForNow(status) || absl::IsDeadlineExceeded(status)) {
+  } else if (IsForNow(status) || absl::IsDeadlineExceeded(status) || WasOvertaken(push, reply)) {
     // A chain that takes longer than a try may yet make it durable; who refuses it has not got it.
-    if (IsForNow(status)) {
+    if (!absl::IsDeadlineExceeded(status)) {
       push.asks = false;
       kept_.SetReceived(false, push);
     }

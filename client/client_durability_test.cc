@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "client/client_machine_fixture.h"
 #include "common/base/planted_bug.h"
 #include "common/base/planted_bug_switch.h"
@@ -11,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class ClientDurabilityTest : public ClientMachineTest {
  protected:
@@ -29,6 +33,29 @@ class ClientDurabilityTest : public ClientMachineTest {
         now_, scope, now_ + patience,
         [this](absl::Time, const absl::Status& status, Outbox&) { flushed_.push_back(status); },
         outbox_);
+  }
+
+  // The same, step 4 of group 9.
+  void PushReceivedOfGroup(uint64_t generation) {
+    Operation push = PushAll();
+    push.group = GroupIdentity{.group = GroupId(9), .generation = generation, .step = Step(4)};
+    Start(std::move(push));
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    Answer(sent[0], 1);
+    Answer(sent[1], 1, kReceived);
+  }
+  // As a server of this epoch does when a newer generation of the group has pushed.
+  void RefuseOvertaken(const Message& request, uint64_t epoch) {
+    Message reply = ReplyTo(request);
+    reply.envelope.mutable_header()->set_epoch(epoch);
+    *reply.envelope.mutable_push_reply()->mutable_id() = request.envelope.push_request().id();
+    SetStatus(absl::AbortedError("the generation has been replaced"), reply);
+    machine_.Receive(now_, reply, outbox_);
+  }
+  // As the group's, and as the push's producer's.
+  static std::pair<uint64_t, uint64_t> GenerationsOf(const Message& message) {
+    const proto::PushRequest& push = message.envelope.push_request();
+    return {push.group_generation(), push.id().producer_incarnation()};
   }
 
   static uint64_t SequenceOf(const Message& message) {
@@ -315,6 +342,48 @@ TEST_F(ClientDurabilityTest, DropsWhatANewHeadRefusesForGood) {
   ASSERT_EQ(flushed_.size(), 1u);
   EXPECT_EQ(flushed_[0].code(), absl::StatusCode::kAborted) << "it may be in";
   EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("1 pushes may have been lost"));
+}
+
+// Found by simulation: its push was dropped, and lost with the head that held it; the others waited for
+// that step for ever.
+TEST_F(ClientDurabilityTest, AGroupsPushGoesOnUnderItsNewestGeneration) {
+  PushReceivedOfGroup(1);
+  ShowView(View(2, kServerA, kServerB, {.group_generation = 3}));
+  const std::vector<Message> question = After(absl::Seconds(3));
+  ASSERT_EQ(question.size(), 1u);
+  EXPECT_TRUE(question[0].frames.empty());
+  EXPECT_THAT(GenerationsOf(question[0]), Pair(3, 3));
+  EXPECT_EQ(SequenceOf(question[0]), 4u) << "still the same step";
+  Answer(question[0], 1, kReceived);
+  ShowView(View(3, kServerA, kServerA, {.group_generation = 3}));
+  const std::vector<Message> again = After(absl::ZeroDuration());
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_THAT(GenerationsOf(again[0]), Pair(3, 3));
+  EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
+}
+
+TEST_F(ClientDurabilityTest, AGroupsPushThatANewerGenerationOvertookIsSentAgainUnderIt) {
+  PushReceivedOfGroup(1);
+  const std::vector<Message> question = After(absl::Seconds(3));
+  ASSERT_EQ(question.size(), 1u);
+  // The server's view is newer than this client's: why it was refused is not known here yet.
+  RefuseOvertaken(question[0], 2);
+  EXPECT_EQ(machine_.undurable_pushes(), 1u);
+  const std::vector<Message> unchanged = After(absl::Milliseconds(10));
+  ASSERT_EQ(unchanged.size(), 1u);
+  EXPECT_THAT(GenerationsOf(unchanged[0]), Pair(1, 1));
+  // The refusal of what was sent before the view came.
+  ShowView(View(2, kServerA, kServerB, {.group_generation = 2}));
+  RefuseOvertaken(unchanged[0], 2);
+  EXPECT_EQ(machine_.undurable_pushes(), 1u);
+  const std::vector<Message> again = After(absl::Milliseconds(10));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_THAT(GenerationsOf(again[0]), Pair(2, 2));
+  EXPECT_EQ(machine_.counters().lost_pushes, 0u);
+  // As the newest generation's it is refused for good.
+  RefuseOvertaken(again[0], 2);
+  EXPECT_EQ(machine_.undurable_pushes(), 0u);
+  EXPECT_EQ(machine_.counters().lost_pushes, 1u);
 }
 
 TEST_F(ClientDurabilityTest, PushesThatAreLostForSureAreNamedFirst) {

@@ -172,6 +172,11 @@ class ClientMachine {
   void KeepUndurable(absl::Time now, Request& request, const Address& receiver);
   void SendKept(absl::Time now, Outbox& outbox);
   void AnswerKept(absl::Time now, UndurablePushes::Push& push, const Message& reply);
+  // A group's new generation goes on with its steps, so what the one before pushed is the new one's.
+  void FollowGroup(UndurablePushes::Push& push) const;
+  // Whether it was refused because a newer generation of its group had pushed, under which it may be
+  // sent again; or because of a view that is still on its way here.
+  bool WasOvertaken(const UndurablePushes::Push& push, const Message& reply) const;
   void DropKept(uint64_t request_id, absl::Status lost);
   // Ends an operation's wait for its pushes to be durable.
   void GiveUpDurability(ActiveOperation& active);

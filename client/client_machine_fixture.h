@@ -26,6 +26,8 @@ struct ViewOptions {
   uint64_t generation = 1;
   uint64_t chain_epoch = 1;
   uint64_t dead = 0;  // a server
+  // Of group 9, which lives; 0 = there is none.
+  uint64_t group_generation = 0;
 };
 inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, uint64_t second,
                                                const ViewOptions& options = {}) {
@@ -38,6 +40,17 @@ inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, u
     node.set_state(id == options.dead ? proto::Node::DEAD : proto::Node::ALIVE);
     node.add_endpoints("");
     node.add_endpoints(absl::StrCat("tcp://127.0.0.1:", id));
+  }
+  if (options.group_generation > 0) {
+    proto::Node& worker = *view.add_nodes();
+    worker.set_id(kServerB + 1);
+    worker.set_name("worker-0");
+    worker.set_state(proto::Node::ALIVE);
+    proto::Group& group = *view.add_groups();
+    group.set_id(9);
+    group.set_generation(options.group_generation);
+    group.add_members(worker.id());
+    group.set_state(proto::Group::ACTIVE);
   }
   proto::Table& table = *view.add_tables();
   table.set_id(3);
