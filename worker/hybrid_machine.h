@@ -56,9 +56,9 @@ namespace covey::worker {
 // that anybody has finished was applied by all its shards, so the others pull its values. One that
 // nobody has finished is done again with the gradients that are left, weighted by their samples, and
 // pushed under the same identity: each shard takes one update per group and step, whichever comes
-// first; a member that is moved to another group meanwhile takes its gradient along, and it may count
-// in both. So who finished a step before the death and who pulls it later have values of different
-// times; with one group they are the same bits. LOCAL: the round that is under way goes on, from what
+// first. So who finished a step before the death and who pulls it later have values of different
+// times; with one group they are the same bits. A member that is moved to another group meanwhile takes
+// its gradient along, and it may count in both. LOCAL: the round that is under way goes on, from what
 // the members have learned so far, and with the same push at its end; only the state of the inner
 // optimizers is given up. kDistributed: as for any other plan.
 //

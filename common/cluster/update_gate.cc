@@ -67,7 +67,9 @@ absl::Status UpdateGate::Admit(GroupId group, Step step) const {
                      LastTaken(group).value(), " of the group has been applied; wait for one step ",
                      "before the next"));
   }
-  if (const size_t held = StepsHeld(group); held >= kHeldStepsPerGroupMax) {
+  // All wait for the next step: it is taken even if those after it came first.
+  const size_t held = StepsHeld(group);
+  if (held >= kHeldStepsPerGroupMax && step != last_step_.Next()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("group ", group.value(), " is ", held,
                      " steps ahead of the slowest group; pull or wait before pushing on"));

@@ -303,6 +303,15 @@ TEST(UpdateGate, RefusesGroupsThatRunAway) {
   }
 }
 
+TEST(UpdateGate, TheStepThatAllWaitForIsTakenAfterAnyNumberOfLaterOnes) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
+  for (uint64_t step = 2; step <= kHeldStepsPerGroupMax + 1; ++step) driver.Push(1, step);
+  driver.Push(2, 1);
+  EXPECT_EQ(driver.Admit(1, kHeldStepsPerGroupMax + 2), Code::kResourceExhausted);
+  EXPECT_EQ(driver.Admit(1, 1), Code::kOk);
+  EXPECT_THAT(driver.Push(1, 1), ElementsAre("1.1 2.1"));
+}
+
 TEST(UpdateGate, HeldStepsAreDueOneByOneWhenTheContractChanges) {
   Driver driver({.kind = Kind::kBsp}, Groups({1, 2, 3}));
   driver.Push(2, 2);
