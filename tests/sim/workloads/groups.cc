@@ -61,6 +61,7 @@ class GroupsWorkload : public Workload {
   uint32_t members_ = 0;
   LastSteps last_steps_;
   std::set<std::string> finished_;  // members with all steps
+  std::set<uint64_t> finished_nodes_;
 };
 
 // The program of a member.
@@ -198,6 +199,14 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   if (group->state() != proto::Group::ACTIVE) End("its group is over");
   position_ = workload_.truth_.PositionOf(GroupId(group->id()));
   if (position_ >= plan().positions()) End("the values have no room for its group");
+  // Its members change over between two steps, and these programs take no more; they would leave.
+  const bool others_finished =
+      std::any_of(group->members().begin(), group->members().end(),
+                  [this](uint64_t node) { return workload_.finished_nodes_.count(node) > 0; });
+  if (others_finished && !worker.group().ready() &&
+      workload_.last_steps_.EveryDeathIsNoticed(now)) {
+    End("its group finished without it");
+  }
   return !done_ && worker.group().ready();
 }
 
@@ -252,6 +261,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
       return FlushAll(now, worker, outbox);
     }
     workload_.finished_.insert(name_);
+    workload_.finished_nodes_.insert(member.node().value());
     return;
   }
   if (ended >= plan().ordinary_steps &&
