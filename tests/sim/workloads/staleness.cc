@@ -106,7 +106,9 @@ class StalenessWorkload::Trainer : public Script {
       next_ = now + kLookAgain;
       return;
     }
-    if (group->state() != proto::Group::ACTIVE || !MayTrain(client, *group)) done_ = true;
+    if (group->state() != proto::Group::ACTIVE) done_ = true;
+    gives_way_ = gives_way_ || !MayTrain(client, *group);
+    if (gives_way_ && !done_) return GiveWay(now, client, outbox);
     if (done_ || under_way_ || now < next_) return;
     if (step_ == 0) Join(*group);
     next_ = now + kLookAgain;
@@ -140,6 +142,35 @@ class StalenessWorkload::Trainer : public Script {
   bool MayTrain(client::ClientActor& client, const proto::Group& group) const {
     return group.members(0) == client.member().node().value() &&
            workload_.truth_.PositionOf(GroupId(group.id())) < kPositionsMax;
+  }
+
+  // Others go on with the group, and do not know which of its steps only this client still has for a
+  // server that takes over: it stays, as a program that ends does, until they are durable, or no
+  // server dies any more.
+  void GiveWay(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+    next_ = absl::InfiniteFuture();
+    if (flushing_) return;
+    flushing_ = true;
+    const absl::Time deadline = now + kFlushPatience;
+    const uint64_t watched = watch_.Begin(deadline);
+    client.client().Flush(
+        now, client::ClientMachine::FlushScope::kAll, deadline,
+        [this, watched](absl::Time at, const absl::Status& status, Outbox&) {
+          watch_.End(watched);
+          GaveWay(at, status);
+        },
+        outbox);
+  }
+
+  void GaveWay(absl::Time now, const absl::Status& flushed) {
+    flushing_ = false;
+    next_ = now;
+    done_ = !absl::IsDeadlineExceeded(flushed) || workload_.last_steps_.EveryDeathIsNoticed(now);
+    const bool expected =
+        absl::IsDataLoss(flushed) ? workload_.truth_.HistoryWasLost() : IsExpected(flushed);
+    if (!expected) {
+      workload_.violations_.Add("staleness", absl::StrCat("flush: ", flushed.ToString()));
+    }
   }
 
   // A late group begins at its first step; a group's new member goes on where the one before it was,
@@ -242,6 +273,8 @@ class StalenessWorkload::Trainer : public Script {
     return bound;
   }
 
+  static constexpr absl::Duration kFlushPatience = absl::Seconds(20);
+
   StalenessWorkload& workload_;
   Random random_;
   TableCreation table_;
@@ -252,6 +285,8 @@ class StalenessWorkload::Trainer : public Script {
   bool again_ = false;  // the push of step_ has failed
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;
+  bool gives_way_ = false;  // to another one of its group, for good
+  bool flushing_ = false;
   bool done_ = false;
   std::vector<float> gradient_;
   std::vector<float> values_;
