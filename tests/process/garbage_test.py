@@ -143,7 +143,8 @@ class GarbageTest(cluster.ProcessTest):
                       if node["id"] == replica["node"])
         with zmtp.Peer(cluster.ports(server)[replica["loop"] - 1]) as peer:
             peer.send_message([wire.head(wire.envelope(
-                body_field, body, frames, job=self.job, epoch=1)), *frames])
+                body_field, body, frames, job=self.job,
+                epoch=int(self.before["view"]["epoch"]))), *frames])
             return peer.receive_message()
 
     def test_requests_that_make_no_sense_are_answered(self):
