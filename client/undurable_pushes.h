@@ -18,8 +18,9 @@ namespace covey::client {
 
 // The pushes of a client that a server has received and that are not durable yet: kept, to be sent
 // again under the same identity when the shard gets another head; a group's as of its newest
-// generation, because servers refuse an older one once a newer one has pushed. Now and then the server is asked,
-// without the bytes, whether they have become durable, in case the answer that says so was lost.
+// generation, because servers refuse an older one once a newer one has pushed. Now and then the
+// server is asked, without the bytes, whether they have become durable, in case the answer that says
+// so was lost.
 //
 //   received ──▶ kept ──durable, refused for good, or the shard's content lost──▶ gone
 //                 │ ▲

@@ -42,7 +42,7 @@ class WorkTest : public ::testing::Test {
  protected:
   WorkTest() {
     state_.set_next_node(kNewcomer);
-    work_.Start(kStart);
+    Restart();
   }
 
   Message MessageOf(uint64_t node, uint64_t id, const proto::WorkRequest& request) {
@@ -55,7 +55,7 @@ class WorkTest : public ::testing::Test {
   // The only answer.
   Work::Answer Ask(uint64_t node, const proto::WorkRequest& request, uint64_t id = 0) {
     std::vector<Work::Answer> answers;
-    change_ = work_.Take(now_, MessageOf(node, id == 0 ? ++last_id_ : id, request), answers);
+    change_ = work_->Take(now_, MessageOf(node, id == 0 ? ++last_id_ : id, request), answers);
     EXPECT_EQ(answers.size(), 1u);
     return answers.empty() ? Work::Answer() : answers.back();
   }
@@ -74,11 +74,23 @@ class WorkTest : public ::testing::Test {
     return Ask(node, request);
   }
 
+  // The scheduler begins anew, with what it has logged.
+  void Restart() {
+    work_.emplace(state_);
+    work_->Start(now_);
+  }
+  // Of what was given before a restart.
+  void EndLease() {
+    now_ += Work::kLease;
+    std::vector<Work::Answer> answers;
+    work_->Tick(now_, answers);
+  }
+
   // Node ids from here are of nodes that register after a restart.
   static constexpr uint64_t kNewcomer = 10;
 
   proto::LogRecord state_;
-  Work work_{state_};
+  std::optional<Work> work_;
   Work::Change change_;
   absl::Time now_ = kStart;
   uint64_t last_id_ = 0;
@@ -112,7 +124,7 @@ TEST_F(WorkTest, WhatALostWorkerHadAndHadNotFinishedIsGivenAgainFirst) {
   Ask(2, Request(2));
   Report(2, {Item(0, 0, 4), Item(0, 4, 1)});
   std::vector<Work::Answer> answers;
-  const Work::Change change = work_.Forget(now_, NodeId(2), answers);
+  const Work::Change change = work_->Forget(now_, NodeId(2), answers);
   EXPECT_THAT(change.decision, HasSubstr("3 examples of node 2 are given to others"));
   EXPECT_THAT(Items(Ask(3, Request(2))), ElementsAre("0:5+3", "0:8+2"));
 }
@@ -157,13 +169,13 @@ TEST_F(WorkTest, ReportsWaitForOneRecordTogether) {
   std::vector<Work::Answer> answers;
   proto::WorkRequest request = Request(0);
   *request.add_finished() = Item(0, 1, 3);
-  EXPECT_EQ(work_.Take(now_, MessageOf(2, 100, request), answers).record, "");
+  EXPECT_EQ(work_->Take(now_, MessageOf(2, 100, request), answers).record, "");
   request.clear_finished();
   *request.add_finished() = Item(0, 4, 4);
-  EXPECT_EQ(work_.Take(now_, MessageOf(3, 101, request), answers).record, "");
+  EXPECT_EQ(work_->Take(now_, MessageOf(3, 101, request), answers).record, "");
   EXPECT_THAT(answers, IsEmpty());
-  EXPECT_EQ(work_.NextTick(), now_ + Work::kRecordInterval);
-  const Work::Change change = work_.Tick(now_ + Work::kRecordInterval, answers);
+  EXPECT_EQ(work_->NextTick(), now_ + Work::kRecordInterval);
+  const Work::Change change = work_->Tick(now_ + Work::kRecordInterval, answers);
   EXPECT_THAT(change.record, HasSubstr("7 examples finished"));
   EXPECT_EQ(answers.size(), 2u);
   EXPECT_EQ(state_.work(0).finished_size(), 2);  // One range, and how far is given.
@@ -175,21 +187,14 @@ TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   request.set_examples(1000);
   request.set_passes(1);
   Ask(2, request, 7);
-  Work restarted(state_);
-  restarted.Start(now_);
-  const auto ask = [&](uint64_t node, uint64_t id) {
-    std::vector<Work::Answer> answers;
-    restarted.Take(now_, MessageOf(node, id, request), answers);
-    return answers.empty() ? std::vector<std::string>() : Items(answers.back());
-  };
-  const std::vector<std::string> copy = ask(2, 7);
+  Restart();
+  const std::vector<std::string> copy = Items(Ask(2, request, 7));
   ASSERT_THAT(copy, testing::SizeIs(1));
-  const std::vector<std::string> held = ask(2, 8);
-  now_ += Work::kLease;
-  std::vector<Work::Answer> answers;
-  restarted.Tick(now_, answers);
+  const std::vector<std::string> held = Items(Ask(2, request, 8));
+  ASSERT_THAT(held, testing::SizeIs(1));
+  EndLease();
   request.set_wanted(1000);
-  const std::vector<std::string> rest = ask(3, 9);
+  const std::vector<std::string> rest = Items(Ask(3, request, 9));
   EXPECT_THAT(rest, testing::Contains(copy[0]));
   EXPECT_THAT(rest, testing::Not(testing::Contains(held[0]))) << "this one is surely held";
 }
@@ -198,23 +203,19 @@ TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
 TEST_F(WorkTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
-  request.set_passes(2);
   const std::string held = Items(Ask(2, request))[0];
-  Work restarted(state_);
-  restarted.Start(now_);
-  now_ += Work::kLease;
-  std::vector<Work::Answer> answers;
-  restarted.Tick(now_, answers);
+  Restart();
+  EndLease();
   const uint64_t unknown = 1 + Work::kGivenAhead;  // items
   request.set_wanted(static_cast<uint32_t>(250 - unknown));
-  restarted.Take(now_, MessageOf(kNewcomer, 3, request), answers);
-  EXPECT_THAT(Items(answers.back()), testing::Not(testing::Contains(held)));
-  EXPECT_THAT(Items(answers.back()), testing::Contains("0:996+4"));
+  const std::vector<std::string> others = Items(Ask(kNewcomer, request));
+  EXPECT_THAT(others, testing::Not(testing::Contains(held)));
+  EXPECT_THAT(others, testing::Contains("0:996+4"));
   // Before the next pass begins.
   request.set_wanted(static_cast<uint32_t>(unknown + 1));
-  restarted.Take(now_, MessageOf(kNewcomer, 4, request), answers);
-  EXPECT_EQ(Items(answers.back()).front(), held);
-  EXPECT_EQ(Items(answers.back()).back(), "1:0+4");
+  const std::vector<std::string> rest = Items(Ask(kNewcomer, request));
+  EXPECT_EQ(rest.front(), held);
+  EXPECT_EQ(rest.back(), "1:0+4");
 }
 
 // Found by simulation. It may take its time: nobody else is given what it has.
@@ -223,18 +224,14 @@ TEST_F(WorkTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
   request.set_examples(1000);
   request.set_passes(1);
   const std::string lost = Items(Ask(2, request))[0];
-  Work restarted(state_);
-  restarted.Start(now_);
-  std::vector<Work::Answer> answers;
-  restarted.Take(now_, MessageOf(kNewcomer, 3, request), answers);
-  ASSERT_THAT(Items(answers.back()), testing::SizeIs(1));
-  const std::string held = Items(answers.back())[0];
-  now_ += Work::kLease;
-  restarted.Tick(now_, answers);
+  Restart();
+  const std::vector<std::string> held = Items(Ask(kNewcomer, request));
+  ASSERT_THAT(held, testing::SizeIs(1));
+  EndLease();
   request.set_wanted(1000);
-  restarted.Take(now_, MessageOf(3, 3, request), answers);
-  EXPECT_THAT(Items(answers.back()), testing::Contains(lost));
-  EXPECT_THAT(Items(answers.back()), testing::Not(testing::Contains(held)));
+  const std::vector<std::string> rest = Items(Ask(3, request));
+  EXPECT_THAT(rest, testing::Contains(lost));
+  EXPECT_THAT(rest, testing::Not(testing::Contains(held[0])));
 }
 
 TEST_F(WorkTest, NonsenseIsRefusedByName) {

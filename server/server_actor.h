@@ -15,8 +15,9 @@
 namespace covey::server {
 
 // A server's control loop (loop 0): keeps the server a member of the cluster, hands each new view
-// and the end of its lease to the data loops (loops 1 …) in process, adds up the load that they report, passes on to the
-// scheduler what they say of replicas, and sees to it that the server goes without harm.
+// and the end of its lease to the data loops (loops 1 …) in process, adds up the load that they
+// report, passes on to the scheduler what they say of replicas, and sees to it that the server goes
+// without harm.
 //
 // Actor-confined. Deterministic in its options.
 class ServerActor : public Actor {

@@ -237,26 +237,30 @@ absl::StatusOr<Shard*> ShardActor::Find(absl::Time now, const Message& request, 
     return WhyNotHere({.request = request, .id = id, .generation = generation}, *view_, self_);
   }
   Place& place = found->second;
-  // What the head before had received, and nobody else has, comes again from who knows of this one;
-  // and it has to come before what is newer.
-  const proto::Header& header = request.envelope.header();
-  const Epoch head_since = place.replica->head_since();
-  if (request.envelope.has_push_request() && Epoch(header.epoch()) < head_since) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "table '", view_->FindTable(id.table)->spec().name(), "' shard=", id.index.value(), ": ",
-        view_->NameOf(self_.node), " leads its chain since epoch ", head_since.value(),
-        ", the push was sent by the view of epoch ", header.epoch(), "; follow the newer view"));
-  }
-  if (const absl::Status lease = CheckLease(now, place); !lease.ok()) {
+  absl::Status refusal = CheckSendersView(request, *place.replica);
+  if (refusal.ok()) refusal = CheckLease(now, place);
+  if (!refusal.ok()) {
     return Annotate(absl::StrCat("table '", view_->FindTable(id.table)->spec().name(),
                                  "' shard=", id.index.value()),
-                    lease);
+                    refusal);
   }
   // A question has no bytes, and its sender would send them if it were refused.
   if (!IsQuestion(request)) COVEY_RETURN_IF_ERROR(CheckBudget());
   if (place.shard == nullptr && place.failure.ok()) Open(now, id, place);
   if (!place.failure.ok()) return place.failure;
   return place.shard.get();
+}
+
+// What the head before had received, and nobody else has, comes again from who knows of this one; and
+// it has to come before what is newer.
+absl::Status ShardActor::CheckSendersView(const Message& request, const Replica& replica) const {
+  const Epoch known(request.envelope.header().epoch());
+  if (!request.envelope.has_push_request() || known >= replica.head_since()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      view_->NameOf(self_.node), " leads its chain since epoch ", replica.head_since().value(),
+      ", the push was sent by the view of epoch ", known.value(), "; follow the newer view"));
 }
 
 absl::Status ShardActor::CheckLease(absl::Time now, const Place& place) const {

@@ -88,6 +88,8 @@ class ShardActor : public Actor {
   // The open shard, or why there is none for this request.
   absl::StatusOr<Shard*> Find(absl::Time now, const Message& request, ShardId id,
                               uint64_t generation);
+  // FAILED_PRECONDITION: a push by a view in which another one was the head.
+  absl::Status CheckSendersView(const Message& request, const Replica& replica) const;
   absl::Status CheckLease(absl::Time now, const Place& place) const;
   // The shard does nothing unasked while its lease is over.
   void FollowLease(absl::Time now, Place& place, Outbox& outbox);

@@ -577,15 +577,20 @@ TEST(ChangeTest, NoChangeWithoutAPlanOrWhileCollectivesAreUnderWay) {
               HasSubstr("1 collectives are under way"));
 }
 
+// Of member 0; `outcome` is how it ends.
+void StartBarrier(Ring& ring, absl::Status& outcome) {
+  Collective barrier{.id = ring.machine(0).NextPlain()};
+  barrier.done = [&outcome](absl::Time, const CollectiveResult& result, Outbox&) {
+    outcome = result.status;
+  };
+  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
+}
+
 TEST(ChangeTest, AGroupThatHasEndedAndLostSomebodyIsLeftInTheMiddleOfAStep) {
   Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
   RunInTime(ring);
   absl::Status outcome;
-  Collective barrier{.id = ring.machine(0).NextPlain()};
-  barrier.done = [&](absl::Time, const CollectiveResult& result, Outbox&) {
-    outcome = result.status;
-  };
-  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
+  StartBarrier(ring, outcome);
   proto::ClusterView view = Plan(2, 2, {0, 1});
   view.mutable_groups(0)->set_state(proto::Group::DONE);
   ring.SetView(0, view);
@@ -604,11 +609,7 @@ TEST(ChangeTest, ADeathEndsWhatIsUnderWayAndTheOthersGoOn) {
   Ring ring(Plan(1, 1, {0, 1, 2}), kAgreed, 1);
   RunInTime(ring);
   absl::Status outcome;
-  Collective barrier{.id = ring.machine(0).NextPlain()};
-  barrier.done = [&](absl::Time, const CollectiveResult& result, Outbox&) {
-    outcome = result.status;
-  };
-  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
+  StartBarrier(ring, outcome);
   proto::ClusterView view = Plan(2, 2, {0, 1});
   view.mutable_nodes(2)->set_state(proto::Node::DEAD);
   view.mutable_nodes(2)->set_departure("silent for 3 s");

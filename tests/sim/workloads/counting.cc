@@ -200,9 +200,7 @@ class CountingWorkload::Pusher : public Script {
     flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
                !workload_.HasRoomForFillers();
     next_ = now;
-    const bool expected =
-        absl::IsDataLoss(status) ? workload_.ledger_.HistoryWasLost() : IsExpected(status);
-    if (!expected)
+    if (!IsExpectedOfFlush(status, workload_.ledger_.HistoryWasLost()))
       workload_.violations_.Add("counting", absl::StrCat("flush: ", status.ToString()));
   }
 

@@ -18,4 +18,9 @@ inline bool IsExpected(const absl::Status& status) {
   }
 }
 
+// The same of a flush, which tells of pushes that went with the content of a shard.
+inline bool IsExpectedOfFlush(const absl::Status& status, bool history_was_lost) {
+  return absl::IsDataLoss(status) ? history_was_lost : IsExpected(status);
+}
+
 }  // namespace covey::sim

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "tests/sim/checkers/published_view.h"
 #include "tests/sim/observer.h"
 
 namespace covey::sim {
@@ -23,8 +24,15 @@ class GivenGradients : public Observer {
   // Each tensor is one table.
   using Place = std::tuple<GroupId, Step, TableId>;
 
-  // Notes for which steps a program has told anybody something that holds its gradient.
+  // Notes who has died or left, and for which steps a program has told anybody something that holds its
+  // gradient.
   void OnSend(absl::Time, const Message& message) override {
+    if (const proto::ClusterView* view = PublishedView(message)) {
+      for (const proto::Node& node : view->nodes()) {
+        if (node.state() != proto::Node::ALIVE) departed_.insert(NodeId(node.id()));
+      }
+      return;
+    }
     const NodeId program = message.from().node;
     if (message.envelope.has_group_slice()) {
       const proto::GroupSlice& slice = message.envelope.group_slice();
@@ -60,8 +68,6 @@ class GivenGradients : public Observer {
     const auto& [group, step, table] = place;
     if (shown_.count({program, {group, step}}) == 0) ++only_elsewhere_[place];
   }
-  // It died, or left.
-  void Depart(NodeId program) { departed_.insert(program); }
 
   // Somebody's gradient must be in, once the step was taken.
   bool IsExpected(const Place& place) const {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -60,8 +59,7 @@ class GroupsWorkload : public Workload {
   absl::Duration think_max_;
   uint32_t members_ = 0;
   LastSteps last_steps_;
-  std::set<std::string> finished_;  // members with all steps
-  std::set<uint64_t> finished_nodes_;
+  std::map<std::string, NodeId> finished_;  // members with all steps
 };
 
 // The program of a member.
@@ -93,7 +91,7 @@ class GroupsWorkload::Trainer : public WorkerScript {
   void Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void SubmitWhatIsDue(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void FlushAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
-  void EndStep(absl::Time now);
+  void EndStep(absl::Time now, worker::WorkerActor& worker);
   worker::Work WorkOf(absl::Time now, size_t tensor, worker::WorkerActor& worker);
   void Ended(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
   // Says so when what was given is for steps of another group now, or for other steps.
@@ -180,7 +178,7 @@ void GroupsWorkload::Trainer::Step(absl::Time now, worker::WorkerActor& worker, 
     case Phase::kPull:
     case Phase::kSubmit:
     case Phase::kFlush:
-      return EndStep(now);
+      return EndStep(now, worker);
     case Phase::kThink:
       return Begin(now, worker, outbox);
   }
@@ -200,9 +198,9 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   position_ = workload_.truth_.PositionOf(GroupId(group->id()));
   if (position_ >= plan().positions()) End("the values have no room for its group");
   // Its members change over between two steps, and these programs take no more; they would leave.
-  const bool others_finished =
-      std::any_of(group->members().begin(), group->members().end(),
-                  [this](uint64_t node) { return workload_.finished_nodes_.count(node) > 0; });
+  const bool others_finished = std::any_of(
+      workload_.finished_.begin(), workload_.finished_.end(),
+      [&](const auto& finished) { return member.view()->GroupOf(finished.second) == group; });
   if (others_finished && !worker.group().ready() &&
       workload_.last_steps_.EveryDeathIsNoticed(now)) {
     End("its group finished without it");
@@ -260,8 +258,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
     if (plan().hybrid.lag > 0 && step_.value() > 0 && workload_.finished_.count(name_) == 0) {
       return FlushAll(now, worker, outbox);
     }
-    workload_.finished_.insert(name_);
-    workload_.finished_nodes_.insert(member.node().value());
+    workload_.finished_[name_] = member.node();
     return;
   }
   if (ended >= plan().ordinary_steps &&
@@ -323,10 +320,10 @@ void GroupsWorkload::Trainer::FlushAll(absl::Time now, worker::WorkerActor& work
   next_ = now;
 }
 
-void GroupsWorkload::Trainer::EndStep(absl::Time now) {
+void GroupsWorkload::Trainer::EndStep(absl::Time now, worker::WorkerActor& worker) {
   if (next_submit_ < absl::InfiniteFuture()) return;
   if (phase_ == Phase::kSubmit) workload_.cluster_->simulator().Count("group_step_ended");
-  if (phase_ == Phase::kFlush) workload_.finished_.insert(name_);
+  if (phase_ == Phase::kFlush) workload_.finished_[name_] = worker.client().member().node();
   phase_ = Phase::kThink;
   next_ = now + workload_.think_max_ * random_.Uniform();
 }

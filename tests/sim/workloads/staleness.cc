@@ -166,9 +166,7 @@ class StalenessWorkload::Trainer : public Script {
     flushing_ = false;
     next_ = now;
     done_ = !absl::IsDeadlineExceeded(flushed) || workload_.last_steps_.EveryDeathIsNoticed(now);
-    const bool expected =
-        absl::IsDataLoss(flushed) ? workload_.truth_.HistoryWasLost() : IsExpected(flushed);
-    if (!expected) {
+    if (!IsExpectedOfFlush(flushed, workload_.truth_.HistoryWasLost())) {
       workload_.violations_.Add("staleness", absl::StrCat("flush: ", flushed.ToString()));
     }
   }

@@ -61,9 +61,7 @@ void StalenessTruth::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
   epoch_ = view.epoch();
   for (const proto::Node& node : view.nodes()) {
-    if (node.state() == proto::Node::ALIVE) continue;
-    departed_.insert(node.id());
-    if (options_.given != nullptr) options_.given->Depart(NodeId(node.id()));
+    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
   }
   groups_.clear();
   for (const proto::Group& group : view.groups()) groups_.push_back(GroupId(group.id()));

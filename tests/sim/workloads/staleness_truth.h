@@ -53,7 +53,7 @@ class StalenessTruth : public Observer {
     // Some contract of the run does not apply what is too stale.
     bool discards = false;
     // Whose gradients a step may have; outlives this. Null: of each step in which a group pushes.
-    GivenGradients* given = nullptr;
+    const GivenGradients* given = nullptr;
   };
   StalenessTruth(Violations& violations, const Options& options)
       : violations_(violations), options_(options), steps_(options.steps) {}
