@@ -13,8 +13,8 @@
 #include "client/client_machine.h"
 #include "client/config.h"
 #include "client/handle.h"
-#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
+#include "common/contract/contract.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {

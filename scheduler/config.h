@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/cluster/straggler_ladder.h"
+#include "common/grouping/straggler_ladder.h"
 
 namespace covey::scheduler {
 

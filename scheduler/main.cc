@@ -12,18 +12,18 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/straggler_ladder.h"
 #include "common/cluster/view.h"
+#include "common/grouping/straggler_ladder.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "scheduler/config.h"
-#include "scheduler/grpc_service.h"
-#include "scheduler/log_backend.h"
+#include "scheduler/log/log_backend.h"
+#include "scheduler/log/standby.h"
+#include "scheduler/nodes/prober.h"
 #include "scheduler/port_file.h"
-#include "scheduler/prober.h"
+#include "scheduler/rpc/grpc_service.h"
 #include "scheduler/scheduler_actor.h"
-#include "scheduler/standby.h"
 
 namespace covey::scheduler {
 namespace {

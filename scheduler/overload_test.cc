@@ -25,8 +25,8 @@
 #include "common/cluster/view.h"
 #include "common/net/loopback_transport.h"
 #include "proto/scheduler_service.grpc.pb.h"
-#include "scheduler/file_log.h"
-#include "scheduler/grpc_service.h"
+#include "scheduler/log/file_log.h"
+#include "scheduler/rpc/grpc_service.h"
 #include "scheduler/scheduler_actor.h"
 
 namespace covey::scheduler {

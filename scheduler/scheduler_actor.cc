@@ -7,8 +7,8 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
-#include "scheduler/control_reply.h"
-#include "scheduler/scheduler_log.h"
+#include "scheduler/log/scheduler_log.h"
+#include "scheduler/rpc/control_reply.h"
 
 namespace covey::scheduler {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "common/base/planted_bug_switch.h"
-#include "common/cluster/contract.h"
 #include "common/cluster/view.h"
+#include "common/contract/contract.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "scheduler/scheduler_log.h"
+#include "scheduler/log/scheduler_log.h"
 
 namespace covey::scheduler {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/cluster/momentum_governor.h"
+#include "common/contract/momentum_governor.h"
 
 namespace covey::server {
 namespace {

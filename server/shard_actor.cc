@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/momentum_governor.h"
-#include "server/push_checks.h"
+#include "common/contract/momentum_governor.h"
 #include "server/refusals.h"
+#include "server/shard/push_checks.h"
 
 namespace covey::server {
 namespace {

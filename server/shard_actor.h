@@ -17,9 +17,9 @@
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
 #include "server/neighbour_routes.h"
-#include "server/replica.h"
-#include "server/shard.h"
-#include "server/shard_counters.h"
+#include "server/replication/replica.h"
+#include "server/replication/shard_counters.h"
+#include "server/shard/shard.h"
 #include "server/table/spare_buffers.h"
 
 namespace covey::server {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/shard_fixture.h"
+#include "server/testing/shard_fixture.h"
 
 namespace covey::server {
 namespace {

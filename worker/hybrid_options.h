@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "worker/fusion_plan.h"
+#include "worker/layout/fusion_plan.h"
 
 namespace covey::worker {
 

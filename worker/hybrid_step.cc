@@ -6,7 +6,7 @@
 #include "client/connection.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
-#include "worker/sample_shares.h"
+#include "worker/layout/sample_shares.h"
 #include "worker/worker_actor.h"
 
 namespace covey::worker {

@@ -12,8 +12,8 @@
 #include "client/handle.h"
 #include "proto/table.pb.h"
 #include "worker/group.h"
+#include "worker/hybrid/progress_meter.h"
 #include "worker/hybrid_options.h"
-#include "worker/progress_meter.h"
 
 namespace covey::worker {
 

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/runtime/event_loop.h"
-#include "worker/held_work.h"
+#include "worker/data/held_work.h"
 
 namespace covey::worker {
 namespace {

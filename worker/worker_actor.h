@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "client/client_actor.h"
 #include "common/runtime/actor.h"
-#include "worker/group_machine.h"
-#include "worker/hybrid_machine.h"
-#include "worker/progress_meter.h"
+#include "worker/group/group_machine.h"
+#include "worker/hybrid/hybrid_machine.h"
+#include "worker/hybrid/progress_meter.h"
 
 namespace covey::worker {
 

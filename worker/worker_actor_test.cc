@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/ring_fixture.h"
+#include "worker/testing/ring_fixture.h"
 
 namespace covey::worker {
 namespace {

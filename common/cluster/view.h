@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/live_group.h"
 #include "proto/view.pb.h"
 
 namespace covey {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "common/cluster/contract.h"
-
 namespace covey {
 namespace {
 
@@ -93,27 +91,6 @@ TEST(ClusterViewTest, RefusesWhatLookUpsCouldNotRelyOn) {
 TEST(JobFingerprintTest, TellsNamesApart) {
   EXPECT_NE(JobFingerprint("a"), JobFingerprint("b"));
   EXPECT_NE(JobFingerprint(""), 0u);
-}
-
-TEST(ContractTest, ParsesWhatItPrints) {
-  for (const char* text : {"bsp", "ssp:0", "ssp:2", "async", "buffered", "buffered:4"}) {
-    const auto contract = ParseContract(text);
-    ASSERT_TRUE(contract.ok()) << text;
-    EXPECT_EQ(ContractName(*contract), text);
-  }
-  for (const char* text :
-       {"", "ssp", "ssp:", "ssp:-1", "ssp:x", "bsp:1", "async:2", "buffered:0", "sync"}) {
-    EXPECT_EQ(ParseContract(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
-  }
-}
-
-TEST(ContractTest, TurnsAReadersStepIntoWhatOthersMustHaveReached) {
-  EXPECT_EQ(ParseContract("bsp")->RequiredStep(Step(5)), Step(5));
-  EXPECT_EQ(ParseContract("ssp:0")->RequiredStep(Step(5)), Step(5));
-  EXPECT_EQ(ParseContract("ssp:2")->RequiredStep(Step(5)), Step(3));
-  EXPECT_EQ(ParseContract("ssp:9")->RequiredStep(Step(5)), Step(0));
-  EXPECT_EQ(ParseContract("async")->RequiredStep(Step(5)), std::nullopt);
-  EXPECT_EQ(ParseContract("buffered")->RequiredStep(Step(5)), std::nullopt);
 }
 
 }  // namespace

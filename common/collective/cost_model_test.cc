@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
-#include "common/cluster/group_rate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -210,34 +209,6 @@ TEST(CostModelTest, ExplainsItsChoice) {
   EXPECT_EQ(choice.seconds.size(), std::size(kAlgorithms));
   EXPECT_THAT(choice.Explain(), HasSubstr(AlgorithmName(choice.algorithm)));
   EXPECT_THAT(choice.Explain(), HasSubstr("ring "));
-}
-
-// The planner estimates what the trees say in full.
-TEST(CostModelTest, TheGroupPlannerExpectsAboutTheSame) {
-  Random random(3);
-  for (int round = 0; round < 60; ++round) {
-    const std::vector<TopologyPath> paths =
-        Paths(1 + random.Below(3), 1 + random.Below(4), 1 + random.Below(3));
-    if (paths.size() < 2) continue;
-    GroupModel model;
-    model.gradient_bytes = std::pow(10, 5 + 3 * random.Uniform());
-    model.costs.message_seconds = 0;
-    model.costs.at(Level::kRack).uplink_bytes_per_second = 1e9 * (0.2 + random.Uniform());
-    std::vector<PlannedWorker> workers;
-    std::vector<uint32_t> members;
-    for (uint32_t i = 0; i < paths.size(); ++i) {
-      workers.push_back({.node = NodeId(i + 2), .rank = i, .labels = FormatTopologyPath(paths[i])});
-      members.push_back(i);
-    }
-    const double to_servers = model.gradient_bytes / static_cast<double>(paths.size()) /
-                              model.costs.at(Level::kCluster).bytes_per_second;
-    const double expected =
-        GroupRater(workers, model).Rate(members).communication_seconds - to_servers;
-    const AlgorithmChoice choice =
-        ChooseAlgorithm(kAllReduce, static_cast<size_t>(model.gradient_bytes), paths, model.costs);
-    EXPECT_GT(expected / choice.prediction.seconds, 0.6) << paths.size() << choice.Explain();
-    EXPECT_LT(expected / choice.prediction.seconds, 1.8) << paths.size() << choice.Explain();
-  }
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ struct PlanOptions {
 
 // A collective algorithm as trees: for each owner of a part and each stripe of the part, a
 // reduction tree with the owner as its root, and a spreading tree from it. Used by the runner
-// (worker/collective_run.h), the cost model and tests alike.
+// (worker/collective/collective_run.h), the cost model and tests alike.
 //
 //   ring, owner 0 of 4:  reduce 1 -> 2 -> 3 -> 0, spread 0 -> 1 -> 2 -> 3
 //

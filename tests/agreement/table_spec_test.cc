@@ -7,12 +7,12 @@
 
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
-#include "scheduler/table_spec.h"
+#include "scheduler/tables/table_spec.h"
 #include "server/table/dense_shard.h"
 #include "server/table/spare_buffers.h"
-#include "server/table_spec.h"
+#include "server/table/table_spec.h"
 
 namespace covey {
 namespace {

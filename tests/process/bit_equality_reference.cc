@@ -11,10 +11,10 @@
 #include "common/collective/plan.h"
 #include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"
-#include "server/table_spec.h"
+#include "server/table/table_spec.h"
 #include "tests/process/bit_equality_model.h"
 #include "worker/collective/reference_reduce.h"
-#include "worker/model_layout.h"
+#include "worker/layout/model_layout.h"
 
 namespace covey {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 
 namespace covey {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/view.h"
+#include "scheduler/log/scheduler_log.h"
 #include "scheduler/scheduler_actor.h"
-#include "scheduler/scheduler_log.h"
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
 

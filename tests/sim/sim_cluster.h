@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/simulation/simulator.h"
-#include "server/replica.h"
+#include "server/replication/replica.h"
 #include "tests/sim/fault_injector.h"
 #include "tests/sim/observer.h"
 #include "tests/sim/process.h"

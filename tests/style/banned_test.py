@@ -26,7 +26,7 @@ class Ban:
         self.where = where
 
 
-_ROLES = ("common/cluster/", "scheduler/", "server/", "client/", "worker/")
+_ROLES = ("common/cluster/", "common/contract/", "common/grouping/", "scheduler/", "server/", "client/", "worker/")
 
 _BANS = [
     Ban(
@@ -40,8 +40,8 @@ _BANS = [
         r"|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(",
         "take `now` as an argument",
         allowed={
-            "client/cli/local_cluster.cc": "is a loop of its own, around processes",
-            "client/cli/run_command.cc": "dates the report",
+            "client/cli/run/local_cluster.cc": "is a loop of its own, around processes",
+            "client/cli/run/run_command.cc": "dates the report",
             "client/handle.cc": "a user's thread waits on it, with a deadline",
             "common/net/*_conformance.h": "gives up on a real transport after a real while",
             "common/net/*_test.cc": "gives up on a real transport after a real while",
@@ -91,8 +91,8 @@ _BANS = [
         allowed={
             "client/connection.*": "where the user's threads meet the client's loop",
             "client/handle.*": "a user's thread waits on it",
-            "scheduler/admission.cc": "gRPC's threads ask it before they trouble the loop",
-            "scheduler/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
+            "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
+            "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
             "scheduler/overload_test.cc": "plays many nodes at once",
             "worker/work_source.cc": "where the program's thread meets the worker's loop",
             "worker/work_source_test.cc": "a scheduler, for tests, on gRPC's threads",

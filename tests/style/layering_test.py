@@ -7,26 +7,26 @@ import unittest
 from tests.style import tree
 
 _BASE = ["proto", "common/base"]
-_METRICS = _BASE + ["common/metrics"]
-_CLUSTER = _METRICS + ["common/cluster"]
+_CLUSTER = _BASE + ["common/cluster"]
 _NET = _CLUSTER + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
 # Beside the main line: mathematics and time that only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
-_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/collective", "common/simulation",
-                    "common/faults"]
+_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/contract", "common/grouping",
+                    "common/collective", "common/simulation", "common/faults"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
     "proto": [],
     "common/base": [],
-    "common/metrics": _BASE,
-    "common/cluster": _METRICS,
+    "common/cluster": _BASE,
     "common/net": _CLUSTER,
     "common/runtime": _NET,
     "common/tensor": _BASE,
     "common/optimizer": _TENSOR,
     "common/collective": _CLUSTER,
+    "common/contract": _CLUSTER,
+    "common/grouping": _CLUSTER,
     "common/simulation": _BASE,
     "common/faults": _BASE,
     "scheduler": _ROLE,
@@ -35,6 +35,19 @@ _MAY_INCLUDE = {
     "worker": _ROLE + ["client"],
 }
 
+# The rooms of a role, lowest first: a room may include itself, those before it, and what _SHARED
+# names; the role's own folder, which stands last, may include them all. Tests and fixtures may
+# include any.
+_ROOMS = {
+    "worker": ["collective", "layout", "data", "group", "update", "hybrid", "."],
+    "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
+    "server": ["table", "replication", "shard", "."],
+    "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
+                   "chaos", "simulate", "."],
+}
+# Plain values of a role's own folder that its rooms read.
+_SHARED = ["scheduler/config.h", "worker/hybrid_options.h"]
+
 # An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its
 # arguments. These headers, and every header of ours that they include, reach for more.
 _IMPURE_SYSTEM = re.compile(
@@ -42,9 +55,11 @@ _IMPURE_SYSTEM = re.compile(
     r"|iostream$|cstdio$|unistd\.h|sys/|cuda|CLI/|absl/synchronization|absl/time/clock|absl/flags)"
 )
 _IMPURE_OURS = re.compile(
-    r"^common/(base/(mutex|bounded_queue|thread|clock|file_system)\.h"
-    r"|net/(transport|zmq_|shm_|grpc_)|runtime/(event_loop|process_main))"
+    r"^common/(base/(mutex|bounded_queue|clock)\.h"
+    r"|net/(transport|zmq_|grpc_)|runtime/(event_loop|process_main))"
 )
+
+_PURE = ("common/cluster/", "common/contract/", "common/grouping/", "common/collective/")
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
@@ -72,14 +87,53 @@ def wrong_directions(files):
             continue
         for number, ours, _ in _includes(files, path):
             there = _folder(ours) if ours else here
-            if there == "tests" and ours.startswith("tests/support/") and path.endswith("_test.cc"):
-                continue
             if there in [*_MAY_INCLUDE, "tests"] and there not in [here, *_MAY_INCLUDE[here]]:
                 found.append(
                     f"{path}:{number}: {here} must not include {ours}; "
                     "move what both need to a folder of common/, or send a message"
                 )
     return found
+
+
+def _room(path):
+    """(role, number of the room) of a file; None where there are no rooms."""
+    for role, rooms in _ROOMS.items():
+        if not path.startswith(role + "/"):
+            continue
+        inside = posixpath.dirname(path)[len(role) + 1:] or "."
+        for number, room in enumerate(rooms):
+            if inside == room or inside.startswith(room + "/"):
+                return role, number
+    return None
+
+
+def wrong_rooms(files):
+    found = []
+    for path in files.paths(".h", ".cc", ".cu"):
+        here = _room(path)
+        if here is None or re.search(r"_(test|bench)\.cc$", path):
+            continue
+        for number, ours, _ in _includes(files, path):
+            there = _room(ours) if ours and ours not in _SHARED else None
+            if there and there[0] == here[0] and there[1] > here[1]:
+                rooms = _ROOMS[here[0]]
+                found.append(
+                    f"{path}:{number}: room {rooms[here[1]]} of {here[0]}/ must not include {ours}; "
+                    f"the rooms from low to high are {', '.join(rooms)}"
+                )
+    return found
+
+
+def lost_rooms(files):
+    """Rooms, folders and headers that this test names and that do not exist."""
+    named = [*_MAY_INCLUDE, *(posixpath.join(role, room).removesuffix("/.")
+                              for role, rooms in _ROOMS.items() for room in rooms)]
+    known = {posixpath.dirname(path) for path in files.paths("BUILD")}
+    return [f"tests/style/layering_test.py names {folder}, which has no BUILD file"
+            for folder in named if folder not in known
+            and not any(path.startswith(folder + "/") for path in known)] + [
+        f"tests/style/layering_test.py names {header}, which does not exist"
+        for header in _SHARED if header not in files]
 
 
 def impure_actors(files):
@@ -89,7 +143,7 @@ def impure_actors(files):
         if _folder(path) in _MAY_INCLUDE:
             found += _impure_chains(files, path)
     for path in files.paths(".h", ".cc"):
-        if path.startswith("common/cluster/") and not path.endswith("_test.cc"):
+        if path.startswith(_PURE) and not path.endswith("_test.cc"):
             found += _impure_chains(files, path)
     return found
 
@@ -130,7 +184,8 @@ def missing_files(files):
 class LayeringTest(tree.StyleTest):
     def test_the_project(self):
         files = tree.Tree.of_workspace()
-        self.assert_clean(wrong_directions(files) + impure_actors(files) + missing_files(files))
+        self.assert_clean(wrong_directions(files) + wrong_rooms(files) + lost_rooms(files)
+                          + impure_actors(files) + missing_files(files))
 
     def test_finds_a_wrong_direction(self):
         files = tree.Tree(
@@ -138,7 +193,7 @@ class LayeringTest(tree.StyleTest):
                 "common/base/bytes.h": '#include "common/net/message.h"\n',
                 "server/a.cc": '#include "scheduler/b.h"\n#include "common/net/message.h"\n',
                 "worker/a.cc": '#include "client/b.h"\n#include "server/b.h"\n',
-                "client/a_test.cc": '#include "tests/support/c.h"\n#include "tests/sim/c.h"\n',
+                "client/a_test.cc": '#include "client/c.h"\n#include "tests/sim/c.h"\n',
                 "tests/sim/a.cc": '#include "server/b.h"\n',
             }
         )
@@ -146,6 +201,22 @@ class LayeringTest(tree.StyleTest):
             ["client/a_test.cc:2", "common/base/bytes.h:1", "server/a.cc:1", "worker/a.cc:2"],
             wrong_directions(files),
         )
+
+    def test_finds_a_wrong_room(self):
+        files = tree.Tree(
+            {
+                "server/table/a.h": '#include "server/shard/shard.h"\n',
+                "server/shard/b.h": '#include "server/table/a.h"\n#include "server/config.h"\n',
+                "server/shard/b_test.cc": '#include "server/shard_actor.h"\n',
+                "server/c.h": '#include "server/shard/b.h"\n',
+                "scheduler/nodes/d.h": '#include "scheduler/config.h"\n',
+            }
+        )
+        self.assert_found(["server/shard/b.h:2", "server/table/a.h:1"], wrong_rooms(files))
+
+    def test_finds_a_lost_room(self):
+        self.assertIn("tests/style/layering_test.py names server/table, which has no BUILD file",
+                      lost_rooms(tree.Tree({"server/BUILD": "", "server/shard/BUILD": ""})))
 
     def test_finds_an_impure_actor(self):
         files = tree.Tree(

@@ -29,6 +29,8 @@ class Tree:
                 if name not in _SKIPPED_FOLDERS and not os.path.islink(os.path.join(folder, name))
             ]
             for name in names:
+                if name in _SKIPPED_FOLDERS:
+                    continue  # .git is a file in a work tree of its own
                 path = os.path.join(folder, name)
                 try:
                     text = pathlib.Path(path).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "common/tensor/wire_format.h"
 
@@ -10,7 +10,7 @@ namespace covey::examples {
 
 // What several example programs let their users choose. The fields outlive `options`.
 
-// --contract bsp, ssp:2, async, buffered, local:16, ... (common/cluster/contract.h).
+// --contract bsp, ssp:2, async, buffered, local:16, ... (common/contract/contract.h).
 void AddContract(ConfigFile& options, Contract* field);
 
 // --wire float32, float16, bfloat16 or int8: how gradients travel.

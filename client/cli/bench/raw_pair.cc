@@ -6,7 +6,7 @@
 #include <zmq.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/text_file.h"
+#include "client/cli/console/text_file.h"
 #include "common/runtime/event_loop.h"
 
 namespace covey::cli {

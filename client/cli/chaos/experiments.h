@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/chaos/verdict.h"
-#include "client/cli/launch_plan.h"
+#include "client/cli/run/launch_plan.h"
 
 namespace covey::cli {
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/chaos/forwarder.h"
-#include "client/cli/command.h"
-#include "client/cli/text_file.h"
+#include "client/cli/console/command.h"
+#include "client/cli/console/text_file.h"
 #include "common/runtime/process_main.h"
 
 namespace covey::cli {

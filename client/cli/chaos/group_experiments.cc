@@ -10,7 +10,7 @@
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/rate_series.h"
 #include "client/cli/chaos/victim_cluster.h"
-#include "client/cli/figures.h"
+#include "client/cli/console/figures.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/figures.h"
-#include "client/cli/text_table.h"
+#include "client/cli/console/figures.h"
+#include "client/cli/console/text_table.h"
 
 namespace covey::cli {
 namespace {

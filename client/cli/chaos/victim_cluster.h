@@ -10,11 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/chaos/forwarder.h"
-#include "client/cli/child_process.h"
-#include "client/cli/launch_plan.h"
-#include "client/cli/run_options.h"
-#include "client/cli/scheduler_stub.h"
-#include "client/cli/text_file.h"
+#include "client/cli/console/text_file.h"
+#include "client/cli/process/child_process.h"
+#include "client/cli/run/launch_plan.h"
+#include "client/cli/run/run_options.h"
+#include "client/cli/scheduler/scheduler_stub.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::cli {

@@ -13,7 +13,7 @@
 #include "client/cli/simulate/simulated_shard.h"
 #include "client/cli/simulate/step_times.h"
 #include "common/base/check.h"
-#include "common/cluster/group_planner.h"
+#include "common/grouping/group_planner.h"
 #include "common/simulation/simulator.h"
 
 namespace covey::cli {

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cli/simulate/recorded_steps.h"
-#include "common/cluster/contract.h"
-#include "common/cluster/straggler_ladder.h"
 #include "common/collective/plan.h"
+#include "common/contract/contract.h"
+#include "common/grouping/straggler_ladder.h"
 
 namespace covey::cli {
 

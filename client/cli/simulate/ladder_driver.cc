@@ -12,7 +12,7 @@ namespace {
 using Action = StragglerLadder::Action;
 using Member = StragglerLadder::Member;
 
-// As in worker/progress_meter.h.
+// As in worker/hybrid/progress_meter.h.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
 
 NodeId IdOf(uint32_t node) { return NodeId(uint64_t{node} + 1); }

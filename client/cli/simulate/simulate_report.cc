@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/figures.h"
-#include "client/cli/page.h"
-#include "client/cli/plot.h"
-#include "client/cli/text_table.h"
-#include "common/cluster/momentum_governor.h"
+#include "client/cli/console/figures.h"
+#include "client/cli/console/text_table.h"
+#include "client/cli/report/page.h"
+#include "client/cli/report/plot.h"
+#include "common/contract/momentum_governor.h"
 
 namespace covey::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
-#include "common/cluster/read_gate.h"
-#include "common/cluster/update_gate.h"
+#include "common/contract/contract.h"
+#include "common/contract/read_gate.h"
+#include "common/contract/update_gate.h"
 #include "common/simulation/simulator.h"
 
 namespace covey::cli {

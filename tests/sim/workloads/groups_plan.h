@@ -6,10 +6,10 @@
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 #include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
-#include "worker/group_machine.h"
+#include "worker/group/group_machine.h"
 #include "worker/hybrid_options.h"
 
 namespace covey::sim {

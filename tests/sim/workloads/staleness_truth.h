@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/cluster/contract.h"
 #include "common/cluster/ids.h"
+#include "common/contract/contract.h"
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/observer.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "common/tensor/wire_format.h"
 

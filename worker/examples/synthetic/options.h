@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/cluster/contract.h"
+#include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "common/tensor/wire_format.h"
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "client/cli/report/page.h"
+#include "client/cli/report/run_history.h"
+
+namespace covey::cli {
+
+// What a run's report says. Names and values are plain text.
+struct Report {
+  using Rows = PageRows;
+
+  std::string title;
+  // One line; `failed` decides how it looks.
+  std::string outcome;
+  bool failed = false;
+  Rows result;
+  Rows configuration;
+  // What happened to processes; empty = nothing.
+  Rows incidents;
+  RunHistory history;
+};
+
+// One HTML page (page.h). Pure.
+std::string RenderReport(const Report& report);
+
+}  // namespace covey::cli

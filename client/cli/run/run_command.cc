@@ -1,0 +1,151 @@
+#include "client/cli/run/run_command.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/console/command.h"
+#include "client/cli/console/terminal.h"
+#include "client/cli/console/text_file.h"
+#include "client/cli/process/child_process.h"
+#include "client/cli/report/report.h"
+#include "client/cli/run/binaries.h"
+#include "client/cli/run/local_cluster.h"
+#include "client/cli/run/run_options.h"
+#include "client/cli/run/run_result.h"
+#include "client/cli/scheduler/scheduler_options.h"
+#include "common/base/status_macros.h"
+#include "common/faults/fault_file.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/process_main.h"
+
+namespace covey::cli {
+namespace {
+
+// What faults are made of.
+struct FaultChoices {
+  std::string faults_file;
+  FaultPlan kills;
+  std::string kills_text;
+};
+
+absl::Status TakeFaults(const FaultChoices& choices, RunOptions& options) {
+  if (!choices.faults_file.empty()) {
+    COVEY_ASSIGN_OR_RETURN(options.faults, LoadFaultPlan(choices.faults_file));
+  }
+  options.faults.insert(options.faults.end(), choices.kills.begin(), choices.kills.end());
+  return absl::OkStatus();
+}
+
+void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
+  file.Add("servers", &options.servers, "servers to start");
+  file.Add("groups", &options.groups, "groups of workers");
+  file.Add("workers", &options.workers_per_group, "workers in each group");
+  file.Add("transport", &options.transport, "how tensors travel: tcp or ipc");
+  file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its own choice");
+  file.Add(
+      "stragglers",
+      [&options](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(options.stragglers, ParseStragglerRung(text));
+        return absl::OkStatus();
+      },
+      [&options] { return std::string(StragglerRungName(options.stragglers)); },
+      "how far to go against slow workers: off, observe, shift, partial, regroup or evict");
+  file.Add("job", &options.job, "the job's name");
+  file.Add(
+      "on-failure",
+      [&options](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(options.on_failure, ParseOnFailure(text));
+        return absl::OkStatus();
+      },
+      [&options] { return std::string(OnFailureName(options.on_failure)); },
+      "when a server or worker dies: continue without it, restart it, or stop everything");
+  file.Add("faults", &choices.faults_file,
+           "kill, stop and restart processes as this file says (common/faults/fault_file.h); times "
+           "count from the first step");
+  file.Add(
+      "kill",
+      [&choices](absl::string_view text) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(choices.kills, ParseKills(text));
+        choices.kills_text = std::string(text);
+        return absl::OkStatus();
+      },
+      [&choices] { return choices.kills_text; },
+      "processes to kill, NODE@TIME,...: server-0@10s,worker-1@15s");
+  file.Add("timeout", &options.timeout, "stop, and fail, after so long");
+  file.Add("grace", &options.grace, "kill what has not stopped so long after SIGTERM");
+  file.Add("report", &options.report_file, "write one HTML page with curves to this file");
+  file.Add("json", &options.json_file, "write result and course to this file");
+  file.Add("log-dir", &options.log_folder, "write what each process prints to a file in here");
+  file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
+  file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
+  file.TakeRest(&options.program,
+                "-- PROGRAM [ARGUMENT...]   what each worker runs, with options of its own");
+}
+
+absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
+  COVEY_RETURN_IF_ERROR(options.Validate());
+  COVEY_RETURN_IF_ERROR(FindProgram(options.program[0]).status());
+  for (const std::string& file : {options.report_file, options.json_file}) {
+    if (!file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return FindBinaries(options);
+}
+
+absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {
+  if (!options.report_file.empty()) {
+    const std::string date =
+        absl::FormatTime("%Y-%m-%d %H:%M:%S %z", absl::Now(), absl::LocalTimeZone());
+    COVEY_RETURN_IF_ERROR(
+        WriteTextFile(options.report_file, RenderReport(MakeReport(options, outcome, date))));
+  }
+  if (!options.json_file.empty()) {
+    COVEY_RETURN_IF_ERROR(WriteTextFile(options.json_file, ResultFile(options, outcome)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunCommand(int count, const char* const* arguments) {
+  RunOptions options{.cores = UsableCores()};
+  ConfigFile file("covey run",
+                  "Starts a scheduler, servers and groups of workers on this machine, shows their "
+                  "progress, and stops them when the workers have ended. The last line of standard "
+                  "output is one JSON object: what a worker printed after 'result', and the size "
+                  "of the cluster.");
+  FaultChoices choices;
+  AddTo(file, options, choices);
+  if (const auto code = file.LoadForMain(count, arguments)) return *code;
+  if (const absl::Status faults = TakeFaults(choices, options); !faults.ok()) {
+    PrintFailure(arguments[0], faults);
+    return kExitUsage;
+  }
+  const absl::StatusOr<LocalPaths> paths = Check(options);
+  if (!paths.ok()) {
+    PrintFailure(arguments[0], paths.status());
+    return kExitUsage;
+  }
+
+  Terminal terminal;
+  RunOutcome outcome = RunLocalCluster(options, *paths, terminal);
+  const absl::Status written = WriteFiles(options, outcome);
+  if (written.ok() && !options.report_file.empty()) {
+    terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
+  }
+  for (const std::string& line : LossLines(outcome)) {
+    terminal.Print(Terminal::Stream::kError, line);
+  }
+  outcome.status.Update(written);
+  if (!outcome.status.ok()) {
+    PrintFailure(arguments[0], outcome.status);
+    return kExitFailed;
+  }
+  terminal.Print(Terminal::Stream::kOutput, ResultLine(options, outcome));
+  return kExitOk;
+}
+
+}  // namespace covey::cli

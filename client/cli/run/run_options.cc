@@ -1,0 +1,105 @@
+#include "client/cli/run/run_options.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+
+namespace covey::cli {
+namespace {
+
+constexpr uint32_t kServerLoopsMax = 64;
+
+absl::Status InRange(absl::string_view flag, uint32_t value, uint32_t low, uint32_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " is ", value, "; choose ", low, " to ", high));
+}
+
+}  // namespace
+
+std::vector<std::string> RunOptions::NodeNames() const {
+  std::vector<std::string> names = {"scheduler"};
+  for (uint32_t rank = 0; rank < servers; ++rank) names.push_back(absl::StrCat("server-", rank));
+  for (uint32_t rank = 0; rank < workers(); ++rank) names.push_back(absl::StrCat("worker-", rank));
+  return names;
+}
+
+absl::string_view OnFailureName(RunOptions::OnFailure value) {
+  switch (value) {
+    case RunOptions::OnFailure::kContinue:
+      return "continue";
+    case RunOptions::OnFailure::kRestart:
+      return "restart";
+    case RunOptions::OnFailure::kStop:
+      return "stop";
+  }
+  return "";
+}
+
+absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name) {
+  for (const auto value : {RunOptions::OnFailure::kContinue, RunOptions::OnFailure::kRestart,
+                           RunOptions::OnFailure::kStop}) {
+    if (name == OnFailureName(value)) return value;
+  }
+  return absl::InvalidArgumentError("none of continue, restart and stop");
+}
+
+absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
+  FaultPlan plan;
+  for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('@', 1));
+    Fault fault{.kind = FaultKind::kKill, .target = parts.first};
+    if (parts.first.empty() || !absl::ParseDuration(parts.second, &fault.at)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", word, "' is no NODE@TIME, as in server-0@10s"));
+    }
+    COVEY_RETURN_IF_ERROR(covey::Validate(fault));
+    plan.push_back(std::move(fault));
+  }
+  return plan;
+}
+
+absl::Status RunOptions::Validate() const {
+  COVEY_RETURN_IF_ERROR(InRange("--servers", servers, 1, kProcessesMax));
+  COVEY_RETURN_IF_ERROR(InRange("--groups", groups, 1, kProcessesMax));
+  COVEY_RETURN_IF_ERROR(InRange("--workers", workers_per_group, 1, kProcessesMax));
+  if (workers() > kProcessesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("--groups ", groups, " of --workers ",
+                                                   workers_per_group, " are ", workers(),
+                                                   " processes; choose at most ", kProcessesMax));
+  }
+  COVEY_RETURN_IF_ERROR(InRange("--server-loops", server_loops, 0, kServerLoopsMax));
+  if (transport != "tcp" && transport != "ipc") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--transport is '", transport, "'; choose tcp or ipc"));
+  }
+  if (job.empty() || job.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--job has ", job.size(), " bytes; choose 1 to ", kNameBytesMax));
+  }
+  if (timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("--timeout must be longer than nothing");
+  }
+  if (grace < absl::Milliseconds(100) || grace > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--grace is ", absl::FormatDuration(grace), "; choose 100ms to 1h"));
+  }
+  for (const Fault& fault : faults) {
+    if (fault.kind != FaultKind::kKill && fault.kind != FaultKind::kStop &&
+        fault.kind != FaultKind::kRestart) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--faults: ", FaultKindName(fault.kind), " of ", fault.target,
+                       " is nothing that a launcher can do; it takes kill, stop and restart"));
+    }
+  }
+  if (!faults.empty()) COVEY_RETURN_IF_ERROR(ValidateNames(faults, NodeNames()));
+  if (program.empty()) {
+    return absl::InvalidArgumentError("what shall the workers run? end with: -- PROGRAM ARGUMENTS");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,149 @@
+#include "client/cli/run/run_result.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/console/figures.h"
+
+namespace covey::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Result(const RunOptions& options, const RunOutcome& outcome) {
+  Json json = Json::parse(outcome.result, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) json = Json::object();
+  json["servers"] = options.servers;
+  json["groups"] = options.groups;
+  json["workers"] = options.workers();
+  json["wall_seconds"] = std::round(absl::ToDoubleSeconds(outcome.wall) * 1000) / 1000;
+  const RunLosses& losses = outcome.incidents.losses();
+  if (!losses.none()) {
+    json["losses"] = {{"died", losses.died},
+                      {"drained", losses.drained},
+                      {"failovers", losses.failovers},
+                      {"failover_seconds", losses.failover_seconds},
+                      {"shards_moved", losses.moved},
+                      {"shards_lost", losses.lost},
+                      {"recoveries", losses.recoveries},
+                      {"recovery_seconds", losses.recovery_seconds}};
+  }
+  return json;
+}
+
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ShowValue(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) return ShowCount(value.get<uint64_t>());
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    return std::abs(number) < 1000 ? absl::StrFormat("%.4g", number) : ShowNumber(number);
+  }
+  return Dump(value, -1);
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string Plural(uint32_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string ResultLine(const RunOptions& options, const RunOutcome& outcome) {
+  return Dump(Result(options, outcome), -1);
+}
+
+std::string ResultFile(const RunOptions& options, const RunOutcome& outcome) {
+  Json json = Result(options, outcome);
+  if (!outcome.status.ok()) json["error"] = std::string(outcome.status.message());
+  json["history"] = Json::array();
+  for (const GroupHistory& group : outcome.history.groups()) {
+    Json points = Json::array();
+    for (const HistoryPoint& point : group.points) {
+      points.push_back({{"seconds", point.seconds},
+                        {"step", point.step},
+                        {"samples", point.samples},
+                        {"samples_per_second", point.samples_per_second},
+                        {"loss", point.loss},
+                        {"staleness", point.staleness},
+                        {"steps_aside", point.steps_aside},
+                        {"compute_seconds", point.compute_seconds},
+                        {"wait_seconds", point.wait_seconds}});
+    }
+    json["history"].push_back({{"group", group.group}, {"points", std::move(points)}});
+  }
+  json["events"] = Json::array();
+  for (const HistoryEvent& event : outcome.history.events()) {
+    json["events"].push_back({{"seconds", event.seconds}, {"text", event.text}});
+  }
+  json["incidents"] = Json::array();
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    json["incidents"].push_back(
+        {{"seconds", incident.seconds}, {"node", incident.node}, {"what", incident.what}});
+  }
+  return Dump(json, 1) + "\n";
+}
+
+std::vector<std::string> LossLines(const RunOutcome& outcome) {
+  const RunLosses& losses = outcome.incidents.losses();
+  std::vector<std::string> lines;
+  if (losses.none()) return lines;
+  lines.push_back(absl::StrCat("what happened to the processes of this run:"));
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    lines.push_back(absl::StrCat("  at ", ShowSeconds(incident.seconds), ": ", incident.node, " ",
+                                 incident.what));
+  }
+  lines.push_back(absl::StrCat(
+      "in all: ", losses.died, " died, ", losses.drained, " drained, ",
+      Plural(losses.failovers, "shard"), " failed over, ", losses.moved, " moved, ", losses.lost,
+      " lost, ", Plural(static_cast<uint32_t>(losses.recoveries), "step"), " done again"));
+  return lines;
+}
+
+Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date) {
+  Report report;
+  report.title = absl::StrCat(FileName(options.program[0]), " in ", Plural(options.groups, "group"),
+                              " of ", Plural(options.workers_per_group, "worker"));
+  report.failed = !outcome.status.ok();
+  report.outcome = absl::StrCat(report.failed ? "Failed after " : "Finished in ",
+                                ShowSeconds(absl::ToDoubleSeconds(outcome.wall)),
+                                report.failed ? ": " : "", outcome.status.message());
+  const Json result = Result(options, outcome);
+  for (const auto& [name, value] : result.items()) {
+    if (!value.is_object()) {
+      report.result.emplace_back(name, ShowValue(value));
+      continue;
+    }
+    for (const auto& [part, number] : value.items()) {
+      report.result.emplace_back(part, ShowValue(number));
+    }
+  }
+  report.configuration = {
+      {"ended", std::string(date)},
+      {"program", absl::StrJoin(options.program, " ")},
+      {"job", options.job},
+      {"servers", options.server_loops == 0
+                      ? absl::StrCat(options.servers)
+                      : absl::StrCat(options.servers, " with ",
+                                     Plural(options.server_loops, "data loop"), " each")},
+      {"groups", absl::StrCat(options.groups)},
+      {"workers per group", absl::StrCat(options.workers_per_group)},
+      {"transport", options.transport},
+  };
+  for (const Incident& incident : outcome.incidents.incidents()) {
+    report.incidents.emplace_back(
+        absl::StrCat(incident.node, " at ", ShowSeconds(incident.seconds)), incident.what);
+  }
+  report.history = outcome.history;
+  return report;
+}
+
+}  // namespace covey::cli

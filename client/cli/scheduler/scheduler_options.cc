@@ -1,0 +1,79 @@
+#include "client/cli/scheduler/scheduler_options.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/console/command.h"
+#include "client/cli/console/text_file.h"
+#include "common/net/leading_scheduler.h"
+
+namespace covey::cli {
+namespace {
+
+absl::Status CheckAddresses(const std::string& addresses) {
+  if (addresses.empty()) {
+    return absl::InvalidArgumentError(
+        "which scheduler? give --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
+  }
+  for (const std::string& address : SplitSchedulers(addresses)) {
+    const size_t colon = address.rfind(':');
+    uint32_t port = 0;
+    if (colon == std::string::npos || colon == 0 ||
+        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--scheduler is '", addresses,
+                       "'; write HOST:PORT, as in 127.0.0.1:7070, several with commas between"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddOutput(ConfigFile& options, bool* json) {
+  options.Add(
+      "output",
+      [json](absl::string_view text) {
+        *json = text == "json";
+        return *json || text == "table" ? absl::OkStatus()
+                                        : absl::InvalidArgumentError("neither table nor json");
+      },
+      [json] { return *json ? "json" : "table"; }, "table, or json for programs; also -o");
+}
+
+std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
+                                       const char* const* arguments) {
+  std::vector<const char*> expanded(arguments, arguments + count);
+  for (const char*& argument : expanded) {
+    if (absl::string_view(argument) == "-o") argument = "--output";
+  }
+  return options.LoadForMain(count, expanded.data());
+}
+
+void SchedulerOptions::AddTo(ConfigFile& options) {
+  options.Add("scheduler", &scheduler, "HOST:PORT[,HOST:PORT] of the scheduler; required");
+  AddOutput(options, &json);
+}
+
+std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
+                                          const char* const* arguments) {
+  if (const std::optional<int> code = LoadWithShortOutput(options, count, arguments)) return code;
+  if (const absl::Status status = CheckAddresses(scheduler); !status.ok()) {
+    PrintFailure(arguments[0], status);
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+void PrintFailure(absl::string_view command, const absl::Status& status) {
+  WriteAll(STDERR_FILENO, absl::StrCat("covey ", command, ": ", status.message(), "\n"));
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? kExitUnreachable : kExitFailed;
+}
+
+}  // namespace covey::cli

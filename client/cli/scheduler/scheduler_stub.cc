@@ -1,0 +1,182 @@
+#include "client/cli/scheduler/scheduler_stub.h"
+
+#include <grpcpp/grpcpp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/cluster/limits.h"
+#include "common/net/leading_scheduler.h"
+#include "proto/scheduler_service.grpc.pb.h"
+
+namespace covey::cli {
+namespace {
+
+std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
+  // A proxy for the network has no business between two processes of a cluster.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // One that was started again is found soon, however long it was away.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  return proto::Scheduler::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+gpr_timespec Deadline() {
+  return gpr_time_from_millis(absl::ToInt64Milliseconds(SchedulerStub::kDeadline), GPR_TIMESPAN);
+}
+
+absl::Status NobodyAnswers(const std::string& addresses) {
+  return absl::UnavailableError(absl::StrCat("no scheduler answers at ", addresses, " within ",
+                                             absl::FormatDuration(SchedulerStub::kDeadline),
+                                             "; is it running, and is this its port?"));
+}
+
+absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context,
+                      const std::string& address) {
+  if (status.ok()) return absl::OkStatus();
+  if (IsElsewhere(status, context) && !IsByPeer(status, context)) return NobodyAnswers(address);
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat("scheduler at ", address, ": ", status.error_message()));
+}
+
+// In the order given; questions begin with the one that answered last.
+struct Schedulers {
+  struct Scheduler {
+    std::string address;
+    std::unique_ptr<proto::Scheduler::Stub> stub;
+  };
+
+  explicit Schedulers(const std::string& addresses) : addresses(addresses) {
+    for (const std::string& address : SplitSchedulers(addresses)) {
+      all.push_back({.address = address, .stub = MakeStub(address)});
+    }
+  }
+  void AskTheNext() { current = (current + 1) % all.size(); }
+
+  const std::string addresses;
+  std::vector<Scheduler> all;
+  size_t current = 0;
+};
+
+}  // namespace
+
+struct SchedulerStub::Connection : Schedulers {
+  using Schedulers::Schedulers;
+
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Ask(grpc::Status (proto::Scheduler::Stub::*method)(grpc::ClientContext*,
+                                                                           const Request&, Reply*),
+                            const Request& request) {
+    // Of one that stands by: it says more than silence does.
+    absl::Status stands_by;
+    for (size_t attempt = 0; attempt < all.size(); ++attempt) {
+      const Scheduler& asked = all[current];
+      grpc::ClientContext context;
+      context.set_deadline(Deadline());
+      Reply reply;
+      const grpc::Status status = (asked.stub.get()->*method)(&context, request, &reply);
+      if (status.ok()) return reply;
+      const absl::Status outcome = ToStatus(status, context, asked.address);
+      if (!IsElsewhere(status, context)) return outcome;
+      if (IsByPeer(status, context)) stands_by = outcome;
+      AskTheNext();
+    }
+    return stands_by.ok() ? NobodyAnswers(addresses) : stands_by;
+  }
+};
+
+SchedulerStub::SchedulerStub(const std::string& addresses)
+    : connection_(std::make_unique<Connection>(addresses)) {}
+
+SchedulerStub::~SchedulerStub() = default;
+
+absl::StatusOr<proto::StatusReply> SchedulerStub::GetStatus() {
+  return connection_->Ask(&proto::Scheduler::Stub::GetStatus, proto::StatusRequest());
+}
+
+absl::StatusOr<proto::ListTablesReply> SchedulerStub::ListTables() {
+  return connection_->Ask(&proto::Scheduler::Stub::ListTables, proto::ListTablesRequest());
+}
+
+absl::StatusOr<proto::SetContractReply> SchedulerStub::SetContract(
+    const std::string& table, const proto::Contract& contract) {
+  proto::SetContractRequest request;
+  request.set_name(table);
+  *request.mutable_contract() = contract;
+  return connection_->Ask(&proto::Scheduler::Stub::SetContract, request);
+}
+
+absl::StatusOr<proto::DrainReply> SchedulerStub::Drain(const proto::DrainRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::Drain, request);
+}
+
+absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::Scale, request);
+}
+
+struct StatusPoller::Connection : Schedulers {
+  using Schedulers::Schedulers;
+};
+
+struct StatusPoller::Call {
+  grpc::ClientContext context;
+  proto::StatusRequest request;
+  proto::StatusReply reply;
+  grpc::Status status;
+};
+
+StatusPoller::StatusPoller(const std::string& addresses)
+    : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      connection_(std::make_unique<Connection>(addresses)) {
+  COVEY_CHECK(descriptor_ >= 0);
+}
+
+StatusPoller::~StatusPoller() {
+  if (call_) {
+    call_->context.TryCancel();
+    pollfd answered = {.fd = descriptor_, .events = POLLIN, .revents = 0};
+    while (!Take()) poll(&answered, 1, /*timeout=*/-1);
+  }
+  close(descriptor_);
+}
+
+void StatusPoller::Ask() {
+  if (call_) return;
+  call_ = std::make_unique<Call>();
+  call_->context.set_deadline(Deadline());
+  call_->request.set_events_after(last_event_);
+  connection_->all[connection_->current].stub->async()->GetStatus(
+      &call_->context, &call_->request, &call_->reply, [this](grpc::Status status) {
+        call_->status = std::move(status);
+        eventfd_write(descriptor_, 1);
+      });
+}
+
+std::optional<absl::StatusOr<proto::StatusReply>> StatusPoller::Take() {
+  eventfd_t count;
+  if (eventfd_read(descriptor_, &count) != 0) return std::nullopt;
+  const std::unique_ptr<Call> call = std::move(call_);
+  if (!call->status.ok()) {
+    const std::string& asked = connection_->all[connection_->current].address;
+    const absl::Status outcome = ToStatus(call->status, call->context, asked);
+    if (IsElsewhere(call->status, call->context)) connection_->AskTheNext();
+    return outcome;
+  }
+  const proto::StatusReply& reply = call->reply;
+  if (!reply.events().empty()) last_event_ = reply.events().rbegin()->sequence();
+  // Its events begin with 1 again, and what it left out of this answer comes with the next.
+  if (reply.uptime_ms() < uptime_ms_) last_event_ = 0;
+  uptime_ms_ = reply.uptime_ms();
+  return std::move(call->reply);
+}
+
+}  // namespace covey::cli

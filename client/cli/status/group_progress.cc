@@ -1,0 +1,48 @@
+#include "client/cli/status/group_progress.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+
+namespace covey::cli {
+
+std::vector<GroupProgress> ProgressOfGroups(const proto::StatusReply& status) {
+  std::map<uint64_t, const proto::NodeStatus*> by_node;
+  for (const proto::NodeStatus& node : status.nodes()) by_node[node.node()] = &node;
+  std::vector<GroupProgress> groups;
+  for (const proto::Group& group : status.view().groups()) {
+    GroupProgress& sum = groups.emplace_back();
+    sum.group = group.id();
+    sum.state = group.state();
+    sum.reason = group.reason();
+    sum.members = group.members_size();
+    sum.generation = group.generation();
+    int started = 0;
+    for (const uint64_t member : group.members()) {
+      const auto found = by_node.find(member);
+      if (found == by_node.end()) continue;
+      const proto::Pace::State pace = found->second->pace().state();
+      if (pace == proto::Pace::STRAGGLER || pace == proto::Pace::HICCUPS) ++sum.stragglers;
+      const proto::Progress& progress = found->second->progress();
+      if (progress.step() == 0) continue;
+      ++started;
+      sum.step = std::max(sum.step, progress.step());
+      sum.samples += progress.samples();
+      sum.samples_per_second += progress.samples_per_second();
+      sum.steps_aside += progress.steps_aside();
+      sum.compute_seconds = std::max(sum.compute_seconds, progress.compute_seconds());
+      sum.wait_seconds += (progress.wait_seconds() - sum.wait_seconds) / started;
+      sum.loss += (progress.loss() - sum.loss) / started;
+      sum.staleness += (progress.staleness() - sum.staleness) / started;
+    }
+    sum.started = started > 0;
+  }
+  return groups;
+}
+
+std::string ShowState(proto::Group::State state) {
+  return absl::AsciiStrToLower(proto::Group::State_Name(state));
+}
+
+}  // namespace covey::cli

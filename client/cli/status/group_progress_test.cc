@@ -1,0 +1,42 @@
+#include "client/cli/status/group_progress.h"
+
+#include <gtest/gtest.h>
+
+#include "client/cli/testing/status_fixture.h"
+
+namespace covey::cli {
+namespace {
+
+TEST(GroupProgressTest, PutsTheMembersTogether) {
+  const std::vector<GroupProgress> groups = ProgressOfGroups(StatusForTests());
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].group, 0u);
+  EXPECT_EQ(groups[0].members, 2u);
+  EXPECT_EQ(ShowState(groups[0].state), "active");
+  EXPECT_TRUE(groups[0].started);
+  EXPECT_EQ(groups[0].step, 31u);
+  EXPECT_EQ(groups[0].samples, 1920u + 1984u);
+  EXPECT_DOUBLE_EQ(groups[0].samples_per_second, 2500);
+  EXPECT_DOUBLE_EQ(groups[0].loss, 0.4);
+  EXPECT_DOUBLE_EQ(groups[0].staleness, 1.5);
+  EXPECT_EQ(groups[0].generation, 1u);
+  EXPECT_EQ(groups[0].stragglers, 1u);
+  EXPECT_EQ(groups[0].steps_aside, 4u);
+  EXPECT_DOUBLE_EQ(groups[0].compute_seconds, 0.06);
+  EXPECT_DOUBLE_EQ(groups[0].wait_seconds, 0.02);
+}
+
+TEST(GroupProgressTest, AGroupThatHasSaidNothingHasNotStarted) {
+  const GroupProgress broken = ProgressOfGroups(StatusForTests())[1];
+  EXPECT_FALSE(broken.started);
+  EXPECT_EQ(ShowState(broken.state), "broken");
+  EXPECT_EQ(broken.reason, "worker-2 dead: silent for 2.6 s");
+  EXPECT_EQ(broken.loss, 0);
+}
+
+TEST(GroupProgressTest, NoGroupsNoProgress) {
+  EXPECT_TRUE(ProgressOfGroups(proto::StatusReply()).empty());
+}
+
+}  // namespace
+}  // namespace covey::cli

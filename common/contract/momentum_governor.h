@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/container/btree_map.h"
+#include "common/contract/contract.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey {
+
+// Momentum that asynchrony adds (Mitliagkas et al. 2016). Gradients that come `staleness` updates
+// late on the mean, with memoryless delays, move the values on the mean as
+//   E[v(t+1)] = mu * E[v(t)] - (1 - mu) * rate * E[gradient(t)],   mu = staleness / (1 + staleness)
+// which is 1 - 1/G for G groups that push on arrival: each then sees G - 1 updates by others.
+// Regular delays obey another law of the same mean delay.
+double ImplicitMomentum(double staleness);
+
+// Keeps an asynchronous table at the momentum that its user wants, so that the settings of a
+// synchronous run carry over: measures the staleness of pushes and says which momentum and which
+// factor on the rate each update gets.
+//
+//   momentum    = max(0, target - mu)
+//   rate_factor = round_share * (1 - momentum) / (1 - target)
+//
+// Why a factor: with momentum m a gradient moves the values by rate / (1 - m) in the end. A
+// synchronous run makes one update per round of all groups, and moves them by rate / (1 - target)
+// per round. Here a round has 1 / round_share updates: 1 + staleness when each push is an update,
+// so round_share = 1 - mu; groups / pushes in a buffered one. Equal displacement per round gives
+// the factor. It makes the noise equal too: a lone push has G times the variance of a mean of G,
+// and 1/G of the weight. Synchronous updates have staleness 0 and round_share 1, hence momentum =
+// target and factor 1, exactly.
+//
+// Limits of the promise: whatever the momentum, a gradient that is a round late is unstable from
+// rate / (1 - target) * largest curvature = pi / 2 on (x' = -k * x(t - 1)), where synchronous heavy
+// ball may still be stable. Below 1 it needs as many rounds as the synchronous run, within 12 % in
+// 64 settings on a noisy quadratic, and ends at the same loss: server/shard/implicit_momentum_test.cc.
+//
+// One per shard; a value. Actor-confined, deterministic.
+class MomentumGovernor {
+ public:
+  // Pushes over which staleness is averaged: enough for 5 % when step times are memoryless.
+  static constexpr uint64_t kPushesAveraged = 256;
+  // cannot_hold says so after so many updates in a row above the target.
+  static constexpr uint64_t kUpdatesAboveTargetMax = 256;
+
+  // No target: measures only.
+  explicit MomentumGovernor(std::optional<double> target) : target_(target) {}
+
+  struct Update {
+    size_t pushes = 1;
+    size_t groups = 0;       // live ones; 0 = plain clients only
+    bool on_arrival = true;  // the contract makes each push an update
+  };
+  struct Setting {
+    double momentum = 0;
+    double rate_factor = 1;
+    friend bool operator==(const Setting&, const Setting&) = default;
+  };
+
+  // Notes a push that is about to be applied, `staleness` updates after the version that its
+  // gradient was computed on.
+  void ObservePush(double staleness);
+
+  // What the next update gets; to be called once for each, after ObservePush for its pushes. Before
+  // the first push whose staleness is known, groups are taken to be equally fast. Nothing without a
+  // target.
+  std::optional<Setting> BeginUpdate(const Update& update);
+
+  // Running mean over pushes; 0 before the first.
+  double staleness() const { return staleness_; }
+  double implicit_momentum() const { return ImplicitMomentum(staleness_); }
+  // Of the latest update; the target before it, 0 without one.
+  double explicit_momentum() const { return momentum_.value_or(target_.value_or(0)); }
+  std::optional<double> target() const { return target_; }
+
+  // Updates in a row, up to now, for which asynchrony alone added more than the target.
+  uint64_t updates_above_target() const { return updates_above_target_; }
+  bool cannot_hold() const { return updates_above_target_ >= kUpdatesAboveTargetMax; }
+
+ private:
+  std::optional<double> target_;
+  std::optional<double> momentum_;
+  double staleness_ = 0;
+  uint64_t pushes_ = 0;
+  uint64_t updates_above_target_ = 0;
+};
+
+// Makes one report of two about the same table, means weighted by updates.
+void MergeAsynchrony(const proto::TableAsynchrony& from, proto::TableAsynchrony& into);
+
+// Reports of several shards, loops or servers, by table.
+using AsynchronyByTable = absl::btree_map<uint32_t, proto::TableAsynchrony>;
+void AddAsynchrony(const proto::TableAsynchrony& report, AsynchronyByTable& tables);
+
+// Another contract for a table, and why, for the event trail.
+struct ContractChange {
+  Contract contract;
+  std::string evidence;
+};
+
+// What to do about a table whose momentum cannot be held at its target by lowering the explicit
+// one: one update per round of all groups, buffered. To be asked with the newest report of each
+// server about the table. Nothing unless pushes are applied on arrival, the momentum is governed,
+// and every server that applies updates has found so for kUpdatesAboveTargetMax of them in a row.
+// Pure.
+std::optional<ContractChange> FallBackToBuffered(const Contract& contract,
+                                                 std::span<const proto::TableAsynchrony> reports);
+
+}  // namespace covey

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/contract/contract.h"
+
+namespace covey {
+
+// The groups of the present view.
+struct GroupCensus {
+  const std::vector<LiveGroup>& live;  // in growing order of id
+  size_t known = 0;                    // live, broken and done
+};
+
+// A push as far as the policy cares.
+struct GatePush {
+  GroupId group;  // 0: a plain client's
+  Step step;      // of the group; under local the number of its round
+  uint64_t samples = 0;
+};
+
+// Says when received pushes become an update of a shard, as the table's contract asks: counts and
+// times, no gradients, so that servers and `covey simulate` decide alike.
+//
+//   bsp          one update per step, once every live group's push for it is here, summed in
+//                growing order of group; steps are applied in growing order. A push for a step that
+//                the shard is past already (its group joined late, or the contract was switched to
+//                bsp while groups were apart) is an update of its own, on arrival
+//   ssp, async   one update per push, on arrival
+//   buffered(k)  one update per k arrivals, summed in that order. k is the number of live groups
+//                when 0, else it shrinks with the share of groups that still live, so that the last
+//                pushes of a job are not held for ever; at least 1
+//   local        one update per round, summed in growing order of group, once every live group has
+//                pushed a change that is not part of an update yet, or one of this round or a later
+//                one; or, with a quorum, `grace` after so many groups have. So a change of a round
+//                that is over counts in the next one; where none begins, a group's late changes
+//                are an update once the shard may hold no more of them
+//
+// A live group is waited for from its first step on. Every push that was added is part of exactly
+// one update, sooner or later: at the latest when no group lives any more. Depends on nothing but
+// the calls and their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more where it
+// is the step that all wait for.
+//
+// Actor-confined; a value.
+class UpdateGate {
+ public:
+  explicit UpdateGate(const Contract& contract) : contract_(contract) {}
+
+  // Pushes that become one update, as the numbers that Add gave them, in the order of summation.
+  struct Update {
+    absl::InlinedVector<uint64_t, 2> pushes;
+    uint64_t samples = 0;
+  };
+
+  // Whether the push may be added. Under bsp and local: INVALID_ARGUMENT: a plain client's, or of a
+  // step that counts already. ABORTED: the group's push for this step is held already.
+  // RESOURCE_EXHAUSTED: the group is too far ahead.
+  absl::Status Admit(GroupId group, Step step) const;
+
+  // Takes in an admitted push. Its number: 0, 1, … in the order of arrival.
+  uint64_t Add(const GatePush& push);
+
+  // Instead of Add: the group has come this far, with a push that is part of no update.
+  void Pass(GroupId group, Step step);
+
+  // For the gate of a shard that goes on from another server's: the group's pushes up to this step
+  // are applied. Which later ones were is not known, so that none of a lower step of any group is
+  // taken for one that is over.
+  void Resume(GroupId group, Step step);
+
+  // The next update, if one is due. To be asked until there is none: after each Add and SwitchTo,
+  // whenever the groups have changed, and at NextDue.
+  std::optional<Update> TakeDue(absl::Time now, const GroupCensus& groups);
+
+  // When grace ends for the others of a round; InfiniteFuture() when no time matters. As of the
+  // last TakeDue.
+  absl::Time NextDue() const { return next_due_; }
+
+  // From now on another contract decides. When its kind is another one, all that is held is due:
+  // one update per step or round, or what the buffer has.
+  void SwitchTo(const Contract& contract);
+
+  // Arrivals that wait for more are due as they are. Nothing happens under bsp and local, where an
+  // update of fewer would be another one.
+  void HurryArrivals();
+
+  const Contract& contract() const { return contract_; }
+  // Whether updates sum in the order of arrival and take all that is held, so that the owner may
+  // keep a running sum instead of the gradients.
+  bool sums_on_arrival() const { return !ByStep(); }
+  // Samples behind all pushes that wait.
+  uint64_t samples_held() const { return samples_held_; }
+  // Whether a push of the group waits.
+  bool Holds(GroupId group) const;
+  // Highest step, or round, that was part of an update or passed.
+  Step last_step() const { return last_step_; }
+
+ private:
+  struct HeldPush {
+    uint64_t number = 0;
+    GatePush push;
+  };
+  using HeldStep = absl::btree_map<GroupId, HeldPush>;
+
+  bool ByStep() const {
+    return contract_.kind == Contract::Kind::kBsp || contract_.kind == Contract::Kind::kLocal;
+  }
+  Step LastTaken(GroupId group) const;
+  size_t StepsHeld(GroupId group) const;
+  std::optional<Update> TakeStep(const GroupCensus& groups);
+  std::optional<Update> TakeRound(absl::Time now, const GroupCensus& groups);
+  std::optional<Update> TakeArrivals(const GroupCensus& groups);
+  bool HasPart(GroupId group, Step round) const;
+  bool QuorumWaitIsOver(absl::Time now, Step round);
+  bool LateIsFull() const;
+  size_t ArrivalsPerUpdate(const GroupCensus& groups) const;
+  // Pushes of the first held step, with `late` ones in between, in growing order of group.
+  Update CutFirstStep(bool with_late);
+  Update CutFirstLate();
+  Update CutLate();
+  Update CutArrivals();
+  void Take(const HeldPush& held, Update& update);
+  void NoteReceived(GroupId group, Step step);
+  void NoteTaken(GroupId group, Step step);
+
+  Contract contract_;
+  uint64_t next_number_ = 0;
+  uint64_t samples_held_ = 0;
+
+  // bsp and local.
+  absl::btree_map<Step, HeldStep> steps_;
+  // Of steps at or below last_step_.
+  absl::btree_map<std::pair<GroupId, Step>, HeldPush> late_;
+  // local: since when the first held round has its quorum.
+  Step quorum_round_;
+  absl::Time quorum_since_;
+  absl::Time next_due_ = absl::InfiniteFuture();
+  // The other contracts.
+  std::vector<HeldPush> arrivals_;
+  // From before a switch.
+  std::vector<Update> overdue_;  // the next one last
+
+  // Highest step added and taken per group, and of all.
+  absl::btree_map<GroupId, Step> received_;
+  absl::btree_map<GroupId, Step> taken_;
+  Step last_step_;
+  // Highest step that was in when the contract was last switched: pushes at or below it may be in
+  // any order.
+  Step switched_at_;
+};
+
+}  // namespace covey

@@ -1,0 +1,274 @@
+#include "common/grouping/group_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/grouping/group_search.h"
+
+namespace covey {
+namespace {
+
+// Up to so many workers every start is improved, otherwise the most promising ones.
+constexpr size_t kFewWorkers = 16;
+constexpr size_t kImprovedStarts = 4;
+constexpr size_t kRandomStarts = 6;
+constexpr size_t kEffort = 2'000'000;
+// Each number of groups up to this is tried, then about every fifth power of three.
+constexpr size_t kCountsTried = 8;
+constexpr double kCountRatio = 1.25;
+constexpr size_t kGroupsExplained = 4;
+
+struct Start {
+  double value = 0;
+  std::vector<GroupMembers> groups;
+};
+
+size_t DivideUp(size_t a, size_t b) { return (a + b - 1) / b; }
+
+// Numbers of groups worth trying, in growing order.
+std::vector<size_t> Counts(const GroupRater& rater, const GroupPlanOptions& options) {
+  const size_t workers = rater.size();
+  if (options.groups > 0) return {std::min(options.groups, workers)};
+  std::set<size_t> counts;
+  const size_t all = workers <= kFewWorkers ? workers : kCountsTried;
+  for (size_t count = 1; count <= all; ++count) counts.insert(count);
+  for (double count = kCountsTried; count <= static_cast<double>(workers); count *= kCountRatio) {
+    counts.insert(static_cast<size_t>(count));
+  }
+  // As many as there are zones, racks and hosts, and two or four in each.
+  for (const Level level : {Level::kZone, Level::kRack, Level::kHost}) {
+    const size_t domains = rater.domain(static_cast<uint32_t>(workers - 1), level) + 1;
+    for (const size_t times : {1, 2, 4}) counts.insert(std::min(workers, domains * times));
+  }
+  const size_t least = DivideUp(workers, options.members_max);
+  counts.erase(counts.begin(), counts.lower_bound(least));
+  counts.insert(least);
+  return {counts.begin(), counts.end()};
+}
+
+void AddStart(const GroupRater& rater, const GroupPlanOptions& options,
+              std::vector<GroupMembers> groups, std::vector<Start>& starts) {
+  if (groups.empty()) return;
+  for (const GroupMembers& group : groups) {
+    if (group.size() > options.members_max) return;
+  }
+  starts.push_back({ValueOf(rater, groups), std::move(groups)});
+}
+
+bool EqualSpeeds(const GroupRater& rater) {
+  for (uint32_t worker = 1; worker < rater.size(); ++worker) {
+    if (rater.seconds(worker) != rater.seconds(0)) return false;
+  }
+  return true;
+}
+
+std::vector<Start> Starts(const GroupRater& rater, const GroupPlanOptions& options) {
+  const bool free_sizes = options.sizes == GroupPlanOptions::Sizes::kFree;
+  const size_t classes = CountSpeedClasses(rater);
+  std::vector<Start> starts;
+  for (const size_t count : Counts(rater, options)) {
+    AddStart(rater, options, CutGroups(rater, GroupOrder::kTopology, count), starts);
+    if (free_sizes) AddStart(rater, options, CutClasses(rater, count), starts);
+    if (free_sizes && options.groups == 0 && classes > 1) {
+      // As if the slow were not there, and groups of their own for them.
+      AddStart(rater, options, CutClasses(rater, std::min(rater.size(), count + classes - 1)),
+               starts);
+    }
+    if (!EqualSpeeds(rater)) {
+      AddStart(rater, options, CutGroups(rater, GroupOrder::kRackAndSpeed, count), starts);
+      AddStart(rater, options, CutGroups(rater, GroupOrder::kSpeed, count), starts);
+    }
+    for (uint64_t seed = 1; rater.size() <= kFewWorkers && seed <= kRandomStarts; ++seed) {
+      AddStart(rater, options, CutAtRandom(rater, seed, count), starts);
+    }
+  }
+  // Of equal ones the one along the topology, with the fewest groups.
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const Start& a, const Start& b) { return a.value > b.value; });
+  if (rater.size() > kFewWorkers && starts.size() > kImprovedStarts) starts.resize(kImprovedStarts);
+  return starts;
+}
+
+std::vector<GroupMembers> Search(const GroupRater& rater, const GroupPlanOptions& options) {
+  std::vector<Start> starts = Starts(rater, options);
+  COVEY_CHECK(!starts.empty());
+  Start best;
+  for (Start& start : starts) {
+    ImproveGroups(rater,
+                  {.keep_sizes = options.sizes == GroupPlanOptions::Sizes::kEqual,
+                   .members_max = options.members_max,
+                   .effort = kEffort / starts.size()},
+                  start.groups);
+    start.value = ValueOf(rater, start.groups);
+    if (best.groups.empty() || start.value > best.value) best = std::move(start);
+  }
+  return std::move(best.groups);
+}
+
+GroupPlan MakePlan(const GroupRater& rater, const std::vector<GroupMembers>& groups) {
+  GroupPlan plan;
+  std::vector<std::pair<uint32_t, PlannedGroup>> by_rank;
+  for (const GroupMembers& members : groups) {
+    uint32_t lowest = rater.worker(members.front()).rank;
+    PlannedGroup group{.members = {}, .samples_per_second = 0, .terms = rater.Rate(members)};
+    group.samples_per_second = rater.SamplesPerSecond(group.terms, groups.size());
+    for (const uint32_t member : members) {
+      group.members.push_back(rater.worker(member).node);
+      lowest = std::min(lowest, rater.worker(member).rank);
+    }
+    by_rank.emplace_back(lowest, std::move(group));
+  }
+  std::stable_sort(by_rank.begin(), by_rank.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [rank, group] : by_rank) {
+    plan.samples_per_second += group.samples_per_second;
+    plan.groups.push_back(std::move(group));
+  }
+  plan.statistical_factor = groups.empty() ? 1 : rater.StatisticalFactor(groups.size());
+  return plan;
+}
+
+// Groups by the rater's numbers; those of nodes that it does not know are left out.
+std::vector<GroupMembers> Known(const GroupRater& rater,
+                                const std::vector<std::vector<NodeId>>& groups) {
+  std::map<NodeId, uint32_t> numbers;
+  for (uint32_t worker = 0; worker < rater.size(); ++worker) {
+    numbers.emplace(rater.worker(worker).node, worker);
+  }
+  std::vector<GroupMembers> known;
+  for (const std::vector<NodeId>& group : groups) {
+    GroupMembers members;
+    for (const NodeId node : group) {
+      if (const auto at = numbers.find(node); at != numbers.end()) members.push_back(at->second);
+    }
+    std::sort(members.begin(), members.end());
+    if (!members.empty()) known.push_back(std::move(members));
+  }
+  return known;
+}
+
+// Adds whoever is in no group where the value grows most.
+void PlaceNewcomers(const GroupRater& rater, size_t members_max,
+                    std::vector<GroupMembers>& groups) {
+  std::vector<bool> placed(rater.size(), false);
+  for (const GroupMembers& group : groups) {
+    for (const uint32_t member : group) placed[member] = true;
+  }
+  for (uint32_t worker = 0; worker < rater.size(); ++worker) {
+    if (placed[worker]) continue;
+    size_t best = groups.size();
+    double best_gain = 0;
+    GroupMembers best_members;
+    for (size_t group = 0; group < groups.size(); ++group) {
+      if (groups[group].size() >= members_max) continue;
+      GroupMembers members = groups[group];
+      members.insert(std::lower_bound(members.begin(), members.end(), worker), worker);
+      const double gain = rater.SamplesPerSecond(rater.Rate(members), groups.size()) -
+                          rater.SamplesPerSecond(rater.Rate(groups[group]), groups.size());
+      if (best < groups.size() && gain <= best_gain) continue;
+      best = group;
+      best_gain = gain;
+      best_members = std::move(members);
+    }
+    if (best == groups.size()) {
+      groups.push_back({worker});
+    } else {
+      groups[best] = std::move(best_members);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> GroupPlan::Members() const {
+  std::vector<std::vector<NodeId>> members;
+  for (const PlannedGroup& group : groups) members.push_back(group.members);
+  return members;
+}
+
+std::string GroupPlan::Explain() const {
+  std::string text = absl::StrFormat("%d groups, %.4g samples/s x %.3g", groups.size(),
+                                     samples_per_second, statistical_factor);
+  for (size_t i = 0; i < std::min(groups.size(), kGroupsExplained); ++i) {
+    const PlannedGroup& group = groups[i];
+    absl::StrAppendFormat(&text, "; %d workers %.4g/s (compute %.4g ms, communication %.4g ms)",
+                          group.members.size(), group.samples_per_second,
+                          group.terms.compute_seconds * 1e3,
+                          group.terms.communication_seconds * 1e3);
+  }
+  if (groups.size() > kGroupsExplained) {
+    absl::StrAppend(&text, "; and ", groups.size() - kGroupsExplained, " more");
+  }
+  return text;
+}
+
+GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions& options) {
+  COVEY_CHECK(!workers.empty() && options.members_max > 0);
+  COVEY_CHECK(options.groups == 0 ||
+              DivideUp(workers.size(), std::min(options.groups, workers.size())) <=
+                  options.members_max);
+  const GroupRater rater(std::move(workers), options.model);
+  return MakePlan(rater, Search(rater, options));
+}
+
+std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, size_t groups) {
+  if (workers.empty() || groups == 0) return {};
+  const size_t everybody = workers.size();
+  return PlanGroups(std::move(workers), {.groups = groups,
+                                         .sizes = GroupPlanOptions::Sizes::kEqual,
+                                         .members_max = everybody,
+                                         .model = {}})
+      .Members();
+}
+
+GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
+                         const std::vector<std::vector<NodeId>>& groups, const GroupModel& model) {
+  const GroupRater rater(std::move(workers), model);
+  return MakePlan(rater, Known(rater, groups));
+}
+
+ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
+                      const std::vector<std::vector<NodeId>>& present,
+                      const GroupPlanOptions& options, double gain_min) {
+  const GroupRater rater(workers, options.model);
+  std::vector<GroupMembers> kept = Known(rater, present);
+  size_t members_now = 0, members_then = 0;
+  for (const GroupMembers& group : kept) members_now += group.size();
+  for (const std::vector<NodeId>& group : present) members_then += group.size();
+  const size_t gone = members_then - members_now;
+  const size_t new_here = workers.size() - members_now;
+  PlaceNewcomers(rater, options.members_max, kept);
+
+  ReplanDecision decision{.replan = gone + new_here > 0, .plan = MakePlan(rater, kept)};
+  GroupPlan best = PlanGroups(workers, options);
+  decision.gain = decision.plan.groups.empty() ? 0 : best.value() / decision.plan.value() - 1;
+  const std::string change =
+      decision.replan ? absl::StrFormat("%d workers gone, %d new; ", gone, new_here) : "";
+  const bool wrong_number =
+      options.groups > 0 && kept.size() != std::min(options.groups, workers.size());
+  if (wrong_number) {
+    decision.reason = absl::StrFormat("%s%d groups are wanted, %d are left: %s", change,
+                                      best.groups.size(), kept.size(), best.Explain());
+    decision.replan = true;
+    decision.plan = std::move(best);
+  } else if (decision.gain > gain_min) {
+    decision.reason =
+        absl::StrFormat("%sother groups make %.1f %% more progress: %s; now %s", change,
+                        decision.gain * 100, best.Explain(), decision.plan.Explain());
+    decision.replan = true;
+    decision.plan = std::move(best);
+  } else {
+    decision.reason =
+        absl::StrFormat("%sthe groups stay: others would make only %.1f %% more progress", change,
+                        decision.gain * 100);
+  }
+  return decision;
+}
+
+}  // namespace covey

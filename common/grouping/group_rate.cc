@@ -1,0 +1,179 @@
+#include "common/grouping/group_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace covey {
+namespace {
+
+// When nobody's speed is known, its ratio to the cost of communication is not either.
+constexpr double kUnknownSeconds = 0.1;
+constexpr double kSecondsPerHour = 3600;
+
+// Quantile of the standard normal for 0.5 <= p < 1 (Abramowitz and Stegun 26.2.23; error below
+// 4.5e-4).
+double UpperNormalQuantile(double p) {
+  const double t = std::sqrt(-2 * std::log(1 - p));
+  return t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                 (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+}
+
+// Expected maximum of `count` standard normals (Blom 1958); 0 for one.
+double ExpectedMaximum(size_t count) {
+  if (count < 2) return 0;
+  const double n = static_cast<double>(count);
+  return UpperNormalQuantile((n - 0.375) / (n + 0.25));
+}
+
+double MedianSpeed(const std::vector<PlannedWorker>& workers) {
+  std::vector<double> speeds;
+  for (const PlannedWorker& worker : workers) {
+    if (worker.speed > 0) speeds.push_back(worker.speed);
+  }
+  if (speeds.empty()) return 0;
+  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>((speeds.size() - 1) / 2);
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  return *middle;
+}
+
+// Calls `visit(begin, end)` for each run of equal `domains` of members [begin, end).
+template <typename Visit>
+void ForEachRun(std::span<const uint32_t> members, const std::vector<uint32_t>& domains,
+                size_t begin, size_t end, const Visit& visit) {
+  while (begin < end) {
+    size_t next = begin + 1;
+    while (next < end && domains[members[next]] == domains[members[begin]]) ++next;
+    visit(begin, next);
+    begin = next;
+  }
+}
+
+}  // namespace
+
+GroupRater::GroupRater(std::vector<PlannedWorker> workers, const GroupModel& model)
+    : model_(model) {
+  std::vector<TopologyPath> paths;
+  for (const PlannedWorker& worker : workers) paths.push_back(ParseTopologyPath(worker.labels));
+  std::vector<uint32_t> order(workers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tie(paths[a], workers[a].rank, workers[a].node) <
+           std::tie(paths[b], workers[b].rank, workers[b].node);
+  });
+  const double median = MedianSpeed(workers);
+  for (const uint32_t from : order) {
+    paths_.push_back(std::move(paths[from]));
+    workers_.push_back(std::move(workers[from]));
+    const double speed = workers_.back().speed > 0 ? workers_.back().speed : median;
+    seconds_.push_back(speed > 0 ? model_.samples_per_step / speed : kUnknownSeconds);
+  }
+  for (size_t level = 0; level < kLevels; ++level) {
+    domains_[level] = DomainsAt(paths_, static_cast<Level>(level));
+  }
+  for (size_t count = 0; count <= workers_.size(); ++count) {
+    slowest_of_.push_back(std::exp(model_.noise_sigma * ExpectedMaximum(count)));
+  }
+}
+
+double GroupRater::ExpectedSlowest(std::span<const uint32_t> members) const {
+  std::vector<double> seconds;
+  seconds.reserve(members.size());
+  for (const uint32_t member : members) seconds.push_back(seconds_[member]);
+  double slowest = 0;
+  if (std::adjacent_find(seconds.begin(), seconds.end(), std::not_equal_to<>()) == seconds.end()) {
+    slowest = seconds.front() * slowest_of_[seconds.size()];
+  } else {
+    std::sort(seconds.begin(), seconds.end(), std::greater<>());
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      slowest = std::max(slowest, seconds[i] * slowest_of_[i + 1]);
+    }
+  }
+  if (model_.hiccup_chance <= 0) return slowest;
+  const double count = static_cast<double>(seconds.size());
+  const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / count;
+  const double any = 1 - std::pow(1 - model_.hiccup_chance, count);
+  return slowest + any * std::max(0.0, model_.hiccup_factor * mean - slowest);
+}
+
+// The kind of link that joins members of one domain of `level`; wider than that where the domain
+// has no name.
+Level GroupRater::LinkWithin(uint32_t index, size_t level) const {
+  while (level < kNamedLevels && paths_[index].at(static_cast<Level>(level)).empty()) ++level;
+  return static_cast<Level>(level);
+}
+
+double GroupRater::Communication(std::span<const uint32_t> members) const {
+  double latency = 0, own_link = 0;
+  std::array<double, kNamedLevels> uplinks = {};
+  // What one domain of each level holds of the gradient by now.
+  std::array<double, kNamedLevels> held;
+  held.fill(model_.gradient_bytes);
+  for (size_t level = 0; level < kLevels; ++level) {
+    const Meeting meeting = MeetAt(members, level);
+    if (meeting.places < 2) continue;
+    const double p = static_cast<double>(meeting.places);
+    const LinkCost& link = model_.costs.at(meeting.link);
+    latency += 2 * std::ceil(std::log2(p)) * link.latency_seconds;
+    own_link += 2 * (p - 1) / p * model_.gradient_bytes / static_cast<double>(meeting.smallest) /
+                link.bytes_per_second;
+    for (size_t narrower = 0; narrower < level; ++narrower) {
+      uplinks[narrower] += 2 * (p - 1) / p * held[narrower];
+      held[narrower] /= p;
+    }
+  }
+  double transfer = own_link;
+  for (size_t level = 0; level < kNamedLevels; ++level) {
+    if (paths_[members.front()].at(static_cast<Level>(level)).empty()) continue;
+    transfer =
+        std::max(transfer, uplinks[level] / model_.costs.levels[level].uplink_bytes_per_second);
+  }
+  const double part = model_.gradient_bytes / static_cast<double>(members.size());
+  return latency + transfer + part / model_.costs.at(Level::kCluster).bytes_per_second;
+}
+
+GroupRater::Meeting GroupRater::MeetAt(std::span<const uint32_t> members, size_t level) const {
+  Meeting most;
+  ForEachRun(members, domains_[level], 0, members.size(), [&](size_t begin, size_t end) {
+    Meeting here{.places = end - begin, .smallest = 1, .link = LinkWithin(members[begin], level)};
+    if (level > 0) {
+      here.places = 0;
+      here.smallest = end - begin;
+      ForEachRun(members, domains_[level - 1], begin, end, [&](size_t from, size_t to) {
+        ++here.places;
+        here.smallest = std::min(here.smallest, to - from);
+      });
+    }
+    if (here.places > most.places) {
+      most = here;
+    } else if (here.places == most.places) {
+      most.smallest = std::min(most.smallest, here.smallest);
+      most.link = std::max(most.link, here.link);
+    }
+  });
+  return most;
+}
+
+GroupRater::Terms GroupRater::Rate(std::span<const uint32_t> members) const {
+  double failures_per_hour = 0;
+  for (const uint32_t member : members) failures_per_hour += workers_[member].failures_per_hour;
+  return {.members = members.size(),
+          .compute_seconds = members.empty() ? 0 : ExpectedSlowest(members),
+          .communication_seconds = Communication(members),
+          .availability = 1 / (1 + failures_per_hour / kSecondsPerHour * model_.recovery_seconds)};
+}
+
+double GroupRater::SamplesPerSecond(const Terms& terms, size_t groups) const {
+  if (terms.members == 0) return 0;
+  const double step = terms.compute_seconds + terms.communication_seconds +
+                      model_.server_seconds_per_group * static_cast<double>(groups);
+  return static_cast<double>(terms.members) * model_.samples_per_step * terms.availability / step;
+}
+
+double GroupRater::StatisticalFactor(size_t groups) const {
+  return std::pow(static_cast<double>(groups), -model_.statistical_penalty);
+}
+
+}  // namespace covey

@@ -1,0 +1,346 @@
+#include "scheduler/groups/groups.h"
+
+#include "common/cluster/view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "scheduler/groups/late_workers.h"
+#include "scheduler/nodes/membership.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+// One server (node 2) and two groups of two workers: nodes 3, 4 and 5, 6.
+class GroupsTest : public ::testing::Test {
+ protected:
+  GroupsTest() {
+    state_.mutable_view()->set_job_name("job");
+    state_.set_next_node(2);
+    membership_.Start(kStart);
+    Register(proto::SERVER);
+    for (int i = 0; i < 4; ++i) Register(proto::WORKER, i < 2 ? "z/a" : "z/b");
+  }
+  ~GroupsTest() override {
+    const auto made = ClusterView::Make(view());
+    EXPECT_TRUE(made.ok()) << made.status();
+  }
+
+  NodeId Register(proto::Role role, const std::string& labels = "") {
+    proto::RegisterRequest request;
+    request.set_job_name("job");
+    request.set_role(role);
+    request.set_rank(-1);
+    request.set_labels(labels);
+    if (role == proto::SERVER) {
+      request.add_endpoints("");
+      request.add_endpoints("tcp://127.0.0.1:1");
+    }
+    const auto registration = membership_.Register(now_, request, Incarnation(++incarnation_));
+    EXPECT_TRUE(registration.ok()) << registration.status();
+    membership_.Answered(now_, registration->node);
+    last_ = registration->decision;
+    return registration->node;
+  }
+  void Beat(uint64_t node, uint64_t step) {
+    proto::HeartbeatRequest beat;
+    beat.mutable_progress()->set_step(step);
+    membership_.Heartbeat(now_, NodeId(node), beat);
+  }
+  std::string Tick(absl::Duration later) {
+    now_ += later;
+    return groups_.Tick(now_);
+  }
+  // Everybody is heard but `node`, until it is declared dead.
+  void LetDie(uint64_t node) {
+    std::vector<Membership::Death> deaths;
+    while (deaths.empty()) {
+      now_ += absl::Milliseconds(500);
+      for (const proto::Node& other : view().nodes()) {
+        if (other.id() != node && other.state() == proto::Node::ALIVE) Beat(other.id(), 0);
+      }
+      deaths = membership_.FindDead(now_);
+    }
+    ASSERT_EQ(deaths.size(), 1u);
+    ASSERT_EQ(deaths[0].node, NodeId(node));
+  }
+  const proto::ClusterView& view() const { return state_.view(); }
+  const proto::Group& group(int id) const { return view().groups(id - 1); }
+  const proto::Node& node(NodeId id) const {
+    return view().nodes(static_cast<int>(id.value()) - 2);
+  }
+
+  absl::Time now_ = kStart;
+  uint64_t incarnation_ = 100;
+  std::string last_;
+  Config config_{.job_name = "job", .servers = 1, .groups = 2, .workers_per_group = 2};
+  proto::LogRecord state_;
+  Groups groups_{config_, state_};
+  Membership membership_{config_, state_, groups_};
+};
+
+TEST_F(GroupsTest, TheFirstFormByLabels) {
+  ASSERT_EQ(view().groups_size(), 2);
+  EXPECT_THAT(group(1).members(), ElementsAre(3, 4));
+  EXPECT_THAT(group(2).members(), ElementsAre(5, 6));
+  EXPECT_EQ(group(1).first_step(), 0u);
+  EXPECT_EQ(Tick(absl::Hours(1)), "");
+}
+
+TEST_F(GroupsTest, WhenAllLeaveOneAfterTheOtherTheGroupIsDoneAndNothingElse) {
+  membership_.Leave(now_, NodeId(3), "done");
+  EXPECT_EQ(Tick(absl::Milliseconds(900)), "");
+  membership_.Leave(now_, NodeId(4), "done");
+  EXPECT_EQ(group(1).state(), proto::Group::DONE);
+  EXPECT_EQ(group(1).generation(), 1u);
+  EXPECT_EQ(Tick(absl::Seconds(5)), "");
+}
+
+TEST_F(GroupsTest, AGroupGoesOnWithoutAMemberThatLeft) {
+  groups_.SetShares(GroupId(1), {1000, 500}, "x");
+  groups_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
+  membership_.Leave(now_, NodeId(3), "signal 15");
+  EXPECT_EQ(Tick(absl::Milliseconds(500)), "");
+  const uint64_t epoch = view().epoch();
+  EXPECT_THAT(Tick(absl::Milliseconds(500)),
+              HasSubstr("group 1 goes on without worker-0, left 1s ago, as generation 2"));
+  EXPECT_EQ(view().epoch(), epoch + 1);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).shares(), IsEmpty());
+  EXPECT_EQ(group(1).minimum_members(), 0u);
+  membership_.Leave(now_, NodeId(4), "done");
+  EXPECT_EQ(group(1).state(), proto::Group::DONE);
+}
+
+TEST_F(GroupsTest, AfterARestartTheTimeSinceALeaveCountsAnew) {
+  membership_.Leave(now_, NodeId(3), "done");
+  Groups restarted(config_, state_);
+  now_ += absl::Seconds(5);
+  EXPECT_EQ(restarted.Tick(now_), "");
+  EXPECT_THAT(restarted.Tick(now_ + absl::Seconds(1)), HasSubstr("goes on without worker-0"));
+}
+
+TEST_F(GroupsTest, WhenAMemberDiesTheOthersGoOnAtOnceAndDoTheirStepAgain) {
+  groups_.SetShares(GroupId(1), {1000, 500}, "x");
+  groups_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
+  const uint64_t epoch = view().epoch();
+  LetDie(3);
+  EXPECT_EQ(view().epoch(), epoch + 1);
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).generation(), 2u);
+  EXPECT_EQ(group(1).recovery_generation(), 2u);
+  EXPECT_THAT(group(1).shares(), IsEmpty());
+  EXPECT_EQ(group(1).minimum_members(), 0u);
+  EXPECT_EQ(group(2).generation(), 1u);
+  EXPECT_EQ(group(2).recovery_generation(), 0u);
+  EXPECT_EQ(Tick(absl::Milliseconds(100)), "");
+}
+
+TEST_F(GroupsTest, TheDeathOfTheLastMemberBreaksTheGroup) {
+  LetDie(3);
+  LetDie(4);
+  EXPECT_EQ(group(1).state(), proto::Group::BROKEN);
+  EXPECT_THAT(group(1).reason(), HasSubstr("worker-1"));
+  EXPECT_EQ(group(1).generation(), 2u);
+}
+
+TEST_F(GroupsTest, WhoHasLeftIsNotAmongThoseWhoGoOn) {
+  membership_.Leave(now_, NodeId(4), "done");
+  LetDie(3);
+  EXPECT_EQ(group(1).state(), proto::Group::BROKEN);
+}
+
+TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  EXPECT_THAT(group(1).members(), ElementsAre(late.value(), 4));
+  Beat(late.value(), 0);
+  LetDie(late.value());
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).generation(), 4u);
+  EXPECT_EQ(group(1).recovery_generation(), 0u);
+  // One that has finished a step is a member like any other.
+  const NodeId later = Register(proto::WORKER, "z/a");
+  Beat(later.value(), 1);
+  LetDie(later.value());
+  EXPECT_EQ(group(1).recovery_generation(), 6u);
+}
+
+TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
+  membership_.Leave(now_, NodeId(3), "");
+  Tick(absl::Seconds(1));
+  const NodeId late = Register(proto::WORKER, "z/a");
+  LetDie(4);
+  EXPECT_EQ(group(1).state(), proto::Group::DONE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  // It finds a place like one that comes late.
+  Tick(absl::Milliseconds(500));
+  Tick(absl::Seconds(20));
+  EXPECT_THAT(group(2).members(), Contains(late.value()));
+}
+
+TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
+  state_.mutable_view()->mutable_nodes(1)->set_draining(true);
+  const uint64_t epoch = view().epoch();
+  EXPECT_THAT(groups_.Drain(NodeId(3)), HasSubstr("group 1 goes on without it as generation 2"));
+  EXPECT_EQ(view().epoch(), epoch);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).recovery_generation(), 0u);
+  EXPECT_EQ(Tick(absl::Seconds(60)), "");
+  EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
+  // The only member leaves by itself.
+  state_.mutable_view()->mutable_nodes(2)->set_draining(true);
+  EXPECT_EQ(groups_.Drain(NodeId(4)), "");
+  EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+}
+
+TEST_F(GroupsTest, ALateWorkerTakesTheNearestFreePlace) {
+  membership_.Leave(now_, NodeId(3), "");
+  membership_.Leave(now_, NodeId(6), "");
+  Tick(absl::Seconds(1));
+  const uint64_t epoch = view().epoch();
+  const NodeId late = Register(proto::WORKER, "z/b");
+  EXPECT_EQ(view().epoch(), epoch + 1);
+  EXPECT_THAT(last_, HasSubstr("group 2 takes in worker-0 as generation 3 of 2 members"));
+  EXPECT_THAT(group(2).members(), ElementsAre(late.value(), 5));
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(node(late).standby(), "");
+}
+
+TEST_F(GroupsTest, ALateWorkerWaitsForOthersThenTheyMakeAGroup) {
+  Beat(4, 17);
+  Beat(5, 23);
+  const NodeId first = Register(proto::WORKER);
+  EXPECT_THAT(node(first).standby(), HasSubstr("came when the groups had formed"));
+  EXPECT_EQ(Tick(absl::Seconds(9)), "");
+  const NodeId second = Register(proto::WORKER);
+  EXPECT_THAT(last_, HasSubstr("group 3 formed of worker-4, worker-5, waited for from step 24 on"));
+  ASSERT_EQ(view().groups_size(), 3);
+  EXPECT_THAT(group(3).members(), ElementsAre(first.value(), second.value()));
+  EXPECT_EQ(group(3).first_step(), 24u);
+  EXPECT_EQ(group(3).generation(), 1u);
+  EXPECT_EQ(node(first).standby(), "");
+  EXPECT_EQ(group(1).generation(), 1u);
+}
+
+TEST_F(GroupsTest, ALateWorkerThatHasWaitedMakesTheSmallestGroupLarger) {
+  const NodeId late = Register(proto::WORKER, "z/b");
+  EXPECT_EQ(Tick(absl::Seconds(9)), "");
+  EXPECT_THAT(Tick(absl::Seconds(1)), HasSubstr("group 2 takes in worker-4 as generation 2 of 3"));
+  EXPECT_EQ(group(2).members_size(), 3);
+  EXPECT_EQ(node(late).standby(), "");
+}
+
+TEST_F(GroupsTest, ARestartedSchedulerMakesNoGroupBeforeItKnowsTheSteps) {
+  Groups groups(config_, state_);
+  Membership restarted(config_, state_, groups);
+  restarted.Start(now_);
+  proto::RegisterRequest request;
+  request.set_job_name("job");
+  request.set_role(proto::WORKER);
+  request.set_rank(-1);
+  for (uint64_t incarnation : {201, 202}) {
+    ASSERT_TRUE(restarted.Register(now_, request, Incarnation(incarnation)).ok());
+  }
+  EXPECT_EQ(view().groups_size(), 2);
+  proto::HeartbeatRequest beat;
+  beat.mutable_progress()->set_step(40);
+  restarted.Heartbeat(now_, NodeId(3), beat);
+  EXPECT_EQ(groups.Tick(now_), "");
+  beat.mutable_progress()->set_step(39);
+  restarted.Heartbeat(now_, NodeId(6), beat);
+  EXPECT_THAT(groups.Tick(now_), HasSubstr("from step 41 on"));
+}
+
+TEST_F(GroupsTest, AMovedWorkerRemembersItsHomeUntilItIsBack) {
+  const uint64_t epoch = view().epoch();
+  EXPECT_THAT(groups_.Move(now_, NodeId(3), GroupId(2), "too slow"),
+              HasSubstr("worker-0 leaves group 1 for group 2, now of generation 2: too slow"));
+  EXPECT_EQ(view().epoch(), epoch + 1);
+  EXPECT_THAT(group(1).members(), ElementsAre(4));
+  EXPECT_EQ(group(1).generation(), 2u);
+  EXPECT_THAT(group(2).members(), ElementsAre(3, 5, 6));
+  EXPECT_EQ(node(NodeId(3)).home_group(), 1u);
+  groups_.Move(now_, NodeId(3), GroupId(1), "well again");
+  EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
+  EXPECT_EQ(group(1).generation(), 3u);
+  EXPECT_THAT(group(1).members(), ElementsAre(3, 4));
+}
+
+TEST_F(GroupsTest, AnEvictedWorkerIsAliveInNoGroupAndNotPlaced) {
+  EXPECT_THAT(groups_.Evict(NodeId(3), "too slow"),
+              HasSubstr("worker-0 evicted from group 1, which goes on as generation 2: too slow"));
+  EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
+  EXPECT_EQ(node(NodeId(3)).standby(), "evicted from group 1: too slow");
+  EXPECT_EQ(node(NodeId(3)).home_group(), 1u);
+  EXPECT_EQ(Tick(absl::Hours(1)), "");
+  EXPECT_THAT(groups_.Move(now_, NodeId(3), GroupId(1), "may try again"),
+              HasSubstr("worker-0 leaves its bench for group 1, now of generation 3"));
+  EXPECT_EQ(node(NodeId(3)).standby(), "");
+  EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
+}
+
+TEST_F(GroupsTest, WhoseHomeHasEndedIsPlacedLikeALateOne) {
+  groups_.Evict(NodeId(3), "too slow");
+  membership_.Leave(now_, NodeId(4), "");
+  EXPECT_EQ(group(1).state(), proto::Group::DONE);
+  groups_.Move(now_, NodeId(3), GroupId(), "may try again");
+  EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
+  EXPECT_THAT(Tick(absl::Seconds(10)), HasSubstr("group 2 takes in worker-0"));
+}
+
+TEST_F(GroupsTest, MembersThatHaveLeftAreNotTakenAlong) {
+  membership_.Leave(now_, NodeId(6), "");
+  groups_.Move(now_, NodeId(3), GroupId(2), "too slow");
+  EXPECT_THAT(group(2).members(), ElementsAre(3, 5));
+  EXPECT_EQ(Tick(absl::Seconds(5)), "");
+}
+
+TEST_F(GroupsTest, DecisionsAboutGroupsThatHaveEndedChangeNothing) {
+  membership_.Leave(now_, NodeId(3), "");
+  membership_.Leave(now_, NodeId(4), "");
+  const uint64_t epoch = view().epoch();
+  EXPECT_EQ(groups_.SetShares(GroupId(1), {}, "x"), "");
+  EXPECT_EQ(groups_.SetShares(GroupId(2), {1, 2, 3}, "x"), "");
+  EXPECT_EQ(groups_.SetMinimumMembers(GroupId(9), 1, absl::ZeroDuration(), "x"), "");
+  EXPECT_EQ(groups_.Evict(NodeId(4), "x"), "");
+  EXPECT_EQ(view().epoch(), epoch);
+}
+
+LateWorker Late(uint64_t node, const std::string& labels, bool has_waited = false) {
+  return {.worker = {.node = NodeId(node), .rank = static_cast<uint32_t>(node), .labels = labels},
+          .has_waited = has_waited};
+}
+
+TEST(LateWorkersTest, FillFirstThenNewGroupsThenGrow) {
+  const std::vector<OpenGroup> groups = {{.id = GroupId(1), .labels = {"z/a", "z/a"}},
+                                         {.id = GroupId(2), .labels = {"z/b"}}};
+  const Placement placement = PlaceLateWorkers(
+      {.group_members = 2}, groups,
+      {Late(10, "z/a", true), Late(11, "z/a"), Late(12, "z/b"), Late(13, "z/b", true)});
+  // 10 fills the only free place, 11 and 12 make a group, 13 has waited.
+  EXPECT_THAT(placement.additions,
+              ElementsAre(Pair(GroupId(2), ElementsAre(NodeId(10), NodeId(13)))));
+  EXPECT_THAT(placement.new_groups, ElementsAre(ElementsAre(NodeId(11), NodeId(12))));
+}
+
+TEST(LateWorkersTest, WithoutLeaveToMakeGroupsTheyWait) {
+  const Placement placement =
+      PlaceLateWorkers({.group_members = 1, .may_make_groups = false},
+                       {{.id = GroupId(1), .labels = {"z/a"}}}, {Late(10, "z/a")});
+  EXPECT_THAT(placement.additions, IsEmpty());
+  EXPECT_THAT(placement.new_groups, IsEmpty());
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,124 @@
+#include "scheduler/groups/stragglers.h"
+
+#include "scheduler/state/nodes.h"
+
+namespace covey::scheduler {
+namespace {
+
+// A worker measures once per interval of a second or so, and repeats it until the next.
+bool IsNew(const proto::Progress& now, const proto::Progress& last) {
+  return now.step() != last.step() && (now.compute_seconds() != last.compute_seconds() ||
+                                       now.wait_seconds() != last.wait_seconds() ||
+                                       now.samples_per_step() != last.samples_per_step() ||
+                                       now.samples_per_second() != last.samples_per_second());
+}
+
+proto::Pace::State ToProto(StragglerLadder::State state) {
+  switch (state) {
+    case StragglerLadder::State::kLearning:
+      return proto::Pace::LEARNING;
+    case StragglerLadder::State::kSteady:
+      return proto::Pace::STEADY;
+    case StragglerLadder::State::kStraggler:
+      return proto::Pace::STRAGGLER;
+    case StragglerLadder::State::kHiccups:
+      return proto::Pace::HICCUPS;
+  }
+  return proto::Pace::STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+Stragglers::Decision Stragglers::Hear(absl::Time now, NodeId worker,
+                                      const proto::Progress& progress) {
+  proto::Progress& last = last_[worker];
+  if (!IsNew(progress, last)) return "";
+  last = progress;
+  Refresh();
+  const auto group = group_of_.find(worker);
+  const auto action =
+      ladder_.Report(worker,
+                     {.compute_seconds = progress.compute_seconds(),
+                      .slowest_seconds = progress.slowest_seconds(),
+                      .samples_per_step = progress.samples_per_step(),
+                      .steps = progress.step(),
+                      .steps_aside = progress.steps_aside()},
+                     group == group_of_.end() ? nullptr : &in_force_[group->second], in_force_);
+  return action ? CarryOut(now, *action) : "";
+}
+
+std::vector<Stragglers::Decision> Stragglers::Tick(absl::Time now) {
+  Refresh();
+  std::vector<Decision> decisions;
+  if (evicted_.empty()) return decisions;
+  for (const Action& action : ladder_.EndProbation(now, in_force_, evicted_)) {
+    decisions.push_back(CarryOut(now, action));
+  }
+  return decisions;
+}
+
+Stragglers::Decision Stragglers::CarryOut(absl::Time now, const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::kNotice:
+      return action.evidence;
+    case Action::Kind::kShiftSamples:
+      return groups_.SetShares(action.group, action.shares, action.evidence);
+    case Action::Kind::kPartialReduce:
+      return groups_.SetMinimumMembers(action.group, action.minimum_members, action.grace,
+                                       action.evidence);
+    case Action::Kind::kRegroup:
+      return groups_.Move(now, action.member, action.to, action.evidence);
+    case Action::Kind::kEvict:
+      return groups_.Evict(action.member, action.evidence);
+  }
+  return "";
+}
+
+void Stragglers::Forget(NodeId node) {
+  ladder_.Forget(node);
+  last_.erase(node);
+}
+
+void Stragglers::Refresh() {
+  const proto::ClusterView& view = state_.view();
+  if (epoch_ == Epoch(view.epoch())) return;
+  epoch_ = Epoch(view.epoch());
+  in_force_.clear();
+  group_of_.clear();
+  evicted_.clear();
+  const auto member_of = [&](const proto::Node& node) {
+    return StragglerLadder::Member{
+        .node = NodeId(node.id()), .name = node.name(), .home = GroupId(node.home_group())};
+  };
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    StragglerLadder::GroupInForce& in_force = in_force_.emplace_back();
+    in_force.id = GroupId(group.id());
+    in_force.generation = group.generation();
+    for (const uint64_t member : group.members()) {
+      in_force.members.push_back(member_of(*FindNode(view, NodeId(member))));
+      group_of_[NodeId(member)] = in_force_.size() - 1;
+    }
+    in_force.shares.assign(group.shares().begin(), group.shares().end());
+    in_force.minimum_members = group.minimum_members();
+  }
+  for (const proto::Node& node : view.nodes()) {
+    if (node.role() == proto::WORKER && node.state() == proto::Node::ALIVE &&
+        node.home_group() != 0 && group_of_.count(NodeId(node.id())) == 0) {
+      evicted_.push_back(member_of(node));
+    }
+  }
+}
+
+void Stragglers::FillStatus(proto::StatusReply& reply) const {
+  for (proto::NodeStatus& status : *reply.mutable_nodes()) {
+    const auto standing = ladder_.StandingOf(NodeId(status.node()));
+    if (!standing) continue;
+    proto::Pace& pace = *status.mutable_pace();
+    pace.set_seconds_per_sample(standing->seconds_per_sample);
+    pace.set_slowness(standing->slowness);
+    pace.set_state(ToProto(standing->state));
+  }
+}
+
+}  // namespace covey::scheduler

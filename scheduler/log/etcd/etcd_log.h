@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/runtime/actor.h"
+#include "proto/log.pb.h"
+#include "scheduler/log/etcd/etcd_store.h"
+
+namespace covey::scheduler {
+
+// The scheduler's disk when its log is in etcd: stands by until it leads, then makes DiskAppend
+// messages durable and answers with DiskDurable. A loop of its own runs it, since it waits for etcd
+// inside its calls; so it is an actor by its messages only, neither deterministic nor quick.
+//
+//   kStandingBy ── leader key made, record recovered ──▶ kLeading
+//        ▲  │                                                │ overtaken, or etcd out of
+//        └──┘ somebody leads, or no etcd: again in 300 ms    ▼ reach for the lease's time
+//                                                          kLost
+//
+// In kLost every append is refused; the process is to end, and to stand by again when it is
+// started anew.
+class EtcdLog : public Actor {
+ public:
+  // Called on this actor's loop.
+  struct Events {
+    // This scheduler leads from here on, with the newest record as its state.
+    std::function<void(std::optional<proto::LogRecord>)> leads;
+    // Why it does not, for people.
+    std::function<void(std::string)> stands_by;
+    // It does not lead any more. ABORTED: overtaken; UNAVAILABLE: etcd; others: the log is unfit.
+    std::function<void(absl::Status)> lost;
+  };
+
+  EtcdLog(const EtcdStore::Options& options, Events events)
+      : options_(options), store_(options), events_(std::move(events)) {}
+
+  void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
+  void Wake(absl::Time now, Outbox& outbox) override;
+  absl::Time NextWake() const override { return next_; }
+
+  // After the loop has stopped: lets another scheduler lead at once.
+  void Resign() { store_.Resign(); }
+
+ private:
+  enum class State { kStandingBy, kLeading, kLost };
+
+  void Campaign();
+  void Append(Outbox& outbox);
+  void Answer(const absl::Status& status, Outbox& outbox);
+  // When this status ends the lead; OK = it does not yet.
+  absl::Status Verdict(const absl::Status& status) const;
+  void Lose(const absl::Status& status, Outbox& outbox);
+
+  const EtcdStore::Options options_;
+  EtcdStore store_;
+  const Events events_;
+  State state_ = State::kStandingBy;
+  absl::Status lost_;
+  absl::Time next_ = absl::InfinitePast();
+  // The record that etcd does not have yet.
+  std::optional<Message> pending_;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/log.pb.h"
+#include "scheduler/log/etcd/etcd_client.h"
+
+namespace covey::scheduler {
+
+// The scheduler's log in an etcd cluster, and who may write it. Keys below the prefix:
+//
+//   leader           address of the scheduler that leads; dies with its lease
+//   head             "ID BYTES CHUNKS": which record is the newest
+//   record/ID/NNNN   its bytes, as in scheduler_log.h, cut below etcd's limit for one request
+//
+// A record is written in pieces beside the one before; then one transaction moves the head and
+// deletes the old pieces. Every transaction demands that `leader` still is the very key that this
+// process has made (its create revision) and that the head is where this process has left it: so a
+// leader that was overtaken changes nothing more, however late its requests arrive.
+//
+// What was overwritten is compacted away now and then, for the whole etcd cluster.
+//
+// Blocks, as EtcdClient. Not thread-safe.
+//
+// UNAVAILABLE: etcd does not answer; try the same again. ABORTED: this scheduler does not lead, and
+// never will again with this object's lease. DATA_LOSS: what is stored is no log of ours.
+class EtcdStore {
+ public:
+  struct Options {
+    std::vector<std::string> endpoints;
+    // "covey/JOB"
+    std::string prefix;
+    // Where this scheduler is reached; others are told while it leads.
+    std::string address;
+    // A leader that is dead or cut off is followed by another after so long.
+    absl::Duration lease = absl::Seconds(2);
+    size_t chunk_bytes = 1 << 20;
+    uint64_t compact_after_bytes = 64 << 20;
+  };
+
+  // An endpoint that is cut off costs a quarter of the lease, so the next one is in time.
+  explicit EtcdStore(const Options& options)
+      : options_(options),
+        client_({.endpoints = options.endpoints, .attempt = options.lease / 4}) {}
+
+  // Takes the lead if nobody has it: nothing. Else the address of who has.
+  absl::StatusOr<std::optional<std::string>> Campaign();
+  // The rest as the leader. The newest record; nothing = there is none. Clears up what a former
+  // leader did not finish.
+  absl::StatusOr<std::optional<proto::LogRecord>> Recover();
+  // Makes `record` (EncodeRecord) the newest. After UNAVAILABLE only the same record may follow.
+  absl::Status Append(const std::string& record);
+  // Renews the lease.
+  absl::Status KeepAlive();
+  // Lets another one take the lead at once.
+  void Resign();
+
+  // By the clock of this machine, never later than etcd's own end of it.
+  absl::Time lease_until() const { return lease_until_; }
+  // Time to renew it.
+  absl::Time next_keep_alive() const;
+
+ private:
+  std::string Key(absl::string_view name) const;
+  std::string RecordKey(absl::string_view id, absl::string_view rest) const;
+  // A transaction that does nothing unless this process leads.
+  etcdserverpb::TxnRequest Guarded() const;
+  absl::Status Overtaken(const etcdserverpb::ResponseOp& leader) const;
+  absl::Status WriteChunk(const std::string& id, size_t index, const std::string& bytes);
+  absl::Status MoveHead(const std::string& id, const std::string& head);
+  absl::Status Sweep();
+  void CompactIfDue(uint64_t bytes, int64_t revision);
+
+  const Options options_;
+  EtcdClient client_;
+  int64_t lease_ = 0;
+  absl::Time lease_until_ = absl::InfinitePast();
+  absl::Duration lease_time_;
+  // Create revision of our leader key; 0 = we do not lead.
+  int64_t revision_ = 0;
+  // Value of /head as we know it, "" = none, and the id in it.
+  std::string head_;
+  std::string head_id_;
+  // Id of the record being appended.
+  uint64_t sequence_ = 0;
+  uint64_t uncompacted_bytes_ = 0;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,28 @@
+#include "scheduler/log/standby.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace covey::scheduler {
+
+void Standby::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (leader_ != nullptr) return leader_->Receive(now, message, outbox);
+  if (message.connection == 0) return;  // of our own process; nobody waits
+  Message reply = MakeReply(message);
+  SetStatus(absl::UnavailableError(absl::StrCat("this scheduler stands by: ", reason_)), reply);
+  outbox.Send(std::move(reply));
+}
+
+void Standby::Wake(absl::Time now, Outbox& outbox) {
+  const std::vector<Message> kept = std::exchange(kept_, {});
+  if (leader_ == nullptr) return;
+  for (const Message& message : kept) leader_->Receive(now, message, outbox);
+  if (kept.empty() || leader_->NextWake() <= now) leader_->Wake(now, outbox);
+}
+
+absl::Time Standby::NextWake() const {
+  if (!kept_.empty()) return absl::InfinitePast();
+  return leader_ == nullptr ? absl::InfiniteFuture() : leader_->NextWake();
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,137 @@
+#include "scheduler/nodes/fleet.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "scheduler/state/nodes.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FleetTest : public ::testing::Test {
+ protected:
+  void AddNode(proto::Role role, uint32_t rank) {
+    proto::Node& node = *state_.mutable_view()->add_nodes();
+    node.set_id(static_cast<uint64_t>(state_.view().nodes_size()) + 1);
+    node.set_role(role);
+    node.set_rank(rank);
+    node.set_name(NodeName(role, rank));
+    node.set_state(proto::Node::ALIVE);
+  }
+  void AddServers(uint32_t count) {
+    for (uint32_t rank = 0; rank < count; ++rank) AddNode(proto::SERVER, rank);
+  }
+  // One shard whose only replica is on `node`.
+  void AddShard(uint64_t node) {
+    state_.mutable_view()->add_tables()->add_shards()->add_chain()->set_node(node);
+  }
+  absl::StatusOr<Fleet::Change> Drain(const std::string& name, bool cancel = false) {
+    proto::DrainRequest request;
+    request.set_node(name);
+    request.set_cancel(cancel);
+    return fleet_.Drain(request, "asked by a test");
+  }
+  std::vector<std::string> Draining() const {
+    std::vector<std::string> names;
+    for (const proto::Node& node : state_.view().nodes()) {
+      if (node.draining()) names.push_back(node.name());
+    }
+    return names;
+  }
+
+  Config config_;
+  proto::LogRecord state_;
+  Groups groups_{config_, state_};
+  Fleet fleet_{state_, groups_};
+};
+
+TEST_F(FleetTest, ADrainIsAskedForOnceAndCanBeTakenBack) {
+  AddServers(2);
+  const auto change = Drain("server-1");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->epoch, Epoch(1));
+  EXPECT_EQ(change->decision, "server-1 drains: asked by a test");
+  EXPECT_THAT(Draining(), ElementsAre("server-1"));
+  EXPECT_EQ(Drain("server-1")->decision, "");
+  EXPECT_EQ(state_.view().epoch(), 1u);
+  EXPECT_EQ(Drain("server-1", /*cancel=*/true)->decision,
+            "server-1 stays after all: asked by a test");
+  EXPECT_THAT(Draining(), ElementsAre());
+  EXPECT_EQ(Drain("server-1", /*cancel=*/true)->decision, "");
+  EXPECT_EQ(state_.view().epoch(), 2u);
+}
+
+TEST_F(FleetTest, OnlyLiveServersAndWorkersDrain) {
+  AddServers(2);
+  AddNode(proto::CLIENT, 0);
+  state_.mutable_view()->mutable_nodes(0)->set_state(proto::Node::DEAD);
+  for (const char* name : {"server-0", "client-0", "worker-0", ""}) {
+    const absl::Status status = Drain(name).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << name << " " << status;
+  }
+  EXPECT_EQ(state_.view().epoch(), 0u);
+  // Its replacement has the same name.
+  AddNode(proto::SERVER, 0);
+  ASSERT_TRUE(Drain("server-0").ok());
+  EXPECT_TRUE(state_.view().nodes(3).draining());
+}
+
+TEST_F(FleetTest, TheLastServerWithShardsStays) {
+  AddServers(2);
+  AddShard(3);
+  ASSERT_TRUE(Drain("server-0").ok());
+  const absl::Status status = Drain("server-1").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it holds 1 shards"));
+  state_.mutable_view()->clear_tables();
+  EXPECT_TRUE(Drain("server-1").ok()) << "it holds nothing";
+}
+
+TEST_F(FleetTest, ScalingDrainsTheHighestRanks) {
+  AddServers(4);
+  for (uint32_t rank = 0; rank < 3; ++rank) AddNode(proto::WORKER, rank);
+  ASSERT_TRUE(Drain("server-3").ok());
+  proto::ScaleRequest request;
+  request.set_servers(2);
+  request.set_workers(2);
+  const auto change = fleet_.Scale(request, "asked by a test");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->decision,
+            "wanted: 2 servers and 2 workers, asked by a test; server-2, worker-2 to drain");
+  EXPECT_THAT(Draining(), ElementsAre("server-2", "server-3", "worker-2"));
+  EXPECT_EQ(state_.view().wanted_servers(), 2u);
+  EXPECT_EQ(state_.view().wanted_workers(), 2u);
+  EXPECT_EQ(state_.view().epoch(), 2u);
+  EXPECT_EQ(fleet_.Scale(request, "")->decision, "");
+  EXPECT_EQ(state_.view().epoch(), 2u);
+}
+
+TEST_F(FleetTest, ScalingUpOnlyTellsAndWhatIsNotSaidStays) {
+  AddServers(1);
+  proto::ScaleRequest request;
+  request.set_servers(3);
+  ASSERT_TRUE(fleet_.Scale(request, "").ok());
+  EXPECT_EQ(state_.view().wanted_servers(), 3u);
+  EXPECT_EQ(state_.view().wanted_workers(), 0u);
+  EXPECT_THAT(Draining(), ElementsAre());
+}
+
+TEST_F(FleetTest, ImpossibleNumbersAreRefusedWhole) {
+  AddServers(2);
+  proto::ScaleRequest request;
+  request.set_servers(1);
+  request.set_workers(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(fleet_.Scale(request, "").status()));
+  request.set_servers(1 << 30);
+  request.clear_workers();
+  EXPECT_TRUE(absl::IsInvalidArgument(fleet_.Scale(request, "").status()));
+  EXPECT_THAT(Draining(), ElementsAre());
+  EXPECT_EQ(state_.view().wanted_servers(), 0u);
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,90 @@
+#include "scheduler/nodes/registration.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
+#include "scheduler/state/nodes.h"
+
+namespace covey::scheduler {
+
+absl::Status CheckRegistration(const Config& config, const proto::RegisterRequest& request) {
+  if (request.job_name() != config.job_name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this scheduler runs job '", config.job_name, "', not '", request.job_name(),
+                     "': check the scheduler's address and the job name"));
+  }
+  if (request.role() != proto::SERVER && request.role() != proto::WORKER &&
+      request.role() != proto::CLIENT) {
+    return absl::InvalidArgumentError(absl::StrCat("register: role ",
+                                                   static_cast<int>(request.role()),
+                                                   " is not one of server, worker, client"));
+  }
+  if (request.rank() < -1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("register: rank ", request.rank(), " is neither -1 (any) nor a rank"));
+  }
+  if (request.labels().size() > kLabelBytesMax || request.host().size() > kNameBytesMax ||
+      request.endpoints_size() > static_cast<int>(kEndpointsPerNodeMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("register: at most ", kLabelBytesMax, " bytes of labels, ", kNameBytesMax,
+                     " bytes of host name and ", kEndpointsPerNodeMax, " endpoints are allowed"));
+  }
+  for (const std::string& endpoint : request.endpoints()) {
+    if (endpoint.size() > kEndpointBytesMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("register: an endpoint has more than ", kEndpointBytesMax, " bytes"));
+    }
+  }
+  if (request.role() == proto::SERVER) {
+    const auto& endpoints = request.endpoints();
+    if (endpoints.size() < 2 || std::any_of(endpoints.begin() + 1, endpoints.end(),
+                                            [](const std::string& e) { return e.empty(); })) {
+      return absl::InvalidArgumentError(
+          "register: a server needs an endpoint for each of its data loops (1, 2, …)");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterView& view,
+                                    const proto::RegisterRequest& request) {
+  const proto::Role role = request.role();
+  const std::string name = RoleName(role);
+  const uint32_t expected = role == proto::SERVER   ? config.servers
+                            : role == proto::WORKER ? config.workers()
+                                                    : static_cast<uint32_t>(kNodesMax);
+  const bool is_bounded = role != proto::CLIENT && !config.elastic;
+  const uint32_t ranks = is_bounded ? expected : static_cast<uint32_t>(kNodesMax);
+  const auto full = [&](absl::string_view why) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job is full: '", config.job_name, "' expects ", expected, " ", name, "s (ranks from 0): ",
+        why, "; start the scheduler with more ", name, "s or stop the other one"));
+  };
+  if (role == proto::WORKER && !config.elastic && !view.groups().empty()) {
+    return full("its groups have formed, and it is not elastic");
+  }
+  if (request.rank() >= 0) {
+    const uint32_t rank = static_cast<uint32_t>(request.rank());
+    if (rank >= ranks) return full(absl::StrCat("there is no rank ", rank));
+    const proto::Node* holder = FindHolder(view, role, rank);
+    if (holder == nullptr || holder->state() != proto::Node::ALIVE) return rank;
+    return absl::AlreadyExistsError(absl::StrCat(
+        "rank ", rank, " is held by ", Describe(*holder),
+        ": give this process another rank, or stop that one; if it crashed just now, try again in ",
+        absl::FormatDuration(config.silence_min + config.heartbeat)));
+  }
+  std::vector<bool> held(ranks, false);
+  for (const proto::Node& node : view.nodes()) {
+    if (node.role() == role && node.state() == proto::Node::ALIVE && node.rank() < ranks) {
+      held[node.rank()] = true;
+    }
+  }
+  const auto free = std::find(held.begin(), held.end(), false);
+  if (free != held.end()) return static_cast<uint32_t>(free - held.begin());
+  return full("all ranks are held by live nodes");
+}
+
+}  // namespace covey::scheduler

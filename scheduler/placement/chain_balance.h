@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+#include "scheduler/placement/hosting.h"
+
+namespace covey::scheduler {
+
+// Of chains with a replica that joins although they are long enough: the node that leaves for it.
+using Leaving = std::map<ShardId, NodeId>;
+
+// One replica's way to another server.
+struct ShardMove {
+  ShardId shard;
+  NodeId from;
+  NodeId to;
+};
+
+// How imbalanced servers are: the sum over servers of bytes^2 + head_bytes^2. A move of a shard of
+// s bytes from V to X changes it by 2s times
+//
+//     bytes(X) - bytes(V) + s,
+//
+// and, when V is its head and H comes after it, by another
+//
+//     head_bytes(H) - head_bytes(V) + s.
+//
+// Only moves that lessen it are made, so there is an end. Then a server holds at most one shard more
+// than one that could take it: two where it is the head of all that could go.
+
+// What moving the replica at `position` of the chain to `to` changes, by that formula without the
+// factor of 2.
+double MoveGain(const proto::Shard& shard, int position, const Hosting::Server& to,
+                const Hosting& hosting);
+
+// The move that lessens the imbalance most; nothing when none does, or when those who would are
+// busy: `busy_max` replicas that join or leave there. No move brings members of a chain nearer to
+// each other. `hosting` counts the chains as they will be without those in `leaving`, which are not
+// moved again. O(shards * replicas), more where servers are near each other.
+std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving& leaving,
+                                  const Hosting& hosting, uint32_t busy_max);
+
+}  // namespace covey::scheduler

@@ -1,0 +1,550 @@
+#include "scheduler/placement/chains.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/planted_bug_switch.h"
+#include "common/cluster/view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "scheduler/tables/tables.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ChainsTest : public ::testing::Test {
+ protected:
+  ChainsTest() { state_.set_next_table(1); }
+  ~ChainsTest() override { PlantBug(PlantedBug::kNone); }
+
+  // Server `rank`, as a new node of two data loops.
+  uint64_t AddServer(uint32_t rank) {
+    proto::Node& node = *state_.mutable_view()->add_nodes();
+    node.set_id(static_cast<uint64_t>(state_.view().nodes_size()) + 1);
+    node.set_role(proto::SERVER);
+    node.set_rank(rank);
+    node.set_name(absl::StrCat("server-", rank));
+    node.set_state(proto::Node::ALIVE);
+    for (int i = 0; i <= 2; ++i) node.add_endpoints(i == 0 ? "" : "tcp://127.0.0.1:1");
+    chains_.Touch();
+    return node.id();
+  }
+  proto::Node& NodeOf(uint64_t id) {
+    return *state_.mutable_view()->mutable_nodes(static_cast<int>(id) - 2);
+  }
+  void Die(uint64_t id) {
+    NodeOf(id).set_state(proto::Node::DEAD);
+    chains_.Touch();
+  }
+  void Drain(uint64_t id, bool draining = true) {
+    NodeOf(id).set_draining(draining);
+    chains_.Touch();
+  }
+  // Replicas: 1..5, or 0 = not said.
+  void Create(const std::string& name, int shards, uint32_t replicas) {
+    proto::TableSpec spec;
+    spec.set_name(name);
+    spec.set_data_type(proto::FLOAT32);
+    spec.add_shape(16 * static_cast<uint64_t>(shards));
+    spec.set_shard_bytes(64);
+    spec.mutable_learning_rate()->set_base(0.1);
+    spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
+    if (replicas == 1) {
+      spec.set_durability(proto::MEMORY);
+    } else {
+      spec.set_replicas(replicas);
+    }
+    ASSERT_TRUE(tables_.Create(spec).ok());
+    chains_.Touch();
+  }
+
+  // What is changed has a new epoch and a decision.
+  std::string Settle() { return SettleSince(view()); }
+  std::string SettleSince(const proto::ClusterView before) {
+    const std::string decision = chains_.Settle(now_, Epoch(before.epoch()));
+    const bool changed = view().SerializeAsString() != before.SerializeAsString();
+    EXPECT_EQ(view().epoch(), before.epoch() + (changed ? 1 : 0)) << decision;
+    EXPECT_TRUE(!changed || !decision.empty());
+    const auto checked = ClusterView::Make(view());
+    EXPECT_TRUE(checked.ok()) << checked.status();
+    return decision;
+  }
+  void Report(uint64_t sender, uint64_t node, const proto::Shard& shard,
+              proto::ReplicaReport::Kind kind, std::optional<Epoch> published = {}) {
+    proto::ReplicaReport report;
+    report.set_table(1);
+    report.set_shard(shard.index());
+    report.set_generation(shard.generation());
+    report.set_chain_epoch(shard.chain_epoch());
+    report.set_node(node);
+    report.set_kind(kind);
+    chains_.Report(now_, NodeId(sender), report, published.value_or(Epoch(view().epoch())));
+  }
+  // Every joining replica becomes full; settles. False: there was none.
+  bool Ready() {
+    std::vector<proto::Shard> joining;
+    for (const proto::Shard& shard : view().tables(0).shards()) {
+      if (shard.chain().rbegin()->joining()) joining.push_back(shard);
+    }
+    const proto::ClusterView before = view();
+    for (const proto::Shard& shard : joining) {
+      Report(shard.chain(0).node(), shard.chain().rbegin()->node(), shard,
+             proto::ReplicaReport::READY, Epoch(before.epoch()));
+    }
+    SettleSince(before);
+    return !joining.empty();
+  }
+  void ReadyUntilQuiet() {
+    int rounds = 0;
+    Settle();
+    while (Ready()) ASSERT_LT(++rounds, 1000);
+  }
+
+  const proto::ClusterView& view() const { return state_.view(); }
+  const proto::Shard& shard(int index) const { return view().tables(0).shards(index); }
+  // "2 3 4+": 4 joins.
+  std::string Chain(int index) const {
+    std::string text;
+    for (const proto::Replica& replica : shard(index).chain()) {
+      absl::StrAppend(&text, text.empty() ? "" : " ", replica.node(), replica.joining() ? "+" : "");
+    }
+    return text;
+  }
+  // Shards that each server holds, and heads among them.
+  std::map<uint64_t, int> Held() const {
+    std::map<uint64_t, int> held;
+    for (const proto::Table& table : view().tables()) {
+      for (const proto::Shard& shard : table.shards()) {
+        for (const proto::Replica& replica : shard.chain()) ++held[replica.node()];
+      }
+    }
+    return held;
+  }
+  std::map<uint64_t, int> Heads() const {
+    std::map<uint64_t, int> heads;
+    for (const proto::Table& table : view().tables()) {
+      for (const proto::Shard& shard : table.shards()) ++heads[shard.chain(0).node()];
+    }
+    return heads;
+  }
+
+  Config config_;
+  proto::LogRecord state_;
+  Tables tables_{state_};
+  Chains chains_{config_, state_};
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+};
+
+TEST_F(ChainsTest, NothingIsDueInAHealthyCluster) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 8, 2);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(chains_.NextSettle(), absl::InfiniteFuture());
+}
+
+TEST_F(ChainsTest, DeathPromotesAndRepairsInOneEpoch) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 6, 2);
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(shard(i).chain_size(), 2);
+  const proto::ClusterView before = view();
+  Die(2);
+  const std::string decision = Settle();
+  EXPECT_THAT(decision, HasSubstr("promoted on server-"));
+  EXPECT_THAT(decision, HasSubstr("joining on server-"));
+  EXPECT_EQ(view().epoch(), before.epoch() + 1);
+  for (int i = 0; i < 6; ++i) {
+    const proto::Shard& was = before.tables(0).shards(i);
+    const proto::Shard& is = shard(i);
+    EXPECT_EQ(is.generation(), was.generation());
+    const bool had = was.chain(0).node() == 2 || was.chain(1).node() == 2;
+    EXPECT_EQ(is.chain_epoch(), had ? view().epoch() : was.chain_epoch());
+    ASSERT_EQ(is.chain_size(), 2);
+    EXPECT_FALSE(is.chain(0).joining());
+    EXPECT_EQ(is.chain(1).joining(), had);
+    if (!had) continue;
+    EXPECT_EQ(is.chain(0).node(), was.chain(was.chain(0).node() == 2 ? 1 : 0).node());
+  }
+  ReadyUntilQuiet();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(3, 6), testing::Pair(4, 6)));
+}
+
+TEST_F(ChainsTest, AtMostFourJoinOnOneServerAndThoseInDangerComeFirst) {
+  const uint64_t a = AddServer(0);
+  const uint64_t b = AddServer(1);
+  const uint64_t c = AddServer(2);
+  Create("a", 9, 3);
+  Die(c);
+  Settle();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(a, 9), testing::Pair(b, 9)));
+  // One shard has one replica only.
+  for (const proto::Replica& replica : shard(8).chain()) {
+    if (replica.node() != shard(8).chain(0).node()) {
+      Report(shard(8).chain(0).node(), replica.node(), shard(8), proto::ReplicaReport::UNFIT);
+    }
+  }
+  AddServer(2);
+  Settle();
+  int joining = 0;
+  for (int i = 0; i < 9; ++i) joining += shard(i).chain().rbegin()->joining() ? 1 : 0;
+  EXPECT_EQ(joining, 4);
+  EXPECT_TRUE(shard(8).chain().rbegin()->joining());
+  ReadyUntilQuiet();
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(shard(i).chain_size(), i == 8 ? 2 : 3) << i;
+  now_ += absl::Seconds(2);
+  ReadyUntilQuiet();
+  EXPECT_EQ(shard(8).chain_size(), 3) << "the unfit one is filled again";
+}
+
+TEST_F(ChainsTest, OnlyFullReplicasAreHeads) {
+  AddServer(0);
+  const uint64_t b = AddServer(1);
+  Create("a", 1, 2);
+  Die(b);
+  Settle();
+  const uint64_t c = AddServer(1);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  Die(2);
+  Settle();
+  EXPECT_EQ(Chain(0), "2") << "content is lost; its replica was not full";
+  EXPECT_EQ(shard(0).generation(), 1u);
+  now_ += config_.replacement_wait;
+  EXPECT_EQ(chains_.NextSettle(), now_);
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2 begin anew on server-1"));
+  EXPECT_EQ(Chain(0), absl::StrCat(c));
+  EXPECT_EQ(shard(0).generation(), view().epoch());
+}
+
+TEST_F(ChainsTest, ThePlantedBugPromotesWhoJoins) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 1, 2);
+  Die(shard(0).chain(1).node());
+  AddServer(2);
+  Settle();
+  PlantBug(PlantedBug::kPromoteJoiningReplica);
+  Die(2);
+  Settle();
+  EXPECT_EQ(Chain(0), "4");
+  EXPECT_EQ(shard(0).generation(), 1u);
+}
+
+TEST_F(ChainsTest, AReplacementOfTheSameRankBeginsLostShardsAnew) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 6, 1);
+  Die(2);
+  EXPECT_EQ(Settle(), "shards: 3 waiting for another server-0");
+  const proto::ClusterView before = view();
+  now_ += absl::Seconds(1);
+  const uint64_t heir = AddServer(0);
+  EXPECT_THAT(Settle(), HasSubstr("3 lost with node 2 begin anew on server-0"));
+  for (int i = 0; i < 6; ++i) {
+    const proto::Shard& was = before.tables(0).shards(i);
+    if (was.chain(0).node() == 2) {
+      EXPECT_EQ(shard(i).chain(0).node(), heir);
+      EXPECT_EQ(shard(i).chain(0).loop(), was.chain(0).loop());
+      EXPECT_EQ(shard(i).generation(), view().epoch());
+      EXPECT_EQ(shard(i).chain_epoch(), view().epoch());
+    } else {
+      EXPECT_EQ(shard(i).SerializeAsString(), was.SerializeAsString());
+    }
+  }
+}
+
+// It may still serve them, to those that cannot hear the scheduler either.
+TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Die(2);
+  const absl::Time end = now_ + config_.replacement_wait + absl::Seconds(30);
+  chains_.Fence(NodeId(2), end);
+  EXPECT_EQ(Settle(), "shards: 1 waiting for the end of the lease of server-0");
+  now_ += absl::Seconds(1);
+  AddServer(0);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(chains_.NextSettle(), end);
+  now_ = end - absl::Nanoseconds(1);
+  chains_.Touch();
+  EXPECT_EQ(Settle(), "");
+  now_ = end;
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2 begin anew on server-0"));
+}
+
+TEST_F(ChainsTest, LostShardsBeginAnewWithAllTheirReplicas) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  AddServer(3);
+  Create("a", 4, 2);
+  Die(2);
+  Die(3);
+  Settle();
+  now_ += config_.replacement_wait;
+  Settle();
+  ReadyUntilQuiet();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(shard(i).chain_size(), 2);
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(4, 4), testing::Pair(5, 4)));
+}
+
+TEST_F(ChainsTest, ReadyCountsOnlyFromThoseBeforeItAndInThisLifeOfTheChain) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 1, 2);
+  const uint64_t c = AddServer(2);
+  Die(3);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  const auto report = [&](uint64_t sender, const proto::Shard& as) {
+    Report(sender, c, as, proto::ReplicaReport::READY);
+    return Chain(0);
+  };
+  EXPECT_EQ(report(c, shard(0)), "2 4+") << "of itself";
+  EXPECT_EQ(report(3, shard(0)), "2 4+") << "by a dead one";
+  proto::Shard other = shard(0);
+  other.set_chain_epoch(other.chain_epoch() - 1);
+  EXPECT_EQ(report(2, other), "2 4+");
+  other = shard(0);
+  other.set_generation(77);
+  EXPECT_EQ(report(2, other), "2 4+");
+  other = shard(0);
+  other.set_index(5);
+  EXPECT_EQ(report(2, other), "2 4+");
+  const uint64_t epoch = view().epoch();
+  EXPECT_EQ(report(2, shard(0)), "2 4");
+  EXPECT_EQ(shard(0).chain_epoch(), epoch + 1);
+  EXPECT_THAT(chains_.Settle(now_, Epoch(epoch)), HasSubstr("1 full on server-2"));
+}
+
+TEST_F(ChainsTest, UnreachableReplicasAreLeftOutAndReplacedElsewhere) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 1, 2);
+  ASSERT_EQ(Chain(0), "2 3");
+  Report(3, 2, shard(0), proto::ReplicaReport::UNREACHABLE);
+  EXPECT_EQ(Chain(0), "2 3") << "who comes after does not judge";
+  proto::ClusterView before = view();
+  Report(2, 3, shard(0), proto::ReplicaReport::UNREACHABLE);
+  EXPECT_EQ(SettleSince(before), "shards: 1 joining on server-2, 1 unreachable on server-1");
+  EXPECT_EQ(Chain(0), "2 4+");
+  before = view();
+  Report(2, 4, shard(0), proto::ReplicaReport::UNREACHABLE);
+  SettleSince(before);
+  EXPECT_EQ(Chain(0), "2") << "both are avoided for a while";
+  now_ = chains_.NextSettle();
+  Settle();
+  EXPECT_EQ(Chain(0), "2 3+");
+}
+
+TEST_F(ChainsTest, TheLastFullReplicaIsNeverOutForBeingUnreachable) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 1, 2);
+  Report(2, 2, shard(0), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(Chain(0), "3") << "a head can be unfit, too";
+  Report(3, 3, shard(0), proto::ReplicaReport::UNREACHABLE);
+  EXPECT_EQ(Chain(0), "3");
+}
+
+TEST_F(ChainsTest, AShardWhoseOnlyFullReplicaIsUnfitBeginsAnewOnAnotherServer) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 1, 2);
+  ASSERT_EQ(Chain(0), "2 3");
+  Die(3);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  const proto::Shard before = shard(0);
+  Report(2, 2, shard(0), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(Chain(0), "2 4+") << "Settle decides";
+  EXPECT_EQ(Settle(),
+            "shards: 1 lost, their only copy on node 2 being unfit, begin anew on server-2");
+  EXPECT_EQ(Chain(0), "4") << "the one whose copy was wrong takes none for a moment";
+  EXPECT_EQ(shard(0).generation(), view().epoch());
+  EXPECT_EQ(shard(0).chain_epoch(), view().epoch());
+  // Said again, of what is no more.
+  Report(2, 2, before, proto::ReplicaReport::UNFIT);
+  Settle();
+  EXPECT_EQ(shard(0).generation(), view().epoch());
+  now_ = chains_.NextSettle();
+  ReadyUntilQuiet();
+  EXPECT_EQ(Chain(0), "4 2");
+}
+
+TEST_F(ChainsTest, AShardWhoseOnlyServerIsUnfitBeginsAnewThereAfterAMoment) {
+  AddServer(0);
+  Create("a", 2, 1);
+  Report(2, 2, shard(1), proto::ReplicaReport::UNFIT);
+  EXPECT_EQ(Settle(), "");
+  EXPECT_EQ(shard(1).generation(), 1u);
+  EXPECT_EQ(chains_.NextSettle(), now_ + absl::Seconds(1));
+  now_ = chains_.NextSettle();
+  EXPECT_THAT(Settle(), HasSubstr("being unfit, begin anew on server-0"));
+  EXPECT_EQ(Chain(1), "2");
+  EXPECT_EQ(shard(1).generation(), view().epoch());
+  EXPECT_EQ(shard(0).generation(), 1u);
+}
+
+TEST_F(ChainsTest, AnUnfitOnlyReplicaLeavesToTheOneThatBecomesFull) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 1, 2);
+  Die(shard(0).chain(1).node());
+  AddServer(1);
+  Settle();
+  ASSERT_EQ(Chain(0), "2 4+");
+  const proto::ClusterView before = view();
+  const proto::Shard chain = shard(0);
+  Report(2, 2, chain, proto::ReplicaReport::UNFIT, Epoch(before.epoch()));
+  Report(2, 4, chain, proto::ReplicaReport::READY, Epoch(before.epoch()));
+  SettleSince(before);
+  EXPECT_EQ(Chain(0), "4");
+  EXPECT_EQ(shard(0).generation(), 1u);
+  now_ = chains_.NextSettle();
+  Settle();
+  EXPECT_EQ(Chain(0), "4 2+");
+}
+
+TEST_F(ChainsTest, ADrainedServerHandsOverAndHoldsNothingInTheEnd) {
+  for (const uint32_t replicas : {1u, 2u}) {
+    SCOPED_TRACE(replicas);
+    state_.Clear();
+    state_.set_next_table(1);
+    chains_.Touch();
+    AddServer(0);
+    AddServer(1);
+    AddServer(2);
+    Create("a", 12, replicas);
+    Drain(2);
+    Settle();
+    int rounds = 0;
+    do {
+      for (int i = 0; i < 12; ++i) {
+        const auto full =
+            std::count_if(shard(i).chain().begin(), shard(i).chain().end(),
+                          [](const proto::Replica& replica) { return !replica.joining(); });
+        EXPECT_GE(full, replicas);
+        EXPECT_EQ(shard(i).generation(), 1u);
+      }
+      ASSERT_LT(++rounds, 100);
+    } while (Ready());
+    EXPECT_THAT(Held(),
+                ElementsAre(testing::Pair(3, 6 * replicas), testing::Pair(4, 6 * replicas)));
+  }
+}
+
+TEST_F(ChainsTest, DrainingTheLastButOneShortensChainsAtOnce) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 4, 2);
+  Drain(2);
+  EXPECT_THAT(Settle(), HasSubstr("4 moved away from server-0"));
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(3, 4)));
+  // It stays after all.
+  Drain(2, false);
+  ReadyUntilQuiet();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 4), testing::Pair(3, 4)));
+}
+
+TEST_F(ChainsTest, DrainingServersGoOnWhenNobodyElseIsLeft) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 4, 2);
+  Drain(2);
+  Drain(3);
+  Settle();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 4), testing::Pair(3, 4)));
+}
+
+TEST_F(ChainsTest, TheLongestChainsMoveToo) {
+  for (uint32_t rank = 0; rank < 6; ++rank) AddServer(rank);
+  Create("a", 3, 5);
+  ReadyUntilQuiet();
+  Drain(2);
+  ReadyUntilQuiet();
+  EXPECT_EQ(Held().count(2), 0u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(shard(i).chain_size(), 5);
+}
+
+TEST_F(ChainsTest, ALateServerTakesItsShareOfOneCopyTables) {
+  AddServer(0);
+  Create("a", 12, 1);
+  AddServer(1);
+  AddServer(2);
+  Settle();
+  EXPECT_EQ(Held()[2], 12) << "until others are full";
+  EXPECT_EQ(Held()[3] + Held()[4], 4) << "few at a time";
+  ReadyUntilQuiet();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 4), testing::Pair(3, 4), testing::Pair(4, 4)));
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(shard(i).generation(), 1u);
+}
+
+TEST_F(ChainsTest, LateServersTakeTheirShareOfHeadsToo) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 16, 2);
+  AddServer(2);
+  AddServer(3);
+  ReadyUntilQuiet();
+  for (const auto& [node, count] : Held()) EXPECT_NEAR(count, 8, 1) << node;
+  for (uint64_t node = 2; node <= 5; ++node) EXPECT_NEAR(Heads()[node], 4, 1) << node;
+}
+
+TEST_F(ChainsTest, TablesThatSaidNothingGrowTheirChainsWhenServersCome) {
+  AddServer(0);
+  Create("a", 6, 0);
+  EXPECT_EQ(Held()[2], 6);
+  AddServer(1);
+  ReadyUntilQuiet();
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 6), testing::Pair(3, 6)));
+}
+
+TEST_F(ChainsTest, ARestartedPlannerGoesOnWithRepairsAndWithMovesThatHelp) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 12, 1);
+  AddServer(2);
+  Settle();
+  const proto::ClusterView before = view();
+  Chains restarted(config_, state_);
+  EXPECT_EQ(restarted.Settle(now_, Epoch(view().epoch())), "");
+  EXPECT_EQ(view().SerializeAsString(), before.SerializeAsString());
+}
+
+TEST_F(ChainsTest, ACancelledDrainEndsMovesThatHelpNobody) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 6, 1);
+  Drain(2);
+  Settle();
+  Drain(2, false);
+  EXPECT_THAT(Settle(), HasSubstr("1 not moved after all to server-1"));
+  EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 2), testing::Pair(3, 2), testing::Pair(4, 2)));
+}
+
+TEST_F(ChainsTest, BalanceWaitsForRepair) {
+  AddServer(0);
+  AddServer(1);
+  AddServer(2);
+  Create("a", 8, 2);
+  Die(2);
+  AddServer(3);
+  EXPECT_THAT(Settle(), testing::Not(HasSubstr("moving")));
+}
+
+}  // namespace
+}  // namespace covey::scheduler

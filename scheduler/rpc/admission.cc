@@ -1,0 +1,71 @@
+#include "scheduler/rpc/admission.h"
+
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+
+namespace covey::scheduler {
+
+absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& place) {
+  std::string reason;
+  {
+    MutexLock lock(mutex_);
+    const bool known = node != 0 && known_.contains(node);
+    if (known) {
+      size_t& calls = of_nodes_[node];
+      if (calls < kCallsPerNodeMax) {
+        ++calls;
+        place = {.node = node, .host = ""};
+        return absl::OkStatus();
+      }
+      reason = absl::StrCat("node ", node, " has ", calls, " calls under way already");
+    } else {
+      const std::string host = peer.substr(0, peer.rfind(':'));
+      const auto at = of_hosts_.find(host);
+      const size_t of_host = at == of_hosts_.end() ? 0 : at->second;
+      if (of_strangers_ < kCallsOfStrangersMax && of_host < kCallsOfStrangersPerHostMax) {
+        ++of_hosts_[host];
+        ++of_strangers_;
+        place = {.node = 0, .host = host};
+        return absl::OkStatus();
+      }
+      reason = absl::StrCat(of_strangers_, " calls of callers that are no node, ", of_host,
+                            " of them from ", host, ", are under way already");
+    }
+    if (!std::has_single_bit(++refused_)) {
+      return absl::ResourceExhaustedError(absl::StrCat(reason, "; try again later"));
+    }
+  }
+  LogWarning("call_refused", {{"reason", reason}});
+  return absl::ResourceExhaustedError(absl::StrCat(reason, "; try again later"));
+}
+
+void Admission::Leave(const Place& place) {
+  MutexLock lock(mutex_);
+  if (place.node != 0) {
+    const auto at = of_nodes_.find(place.node);
+    if (--at->second == 0) of_nodes_.erase(at);
+    return;
+  }
+  const auto at = of_hosts_.find(place.host);
+  if (--at->second == 0) of_hosts_.erase(at);
+  --of_strangers_;
+}
+
+void Admission::Know(uint64_t node) {
+  MutexLock lock(mutex_);
+  known_.insert(node);
+}
+
+void Admission::Forget(uint64_t node) {
+  MutexLock lock(mutex_);
+  known_.erase(node);
+}
+
+uint64_t Admission::refused() {
+  MutexLock lock(mutex_);
+  return refused_;
+}
+
+}  // namespace covey::scheduler

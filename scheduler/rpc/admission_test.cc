@@ -1,0 +1,76 @@
+#include "scheduler/rpc/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  // How many calls get in at once.
+  size_t Fill(uint64_t node, const std::string& host) {
+    size_t entered = 0;
+    for (;; ++entered) {
+      Admission::Place place;
+      const absl::Status status =
+          admission_.Enter(node, absl::StrCat("ipv4:", host, ":", entered), place);
+      if (!status.ok()) {
+        EXPECT_TRUE(absl::IsResourceExhausted(status));
+        refusal_ = std::string(status.message());
+        return entered;
+      }
+      places_.push_back(place);
+    }
+  }
+
+  Admission admission_;
+  std::vector<Admission::Place> places_;
+  std::string refusal_;
+};
+
+TEST_F(AdmissionTest, StrangersShareWhatIsLeftForThem) {
+  EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
+  EXPECT_THAT(refusal_, HasSubstr("256 of them from ipv4:10.0.0.1"));
+  EXPECT_EQ(Fill(0, "10.0.0.2"), 256u);
+  EXPECT_EQ(Fill(0, "10.0.0.3"), 0u);
+  EXPECT_EQ(admission_.refused(), 3u);
+}
+
+TEST_F(AdmissionTest, AKnownNodeHasRoomOfItsOwn) {
+  admission_.Know(7);
+  admission_.Know(8);
+  Fill(0, "10.0.0.1");
+  EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
+  EXPECT_THAT(refusal_, HasSubstr("node 7 has 32 calls"));
+  EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
+}
+
+TEST_F(AdmissionTest, WhoOnlySaysThatItIsANodeIsAStranger) {
+  EXPECT_EQ(Fill(7, "10.0.0.1"), 256u);
+  EXPECT_EQ(Fill(8, "10.0.0.1"), 0u);
+  admission_.Know(8);
+  EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
+}
+
+TEST_F(AdmissionTest, PlacesThatAreGivenBackAreFree) {
+  admission_.Know(7);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
+    EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
+    // Also when the node has been forgotten meanwhile.
+    admission_.Forget(7);
+    for (const Admission::Place& place : places_) admission_.Leave(place);
+    places_.clear();
+    admission_.Know(7);
+  }
+}
+
+}  // namespace
+}  // namespace covey::scheduler

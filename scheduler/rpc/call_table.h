@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "common/runtime/event_loop.h"
+#include "scheduler/rpc/admission.h"
+
+namespace covey::scheduler {
+
+// One gRPC call under way. Its methods here run on the loop's thread.
+class Call {
+ public:
+  virtual ~Call() = default;
+  // The actor's reply. True when the call is over.
+  virtual bool Answer(const Message& reply) = 0;
+  // The caller went away. True when the call is over.
+  virtual bool Cancel() = 0;
+
+  // What the loop knows it by, and messages carry as their connection; 0 = not known yet.
+  uint64_t number = 0;
+};
+
+// The calls under way, and the way from gRPC's threads to the actor. What it holds belongs to the
+// loop's thread; other threads post closures to it, once Admission has let the call in. Actor and
+// loop outlive it; the loop runs while calls are under way.
+//
+// Heartbeats and goodbyes go to the actor at once. Other requests wait in line, of which the loop
+// takes a few per pass, so they delay no heartbeat by more than these few.
+class CallTable {
+ public:
+  // `leads`: see GrpcService::Options.
+  CallTable(Actor& actor, EventLoop& loop, std::function<bool()> leads)
+      : actor_(actor), loop_(loop), leads_(std::move(leads)) {}
+
+  // Any thread: gives `call` a number and `request`, which came over the connection `peer`, to the
+  // actor. RESOURCE_EXHAUSTED: too many calls are under way, nothing will happen.
+  absl::Status Begin(std::shared_ptr<Call> call, const std::string& peer, Message request);
+  // Any thread, after Begin: runs `work` if the call is not over; true = it is now. Never lost:
+  // when the queue is full the caller waits until the loop, which does not block, has made room.
+  void Continue(std::shared_ptr<Call> call, std::function<bool(absl::Time, Outbox&)> work);
+  // Any thread: notes a request that was garbage. Logged at each power of two.
+  void CountMalformed();
+  // Any thread: from now on calls end because we want it, not because of who called.
+  void Close();
+
+  // The rest on the loop's thread. Ask not from Answer, since the actor is being sent from there.
+  void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox);
+  // Takes the actor's replies; one for a call that is over is dropped.
+  void Answer(const Message& reply);
+  // Tells the actor that the connection broke over which the sender of `request` watched the view.
+  void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
+  bool leads() const { return !leads_ || leads_(); }
+  uint64_t malformed() const { return malformed_; }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Call> call;
+    Admission::Place place;
+    uint64_t node = 0;  // who the caller says it is
+  };
+  struct Waiting {
+    uint64_t number = 0;
+    Message request;
+  };
+
+  void Post(const std::function<void(absl::Time, Outbox&)>& work);
+  void End(std::map<uint64_t, Entry>::iterator at);
+  void TakeTurn(absl::Time now, Outbox& outbox);
+  void PostTurn(absl::Time now, Outbox& outbox);
+
+  Actor& actor_;
+  EventLoop& loop_;
+  const std::function<bool()> leads_;
+  Admission admission_;  // thread-safe
+  std::map<uint64_t, Entry> calls_;
+  std::deque<Waiting> waiting_;
+  uint64_t last_number_ = 0;
+  uint64_t malformed_ = 0;
+  bool closing_ = false;
+};
+
+}  // namespace covey::scheduler

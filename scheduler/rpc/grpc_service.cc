@@ -1,0 +1,352 @@
+#include "scheduler/rpc/grpc_service.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/cluster/limits.h"
+#include "common/net/leading_scheduler.h"
+#include "proto/scheduler_service.grpc.pb.h"
+#include "scheduler/rpc/call_table.h"
+
+namespace covey::scheduler {
+namespace {
+
+// How long calls under way may take after Shutdown before they are cancelled.
+constexpr absl::Duration kDrain = absl::Milliseconds(100);
+// Nodes ping every second (grpc_channel.cc).
+constexpr int kPingIntervalMinMilliseconds = 400;
+// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB. Who opens more, in
+// spite of being told, loses the connection.
+constexpr int kCallsPerConnectionMax = 32;
+// The largest honest request, a report about thousands of replicas, is far below.
+constexpr int kRequestBytesMax = 1 << 20;
+// What gRPC may use for connections, and for calls until they are answered; beyond it new
+// connections are closed and the costliest calls are ended.
+constexpr size_t kMemoryMax = 128 << 20;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+// What gRPC says about sockets, our own errors say in one line. Its last words, before it aborts,
+// are kept.
+void LogForGrpc(gpr_log_func_args* line) {
+  if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
+  const bool last_words = absl::StrContains(line->message, "assertion failed");
+  LogLine(last_words ? LogLevel::kError : LogLevel::kDebug, "grpc",
+          {{"file", line->file}, {"line", line->line}, {"text", line->message}});
+}
+
+template <typename Reply>
+class UnaryCall : public grpc::ServerUnaryReactor, public Call {
+ public:
+  using Body = const Reply& (proto::Envelope::*)() const;
+
+  UnaryCall(CallTable& calls, grpc::CallbackServerContext& context, Body body, Reply& reply)
+      : calls_(calls), context_(context), body_(body), reply_(reply) {}
+
+  void Begin(std::shared_ptr<UnaryCall> self, const std::string& peer, Message request) {
+    self_ = self;
+    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (!status.ok()) Finish(ToGrpc(status));
+  }
+  void OnCancel() override {
+    calls_.Continue(self_, [this](absl::Time, Outbox&) { return Cancel(); });
+  }
+  void OnDone() override { const auto last = std::move(self_); }
+
+  bool Answer(const Message& message) override {
+    const absl::Status status = StatusOf(message);
+    if (status.ok()) reply_ = (message.envelope.*body_)();
+    if (!status.ok() && !calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
+    Finish(ToGrpc(status));
+    return true;
+  }
+  bool Cancel() override {
+    Finish(grpc::Status::CANCELLED);
+    return true;
+  }
+
+ private:
+  CallTable& calls_;
+  grpc::CallbackServerContext& context_;
+  const Body body_;
+  Reply& reply_;
+  std::shared_ptr<Call> self_;  // until gRPC is done with it
+};
+
+class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public Call {
+ public:
+  WatchCall(CallTable& calls, grpc::CallbackServerContext& context)
+      : calls_(calls), context_(context) {}
+
+  void Begin(std::shared_ptr<WatchCall> self, const std::string& peer, Message request) {
+    self_ = self;
+    request_ = request;
+    const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
+    if (!status.ok()) Finish(ToGrpc(status));
+  }
+  // Nobody stops watching in order, so whoever does may be gone.
+  void OnCancel() override {
+    calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
+      calls_.ReportLost(now, request_, outbox);
+      return Cancel();
+    });
+  }
+  void OnWriteDone(bool ok) override {
+    calls_.Continue(self_, [this, ok](absl::Time now, Outbox& outbox) {
+      writing_ = false;
+      if (cancelled_ || !ok) return Cancel();
+      calls_.Ask(now, *this, request_, outbox);
+      return false;
+    });
+  }
+  void OnDone() override { const auto last = std::move(self_); }
+
+  bool Answer(const Message& message) override {
+    const absl::Status status = StatusOf(message);
+    if (!status.ok() && !writing_) {
+      if (!calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
+      Finish(ToGrpc(status));
+      return true;
+    }
+    const proto::ClusterView& view = message.envelope.watch_view_reply().view();
+    proto::WatchViewRequest& request = *request_.envelope.mutable_watch_view_request();
+    if (view.epoch() > request.known_epoch() && !writing_) {
+      request.set_known_epoch(view.epoch());
+      *reply_.mutable_view() = view;
+      writing_ = true;
+      StartWrite(&reply_);
+    } else if (!writing_) {
+      // No news for so long that the poll has ended.
+      calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
+        calls_.Ask(now, *this, request_, outbox);
+        return false;
+      });
+    }
+    return false;
+  }
+  bool Cancel() override {
+    cancelled_ = true;
+    if (writing_) return false;  // OnWriteDone comes
+    Finish(grpc::Status::CANCELLED);
+    return true;
+  }
+
+ private:
+  CallTable& calls_;
+  grpc::CallbackServerContext& context_;
+  Message request_;
+  proto::WatchViewReply reply_;
+  bool writing_ = false;
+  bool cancelled_ = false;
+  std::shared_ptr<Call> self_;  // until gRPC is done with it
+};
+
+template <typename Request>
+Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
+  Message message;
+  message.set_to({kSchedulerNode, 0});
+  *message.envelope.mutable_header() = request.header();
+  Request& copy = *(message.envelope.*body)();
+  copy = request;
+  copy.clear_header();
+  return message;
+}
+
+// gRPC answers a request that it cannot parse by itself, with UNIMPLEMENTED; this only counts
+// those.
+class MalformedCounter : public grpc::experimental::Interceptor {
+ public:
+  explicit MalformedCounter(CallTable& calls) : calls_(calls) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        methods->GetSendStatus().error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+      calls_.CountMalformed();
+    }
+    methods->Proceed();
+  }
+
+ private:
+  CallTable& calls_;
+};
+
+class MalformedCounterFactory : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit MalformedCounterFactory(CallTable& calls) : calls_(calls) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo*) override {
+    return std::make_unique<MalformedCounter>(calls_).release();  // gRPC owns it
+  }
+
+ private:
+  CallTable& calls_;
+};
+
+class Service : public GrpcService, private proto::Scheduler::CallbackService {
+ public:
+  Service(Actor& actor, EventLoop& loop, std::function<bool()> leads)
+      : always_leads_(leads == nullptr), calls_(actor, loop, std::move(leads)) {}
+  ~Service() override { Shutdown(); }
+
+  absl::Status Listen(const Options& options) {
+    gpr_set_log_function(LogForGrpc);
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int chosen = 0;
+    builder.AddListeningPort(absl::StrCat(options.host, ":", options.port),
+                             grpc::InsecureServerCredentials(), &chosen);
+    // Two schedulers on one port would each get some of the calls.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kPingIntervalMinMilliseconds);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
+    builder.SetMaxReceiveMessageSize(kRequestBytesMax);
+    builder.SetResourceQuota(grpc::ResourceQuota("control plane").Resize(kMemoryMax));
+    builder.SetMaxSendMessageSize(kControlEnvelopeBytesMax);
+    builder.RegisterService(this);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+        interceptors;
+    interceptors.push_back(std::make_unique<MalformedCounterFactory>(calls_));
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || chosen == 0) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.host, ":",
+                                                 options.port,
+                                                 ": the port is in use, or the host is not of this "
+                                                 "machine; name another port, or 0 for any"));
+    }
+    port_ = static_cast<uint32_t>(chosen);
+    if (!always_leads_) server_->GetHealthCheckService()->SetServingStatus(false);
+    return absl::OkStatus();
+  }
+
+  uint32_t port() const override { return port_; }
+  // After Shutdown it changes nothing any more.
+  void SetServing() override { server_->GetHealthCheckService()->SetServingStatus(true); }
+  uint64_t malformed() const override { return calls_.malformed(); }
+  void Send(Message reply) override { calls_.Answer(reply); }
+  void Shutdown() override {
+    if (server_ == nullptr || std::exchange(ended_, true)) return;
+    calls_.Close();
+    const gpr_timespec drain =
+        gpr_time_from_millis(absl::ToInt64Milliseconds(kDrain), GPR_TIMESPAN);
+    server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), drain));
+    server_->Wait();
+  }
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+  using Envelope = proto::Envelope;
+
+  template <typename Request, typename Reply>
+  Reactor* Unary(Context* context, const Request& request, Request* (Envelope::*request_body)(),
+                 Reply& reply, const Reply& (Envelope::*reply_body)() const) {
+    auto call = std::make_shared<UnaryCall<Reply>>(calls_, *context, reply_body, reply);
+    UnaryCall<Reply>& reactor = *call;
+    reactor.Begin(std::move(call), context->peer(), ToMessage(request, request_body));
+    return &reactor;
+  }
+
+  Reactor* Register(Context* context, const proto::RegisterRequest* request,
+                    proto::RegisterReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_register_request, *reply,
+                 &Envelope::register_reply);
+  }
+  Reactor* Heartbeat(Context* context, const proto::HeartbeatRequest* request,
+                     proto::HeartbeatReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_heartbeat_request, *reply,
+                 &Envelope::heartbeat_reply);
+  }
+  grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
+      Context* context, const proto::WatchViewRequest* request) override {
+    auto call = std::make_shared<WatchCall>(calls_, *context);
+    WatchCall& reactor = *call;
+    reactor.Begin(std::move(call), context->peer(),
+                  ToMessage(*request, &Envelope::mutable_watch_view_request));
+    return &reactor;
+  }
+  Reactor* CreateTable(Context* context, const proto::CreateTableRequest* request,
+                       proto::CreateTableReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_create_table_request, *reply,
+                 &Envelope::create_table_reply);
+  }
+  Reactor* DropTable(Context* context, const proto::DropTableRequest* request,
+                     proto::DropTableReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_drop_table_request, *reply,
+                 &Envelope::drop_table_reply);
+  }
+  Reactor* SetContract(Context* context, const proto::SetContractRequest* request,
+                       proto::SetContractReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_set_contract_request, *reply,
+                 &Envelope::set_contract_reply);
+  }
+  Reactor* Drain(Context* context, const proto::DrainRequest* request,
+                 proto::DrainReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_drain_request, *reply,
+                 &Envelope::drain_reply);
+  }
+  Reactor* Scale(Context* context, const proto::ScaleRequest* request,
+                 proto::ScaleReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_scale_request, *reply,
+                 &Envelope::scale_reply);
+  }
+  Reactor* ReportReplicas(Context* context, const proto::ReplicaReportRequest* request,
+                          proto::ReplicaReportReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_replica_report_request, *reply,
+                 &Envelope::replica_report_reply);
+  }
+  Reactor* GetWork(Context* context, const proto::WorkRequest* request,
+                   proto::WorkReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_work_request, *reply, &Envelope::work_reply);
+  }
+  Reactor* ListTables(Context* context, const proto::ListTablesRequest* request,
+                      proto::ListTablesReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_list_tables_request, *reply,
+                 &Envelope::list_tables_reply);
+  }
+  Reactor* Barrier(Context* context, const proto::BarrierRequest* request,
+                   proto::BarrierReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_barrier_request, *reply,
+                 &Envelope::barrier_reply);
+  }
+  Reactor* Leave(Context* context, const proto::LeaveRequest* request,
+                 proto::LeaveReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_leave_request, *reply,
+                 &Envelope::leave_reply);
+  }
+  Reactor* GetStatus(Context* context, const proto::StatusRequest* request,
+                     proto::StatusReply* reply) override {
+    return Unary(context, *request, &Envelope::mutable_status_request, *reply,
+                 &Envelope::status_reply);
+  }
+
+  const bool always_leads_;
+  CallTable calls_;
+  uint32_t port_ = 0;
+  bool ended_ = false;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcService>> GrpcService::Start(const Options& options,
+                                                                Actor& actor, EventLoop& loop) {
+  auto service = std::make_unique<Service>(actor, loop, options.leads);
+  if (absl::Status status = service->Listen(options); !status.ok()) return status;
+  return std::unique_ptr<GrpcService>(std::move(service));
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,70 @@
+#include "scheduler/state/nodes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace covey::scheduler {
+namespace {
+
+constexpr size_t kMissingNamed = 8;
+
+}  // namespace
+
+std::string RoleName(proto::Role role) { return absl::AsciiStrToLower(proto::Role_Name(role)); }
+
+std::string NodeName(proto::Role role, uint32_t rank) {
+  return absl::StrCat(RoleName(role), "-", rank);
+}
+
+std::string Describe(const proto::Node& node) {
+  return absl::StrCat(node.name(), " (node ", node.id(), ", pid ", node.process_id(), " on host ",
+                      node.host(), ")");
+}
+
+const proto::Node* FindNode(const proto::ClusterView& view, NodeId id) {
+  const auto& nodes = view.nodes();
+  const auto at =
+      std::lower_bound(nodes.begin(), nodes.end(), id.value(),
+                       [](const proto::Node& node, uint64_t wanted) { return node.id() < wanted; });
+  return at != nodes.end() && at->id() == id.value() ? &*at : nullptr;
+}
+
+proto::Node* FindNode(proto::ClusterView& view, NodeId id) {
+  return const_cast<proto::Node*>(FindNode(std::as_const(view), id));
+}
+
+const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, uint32_t rank) {
+  const auto& nodes = view.nodes();
+  const auto at = std::find_if(nodes.rbegin(), nodes.rend(), [&](const proto::Node& node) {
+    return node.role() == role && node.rank() == rank;
+  });
+  return at == nodes.rend() ? nullptr : &*at;
+}
+
+std::string MissingNodes(const Config& config, const proto::ClusterView& view, Expected expected) {
+  std::vector<std::string> missing;
+  const auto look_for = [&](proto::Role role, uint32_t count) {
+    std::vector<bool> here(count, false);
+    for (const proto::Node& node : view.nodes()) {
+      if (node.role() == role && node.state() == proto::Node::ALIVE && node.rank() < count) {
+        here[node.rank()] = true;
+      }
+    }
+    for (uint32_t rank = 0; rank < count; ++rank) {
+      if (!here[rank]) missing.push_back(NodeName(role, rank));
+    }
+  };
+  look_for(proto::SERVER, config.servers);
+  if (expected == Expected::kServersAndWorkers) look_for(proto::WORKER, config.workers());
+  const size_t more = missing.size() > kMissingNamed ? missing.size() - kMissingNamed : 0;
+  missing.resize(missing.size() - more);
+  return absl::StrCat(absl::StrJoin(missing, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+}  // namespace covey::scheduler

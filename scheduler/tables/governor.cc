@@ -1,0 +1,67 @@
+#include "scheduler/tables/governor.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/contract/contract.h"
+#include "common/contract/momentum_governor.h"
+
+namespace covey::scheduler {
+namespace {
+
+// Servers that hold a table's shards.
+std::set<NodeId> HoldersOf(const proto::Table& table) {
+  std::set<NodeId> holders;
+  for (const proto::Shard& shard : table.shards()) {
+    if (shard.chain_size() > 0) holders.insert(NodeId(shard.chain(0).node()));
+  }
+  return holders;
+}
+
+}  // namespace
+
+std::vector<std::string> Governor::Hear(NodeId server, const proto::ServerLoad& load) {
+  std::vector<std::string> decisions;
+  if (!config_.contract_fallback) return decisions;
+  std::set<TableId> known;
+  for (const proto::Table& table : state_.view().tables()) known.insert(TableId(table.id()));
+  std::erase_if(reports_, [&](const auto& entry) { return known.count(entry.first) == 0; });
+  for (const proto::TableAsynchrony& report : load.tables()) {
+    const TableId id(report.table());
+    if (known.count(id) == 0) continue;
+    reports_[id][server] = report;
+    if (std::string decision = Judge(id); !decision.empty()) {
+      decisions.push_back(std::move(decision));
+    }
+  }
+  return decisions;
+}
+
+std::string Governor::Judge(TableId id) {
+  const auto& tables = state_.view().tables();
+  const proto::Table& table =
+      *std::find_if(tables.begin(), tables.end(),
+                    [id](const proto::Table& candidate) { return candidate.id() == id.value(); });
+  std::vector<proto::TableAsynchrony> reports;
+  const auto& known = reports_[id];
+  for (NodeId holder : HoldersOf(table)) {
+    const auto report = known.find(holder);
+    if (report == known.end()) return "";
+    reports.push_back(report->second);
+  }
+  const absl::StatusOr<Contract> contract = ContractInForce(table);
+  if (!contract.ok()) return "";
+  const std::optional<ContractChange> change = FallBackToBuffered(*contract, reports);
+  if (!change) return "";
+  const auto switched =
+      tables_.SetContract(table.spec().name(), ContractToProto(change->contract), change->evidence);
+  return switched.ok() ? switched->decision : "";
+}
+
+void Governor::Forget(NodeId node) {
+  for (auto& [table, reports] : reports_) reports.erase(node);
+}
+
+}  // namespace covey::scheduler

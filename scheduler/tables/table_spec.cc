@@ -1,0 +1,234 @@
+#include "scheduler/tables/table_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "common/contract/contract.h"
+#include "common/optimizer/definition.h"
+
+namespace covey::scheduler {
+namespace {
+
+// The ranges are those that a server accepts too; tests/agreement holds both to it.
+
+absl::Status Bad(const proto::TableSpec& spec, absl::string_view field, const absl::AlphaNum& value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", spec.name(), "': ", field, " = ", value, ", but ", allowed));
+}
+
+absl::Status CheckName(absl::string_view name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
+           c == '-';
+  });
+  if (!name.empty() && name.size() <= kTableNameBytesMax && known) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table name '", absl::CHexEscape(name.substr(0, kTableNameBytesMax)),
+      "' is not allowed: use 1 to ", kTableNameBytesMax, " of the characters A-Z a-z 0-9 _ . / -"));
+}
+
+absl::Status CheckShape(const proto::TableSpec& spec) {
+  if (spec.data_type() != proto::FLOAT32) {
+    return Bad(spec, "data_type", static_cast<int>(spec.data_type()), "only FLOAT32 is supported");
+  }
+  if (spec.shape_size() < 1 || spec.shape_size() > static_cast<int>(kTableDimensionsMax)) {
+    return Bad(spec, "number of dimensions", spec.shape_size(),
+               absl::StrCat("1 to ", kTableDimensionsMax, " are allowed"));
+  }
+  uint64_t elements = 1;
+  for (int i = 0; i < spec.shape_size(); ++i) {
+    const uint64_t extent = spec.shape(i);
+    if (extent < 1 || elements > kTableElementsMax / extent) {
+      return Bad(spec, absl::StrCat("shape[", i, "]"), extent,
+                 absl::StrCat("each dimension is at least 1 and a table has at most ",
+                              kTableElementsMax, " elements"));
+    }
+    elements *= extent;
+  }
+  if (spec.shard_bytes() % 64 != 0 || spec.shard_bytes() > kShardBytesMax) {
+    return Bad(spec, "shard_bytes", spec.shard_bytes(),
+               absl::StrCat("a multiple of 64 up to ", kShardBytesMax, " (or 0) is allowed"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInitializer(const proto::TableSpec& spec) {
+  const proto::Initializer& initializer = spec.initializer();
+  if (!proto::Initializer::Kind_IsValid(initializer.kind())) {
+    return Bad(spec, "initializer.kind", static_cast<int>(initializer.kind()), "it is unknown");
+  }
+  if (!std::isfinite(initializer.a()) || !std::isfinite(initializer.b())) {
+    return Bad(spec, "initializer", absl::StrCat(initializer.a(), ", ", initializer.b()),
+               "a and b are finite");
+  }
+  if (initializer.kind() == proto::Initializer::UNIFORM && initializer.a() >= initializer.b()) {
+    return Bad(spec, "initializer.a", initializer.a(), "UNIFORM needs a < b");
+  }
+  if (initializer.kind() == proto::Initializer::NORMAL && initializer.b() < 0) {
+    return Bad(spec, "initializer.b", initializer.b(), "a standard deviation is not negative");
+  }
+  return absl::OkStatus();
+}
+
+// `field` is the optimizer's name in the spec.
+absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view field,
+                            const proto::Optimizer& optimizer) {
+  const auto bad = [&](absl::string_view name, const absl::AlphaNum& value,
+                       absl::string_view allowed) {
+    return Bad(spec, absl::StrCat(field, ".", name), value, allowed);
+  };
+  if (!proto::Optimizer::Kind_IsValid(optimizer.kind())) {
+    return bad("kind", static_cast<int>(optimizer.kind()), "it is unknown");
+  }
+  const struct {
+    absl::string_view name;
+    double value;
+  } fractions[] = {{"momentum", optimizer.momentum()},
+                   {"beta1", optimizer.beta1()},
+                   {"beta2", optimizer.beta2()}};
+  for (const auto& [name, value] : fractions) {
+    if (!(value >= 0 && value < 1)) return bad(name, value, "it lies in [0, 1)");
+  }
+  if (optimizer.epsilon() != 0 && !(optimizer.epsilon() >= 1e-12 && optimizer.epsilon() <= 1)) {
+    return bad("epsilon", optimizer.epsilon(), "it lies in [1e-12, 1], or is 0");
+  }
+  if (!(optimizer.weight_decay() >= 0 && optimizer.weight_decay() <= 1)) {
+    return bad("weight_decay", optimizer.weight_decay(), "it lies in [0, 1]");
+  }
+  const double trust = optimizer.trust_coefficient();
+  if (trust != 0 && !(trust >= 1e-12 && trust <= 1)) {
+    return bad("trust_coefficient", trust, "it lies in [1e-12, 1], or is 0");
+  }
+  if (optimizer.delay() > kDelayMax) {
+    return bad("delay", optimizer.delay(), absl::StrCat("at most ", kDelayMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAsynchrony(const proto::TableSpec& spec) {
+  const proto::Asynchrony& asynchrony = spec.asynchrony();
+  const double compensation = asynchrony.delay_compensation();
+  if (!(compensation >= 0 && compensation <= 10)) {
+    return Bad(spec, "asynchrony.delay_compensation", compensation, "it lies in [0, 10]");
+  }
+  const bool is_used =
+      compensation != 0 || asynchrony.staleness_scaled_rate() || asynchrony.automatic_momentum();
+  if (is_used && spec.contract().kind() == proto::Contract::LOCAL) {
+    return Bad(spec, "asynchrony", asynchrony.ShortDebugString(),
+               "the pushes of a LOCAL table are no gradients: leave it out");
+  }
+  if (!asynchrony.automatic_momentum()) return absl::OkStatus();
+  if (asynchrony.staleness_scaled_rate()) {
+    return Bad(spec, "asynchrony.staleness_scaled_rate", "true",
+               "automatic_momentum corrects the rate already: choose one of them");
+  }
+  const auto optimizer = OptimizerFromProto(spec.optimizer());
+  if (!optimizer.ok() || !HasMomentum(optimizer->kind)) {
+    return Bad(spec, "asynchrony.automatic_momentum", "true",
+               "the optimizer has no momentum: use MOMENTUM, NESTEROV, LARS or DELAYED_NESTEROV");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view field,
+                               const proto::LearningRate& rate) {
+  const auto bad = [&](absl::string_view name, const absl::AlphaNum& value,
+                       absl::string_view allowed) {
+    return Bad(spec, absl::StrCat(field, ".", name), value, allowed);
+  };
+  if (!(rate.base() > 0 && rate.base() <= 1000)) {
+    return bad("base", rate.base(), "it is above 0 and at most 1000");
+  }
+  if (!proto::LearningRate::Decay_IsValid(rate.decay())) {
+    return bad("decay", static_cast<int>(rate.decay()), "it is unknown");
+  }
+  if (!(rate.decay_factor() >= 0 && rate.decay_factor() <= 1)) {
+    return bad("decay_factor", rate.decay_factor(), "it lies in [0, 1]");
+  }
+  if (rate.decay() != proto::LearningRate::CONSTANT && rate.decay_samples() == 0) {
+    return bad("decay_samples", 0,
+               absl::StrCat(proto::LearningRate::Decay_Name(rate.decay()), " needs at least 1"));
+  }
+  const bool ends =
+      rate.decay() == proto::LearningRate::LINEAR || rate.decay() == proto::LearningRate::COSINE;
+  if (ends && rate.decay_samples() <= rate.warmup_samples()) {
+    return bad("decay_samples", rate.decay_samples(),
+               absl::StrCat("it comes after warmup_samples, which is ", rate.warmup_samples()));
+  }
+  return absl::OkStatus();
+}
+
+// What workers do between two rounds: named by LOCAL tables, and by no others.
+absl::Status CheckInner(const proto::TableSpec& spec) {
+  if (spec.contract().kind() != proto::Contract::LOCAL) {
+    if (!spec.has_inner_optimizer() && !spec.has_inner_learning_rate()) return absl::OkStatus();
+    return Bad(spec, spec.has_inner_optimizer() ? "inner_optimizer" : "inner_learning_rate", "set",
+               "only LOCAL tables have inner steps: leave it out, or use contract LOCAL");
+  }
+  if (!spec.has_inner_optimizer()) {
+    return Bad(spec, "inner_optimizer", "none", "LOCAL needs one for the steps between rounds");
+  }
+  switch (spec.inner_optimizer().kind()) {
+    case proto::Optimizer::SGD:
+    case proto::Optimizer::MOMENTUM:
+    case proto::Optimizer::NESTEROV:
+    case proto::Optimizer::ADAM:
+    case proto::Optimizer::ADAMW:
+      break;
+    default:
+      return Bad(spec, "inner_optimizer.kind", static_cast<int>(spec.inner_optimizer().kind()),
+                 "one of SGD, MOMENTUM, NESTEROV, ADAM, ADAMW is needed");
+  }
+  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "inner_optimizer", spec.inner_optimizer()));
+  return CheckLearningRate(spec, "inner_learning_rate", spec.inner_learning_rate());
+}
+
+absl::Status CheckPromises(const proto::TableSpec& spec) {
+  if (const auto contract = ContractFromProto(spec.contract()); !contract.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", spec.name(), "': ", contract.status().message()));
+  }
+  if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
+    return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");
+  }
+  if (!proto::WireFormat_IsValid(spec.gradient_format())) {
+    return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), "it is unknown");
+  }
+  if (!proto::Durability_IsValid(spec.durability())) {
+    return Bad(spec, "durability", static_cast<int>(spec.durability()), "it is unknown");
+  }
+  if (spec.durability() == proto::MEMORY && spec.replicas() > 1) {
+    return Bad(spec, "replicas", spec.replicas(),
+               "a table of durability MEMORY has one: use REPLICATED, or leave replicas out");
+  }
+  if (spec.durability() != proto::MEMORY && spec.replicas() == 1) {
+    return Bad(spec, "replicas", 1, "one server alone loses what it holds: use MEMORY to say so");
+  }
+  if (spec.replicas() > kReplicasMax) {
+    return Bad(spec, "replicas", spec.replicas(),
+               absl::StrCat("2 to ", kReplicasMax, " (or 0) are allowed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
+  COVEY_RETURN_IF_ERROR(CheckName(spec.name()));
+  COVEY_RETURN_IF_ERROR(CheckShape(spec));
+  COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
+  COVEY_RETURN_IF_ERROR(CheckOptimizer(spec, "optimizer", spec.optimizer()));
+  COVEY_RETURN_IF_ERROR(CheckLearningRate(spec, "learning_rate", spec.learning_rate()));
+  COVEY_RETURN_IF_ERROR(CheckInner(spec));
+  COVEY_RETURN_IF_ERROR(CheckAsynchrony(spec));
+  return CheckPromises(spec);
+}
+
+}  // namespace covey::scheduler

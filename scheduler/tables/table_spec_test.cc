@@ -1,0 +1,206 @@
+#include "scheduler/tables/table_spec.h"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+proto::TableSpec Good() {
+  proto::TableSpec spec;
+  spec.set_name("layer-1/weights_0.5");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(784);
+  spec.add_shape(128);
+  spec.mutable_learning_rate()->set_base(0.1);
+  spec.mutable_contract()->set_kind(proto::Contract::BUFFERED);
+  return spec;
+}
+
+proto::TableSpec Local() {
+  proto::TableSpec spec = Good();
+  spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
+  spec.mutable_contract()->set_local_steps(16);
+  spec.mutable_contract()->set_quorum(2);
+  spec.mutable_contract()->set_grace_ms(500);
+  spec.mutable_contract()->set_overlap_steps(15);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::DELAYED_NESTEROV);
+  spec.mutable_optimizer()->set_momentum(0.9);
+  spec.mutable_optimizer()->set_delay(4);
+  spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::ADAMW);
+  spec.mutable_inner_learning_rate()->set_base(4e-4);
+  spec.set_gradient_format(proto::WIRE_BFLOAT16);
+  return spec;
+}
+
+TEST(TableSpecTest, GoodSpecsPass) {
+  EXPECT_TRUE(ValidateTableSpec(Local()).ok()) << ValidateTableSpec(Local());
+  EXPECT_TRUE(ValidateTableSpec(Good()).ok());
+  proto::TableSpec adam = Good();
+  adam.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+  adam.mutable_optimizer()->set_beta1(0.9);
+  adam.mutable_learning_rate()->set_decay(proto::LearningRate::COSINE);
+  adam.mutable_learning_rate()->set_decay_samples(1000);
+  adam.mutable_contract()->set_kind(proto::Contract::SSP);
+  adam.set_shard_bytes(1 << 20);
+  EXPECT_TRUE(ValidateTableSpec(adam).ok());
+  proto::TableSpec governed = Good();
+  governed.mutable_optimizer()->set_kind(proto::Optimizer::LARS);
+  governed.mutable_optimizer()->set_momentum(0.9);
+  governed.mutable_optimizer()->set_trust_coefficient(0.02);
+  governed.mutable_asynchrony()->set_automatic_momentum(true);
+  governed.mutable_asynchrony()->set_delay_compensation(0.04);
+  EXPECT_TRUE(ValidateTableSpec(governed).ok()) << ValidateTableSpec(governed);
+}
+
+TEST(TableSpecTest, EachMistakeIsNamed) {
+  using Spec = proto::TableSpec;
+  const struct {
+    std::string named;
+    std::function<void(Spec&)> spoil;
+  } cases[] = {
+      {"table name ''", [](Spec& s) { s.set_name(""); }},
+      {"table name 'a b'", [](Spec& s) { s.set_name("a b"); }},
+      {"1 to 256", [](Spec& s) { s.set_name(std::string(257, 'a')); }},
+      {"data_type = 0", [](Spec& s) { s.clear_data_type(); }},
+      {"number of dimensions = 0", [](Spec& s) { s.clear_shape(); }},
+      {"number of dimensions = 9",
+       [](Spec& s) {
+         for (int i = 0; i < 7; ++i) s.add_shape(1);
+       }},
+      {"shape[1] = 0", [](Spec& s) { s.set_shape(1, 0); }},
+      {"shape[1] = 18446744073709551615", [](Spec& s) { s.set_shape(1, ~uint64_t{0}); }},
+      {"learning_rate.base = -1", [](Spec& s) { s.mutable_learning_rate()->set_base(-1); }},
+      {"learning_rate.base = 0", [](Spec& s) { s.clear_learning_rate(); }},
+      {"buffer = 4097", [](Spec& s) { s.mutable_contract()->set_buffer(4097); }},
+      {"shard_bytes = 100", [](Spec& s) { s.set_shard_bytes(100); }},
+      {"shard_bytes = 1073741824", [](Spec& s) { s.set_shard_bytes(1 << 30); }},
+      {"initializer = inf", [](Spec& s) { s.mutable_initializer()->set_a(INFINITY); }},
+      {"UNIFORM needs a < b",
+       [](Spec& s) {
+         s.mutable_initializer()->set_kind(proto::Initializer::UNIFORM);
+         s.mutable_initializer()->set_a(1);
+       }},
+      {"standard deviation",
+       [](Spec& s) {
+         s.mutable_initializer()->set_kind(proto::Initializer::NORMAL);
+         s.mutable_initializer()->set_b(-1);
+       }},
+      {"optimizer.kind = 42",
+       [](Spec& s) { s.mutable_optimizer()->set_kind(static_cast<proto::Optimizer::Kind>(42)); }},
+      {"optimizer.momentum = 1", [](Spec& s) { s.mutable_optimizer()->set_momentum(1); }},
+      {"optimizer.beta1 = nan", [](Spec& s) { s.mutable_optimizer()->set_beta1(NAN); }},
+      {"optimizer.epsilon = -1", [](Spec& s) { s.mutable_optimizer()->set_epsilon(-1); }},
+      {"optimizer.weight_decay = inf",
+       [](Spec& s) { s.mutable_optimizer()->set_weight_decay(INFINITY); }},
+      {"learning_rate.base = nan", [](Spec& s) { s.mutable_learning_rate()->set_base(NAN); }},
+      {"learning_rate.decay_factor = 2",
+       [](Spec& s) { s.mutable_learning_rate()->set_decay_factor(2); }},
+      {"STEP needs at least 1",
+       [](Spec& s) { s.mutable_learning_rate()->set_decay(proto::LearningRate::STEP); }},
+      {"optimizer.trust_coefficient = -1",
+       [](Spec& s) { s.mutable_optimizer()->set_trust_coefficient(-1); }},
+      {"optimizer.delay = 4097", [](Spec& s) { s.mutable_optimizer()->set_delay(4097); }},
+      {"asynchrony.delay_compensation = 11",
+       [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(11); }},
+      {"asynchrony.delay_compensation = nan",
+       [](Spec& s) { s.mutable_asynchrony()->set_delay_compensation(NAN); }},
+      {"the optimizer has no momentum",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+         s.mutable_asynchrony()->set_automatic_momentum(true);
+       }},
+      {"corrects the rate already",
+       [](Spec& s) {
+         s.mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+         s.mutable_asynchrony()->set_automatic_momentum(true);
+         s.mutable_asynchrony()->set_staleness_scaled_rate(true);
+       }},
+      {"no gradients: leave it out",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_asynchrony()->set_delay_compensation(1);
+       }},
+      {"contract kind 0", [](Spec& s) { s.clear_contract(); }},
+      {"local_steps = 0",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_contract()->clear_local_steps();
+       }},
+      {"overlap_steps = 16",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_contract()->set_overlap_steps(16);
+       }},
+      {"inner_optimizer = none",
+       [](Spec& s) {
+         s = Local();
+         s.clear_inner_optimizer();
+       }},
+      {"inner_optimizer.kind = 6",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_inner_optimizer()->set_kind(proto::Optimizer::LARS);
+       }},
+      {"inner_optimizer.momentum = 2",
+       [](Spec& s) {
+         s = Local();
+         s.mutable_inner_optimizer()->set_momentum(2);
+       }},
+      {"inner_learning_rate.base = 0",
+       [](Spec& s) {
+         s = Local();
+         s.clear_inner_learning_rate();
+       }},
+      {"inner_optimizer = set", [](Spec& s) { s.mutable_inner_optimizer(); }},
+      {"inner_learning_rate = set", [](Spec& s) { s.mutable_inner_learning_rate()->set_base(1); }},
+      {"gradient_format = 9",
+       [](Spec& s) { s.set_gradient_format(static_cast<proto::WireFormat>(9)); }},
+      {"durability = 9", [](Spec& s) { s.set_durability(static_cast<proto::Durability>(9)); }},
+      {"replicas = 6, but 2 to 5", [](Spec& s) { s.set_replicas(6); }},
+      {"replicas = 1, but one server alone",
+       [](Spec& s) {
+         s.set_durability(proto::REPLICATED);
+         s.set_replicas(1);
+       }},
+      {"replicas = 1, but one server alone", [](Spec& s) { s.set_replicas(1); }},
+      {"replicas = 2, but a table of durability MEMORY",
+       [](Spec& s) {
+         s.set_durability(proto::MEMORY);
+         s.set_replicas(2);
+       }},
+      {"non_finite = 9", [](Spec& s) { s.set_non_finite(static_cast<proto::NonFinitePolicy>(9)); }},
+  };
+  for (const auto& [named, spoil] : cases) {
+    Spec spec = Good();
+    spoil(spec);
+    const absl::Status status = ValidateTableSpec(spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
+    EXPECT_NE(status.message().find(named), absl::string_view::npos)
+        << named << " is not in: " << status.message();
+  }
+}
+
+TEST(TableSpecTest, EveryDurabilityWithItsReplicas) {
+  for (const auto& [durability, replicas] :
+       std::vector<std::pair<proto::Durability, uint32_t>>{{proto::DURABILITY_UNSPECIFIED, 0},
+                                                           {proto::DURABILITY_UNSPECIFIED, 3},
+                                                           {proto::MEMORY, 0},
+                                                           {proto::MEMORY, 1},
+                                                           {proto::REPLICATED, 0},
+                                                           {proto::REPLICATED, 2},
+                                                           {proto::REPLICATED, 5}}) {
+    proto::TableSpec spec = Good();
+    spec.set_durability(durability);
+    spec.set_replicas(replicas);
+    EXPECT_TRUE(ValidateTableSpec(spec).ok()) << durability << " " << replicas;
+  }
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,131 @@
+#include "server/replication/content_pieces.h"
+
+#include <vector>
+
+#include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+constexpr uint64_t kElements = 3 * (kReplicaPieceBytesMax / sizeof(float)) / 2;
+
+class ContentPieces : public ::testing::Test {
+ protected:
+  std::unique_ptr<ShardContent> Fresh() {
+    return *ShardContent::Create(
+        absl::UnixEpoch(),
+        {.element_count = kElements, .optimizer = {.kind = OptimizerKind::kMomentum}}, spares_);
+  }
+  void Advance(ShardContent& content, uint64_t step) {
+    std::vector<float> gradient(kElements, 0.1f * static_cast<float>(step));
+    gradient[step] = 7;
+    ShardRecord record{.index = content.index() + 1,
+                       .version = content.version().Next(),
+                       .pushes = {{.key = {.producer = {.kind = Producer::Kind::kGroup, .id = 3},
+                                           .incarnation = 2,
+                                           .sequence = step},
+                                   .group = GroupId(3),
+                                   .step = Step(step)}},
+                       .samples = 4,
+                       .adjustment = {},
+                       .gradient = {},
+                       .digest = {}};
+    ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, gradient).ok());
+  }
+
+  SpareBuffers spares_{1 << 20};
+};
+
+TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
+  const auto content = Fresh();
+  for (uint64_t step = 1; step <= 3; ++step) Advance(*content, step);
+  const uint64_t digest = content->Digest();
+  ContentExport pieces(*content);
+  // What happens meanwhile is not in it.
+  Advance(*content, 4);
+  ContentImport import(Fresh());
+  for (uint64_t piece = 0; piece < pieces.pieces(); ++piece) {
+    EXPECT_LE(pieces.PieceBytes(piece), kReplicaPieceBytesMax);
+    const Message message = pieces.Piece(piece);
+    EXPECT_TRUE(CheckFrameChecksums(message).ok());
+    // Twice, as a network does.
+    for (int i = 0; i < 2; ++i) {
+      const auto complete = import.Add(absl::UnixEpoch(), message);
+      ASSERT_TRUE(complete.ok()) << complete.status();
+      ASSERT_EQ(*complete, piece + 1 == pieces.pieces());
+      if (*complete) break;
+    }
+  }
+  const auto copy = import.Take();
+  EXPECT_EQ(copy->Digest(), digest);
+  EXPECT_EQ(copy->index(), 3u);
+  // It goes on alike.
+  Advance(*copy, 4);
+  EXPECT_EQ(copy->Digest(), content->Digest());
+}
+
+TEST_F(ContentPieces, BeginAnewWithAnotherRecord) {
+  const auto content = Fresh();
+  Advance(*content, 1);
+  ContentExport first(*content);
+  Advance(*content, 2);
+  ContentExport second(*content);
+  ContentImport import(Fresh());
+  EXPECT_TRUE(import.Add(absl::UnixEpoch(), first.Piece(0)).ok());
+  EXPECT_EQ(import.next_piece(), 1u);
+  EXPECT_TRUE(import.Add(absl::UnixEpoch(), second.Piece(1)).ok());
+  EXPECT_EQ(import.next_piece(), 0u);
+  for (uint64_t piece = 0; piece < second.pieces(); ++piece) {
+    ASSERT_TRUE(import.Add(absl::UnixEpoch(), second.Piece(piece)).ok());
+  }
+  EXPECT_EQ(import.Take()->Digest(), content->Digest());
+}
+
+TEST_F(ContentPieces, AreRefusedWhenTheyFitNothing) {
+  const auto content = Fresh();
+  Advance(*content, 1);
+  ContentExport pieces(*content);
+  std::vector<Message> wrong(7, pieces.Piece(0));
+  const auto body = [&](size_t i) { return wrong[i].envelope.mutable_replica_piece(); };
+  body(0)->set_first(kElements);
+  body(1)->set_first(~uint64_t{0} / 2);
+  body(2)->set_kind(proto::ReplicaPiece::SLOT);
+  body(2)->set_slot(1);
+  body(3)->set_kind(proto::ReplicaPiece::RECORD);
+  body(4)->set_kind(proto::ReplicaPiece::KIND_UNSPECIFIED);
+  body(5)->set_pieces(0);
+  wrong[6].frames.clear();
+  for (const Message& message : wrong) {
+    ContentImport import(Fresh());
+    EXPECT_FALSE(import.Add(absl::UnixEpoch(), message).ok())
+        << message.envelope.ShortDebugString();
+    EXPECT_EQ(import.next_piece(), 0u);
+  }
+}
+
+TEST_F(ContentPieces, AreRefusedWhenTheyAreWrongTogether) {
+  const auto content = Fresh();
+  Advance(*content, 1);
+  for (const bool leaves_out : {false, true}) {
+    ContentExport pieces(*content);
+    ContentImport import(Fresh());
+    absl::Status status;
+    const uint64_t count = leaves_out ? 1 : pieces.pieces();
+    for (uint64_t piece = 0; piece < count && status.ok(); ++piece) {
+      Message message = pieces.Piece(piece);
+      if (leaves_out) message.envelope.mutable_replica_piece()->set_pieces(1);
+      if (piece == 1) {
+        message.frames[0] = Buffer::CopyOf(message.frames[0].bytes());
+        message.frames[0].MutableData()[5] ^= 1;
+      }
+      status = import.Add(absl::UnixEpoch(), message).status();
+    }
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(import.next_piece(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace covey::server

@@ -1,0 +1,146 @@
+#include "server/replication/producers.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/cluster/limits.h"
+
+namespace covey::server {
+
+namespace {
+
+// In place of a version; no shard gets there.
+constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
+
+// Whether sequences go on in a new incarnation: a group counts its steps on over changes of members,
+// a client begins at 1.
+bool CountsOn(const Producer& producer) { return producer.kind == Producer::Kind::kGroup; }
+
+}  // namespace
+
+PushKey KeyOf(const proto::PushId& id) {
+  return {.producer = {.kind = id.producer_kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
+                                                                          : Producer::Kind::kClient,
+                       .id = id.producer()},
+          .incarnation = id.producer_incarnation(),
+          .sequence = id.sequence()};
+}
+
+absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
+  const auto found = entries_.find(key.producer);
+  if (found == entries_.end()) return Finding{};
+  const Entry& entry = found->second;
+  if (key.incarnation > entry.incarnation && !CountsOn(key.producer)) return Finding{};
+  if (key.incarnation < entry.incarnation) {
+    return absl::AbortedError(absl::StrCat("incarnation ", key.incarnation,
+                                           " of the producer has been replaced by ",
+                                           entry.incarnation, "; stop, or join the cluster anew"));
+  }
+  const DedupWindow::Finding finding = entry.window.Find(key.sequence);
+  if (finding.verdict == DedupWindow::Verdict::kTooOld) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sequence ", key.sequence, " is too old: the last ", kDedupWindow, " up to ",
+        entry.window.highest(), " are remembered; use the next sequence for a new push"));
+  }
+  const bool discarded = finding.version == kDiscarded;
+  return Finding{.known = finding.verdict == DedupWindow::Verdict::kDuplicate,
+                 .discarded = discarded,
+                 .version = discarded ? Version() : finding.version};
+}
+
+void Producers::Note(const PushKey& key, Version version) {
+  Entry& entry = entries_[key.producer];
+  if (key.incarnation > entry.incarnation) {
+    if (!CountsOn(key.producer)) entry.window = DedupWindow();
+    entry.incarnation = key.incarnation;
+  } else if (key.incarnation < entry.incarnation && !CountsOn(key.producer)) {
+    return;
+  }
+  entry.last_use = ++uses_;
+  switch (entry.window.Find(key.sequence).verdict) {
+    case DedupWindow::Verdict::kNew:
+      entry.window.Record(key.sequence, version);
+      break;
+    case DedupWindow::Verdict::kDuplicate:
+      entry.window.SetVersion(key.sequence, version);
+      break;
+    case DedupWindow::Verdict::kTooOld:
+      break;
+  }
+}
+
+void Producers::NoteDiscarded(const PushKey& key) { Note(key, kDiscarded); }
+
+std::optional<Producer> Producers::FindOldest(
+    absl::FunctionRef<bool(const Producer&)> is_gone) const {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if ((oldest == entries_.end() || entry->second.last_use < oldest->second.last_use) &&
+        is_gone(entry->first)) {
+      oldest = entry;
+    }
+  }
+  if (oldest == entries_.end()) return std::nullopt;
+  return oldest->first;
+}
+
+void Producers::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const {
+  for (const auto& [producer, entry] : entries_) {
+    proto::ProducerRecord record;
+    record.set_kind(producer.kind == Producer::Kind::kGroup ? proto::PushId::GROUP
+                                                            : proto::PushId::CLIENT);
+    record.set_producer(producer.id);
+    record.set_incarnation(entry.incarnation);
+    record.set_last_use(entry.last_use);
+    record.set_window_begin(entry.window.Floor());
+    entry.window.ForEach([&record](uint64_t sequence, Version version) {
+      record.add_sequences(sequence);
+      record.add_versions(version == kDiscarded ? 0 : version.value());
+    });
+    add(std::move(record));
+  }
+}
+
+absl::Status Producers::Restore(const proto::ProducerRecord& record) {
+  const Producer producer{.kind = record.kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
+                                                                        : Producer::Kind::kClient,
+                          .id = record.producer()};
+  Entry entry{.incarnation = record.incarnation(), .last_use = record.last_use()};
+  bool good = record.sequences_size() == record.versions_size() &&
+              record.sequences_size() <= static_cast<int>(kDedupWindow) &&
+              entries_.size() < 2 * kProducersPerShardMax && !Knows(producer);
+  for (int i = 0; good && i < record.sequences_size(); ++i) {
+    good = i == 0 ? record.sequences(i) > 0 : record.sequences(i) > record.sequences(i - 1);
+    const uint64_t version = record.versions(i);
+    if (good)
+      entry.window.Record(record.sequences(i), version == 0 ? kDiscarded : Version(version));
+  }
+  if (!good || entry.window.Floor() != record.window_begin()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the content's record of producer ", producer.id,
+                     " is no honest one; this is a bug, or servers of different versions"));
+  }
+  uses_ = std::max(uses_, entry.last_use);
+  entries_.emplace(producer, std::move(entry));
+  return absl::OkStatus();
+}
+
+uint64_t Producers::Digest() const {
+  uint64_t digest = MixBits(entries_.size());
+  const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
+  for (const auto& [producer, entry] : entries_) {
+    take_in(producer.id * 2 + (producer.kind == Producer::Kind::kGroup));
+    take_in(entry.incarnation);
+    take_in(entry.last_use);
+    entry.window.ForEach([&](uint64_t sequence, Version version) {
+      take_in(sequence);
+      take_in(version.value());
+    });
+  }
+  return digest;
+}
+
+}  // namespace covey::server

@@ -1,0 +1,147 @@
+#include "server/replication/producers.h"
+
+#include <vector>
+
+#include "common/cluster/limits.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+PushKey Key(uint64_t id, uint64_t incarnation, uint64_t sequence) {
+  return {.producer = {.kind = Producer::Kind::kClient, .id = id},
+          .incarnation = incarnation,
+          .sequence = sequence};
+}
+
+TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
+  Producers producers;
+  PushKey key = Key(1, 1, 1);
+  producers.Note(key, Version(0));
+  EXPECT_TRUE(producers.Find(key)->known);
+  key.producer.kind = Producer::Kind::kGroup;
+  EXPECT_FALSE(producers.Find(key)->known);
+}
+
+TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
+  Producers producers;
+  producers.Note(Key(1, 5, 1), Version(0));
+  EXPECT_FALSE(producers.Find(Key(1, 6, 1))->known);
+  EXPECT_TRUE(producers.Find(Key(1, 5, 1))->known);
+  producers.Note(Key(1, 6, 1), Version(0));
+  EXPECT_EQ(producers.Find(Key(1, 5, 2)).status().code(), absl::StatusCode::kAborted);
+  // What the old one still had waiting says nothing about the new one.
+  producers.Note(Key(1, 5, 1), Version(9));
+  EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(0));
+  producers.Note(Key(1, 6, 1), Version(10));
+  EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(10));
+}
+
+TEST(Producers, AGroupCountsItsStepsOnOverGenerations) {
+  Producers producers;
+  const auto step = [](uint64_t generation, uint64_t sequence) {
+    PushKey key = Key(1, generation, sequence);
+    key.producer.kind = Producer::Kind::kGroup;
+    return key;
+  };
+  producers.Note(step(1, 5), Version(0));
+  EXPECT_TRUE(producers.Find(step(2, 5))->known);  // Sent again by the members that are left.
+  producers.Note(step(2, 6), Version(0));
+  EXPECT_TRUE(producers.Find(step(2, 5))->known);
+  EXPECT_EQ(producers.Find(step(1, 7)).status().code(), absl::StatusCode::kAborted);
+  producers.Note(step(1, 5), Version(9));  // It had waited for other groups.
+  EXPECT_EQ(producers.Find(step(2, 5))->version, Version(9));
+}
+
+TEST(Producers, RememberWhatWasDiscarded) {
+  Producers producers;
+  producers.Note(Key(1, 1, 1), Version(0));
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1))->discarded);
+  producers.NoteDiscarded(Key(1, 1, 1));
+  const auto finding = producers.Find(Key(1, 1, 1));
+  EXPECT_TRUE(finding->known);
+  EXPECT_TRUE(finding->discarded);
+  EXPECT_EQ(finding->version, Version());
+}
+
+TEST(Producers, RefuseWhatIsTooOldToTell) {
+  Producers producers;
+  producers.Note(Key(1, 1, kDedupWindow + 1), Version(0));
+  EXPECT_EQ(producers.Find(Key(1, 1, 1)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Producers, FindWhoIsGoneAndWasSilentLongest) {
+  Producers producers;
+  for (const uint64_t id : {3, 1, 2, 3}) producers.Note(Key(id, 1, id), Version(1));
+  EXPECT_EQ(producers.FindOldest([](const Producer&) { return false; }), std::nullopt);
+  EXPECT_EQ(producers.FindOldest([](const Producer&) { return true; })->id, 1u);
+  EXPECT_EQ(producers.FindOldest([](const Producer& producer) { return producer.id > 1; })->id, 2u);
+  producers.Forget({.kind = Producer::Kind::kClient, .id = 1});
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1))->known);
+  EXPECT_EQ(producers.size(), 2u);
+}
+
+// A push beyond the window of what was noted since it was received.
+TEST(Producers, LeaveOutWhatHasGrownTooOld) {
+  Producers producers;
+  producers.Note(Key(1, 1, 2 * kDedupWindow), Version(1));
+  producers.Note(Key(1, 1, 1), Version(2));
+  EXPECT_FALSE(producers.Find(Key(1, 1, 1)).ok());
+}
+
+std::vector<proto::ProducerRecord> Described(const Producers& producers) {
+  std::vector<proto::ProducerRecord> records;
+  producers.Describe([&](proto::ProducerRecord record) { records.push_back(std::move(record)); });
+  return records;
+}
+
+TEST(Producers, AnswerAlikeOnceRestored) {
+  Producers producers;
+  for (uint64_t sequence = 1; sequence <= 3 * kDedupWindow; sequence += 3) {
+    producers.Note(Key(1, 7, sequence), Version(sequence));
+  }
+  producers.NoteDiscarded(Key(2, 8, 5));
+  PushKey group = Key(1, 2, 9);
+  group.producer.kind = Producer::Kind::kGroup;
+  producers.Note(group, Version(3));
+
+  Producers restored;
+  for (const proto::ProducerRecord& record : Described(producers)) {
+    ASSERT_TRUE(restored.Restore(record).ok());
+  }
+  EXPECT_EQ(restored.Digest(), producers.Digest());
+  EXPECT_TRUE(restored.Find(Key(2, 8, 5))->discarded);
+  EXPECT_EQ(restored.Find(group)->version, Version(3));
+  EXPECT_FALSE(restored.Find(Key(1, 6, 1)).ok());
+  for (uint64_t sequence = 1; sequence <= 3 * kDedupWindow + 5; ++sequence) {
+    const auto before = producers.Find(Key(1, 7, sequence));
+    const auto after = restored.Find(Key(1, 7, sequence));
+    ASSERT_EQ(before.ok(), after.ok()) << sequence;
+    if (before.ok()) {
+      ASSERT_EQ(before->known, after->known) << sequence;
+    }
+  }
+  // They go on alike, too.
+  producers.Note(Key(4, 1, 1), Version(20));
+  restored.Note(Key(4, 1, 1), Version(20));
+  EXPECT_EQ(restored.Digest(), producers.Digest());
+}
+
+TEST(Producers, RefuseRecordsThatNobodyDescribes) {
+  Producers producers;
+  producers.Note(Key(1, 7, 3), Version(1));
+  producers.Note(Key(1, 7, 5), Version(2));
+  std::vector<proto::ProducerRecord> wrong(4, Described(producers)[0]);
+  wrong[0].set_sequences(1, 2);
+  wrong[1].add_sequences(9);
+  wrong[2].set_window_begin(1);
+  wrong[3].set_sequences(0, 0);
+  for (const proto::ProducerRecord& record : wrong) {
+    Producers restored;
+    EXPECT_FALSE(restored.Restore(record).ok()) << record.ShortDebugString();
+  }
+  EXPECT_FALSE(producers.Restore(Described(producers)[0]).ok()) << "twice";
+}
+
+}  // namespace
+}  // namespace covey::server

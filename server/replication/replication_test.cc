@@ -1,0 +1,416 @@
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/chain_fixture.h"
+
+namespace covey::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Code = absl::StatusCode;
+
+constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
+constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
+constexpr Contract kBuffered2{.kind = Contract::Kind::kBuffered, .buffer = 2};
+
+Code CodeOf(const Message& reply) { return StatusOf(reply).code(); }
+const proto::PushReply& Pushed(const Message& reply) { return reply.envelope.push_reply(); }
+
+bool IsRecord(const Message& message) { return message.envelope.has_replicate_request(); }
+bool IsReply(const Message& message) { return message.envelope.has_replicate_reply(); }
+
+// Makes requests; its own loop is not part of the test.
+class Replication : public ::testing::Test {
+ protected:
+  Message Push(uint64_t sequence, float value, uint64_t samples = 1) {
+    return requests_.ClientPush(sequence, {value, value, value, value}, samples);
+  }
+  Message GroupPush(uint32_t group, uint64_t step, float value) {
+    return requests_.GroupPush(group, step, {value, value, value, value});
+  }
+  Message Pull() { return requests_.Pull(); }
+  std::vector<float> Values(ChainDriver& chain, uint32_t server) {
+    return ShardDriver::ValuesIn(chain.Ask(server, Pull()));
+  }
+
+  ShardDriver requests_{TestJob(kAsync, 2)};
+};
+
+TEST_F(Replication, AnAnswerLeavesOnceTheWholeChainHoldsWhatItShows) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.Deliver(0, ShardDriver::WithValues(Push(1, 1), 0));
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  chain.Settle();
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(Pushed(answers[0]).durable());
+  EXPECT_EQ(Pushed(answers[0]).applied_version(), 1u);
+  EXPECT_THAT(ShardDriver::ValuesIn(answers[0]), ElementsAre(-1, -1, -1, -1));
+  for (uint32_t server = 0; server < 3; ++server) {
+    EXPECT_EQ(chain.replica(server).content()->version(), Version(1));
+    EXPECT_EQ(chain.Digest(server), chain.Digest(0));
+    EXPECT_EQ(chain.replica(server).kept_bytes(), 0u);
+  }
+}
+
+TEST_F(Replication, NobodySeesWhatIsNotDurable) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  chain.lose = IsRecord;
+  chain.Deliver(0, Push(2, 1));
+  chain.Deliver(0, Pull());
+  chain.Deliver(0, Push(2, 1));  // A duplicate is no more durable than the first.
+  chain.Settle();
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Milliseconds(100));
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[1].envelope.pull_reply().state().version(), 2u);
+  EXPECT_TRUE(Pushed(answers[2]).duplicate());
+  EXPECT_TRUE(Pushed(answers[2]).durable());
+}
+
+TEST_F(Replication, AnswersShowTheVersionThatMetTheDemand) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.lose = IsReply;
+  chain.Deliver(0, Pull());
+  chain.Deliver(0, Push(1, 1));
+  chain.Deliver(0, Pull());
+  chain.Deliver(0, Push(2, 1));
+  chain.Settle();
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Milliseconds(200));
+  std::vector<uint64_t> versions;
+  std::vector<float> values;
+  for (const Message& answer : chain.Answers()) {
+    if (!answer.envelope.has_pull_reply()) continue;
+    versions.push_back(answer.envelope.pull_reply().state().version());
+    values.push_back(ShardDriver::ValuesIn(answer)[0]);
+  }
+  EXPECT_THAT(versions, ElementsAre(0, 1));
+  EXPECT_THAT(values, ElementsAre(0, -1));
+}
+
+TEST_F(Replication, WhatIsHeldIsAnsweredTwice) {
+  ChainDriver chain(kBuffered2, 2, 2, 2);
+  chain.PublishToAll();
+  const Message first = GroupPush(1, 1, 2);
+  const Message received = chain.Ask(0, ShardDriver::WithValues(first, 1));
+  EXPECT_FALSE(Pushed(received).durable());
+  EXPECT_EQ(Pushed(received).applied_version(), 0u);
+  EXPECT_THAT(ShardDriver::ValuesIn(received), ElementsAre(0, 0, 0, 0));
+  EXPECT_FALSE(Pushed(chain.Ask(0, first)).durable());
+
+  chain.Deliver(0, GroupPush(2, 1, 4));
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  chain.Settle();
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Message& answer : answers) {
+    EXPECT_TRUE(Pushed(answer).durable());
+    EXPECT_EQ(Pushed(answer).applied_version(), 1u);
+  }
+  const auto receipt = std::find_if(answers.begin(), answers.end(), [](const Message& answer) {
+    return Pushed(answer).id().producer() == 1;
+  });
+  ASSERT_NE(receipt, answers.end());
+  EXPECT_EQ(receipt->envelope.header().request_id(), first.envelope.header().request_id());
+  EXPECT_TRUE(Pushed(*receipt).duplicate()) << "it answers the second try";
+  EXPECT_THAT(receipt->frames, IsEmpty());
+}
+
+TEST_F(Replication, TheNextInTheChainGoesOnWhenTheHeadIsGone) {
+  ChainDriver chain(kAsync, 2, 3, 3);
+  chain.PublishToAll();
+  for (uint64_t step = 1; step <= 5; ++step) chain.Ask(0, GroupPush(1, step, 1));
+  const std::vector<float> before = Values(chain, 0);
+  chain.Kill(0);
+  chain.SetChain({{1, false}, {2, false}});
+  chain.PublishToAll();
+  EXPECT_EQ(Values(chain, 1), before);
+  const Message again = chain.Ask(1, GroupPush(1, 5, 1));
+  EXPECT_TRUE(Pushed(again).duplicate());
+  EXPECT_EQ(Pushed(again).applied_version(), 5u);
+  const Message next = chain.Ask(1, GroupPush(1, 6, 1));
+  EXPECT_EQ(Pushed(next).applied_version(), 6u);
+  EXPECT_EQ(Pushed(next).state().clocks(0).step(), 6u);
+  EXPECT_EQ(chain.Digest(1), chain.Digest(2));
+}
+
+// What the former head had received, its senders keep; they bring it to the new one first, once they
+// know of it.
+TEST_F(Replication, ANewHeadTakesPushesFromThoseWhoKnowOfIt) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  const uint64_t before = chain.job.view.epoch();
+  chain.SetChain({{1, false}, {0, false}, {2, false}});
+  chain.PublishToAll();
+  const uint64_t since = chain.job.view.epoch();
+  const Message refused = chain.Ask(1, Push(2, 1), before);
+  EXPECT_EQ(CodeOf(refused), Code::kFailedPrecondition);
+  EXPECT_THAT(refused.envelope.status().message(), HasSubstr("follow the newer view"));
+  EXPECT_EQ(CodeOf(chain.Ask(1, Pull(), before)), Code::kOk) << "a read needs no such order";
+  // It has led the chain since, whoever comes and goes behind it.
+  chain.SetChain({{1, false}, {2, false}});
+  chain.PublishToAll();
+  EXPECT_EQ(Pushed(chain.Ask(1, Push(2, 1), since)).applied_version(), 2u);
+}
+
+// The head dies with records of which only the middle has some: they go on from there.
+TEST_F(Replication, ATailThatLagsGetsTheRestFromTheNewHead) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  chain.lose = [](const Message& message) {
+    return IsRecord(message) && message.to().node == ChainDriver::Id(2);
+  };
+  for (uint64_t sequence = 2; sequence <= 4; ++sequence) chain.Deliver(0, Push(sequence, 1));
+  chain.Settle();
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  EXPECT_EQ(chain.replica(2).content()->index(), 1u);
+  chain.Kill(0);
+  chain.lose = [](const Message&) { return false; };
+  chain.SetChain({{1, false}, {2, false}});
+  chain.PublishToAll();
+  const Message reply = chain.Ask(1, Push(4, 1));
+  EXPECT_TRUE(Pushed(reply).duplicate());
+  EXPECT_TRUE(Pushed(reply).durable());
+  EXPECT_EQ(chain.Digest(1), chain.Digest(2));
+}
+
+TEST_F(Replication, ADeadMiddleIsBridged) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  chain.lose = [](const Message& message) { return message.to().node == ChainDriver::Id(2); };
+  chain.Deliver(0, Push(2, 1));
+  chain.Settle();
+  chain.Kill(1);
+  chain.lose = [](const Message&) { return false; };
+  chain.SetChain({{0, false}, {2, false}});
+  chain.PublishToAll();
+  chain.Settle();
+  EXPECT_THAT(chain.Answers(), SizeIs(1));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(2));
+}
+
+// What a server alone has called durable while it only held it must not be lost by a move.
+TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  chain.SetChain({{1, false}});
+  chain.Publish(1);
+  chain.Deliver(0, Push(2, 1));
+  chain.Pass(absl::Milliseconds(500));
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  EXPECT_EQ(Pushed(chain.Ask(1, Push(2, 1))).applied_version(), 2u);
+  EXPECT_EQ(chain.replica(1).content()->version(), Version(2));
+  chain.Publish(0);
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
+}
+
+// Of the first server, now.
+void EndLease(ChainDriver& chain) {
+  Message notice;
+  notice.set_to({ChainDriver::Id(0), 1});
+  notice.envelope.mutable_lease_notice()->set_until_ns(absl::ToUnixNanos(chain.now));
+  chain.Inject(0, notice);
+}
+
+// What nobody else holds in full needs a lease; a whole chain needs no clock.
+TEST_F(Replication, OnlyAShardWithOneFullReplicaNeedsALease) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  EndLease(chain);
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  chain.SetChain({{0, false}, {1, true}});
+  chain.PublishToAll();
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(2, 1))), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(chain.Ask(0, Pull())), Code::kUnavailable);
+}
+
+TEST_F(Replication, AnAnswerThatWaitsForTheChainHasADeadline) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.Kill(1);
+  chain.Deliver(0, Push(1, 1));
+  chain.Pass(absl::Milliseconds(1100));
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(CodeOf(answers[0]), Code::kDeadlineExceeded);
+  EXPECT_THAT(std::string(StatusOf(answers[0]).message()), HasSubstr("server-1"));
+  EXPECT_FALSE(Pushed(answers[0]).durable());
+  EXPECT_EQ(Pushed(answers[0]).state().version(), 0u);
+}
+
+TEST_F(Replication, BspGoesOnWhereItWas) {
+  ChainDriver chain(kBsp, 2, 2, 2);
+  chain.PublishToAll();
+  for (uint64_t step = 1; step <= 3; ++step) {
+    chain.Ask(0, GroupPush(1, step, 1));
+    chain.Deliver(0, GroupPush(2, step, 1));
+    chain.Settle();
+  }
+  chain.Answers();
+  EXPECT_FALSE(Pushed(chain.Ask(0, GroupPush(1, 4, 1))).durable());
+  chain.Kill(0);
+  chain.SetChain({{1, false}});
+  chain.PublishToAll();
+  EXPECT_TRUE(Pushed(chain.Ask(1, GroupPush(1, 3, 1))).duplicate());
+  chain.Deliver(1, ShardDriver::WithValues(GroupPush(2, 4, 1), 4));
+  EXPECT_THAT(chain.Answers(), IsEmpty()) << "group 1 must push step 4 again";
+  chain.Deliver(1, GroupPush(1, 4, 1));
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 2u);
+  for (const Message& answer : answers) EXPECT_EQ(Pushed(answer).applied_version(), 4u);
+  EXPECT_THAT(Values(chain, 1), ElementsAre(-4, -4, -4, -4));
+}
+
+TEST_F(Replication, RefusedPushesLeaveNoTraceAnywhere) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 0.1f));
+  const uint64_t before = chain.Digest(0);
+  EXPECT_EQ(CodeOf(chain.Ask(0, Push(2, std::nanf("")))), Code::kInvalidArgument);
+  EXPECT_EQ(chain.Digest(0), before);
+  EXPECT_EQ(chain.Digest(1), before);
+  EXPECT_EQ(chain.replica(1).content()->index(), 1u);
+}
+
+TEST_F(Replication, DiscardedPushesAreKnownToReplicas) {
+  ChainDriver chain({.kind = Contract::Kind::kBuffered, .buffer = 1, .staleness_cut = 2}, 1, 2, 2);
+  chain.PublishToAll();
+  for (uint64_t step = 1; step <= 4; ++step) chain.Ask(0, GroupPush(1, step, 1));
+  Message stale = GroupPush(1, 5, 1);
+  stale.envelope.mutable_push_request()->set_base_version(1);
+  EXPECT_TRUE(Pushed(chain.Ask(0, stale)).discarded());
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  chain.Kill(0);
+  chain.SetChain({{1, false}});
+  chain.PublishToAll();
+  const Message again = chain.Ask(1, stale);
+  EXPECT_TRUE(Pushed(again).duplicate());
+  EXPECT_TRUE(Pushed(again).discarded());
+  EXPECT_EQ(Pushed(again).state().clocks(0).step(), 5u);
+}
+
+TEST_F(Replication, RecordsInOtherFormatsTravelAsTheyCame) {
+  ChainDriver chain(kAsync, 0, 2, 2);
+  chain.PublishToAll();
+  Message push = Push(1, 1);
+  push.envelope.mutable_push_request()->set_format(proto::WIRE_BFLOAT16);
+  const std::vector<uint16_t> halves(4, 0x3f80);  // 1
+  push.frames[0] = Buffer::CopyOf({reinterpret_cast<const uint8_t*>(halves.data()), 8});
+  push.envelope.clear_frame_checksums();
+  EXPECT_EQ(CodeOf(chain.Ask(0, push)), Code::kOk);
+  EXPECT_THAT(Values(chain, 0), ElementsAre(-1, -1, -1, -1));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  const auto record = std::find_if(chain.sent.begin(), chain.sent.end(), IsRecord);
+  EXPECT_EQ(record->frames[0].data(), push.frames[0].data()) << "it was copied";
+}
+
+TEST_F(Replication, StrangersAndNonsenseAlongTheChainChangeNothing) {
+  ChainDriver chain(kAsync, 0, 3, 2);
+  chain.PublishToAll();
+  chain.Ask(0, Push(1, 1));
+  const uint64_t before = chain.Digest(1);
+  chain.lose = IsRecord;
+  chain.Deliver(0, Push(2, 1));
+  const Message good = chain.sent.back();
+  std::vector<Message> bad(8, good);
+  bad[0].envelope.mutable_header()->set_node(ChainDriver::Id(2).value());
+  bad[1].frames[0] = ShardDriver::Floats({1, 1, 1, 2});
+  bad[2].frames[0] = ShardDriver::Floats({1, 1});
+  bad[3].envelope.mutable_replicate_request()->set_momentum(1.5);
+  bad[4].envelope.mutable_replicate_request()->set_rate_factor(std::nan(""));
+  bad[5].envelope.mutable_replicate_request()->set_samples(0);
+  bad[6].envelope.mutable_replicate_request()->set_index(7);
+  bad[7].envelope.mutable_replicate_request()->mutable_chain()->set_chain_epoch(1);
+  for (const Message& message : bad) {
+    chain.Inject(1, message);
+    EXPECT_EQ(chain.Digest(1), before) << message.envelope.ShortDebugString();
+  }
+  const Message& refusal = chain.sent.back();
+  EXPECT_EQ(CodeOf(refusal), Code::kAborted);
+  EXPECT_EQ(refusal.envelope.replicate_reply().chain().chain_epoch(), chain.shard().chain_epoch());
+  chain.Inject(1, good);
+  EXPECT_EQ(chain.replica(1).content()->index(), 2u);
+}
+
+// Each bug of this folder, and what a user would see.
+TEST_F(Replication, PlantedBugsShow) {
+  {
+    const BugInPlace bug(PlantedBug::kAcknowledgeBeforeReplicate);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Deliver(0, Push(1, 1));
+    EXPECT_THAT(chain.Answers(), SizeIs(1));
+  }
+  {
+    const BugInPlace bug(PlantedBug::kForgetDedupOnTakeover);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_FALSE(Pushed(chain.Ask(1, Push(1, 1))).duplicate());
+  }
+  {
+    const BugInPlace bug(PlantedBug::kAcceptOldEpoch);
+    ChainDriver chain(kAsync, 0, 3, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.SetChain({{1, false}, {2, true}});
+    chain.Publish(1);
+    chain.Deliver(0, Push(2, 1));
+    chain.Settle();
+    EXPECT_EQ(chain.replica(1).content()->index(), 2u);
+  }
+  {
+    const BugInPlace bug(PlantedBug::kDropClocksOnMove);
+    ChainDriver chain(kAsync, 1, 2, 1);
+    chain.PublishToAll();
+    chain.Ask(0, GroupPush(1, 1, 1));
+    chain.SetChain({{0, false}, {1, true}});
+    chain.PublishToAll();
+    chain.Pass(absl::Milliseconds(50));
+    chain.SetChain({{1, false}});
+    chain.PublishToAll();
+    EXPECT_EQ(chain.Ask(1, Pull()).envelope.pull_reply().state().clocks_size(), 0);
+  }
+  {
+    const BugInPlace bug(PlantedBug::kIgnoreLease);
+    ChainDriver chain(kAsync, 0, 1, 1);
+    chain.PublishToAll();
+    EndLease(chain);
+    EXPECT_EQ(CodeOf(chain.Ask(0, Push(1, 1))), Code::kOk);
+  }
+  {
+    const BugInPlace bug(PlantedBug::kSkipMissingRecord);
+    ChainDriver chain(kAsync, 0, 2, 2);
+    chain.PublishToAll();
+    chain.Ask(0, Push(1, 1));
+    chain.lose = IsRecord;
+    chain.Deliver(0, Push(2, 1));
+    chain.lose = [](const Message&) { return false; };
+    chain.Deliver(0, Push(3, 1));
+    chain.Settle();
+    EXPECT_EQ(chain.replica(1).content()->index(), 3u);
+    EXPECT_EQ(chain.replica(1).content()->version(), Version(2));
+  }
+}
+
+}  // namespace
+}  // namespace covey::server

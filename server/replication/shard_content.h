@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/buffer.h"
+#include "common/cluster/ids.h"
+#include "common/contract/read_gate.h"
+#include "proto/replication.pb.h"
+#include "server/replication/producers.h"
+#include "server/replication/shard_record.h"
+#include "server/table/dense_shard.h"
+#include "server/table/spare_buffers.h"
+
+namespace covey::server {
+
+// What all replicas of a shard share: values and optimizer state, version and samples, the clock
+// vector, and which pushes are part of it. It changes by Apply alone, and two that have applied the
+// same records are equal bit for bit, whichever server they are on.
+//
+// Actor-confined. Deterministic: depends on the definition and the records only.
+class ShardContent {
+ public:
+  // Before the first record: values from the initializer. INVALID_ARGUMENT as DenseShard::Create.
+  static absl::StatusOr<std::unique_ptr<ShardContent>> Create(absl::Time now,
+                                                              const DenseShardConfig& config,
+                                                              SpareBuffers& spares);
+
+  // The next record. FAILED_PRECONDITION: it is not the next one, of index or version; nothing has
+  // changed then. Precondition: `gradient` is the record's, decoded; empty when there is no update.
+  absl::Status Apply(absl::Time now, const ShardRecord& record, std::span<const float> gradient);
+
+  // Equal for equal content. One pass over all bytes.
+  uint64_t Digest() const;
+
+  // All but values and slots, in parts that each keep a frame small; and back, from all parts
+  // together. FAILED_PRECONDITION: the digest does not fit. INVALID_ARGUMENT: nobody describes
+  // content so. After an error the content is of no use.
+  std::vector<proto::ReplicaRecord> DescribeRecord() const;
+  absl::Status Restore(absl::Time now, uint64_t index, uint64_t version, uint64_t samples,
+                       Buffer values, std::vector<Buffer> slots,
+                       const std::vector<proto::ReplicaRecord>& records);
+
+  uint64_t index() const { return index_; }  // of the newest record
+  Version version() const { return Version(table_->version()); }
+  uint64_t samples() const { return table_->samples(); }
+  uint64_t element_count() const { return table_->element_count(); }
+  uint64_t first_element() const { return table_->first_element(); }
+  // Values and slots.
+  uint64_t bytes() const;
+  uint64_t value_bytes() const { return element_count() * sizeof(float); }
+  Buffer Values() const { return table_->Values(); }
+  // Of Values(); computed once per version.
+  uint32_t ValuesChecksum() const;
+  const std::vector<Buffer>& slots() const { return table_->slots(); }
+  const Producers& producers() const { return producers_; }
+  const ClockVector& clocks() const { return clocks_; }
+  uint64_t discarded() const { return discarded_; }  // pushes that are part of no update
+  // Of this replica, by its own clock.
+  absl::Time last_update() const { return last_update_; }
+
+  // Plants PlantedBug::kForgetDedupOnTakeover.
+  void ForgetProducers() { producers_ = Producers(); }
+
+ private:
+  explicit ShardContent(std::unique_ptr<DenseShard> table, absl::Time now)
+      : table_(std::move(table)), last_update_(now) {}
+
+  const std::unique_ptr<DenseShard> table_;
+  uint64_t index_ = 0;
+  Producers producers_;
+  ClockVector clocks_;
+  uint64_t discarded_ = 0;
+  absl::Time last_update_;
+  // Of ValuesChecksum: the version that it is of.
+  mutable std::optional<std::pair<uint64_t, uint32_t>> checksum_;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,123 @@
+#include "server/replication/shard_record.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey::server {
+namespace {
+
+absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
+                         uint64_t element_count) {
+  const bool fits = proto::WireFormat_IsValid(request.format()) && message.frames.size() == 1 &&
+                    message.frames[0].size() ==
+                        EncodedBytes(static_cast<WireFormat>(request.format()), element_count);
+  const bool momentum_fits =
+      !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
+  if (fits && momentum_fits && std::isfinite(request.rate_factor()) && request.samples() > 0 &&
+      request.samples() <= kShardSamplesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("record ", request.index(), " holds an update that does not fit a shard of ",
+                   element_count, " elements; run servers of one version"));
+}
+
+}  // namespace
+
+Message ToMessage(ShardRecord& record) {
+  Message message;
+  proto::ReplicateRequest& request = *message.envelope.mutable_replicate_request();
+  request.set_index(record.index);
+  request.set_version(record.version.value());
+  for (const RecordedPush& push : record.pushes) {
+    proto::ReplicatedPush& entry = *request.add_pushes();
+    proto::PushId& id = *entry.mutable_id();
+    id.set_producer(push.key.producer.id);
+    id.set_producer_kind(push.key.producer.kind == Producer::Kind::kGroup ? proto::PushId::GROUP
+                                                                          : proto::PushId::CLIENT);
+    id.set_producer_incarnation(push.key.incarnation);
+    id.set_sequence(push.key.sequence);
+    entry.set_group(push.group.value());
+    entry.set_step(push.step.value());
+    entry.set_discarded(push.discarded);
+  }
+  if (record.digest) request.set_digest(*record.digest);
+  if (record.version == Version()) return message;
+  request.set_samples(record.samples);
+  request.set_rate_factor(record.adjustment.rate_factor);
+  if (record.adjustment.momentum) request.set_momentum(*record.adjustment.momentum);
+  request.set_format(record.gradient.format);
+  if (!record.gradient.checksum) record.gradient.checksum = FrameChecksum(record.gradient.frame);
+  AddFrame(message, record.gradient.frame, *record.gradient.checksum);
+  return message;
+}
+
+Message QuestionAfter(uint64_t index) {
+  Message message;
+  message.envelope.mutable_replicate_request()->set_index(index);
+  return message;
+}
+
+bool IsQuestion(const proto::ReplicateRequest& request) {
+  return request.version() == 0 && request.pushes().empty();
+}
+
+absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count) {
+  const proto::ReplicateRequest& request = message.envelope.replicate_request();
+  ShardRecord record{.index = request.index(),
+                     .version = Version(request.version()),
+                     .pushes = {},
+                     .samples = request.samples(),
+                     .adjustment = {.rate_factor = request.rate_factor()},
+                     .gradient = {},
+                     .digest = {}};
+  for (const proto::ReplicatedPush& push : request.pushes()) {
+    record.pushes.push_back({.key = KeyOf(push.id()),
+                             .group = GroupId(push.group()),
+                             .step = Step(push.step()),
+                             .discarded = push.discarded()});
+  }
+  if (request.has_digest()) record.digest = request.digest();
+  if (record.version == Version()) return record;
+  if (const absl::Status status = CheckUpdate(request, message, element_count); !status.ok()) {
+    return status;
+  }
+  if (request.has_momentum()) record.adjustment.momentum = request.momentum();
+  record.gradient = {.frame = message.frames[0], .format = request.format(), .checksum = {}};
+  if (message.envelope.frame_checksums_size() == 1) {
+    record.gradient.checksum = message.envelope.frame_checksums(0);
+  }
+  return record;
+}
+
+void RecordLog::Reset(uint64_t next) {
+  records_.clear();
+  bytes_ = 0;
+  first_ = next;
+}
+
+void RecordLog::Add(ShardRecord record) {
+  COVEY_CHECK(record.index == next());
+  bytes_ += record.gradient.frame.size();
+  records_.push_back(std::move(record));
+}
+
+void RecordLog::TrimBelow(uint64_t index) {
+  while (!records_.empty() && first_ < index) {
+    bytes_ -= records_.front().gradient.frame.size();
+    records_.pop_front();
+    ++first_;
+  }
+}
+
+bool RecordLog::IsFull() const {
+  return records_.size() >= kRecordsInFlightPerShard || bytes_ >= kRecordBytesInFlightPerShard;
+}
+
+}  // namespace covey::server

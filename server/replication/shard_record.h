@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+#include "proto/replication.pb.h"
+#include "server/replication/producers.h"
+#include "server/table/dense_shard.h"
+
+namespace covey::server {
+
+// A gradient in the bytes that it travels in.
+struct EncodedGradient {
+  Buffer frame;
+  proto::WireFormat format = proto::WIRE_FLOAT32;
+  // Of the frame; nothing = not made yet.
+  std::optional<uint32_t> checksum;
+};
+
+// A push in a record.
+struct RecordedPush {
+  PushKey key;  // sequence 0: no push; the producer is gone, and forgotten to make room
+  GroupId group;
+  Step step;
+  // Part of no update. Its step counts in the clock vector all the same, unless `group` is left out.
+  bool discarded = false;
+};
+
+// One entry of a shard's history: at most one update, with all that makes it the same update on
+// every replica. A value; copies share the frame.
+struct ShardRecord {
+  uint64_t index = 0;                           // from 1, without a gap
+  Version version;                              // 0 = no update
+  absl::InlinedVector<RecordedPush, 2> pushes;  // in the order of summation
+  uint64_t samples = 0;
+  UpdateAdjustment adjustment;
+  EncodedGradient gradient;  // without a frame when there is no update
+  std::optional<uint64_t> digest;
+};
+
+// ReplicateRequest with the frame and its checksum, which is made when the record has none.
+Message ToMessage(ShardRecord& record);
+// A ReplicateRequest that asks whether the record, and all before it, is held: it has no push and no
+// update, as no record has.
+Message QuestionAfter(uint64_t index);
+bool IsQuestion(const proto::ReplicateRequest& request);
+// INVALID_ARGUMENT: no server of ours makes such a record for a shard of so many elements. Does not
+// look at the bytes of the frame.
+absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);
+
+// The newest records of a shard's history, kept to be sent again. Actor-confined.
+class RecordLog {
+ public:
+  // Forgets all. The next record has the index `next`.
+  void Reset(uint64_t next);
+  // Precondition (checked): the index is next().
+  void Add(ShardRecord record);
+  // Forgets the records below `index`.
+  void TrimBelow(uint64_t index);
+
+  uint64_t first() const { return first_; }
+  uint64_t next() const { return first_ + records_.size(); }
+  // Precondition: first() <= index < next().
+  ShardRecord& At(uint64_t index) { return records_[index - first_]; }
+  size_t size() const { return records_.size(); }
+  size_t bytes() const { return bytes_; }  // of frames
+  // As many as limits.h allows to be unacknowledged.
+  bool IsFull() const;
+
+ private:
+  std::deque<ShardRecord> records_;
+  uint64_t first_ = 1;
+  size_t bytes_ = 0;
+};
+
+}  // namespace covey::server

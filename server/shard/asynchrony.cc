@@ -1,0 +1,80 @@
+#include "server/shard/asynchrony.h"
+
+#include <utility>
+
+#include "common/cluster/limits.h"
+#include "common/optimizer/kernels.h"
+
+namespace covey::server {
+
+Asynchrony::Asynchrony(const AsynchronyRules& rules, SpareBuffers& spares)
+    : rules_(rules), spares_(spares), governor_(rules.target_momentum) {}
+
+void Asynchrony::NoteSent(const Producer& producer, Version version, const Buffer& values,
+                          bool is_first) {
+  if (!compensates()) return;
+  const auto known = sent_.find(producer);
+  if (known != sent_.end()) {
+    if (!is_first) known->second = {.version = version, .values = values};
+  } else if (sent_.size() < kProducersPerShardMax) {
+    sent_.emplace(producer, Sent{.version = version, .values = values});
+  }
+}
+
+void Asynchrony::Forget(absl::FunctionRef<bool(const Producer&)> is_gone) {
+  absl::erase_if(sent_, [&](const auto& entry) { return is_gone(entry.first); });
+}
+
+Buffer Asynchrony::Compensate(const GatheredPush& push, const Buffer& gradient_sum,
+                              const Buffer& values) {
+  const auto sent = sent_.find(push.key.producer);
+  if (sent == sent_.end() || sent->second.version != push.base_version ||
+      sent->second.values.data() == values.data()) {
+    return gradient_sum;
+  }
+  const double strength = rules_.delay_compensation / static_cast<double>(push.samples);
+  Buffer compensated = spares_.Take(gradient_sum.size());
+  CompensateDelay(static_cast<float>(strength), gradient_sum.As<float>(), values.As<float>(),
+                  sent->second.values.As<float>(), compensated.MutableAs<float>());
+  // The memory comes back once the gradient has been applied.
+  spares_.Retire(compensated);
+  return compensated;
+}
+
+UpdateAdjustment Asynchrony::BeginUpdate(const GatheredUpdate& update, Version before,
+                                         size_t live_groups, const Contract& contract) {
+  double total = 0;
+  size_t known = 0;
+  for (const GatheredPush& push : update.pushes) {
+    // 0 = unknown; one that lies ahead is another shard's, or a lie.
+    if (push.base_version == Version() || push.base_version > before) continue;
+    const double staleness = static_cast<double>(before.value() - push.base_version.value());
+    governor_.ObservePush(staleness);
+    total += staleness;
+    ++known;
+  }
+  const double staleness = known == 0 ? 0 : total / static_cast<double>(known);
+  UpdateAdjustment adjustment;
+  if (rules_.scales_rate) adjustment.rate_factor = 1 / (1 + staleness);
+  const bool on_arrival =
+      contract.kind == Contract::Kind::kAsync || contract.kind == Contract::Kind::kSsp;
+  const auto setting = governor_.BeginUpdate(
+      {.pushes = update.pushes.size(), .groups = live_groups, .on_arrival = on_arrival});
+  if (setting) {
+    adjustment.rate_factor = setting->rate_factor;
+    adjustment.momentum = setting->momentum;
+  }
+  return adjustment;
+}
+
+proto::TableAsynchrony Asynchrony::Report() const {
+  proto::TableAsynchrony report;
+  report.set_staleness(governor_.staleness());
+  report.set_implicit_momentum(governor_.implicit_momentum());
+  report.set_explicit_momentum(governor_.explicit_momentum());
+  report.set_target_momentum(governor_.target().value_or(0));
+  report.set_updates_above_target(governor_.updates_above_target());
+  return report;
+}
+
+}  // namespace covey::server

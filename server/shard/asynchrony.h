@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
+#include "common/base/buffer.h"
+#include "common/cluster/ids.h"
+#include "common/contract/contract.h"
+#include "common/contract/momentum_governor.h"
+#include "proto/scheduler.pb.h"
+#include "server/replication/producers.h"
+#include "server/shard/push_gathering.h"
+#include "server/table/asynchrony_rules.h"
+#include "server/table/dense_shard.h"
+#include "server/table/spare_buffers.h"
+
+namespace covey::server {
+
+// What a shard does about gradients that are late: measures it, always, and corrects what the
+// table's rules say. The staleness of a push is the number of updates between the version that its
+// gradient was computed on and its application; of an update, the mean over its pushes that tell
+// their version.
+//
+// Memory: with delay compensation a handle to the values that each producer was sent last, which
+// keeps one old copy of the shard per producer alive. Limits: kProducersPerShardMax of them;
+// gradients of further ones go uncompensated.
+//
+// Actor-confined. Deterministic: depends on the order of calls only.
+class Asynchrony {
+ public:
+  // `spares` outlives it.
+  Asynchrony(const AsynchronyRules& rules, SpareBuffers& spares);
+
+  // Whether NoteSent has any use for values.
+  bool compensates() const { return rules_.delay_compensation > 0; }
+  // An answer with these values goes to the producer. `is_first` = only if none went before, for
+  // answers that may not be what its next gradient is computed on.
+  void NoteSent(const Producer& producer, Version version, const Buffer& values, bool is_first);
+  // Lets go of what was sent to those.
+  void Forget(absl::FunctionRef<bool(const Producer&)> is_gone);
+
+  // The gradient sum as it would be, to first order, at `values`, the present ones; the very same
+  // handle when compensation is off, or the values that the push was computed on are not those that
+  // its producer was sent last.
+  Buffer Compensate(const GatheredPush& push, const Buffer& gradient_sum, const Buffer& values);
+
+  // How to apply the update that makes version `before` + 1. To be called once for each.
+  UpdateAdjustment BeginUpdate(const GatheredUpdate& update, Version before, size_t live_groups,
+                               const Contract& contract);
+
+  // All but table, updates and discarded.
+  proto::TableAsynchrony Report() const;
+
+ private:
+  struct Sent {
+    Version version;
+    Buffer values;
+  };
+
+  // Constant after construction.
+  const AsynchronyRules rules_;
+  SpareBuffers& spares_;
+
+  // Owned by the actor's thread.
+  MomentumGovernor governor_;
+  absl::btree_map<Producer, Sent> sent_;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,140 @@
+#include "server/shard/push_checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
+#include "common/optimizer/kernels.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey::server {
+namespace {
+
+// The sender's view is newer than ours: whom we do not know may be in it.
+absl::Status Unknown(const std::string& who, const Message& request, const ClusterView& view) {
+  const Epoch epoch(request.envelope.header().epoch());
+  if (view.epoch() < epoch) {
+    return absl::UnavailableError(absl::StrCat("view epoch ", view.epoch().value(),
+                                               " is older than ", epoch.value(), " and lacks ", who,
+                                               ", retry"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(who, " is not in the view of epoch ",
+                                                 view.epoch().value(),
+                                                 "; register with the scheduler first"));
+}
+
+absl::Status CheckClient(const Message& request, const ClusterView& view) {
+  const proto::Node* node = view.FindNode(request.from().node);
+  if (node == nullptr) {
+    return Unknown(absl::StrCat("node ", request.from().node.value()), request, view);
+  }
+  if (node->state() == proto::Node::ALIVE) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(
+      node->name(), " is ", node->state() == proto::Node::DEAD ? "declared dead" : "gone",
+      " since epoch ", view.epoch().value(), " or before; join the cluster anew"));
+}
+
+absl::Status CheckGroup(const Message& request, const ClusterView& view) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  const bool is_behind = view.epoch() < Epoch(request.envelope.header().epoch());
+  const proto::Group* group = view.FindGroup(GroupId(push.group()));
+  if (group == nullptr || (group->generation() < push.group_generation() && is_behind)) {
+    return Unknown(absl::StrCat("group ", push.group(), " generation ", push.group_generation()),
+                   request, view);
+  }
+  // An older generation may finish its last step: Producers refuse it from the newer one's first
+  // push on.
+  if (group->generation() < push.group_generation()) {
+    return absl::AbortedError(absl::StrCat("group ", push.group(), " has generation ",
+                                           group->generation(), ", the push has ",
+                                           push.group_generation(), "; follow the newer view"));
+  }
+  if (group->state() == proto::Group::ACTIVE) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("group ", push.group(),
+                                         group->state() == proto::Group::BROKEN
+                                             ? absl::StrCat(" is broken: ", group->reason())
+                                             : std::string(" has left the job")));
+}
+
+}  // namespace
+
+absl::Status Annotate(absl::string_view where, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+std::string NameOf(const Producer& producer, const ClusterView& view) {
+  if (producer.kind == Producer::Kind::kGroup) return absl::StrCat("group ", producer.id);
+  return view.NameOf(NodeId(producer.id));
+}
+
+bool IsGone(const Producer& producer, const ClusterView& view) {
+  if (producer.kind == Producer::Kind::kGroup) {
+    const proto::Group* group = view.FindGroup(GroupId(static_cast<uint32_t>(producer.id)));
+    return group == nullptr || group->state() != proto::Group::ACTIVE;
+  }
+  const proto::Node* node = view.FindNode(NodeId(producer.id));
+  return node == nullptr || node->state() != proto::Node::ALIVE;
+}
+
+bool IsQuestion(const Message& request) {
+  return request.envelope.has_push_request() && request.frames.empty();
+}
+
+absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  const proto::PushId& id = push.id();
+  if (!proto::WireFormat_IsValid(push.format())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wire format ", static_cast<int>(push.format()),
+                     " is not known here; use one of tensor.proto, or run servers of the client's "
+                     "version"));
+  }
+  const WireFormat format = static_cast<WireFormat>(push.format());
+  const size_t wanted = EncodedBytes(format, element_count);
+  if (!IsQuestion(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
+    size_t bytes = 0;
+    for (const Buffer& frame : request.frames) bytes += frame.size();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
+        wanted, " bytes as ", WireFormatName(format), "; push one frame of the shard's size"));
+  }
+  if (push.samples() == 0 || push.samples() > kShardSamplesMax - samples_so_far) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the push stands for ", push.samples(), " samples after ", samples_so_far,
+                     "; push at least 1, and at most ", kShardSamplesMax, " in all"));
+  }
+  const bool consistent = id.producer_kind() == proto::PushId::GROUP
+                              ? push.group() != 0 && push.group() == id.producer() &&
+                                    push.group_generation() == id.producer_incarnation() &&
+                                    push.step() == id.sequence()
+                              : id.producer_kind() == proto::PushId::CLIENT && push.group() == 0 &&
+                                    id.producer() == request.from().node.value();
+  if (id.sequence() == 0 || !consistent) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the push id (producer ", id.producer(), ", sequence ", id.sequence(),
+        ") does not fit its sender: node ", request.from().node.value(), ", group ", push.group(),
+        ", step ", push.step(), "; this is a bug of the pushing library"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSender(const Message& request, const ClusterView& view) {
+  return request.envelope.push_request().group() == 0 ? CheckClient(request, view)
+                                                      : CheckGroup(request, view);
+}
+
+absl::Status CheckFinite(std::span<const float> gradient, uint64_t first_element,
+                         const proto::PushRequest& push, const ClusterView& view) {
+  if (AllFinite(gradient)) return absl::OkStatus();
+  const auto bad = std::find_if(gradient.begin(), gradient.end(),
+                                [](float element) { return !std::isfinite(element); });
+  return absl::InvalidArgumentError(absl::StrCat(
+      NameOf(KeyOf(push.id()).producer, view), " pushed ", *bad, " at element ",
+      bad - gradient.begin(), " of the shard (element ",
+      first_element + static_cast<uint64_t>(bad - gradient.begin()), " of the table), step ",
+      push.id().sequence(), "; nothing was applied; look at the loss and the learning rate of ",
+      "that producer"));
+}
+
+}  // namespace covey::server

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "server/replication/producers.h"
+
+namespace covey::server {
+
+// What is asked of a push before a shard takes it in. Messages name who, what and where, and what
+// to do. Pure.
+
+// The same code, and where it happened in front of the message.
+absl::Status Annotate(absl::string_view where, const absl::Status& status);
+// "group 3", "worker-1".
+std::string NameOf(const Producer& producer, const ClusterView& view);
+// No push of this producer can be admitted any more.
+bool IsGone(const Producer& producer, const ClusterView& view);
+
+// A push without a frame asks whether it was received, and is answered as a duplicate of it.
+bool IsQuestion(const Message& request);
+
+// Whether the request makes sense: one frame of exactly the size that the format needs, or none,
+// samples that can be counted, an identity that fits its sender. What fails here, no honest peer
+// sends.
+// INVALID_ARGUMENT: says what is wrong.
+absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far);
+
+// Whether whoever pushes is part of the cluster. UNAVAILABLE: not in this view, but perhaps in the
+// newer one that the sender knows. INVALID_ARGUMENT: unknown. ABORTED: gone, or of another
+// generation.
+absl::Status CheckSender(const Message& request, const ClusterView& view);
+
+// INVALID_ARGUMENT: an element is NaN or infinite; names it, counted from `first_element` of the
+// table.
+absl::Status CheckFinite(std::span<const float> gradient, uint64_t first_element,
+                         const proto::PushRequest& push, const ClusterView& view);
+
+}  // namespace covey::server

@@ -1,0 +1,59 @@
+#include "server/shard/push_gathering.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace covey::server {
+
+PushGathering::PushGathering(const Contract& contract, SpareBuffers& spares)
+    : spares_(spares),
+      gate_(contract),
+      arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares), .encoded = {}} {}
+
+void PushGathering::Add(const GatheredPush& push, const Buffer& gradient,
+                        const EncodedGradient& encoded) {
+  const uint64_t number =
+      gate_.Add({.group = push.group, .step = push.step, .samples = push.samples});
+  HeldPush held{push, gradient, encoded};
+  if (gate_.sums_on_arrival()) {
+    Join(held, arrivals_);
+    arrivals_.samples += push.samples;
+  } else {
+    held_.emplace(number, std::move(held));
+  }
+}
+
+void PushGathering::Join(const HeldPush& held, GatheredUpdate& update) {
+  update.pushes.push_back(held.push);
+  update.gradient_sum.Add(held.gradient);
+  update.encoded =
+      update.pushes.size() == 1 && !held.encoded.frame.empty() ? held.encoded : EncodedGradient{};
+}
+
+size_t PushGathering::held_bytes() const {
+  size_t bytes = arrivals_.gradient_sum.buffer().size();
+  for (const auto& [number, held] : held_) bytes += held.gradient.size();
+  return bytes;
+}
+
+std::optional<GatheredUpdate> PushGathering::TakeDue(absl::Time now, const GroupCensus& groups) {
+  const std::optional<UpdateGate::Update> due = gate_.TakeDue(now, groups);
+  if (!due) return std::nullopt;
+  GatheredUpdate update{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
+  if (!held_.contains(due->pushes.front())) {
+    COVEY_CHECK(due->pushes.size() == arrivals_.pushes.size());
+    std::swap(arrivals_, update);
+  } else {
+    for (const uint64_t number : due->pushes) {
+      const auto held = held_.find(number);
+      Join(held->second, update);
+      held_.erase(held);
+    }
+    update.samples = due->samples;
+  }
+  if (update.encoded.frame.empty()) update.encoded = {.frame = update.gradient_sum.buffer()};
+  return update;
+}
+
+}  // namespace covey::server

@@ -1,0 +1,125 @@
+#include "server/shard/push_gathering.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// When pushes are due is common/contract/update_gate_test.cc; here is what they sum to.
+
+// Groups as numbers in, sums out.
+class Gatherer {
+ public:
+  Gatherer(const Contract& contract, const std::vector<uint32_t>& live)
+      : gathering_(contract, spares_) {
+    for (uint32_t group : live) live_.push_back({.id = GroupId(group)});
+  }
+
+  void Push(uint32_t group, uint64_t step, float value) {
+    const std::vector<float> gradient = {value};
+    gathering_.Add({.key = {.producer = {.id = group}, .sequence = step},
+                    .group = GroupId(group),
+                    .step = Step(step),
+                    .samples = 2},
+                   Buffer::CopyOf({reinterpret_cast<const uint8_t*>(gradient.data()), 4}));
+  }
+  // The sums of all updates that are due.
+  std::vector<float> Due() {
+    std::vector<float> sums;
+    pushes_.clear();
+    const GroupCensus groups{.live = live_, .known = live_.size()};
+    while (const auto update = gathering_.TakeDue(absl::UnixEpoch(), groups)) {
+      sums.push_back(update->gradient_sum.elements()[0]);
+      for (const GatheredPush& push : update->pushes) {
+        pushes_.push_back(push.group.value() * 10 + push.step.value());
+      }
+      EXPECT_EQ(update->samples, 2 * update->pushes.size());
+    }
+    return sums;
+  }
+  // In those updates, as group and step in one number.
+  const std::vector<uint64_t>& pushes() const { return pushes_; }
+  void SwitchTo(const Contract& contract) { gathering_.SwitchTo(contract); }
+  size_t spare_bytes() const { return spares_.retained_bytes(); }
+
+ private:
+  SpareBuffers spares_{1 << 20};
+  PushGathering gathering_;
+  std::vector<LiveGroup> live_;
+  std::vector<uint64_t> pushes_;
+};
+
+// Three whose sum depends on the order.
+constexpr float kValues[] = {1e8f, 1.0f, -1e8f};
+
+TEST(PushGathering, OneGradientAloneIsNotCopied) {
+  for (const Contract::Kind kind : {Contract::Kind::kAsync, Contract::Kind::kSsp}) {
+    Gatherer gatherer({.kind = kind}, {1, 2});
+    gatherer.Push(1, 1, 3);
+    EXPECT_THAT(gatherer.Due(), ElementsAre(3));
+    EXPECT_THAT(gatherer.Due(), IsEmpty());
+    EXPECT_EQ(gatherer.spare_bytes(), 0u);
+  }
+}
+
+TEST(PushGathering, BspAndLocalSumInTheOrderOfGroups) {
+  for (const Contract::Kind kind : {Contract::Kind::kBsp, Contract::Kind::kLocal}) {
+    std::vector<uint32_t> order = {1, 2, 3};
+    do {
+      Gatherer gatherer({.kind = kind}, {1, 2, 3});
+      for (uint32_t group : order) gatherer.Push(group, 1, kValues[group - 1]);
+      EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
+      EXPECT_THAT(gatherer.pushes(), ElementsAre(11, 21, 31));
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST(PushGathering, ALateChangeIsSummedBesideItsGroups) {
+  Gatherer gatherer({.kind = Contract::Kind::kLocal, .quorum = 2}, {1, 2, 3});
+  gatherer.Push(1, 1, 5);
+  gatherer.Push(2, 1, 6);
+  EXPECT_THAT(gatherer.Due(), ElementsAre(11));
+  gatherer.Push(3, 1, kValues[1]);
+  gatherer.Push(3, 2, kValues[2]);
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  gatherer.Push(1, 2, kValues[0]);
+  EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
+  EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 31, 32));
+}
+
+TEST(PushGathering, BufferedSumsInTheOrderOfArrival) {
+  Gatherer gatherer({.kind = Contract::Kind::kBuffered, .buffer = 3}, {1, 2});
+  gatherer.Push(2, 1, kValues[0]);
+  gatherer.Push(1, 1, kValues[1]);
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  gatherer.Push(2, 2, kValues[2]);
+  EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
+  EXPECT_THAT(gatherer.pushes(), ElementsAre(21, 11, 22));
+  EXPECT_GT(gatherer.spare_bytes(), 0u);  // The sum's memory came back.
+}
+
+TEST(PushGathering, EachContractsPushesAreSummedApart) {
+  Gatherer gatherer({.kind = Contract::Kind::kBsp}, {1, 2});
+  gatherer.Push(1, 1, 1);
+  gatherer.Push(1, 2, 10);
+  gatherer.SwitchTo({.kind = Contract::Kind::kBuffered, .buffer = 3});
+  EXPECT_THAT(gatherer.Due(), ElementsAre(1, 10));
+  gatherer.Push(2, 1, 100);
+  gatherer.Push(2, 2, 1000);
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  gatherer.SwitchTo({.kind = Contract::Kind::kBsp});
+  EXPECT_THAT(gatherer.Due(), ElementsAre(1100));
+  gatherer.Push(1, 3, 5);
+  gatherer.Push(2, 3, 6);
+  EXPECT_THAT(gatherer.Due(), ElementsAre(11));
+}
+
+}  // namespace
+}  // namespace covey::server

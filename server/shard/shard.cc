@@ -1,0 +1,226 @@
+#include "server/shard/shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/planted_bug.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "server/shard/push_checks.h"
+
+namespace covey::server {
+namespace {
+
+// A shard that is to move waits so long for the arrivals that a buffered update still lacks.
+constexpr absl::Duration kPromisesWaitMax = absl::Seconds(2);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Open(ShardId id,
+                                                   std::shared_ptr<const ClusterView> view,
+                                                   Replica& replica,
+                                                   const Environment& environment) {
+  const proto::Table* table = view->FindTable(id.table);
+  const proto::Shard* shard = view->FindShard(id);
+  COVEY_CHECK(table != nullptr && shard != nullptr && replica.content() != nullptr);
+  COVEY_ASSIGN_OR_RETURN(const TableRules rules, RulesOf(*table, *shard));
+  return absl::WrapUnique(new Shard(id, std::move(view), replica, environment, rules));
+}
+
+Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& replica,
+             const Environment& environment, const TableRules& rules)
+    : id_(id),
+      table_name_(view->FindTable(id.table)->spec().name()),
+      refuses_non_finite_(rules.refuses_non_finite),
+      environment_(environment),
+      view_(std::move(view)),
+      replica_(replica),
+      gathering_(rules.contract, environment.spares),
+      asynchrony_(rules.asynchrony, environment.spares),
+      waited_for_(contract().WaitedFor(view_->live_groups())) {
+  proto::ShardState state;
+  content().clocks().Describe(version(), state);
+  for (const proto::GroupClock& clock : state.clocks()) {
+    gathering_.Resume(GroupId(clock.group()), Step(clock.step()));
+  }
+  if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
+    replica_.content()->ForgetProducers();
+  }
+}
+
+void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  PendingAnswer answer = BeginAnswer(now, request, push.read(), push.deadline_ms());
+  *answer.reply.envelope.mutable_push_reply()->mutable_id() = push.id();
+  const PushKey key = KeyOf(push.id());
+  const absl::StatusOr<bool> duplicate = TakeIn(now, request, key, outbox);
+  if (!duplicate.ok()) {
+    Fail(answer.reply, duplicate.status(), outbox);
+    return;
+  }
+  ++(*duplicate ? environment_.counters.duplicates : environment_.counters.pushes);
+  const bool new_version = ApplyDue(now, outbox);
+  answer.push = {.key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
+  answer.wants_values = push.read().wanted();
+  if (answer.wants_values) {
+    answer.requirement = ReadRequirement::Of(answer.bound, contract());
+    Answer(now, std::move(answer), outbox);
+  } else {
+    Send(now, answer, outbox);
+  }
+  if (new_version) ReleaseParked(now, outbox);
+  ReviewPromises(now, outbox);
+  FollowChain(now, outbox);
+}
+
+bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
+  const Version before = version();
+  const GroupCensus groups{.live = waited_for_,
+                           .known = static_cast<size_t>(view_->proto().groups_size())};
+  while (auto update = gathering_.TakeDue(now, groups)) Apply(now, *update, outbox);
+  return version() != before;
+}
+
+void Shard::Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox) {
+  ShardRecord record{
+      .version = version().Next(),
+      .pushes = {},
+      .samples = update.samples,
+      .adjustment = asynchrony_.BeginUpdate(update, version(), waited_for_.size(), contract()),
+      .gradient = std::move(update.encoded),
+      .digest = {}};
+  for (const GatheredPush& push : update.pushes) {
+    record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
+  }
+  MakeRoom(record);
+  replica_.Append(now, std::move(record), update.gradient_sum.elements(), outbox);
+  SendReceipts(now, update);
+}
+
+void Shard::MakeRoom(ShardRecord& record) const {
+  const Producers& producers = content().producers();
+  if (producers.size() < kProducersPerShardMax) return;
+  absl::btree_set<Producer> forgotten;
+  for (size_t i = 0; i < record.pushes.size(); ++i) {
+    if (producers.Knows(record.pushes[i].key.producer)) continue;
+    const auto oldest = producers.FindOldest([&](const Producer& producer) {
+      return !forgotten.contains(producer) && IsGone(producer, *view_);
+    });
+    if (!oldest) return;
+    forgotten.insert(*oldest);
+  }
+  for (const Producer& producer : forgotten) {
+    record.pushes.insert(record.pushes.begin(), {.key = {.producer = producer}});
+  }
+}
+
+void Shard::ReviewPromises(absl::Time now, Outbox& outbox) {
+  const bool keeps_promises = held_.pledged() == 0;
+  replica_.SetKeepsPromises(now, keeps_promises, outbox);
+  if (keeps_promises || !replica_.has_company() || !gathering_.gate().sums_on_arrival()) {
+    promises_due_ = absl::InfiniteFuture();
+  } else if (promises_due_ == absl::InfiniteFuture()) {
+    promises_due_ = now + kPromisesWaitMax;
+  }
+}
+
+uint64_t Shard::durable() const {
+  return Planted(PlantedBug::kAcknowledgeBeforeReplicate) ? content().index() : replica_.durable();
+}
+
+void Shard::FollowChain(absl::Time now, Outbox& outbox) {
+  if (suspended_) return;
+  ReviewPromises(now, outbox);
+  undurable_.TakeDurable(durable(),
+                         [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
+}
+
+void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
+  view_ = std::move(view);
+  FollowContract();
+  waited_for_ = contract().WaitedFor(view_->live_groups());
+  asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
+  Proceed(now, outbox);
+}
+
+void Shard::Proceed(absl::Time now, Outbox& outbox) {
+  if (suspended_) return;
+  ApplyDue(now, outbox);
+  ReleaseParked(now, outbox);
+  ReviewPromises(now, outbox);
+  FollowChain(now, outbox);
+}
+
+void Shard::Suspend(const absl::Status& why, Outbox& outbox) {
+  suspended_ = true;
+  parked_.Take([](const PendingAnswer&) { return true; },
+               [&](PendingAnswer& answer) { Fail(answer.reply, why, outbox); });
+}
+
+void Shard::Resume(absl::Time now, Outbox& outbox) {
+  if (!std::exchange(suspended_, false)) return;
+  Proceed(now, outbox);
+}
+
+void Shard::FollowContract() {
+  const absl::StatusOr<Contract> newest = ContractInForce(*view_->FindTable(id_.table));
+  // What this server does not know, or a scheduler would never ask for, changes nothing.
+  if (!newest.ok() || *newest == contract() || !contract().CheckSwitchTo(*newest).ok()) return;
+  gathering_.SwitchTo(*newest);
+  parked_.ForEach([&](PendingAnswer& answer) {
+    answer.requirement = ReadRequirement::Of(answer.bound, *newest);
+  });
+}
+
+absl::Time Shard::NextWake() const {
+  if (suspended_) return undurable_.next_deadline();
+  return std::min({parked_.next_deadline(), undurable_.next_deadline(), gathering_.gate().NextDue(),
+                   promises_due_});
+}
+
+void Shard::Wake(absl::Time now, Outbox& outbox) {
+  if (!suspended_) {
+    if (promises_due_ <= now) gathering_.HurryArrivals();
+    if (std::min(gathering_.gate().NextDue(), promises_due_) <= now && ApplyDue(now, outbox)) {
+      ReleaseParked(now, outbox);
+    }
+    ReviewPromises(now, outbox);
+  }
+  // What became fresh enough by now has been answered; what did not is late.
+  parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
+               [&](PendingAnswer& answer) {
+                 Fail(answer.reply,
+                      absl::DeadlineExceededError(
+                          absl::StrCat("not as fresh as asked before the deadline: ",
+                                       Missing(answer.requirement, FreshnessAt(now)),
+                                       "; see `covey status` for who is behind, or allow more "
+                                       "time")),
+                      outbox);
+               });
+  FollowChain(now, outbox);
+  undurable_.TakeLate(now, [&](UndurableAnswer& answer) {
+    Fail(answer.reply,
+         absl::DeadlineExceededError(absl::StrCat(
+             "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
+             ", next in the chain; ask again, it is lost or durable then")),
+         outbox);
+  });
+}
+
+size_t Shard::queued_bytes() const {
+  return gathering_.held_bytes() + replica_.kept_bytes() + undurable_.bytes();
+}
+
+proto::TableAsynchrony Shard::ReportAsynchrony() const {
+  proto::TableAsynchrony report = asynchrony_.Report();
+  report.set_table(id_.table.value());
+  report.set_updates(version().value());
+  report.set_discarded(content().discarded());
+  return report;
+}
+
+}  // namespace covey::server

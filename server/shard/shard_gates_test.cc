@@ -1,0 +1,244 @@
+#include <algorithm>
+
+#include "common/base/random.h"
+#include "common/cluster/limits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/shard_fixture.h"
+
+// What the contracts make of pushes and readers: bsp, ssp and buffered, and answers that wait.
+
+namespace covey::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+
+constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
+constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
+
+Contract Ssp(uint64_t staleness) { return {.kind = Contract::Kind::kSsp, .staleness = staleness}; }
+Contract Buffered(uint64_t arrivals) {
+  return {.kind = Contract::Kind::kBuffered, .buffer = arrivals};
+}
+
+Code CodeOf(const Message& reply) { return StatusOf(reply).code(); }
+std::string TextOf(const Message& reply) { return std::string(StatusOf(reply).message()); }
+const proto::PushReply& Pushed(const Message& reply) { return reply.envelope.push_reply(); }
+
+TEST(ShardGates, BspAppliesOneUpdatePerStepAndAnswersAfterIt) {
+  ShardDriver driver(TestJob(kBsp, 2));
+  EXPECT_TRUE(
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(2, 1, {2, 2, 2, 2}, 1), 1)).empty());
+  EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0));
+  const std::vector<Message> replies =
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 1, {4, 4, 4, 4}, 2), 1));
+  ASSERT_EQ(replies.size(), 2u);
+  for (const Message& reply : replies) {
+    EXPECT_EQ(CodeOf(reply), Code::kOk);
+    EXPECT_EQ(Pushed(reply).applied_version(), 1u);
+    EXPECT_THAT(ShardDriver::ValuesIn(reply), ElementsAre(-2, -2, -2, -2));
+    ASSERT_EQ(Pushed(reply).state().clocks_size(), 2);
+    EXPECT_EQ(Pushed(reply).state().clocks(0).step(), 1u);
+    EXPECT_EQ(Pushed(reply).state().clocks(1).step(), 1u);
+  }
+}
+
+TEST(ShardGates, BspHoldsAPlainPushAndTellsItsVersionLater) {
+  ShardDriver driver(TestJob(kBsp, 2));
+  const Message push = driver.GroupPush(1, 1, {1, 1, 1, 1});
+  EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 0u);
+  const Message again = driver.Ask(push);
+  EXPECT_TRUE(Pushed(again).duplicate());
+  EXPECT_EQ(Pushed(again).applied_version(), 0u);
+  driver.Ask(driver.GroupPush(2, 1, {1, 1, 1, 1}));
+  EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 1u);
+}
+
+TEST(ShardGates, BspRefusesPlainClientsAndGroupsThatRunAway) {
+  ShardDriver driver(TestJob(kBsp, 2));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}))), Code::kInvalidArgument);
+  for (uint64_t step = 1; step <= kHeldStepsPerGroupMax; ++step) {
+    EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, step, {1, 1, 1, 1}))), Code::kOk);
+  }
+  const uint64_t next = kHeldStepsPerGroupMax + 1;
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, next, {1, 1, 1, 1}))), Code::kResourceExhausted);
+  driver.Ask(driver.GroupPush(2, 1, {1, 1, 1, 1}));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.GroupPush(1, next, {1, 1, 1, 1}))), Code::kOk);
+}
+
+TEST(ShardGates, BspGoesOnWithoutABrokenGroup) {
+  TestJob job(kBsp, 2);
+  ShardDriver driver(job);
+  EXPECT_TRUE(
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 1, 1, 1}), 1)).empty());
+  job.EndGroup(2, proto::Group::BROKEN, "worker-1 dead");
+  driver.AdoptView(job);
+  const std::vector<Message> replies = driver.Sent();
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_THAT(ShardDriver::ValuesIn(replies[0]), ElementsAre(-1, -1, -1, -1));
+}
+
+// The bits of a sum depend on its order: under bsp that is the order of groups, whoever is first,
+// and however the table is cut.
+TEST(ShardGates, BspGivesTheSameBitsForEveryArrivalAndSharding) {
+  constexpr uint64_t kElements = 12;
+  Random random(4);
+  std::vector<std::vector<float>> gradients(3);
+  for (std::vector<float>& gradient : gradients) {
+    for (uint64_t i = 0; i < kElements; ++i) {
+      gradient.push_back(static_cast<float>(random.Uniform() * 1e3 - 500));
+    }
+  }
+  std::vector<float> expected;
+  for (const uint32_t shards : {1, 2, 3}) {
+    std::vector<uint32_t> order = {1, 2, 3};
+    do {
+      TestJob job(kBsp, 3, kElements / shards, shards);
+      job.spec().mutable_optimizer()->set_kind(proto::Optimizer::MOMENTUM);
+      job.spec().mutable_optimizer()->set_momentum(0.9);
+      ShardDriver driver(job);
+      std::vector<float> values;
+      for (uint32_t shard = 0; shard < shards; ++shard) {
+        for (uint64_t step = 1; step <= 3; ++step) {
+          for (uint32_t group : order) {
+            const auto first = gradients[group - 1].begin() + shard * (kElements / shards);
+            Message push =
+                driver.GroupPush(group, step, {first, first + kElements / shards}, group);
+            push.envelope.mutable_push_request()->mutable_id()->set_shard(shard);
+            ASSERT_EQ(CodeOf(driver.Ask(push)), Code::kOk);
+          }
+        }
+        const std::vector<float> part = driver.Values(shard);
+        values.insert(values.end(), part.begin(), part.end());
+      }
+      if (expected.empty()) expected = values;
+      ASSERT_EQ(values, expected) << shards << " shards";
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST(ShardGates, SspAppliesOnArrivalAndGatesReaders) {
+  ShardDriver driver(TestJob(Ssp(1), 2));
+  for (uint64_t step = 1; step <= 2; ++step) {
+    const Message push = ShardDriver::WithValues(driver.GroupPush(1, step, {1, 1, 1, 1}), step);
+    if (step == 1) {
+      EXPECT_EQ(CodeOf(driver.Ask(push)), Code::kOk);  // One step ahead is allowed.
+    } else {
+      EXPECT_TRUE(driver.Deliver(push).empty());
+    }
+  }
+  EXPECT_THAT(driver.Values(), ElementsAre(-2, -2, -2, -2));
+  const std::vector<Message> replies = driver.Deliver(driver.GroupPush(2, 1, {1, 1, 1, 1}));
+  ASSERT_EQ(replies.size(), 2u);
+  EXPECT_THAT(ShardDriver::ValuesIn(replies[1]), ElementsAre(-3, -3, -3, -3));
+}
+
+TEST(ShardGates, ParkedAnswersEndAtTheirDeadlineNamingWhoIsBehind) {
+  ShardDriver driver(TestJob(Ssp(0), 2));
+  EXPECT_TRUE(
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 3, {1, 1, 1, 1}), 3)).empty());
+  driver.Wake();
+  driver.Pass(absl::Milliseconds(999));
+  EXPECT_TRUE(driver.Wake().empty());
+  driver.Pass(absl::Milliseconds(1));
+  EXPECT_LE(driver.actor().NextWake(), driver.now());
+  const std::vector<Message> replies = driver.Wake();
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_EQ(CodeOf(replies[0]), Code::kDeadlineExceeded);
+  EXPECT_TRUE(replies[0].envelope.has_push_reply());
+  EXPECT_THAT(TextOf(replies[0]), HasSubstr("group 2 is at step 0 of 3"));
+  EXPECT_GT(driver.actor().NextWake(), driver.now());
+}
+
+TEST(ShardGates, ARetryTakesThePlaceOfItsParkedRequest) {
+  ShardDriver driver(TestJob(Ssp(0), 2));
+  Message push = ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 1, 1, 1}), 1);
+  EXPECT_TRUE(driver.Deliver(push).empty());
+  push.connection = 78;
+  EXPECT_TRUE(driver.Deliver(push).empty());
+  const std::vector<Message> replies = driver.Deliver(driver.GroupPush(2, 1, {1, 1, 1, 1}));
+  ASSERT_EQ(replies.size(), 2u);
+  EXPECT_EQ(replies[1].connection, 78u);
+  EXPECT_EQ(Pushed(replies[1]).applied_version(), 1u);
+  EXPECT_THAT(ShardDriver::ValuesIn(replies[1]), ElementsAre(-2, -2, -2, -2));
+}
+
+TEST(ShardGates, ParksOnlySoMany) {
+  ShardDriver driver(TestJob(kAsync, 0));
+  for (size_t i = 0; i <= kParkedPerShardMax; ++i) {
+    Message pull = driver.Pull();
+    pull.envelope.mutable_pull_request()->mutable_read()->set_min_version(1);
+    const std::vector<Message> replies = driver.Deliver(pull);
+    if (i < kParkedPerShardMax) {
+      ASSERT_TRUE(replies.empty());
+    } else {
+      ASSERT_EQ(replies.size(), 1u);
+      EXPECT_EQ(CodeOf(replies[0]), Code::kResourceExhausted);
+    }
+  }
+  EXPECT_EQ(driver.Deliver(driver.ClientPush(1, {1, 1, 1, 1})).size(), kParkedPerShardMax + 1);
+}
+
+TEST(ShardGates, ReadersMayDemandVersionAgeAndStalenessOfTheirOwn) {
+  ShardDriver driver(TestJob(kAsync, 2));
+  driver.Ask(driver.GroupPush(1, 4, {1, 1, 1, 1}));
+  driver.Pass(absl::Seconds(1));
+  std::vector<Message> pulls(3, driver.Pull());
+  pulls[0].envelope.mutable_pull_request()->mutable_read()->set_min_version(2);
+  pulls[1].envelope.mutable_pull_request()->mutable_read()->set_max_age_ms(500);
+  proto::ReadBound& bound = *pulls[2].envelope.mutable_pull_request()->mutable_read();
+  bound.set_step(4);
+  bound.set_max_staleness(2);
+  for (size_t i = 0; i < pulls.size(); ++i) {
+    pulls[i].envelope.mutable_header()->set_request_id(100 + i);
+    EXPECT_TRUE(driver.Deliver(pulls[i]).empty());
+  }
+  // The first two are content with any update; the third waits for group 2 at step 2.
+  EXPECT_EQ(driver.Deliver(driver.GroupPush(2, 1, {1, 1, 1, 1})).size(), 3u);
+  EXPECT_EQ(driver.Deliver(driver.GroupPush(2, 2, {1, 1, 1, 1})).size(), 2u);
+
+  Message impatient = driver.Pull();
+  impatient.envelope.mutable_pull_request()->mutable_read()->set_min_version(99);
+  impatient.envelope.mutable_pull_request()->set_deadline_ms(0);
+  EXPECT_EQ(CodeOf(driver.Ask(impatient)), Code::kDeadlineExceeded);
+}
+
+TEST(ShardGates, AnswersStaleWhenSoPlanted) {
+  const BugInPlace bug(PlantedBug::kAnswerStaleReads);
+  ShardDriver driver(TestJob(Ssp(0), 2));
+  const Message reply =
+      driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 5, {1, 1, 1, 1}), 5));
+  EXPECT_EQ(CodeOf(reply), Code::kOk);
+  EXPECT_TRUE(Pushed(reply).has_values());
+}
+
+TEST(ShardGates, BufferedUpdatesOncePerKArrivals) {
+  ShardDriver driver(TestJob(Buffered(2), 2));
+  const Message first =
+      driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 1, {2, 2, 2, 2}, 1), 1));
+  EXPECT_EQ(Pushed(first).applied_version(), 0u);
+  EXPECT_THAT(ShardDriver::ValuesIn(first), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(Pushed(first).state().clocks_size(), 0);
+  const Message second = driver.Ask(driver.GroupPush(2, 1, {4, 4, 4, 4}, 2));
+  EXPECT_EQ(Pushed(second).applied_version(), 1u);
+  EXPECT_EQ(Pushed(second).state().clocks_size(), 2);
+  EXPECT_THAT(driver.Values(), ElementsAre(-2, -2, -2, -2));
+}
+
+TEST(ShardGates, BufferedFlushesTheTailWhenGroupsEnd) {
+  for (const uint64_t arrivals : {0, 2}) {
+    TestJob job(Buffered(arrivals), 2);
+    ShardDriver driver(job);
+    const Message push = driver.GroupPush(1, 1, {2, 2, 2, 2});
+    EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 0u);
+    job.EndGroup(2, proto::Group::DONE);
+    driver.AdoptView(job);
+    EXPECT_THAT(driver.Values(), ElementsAre(-2, -2, -2, -2)) << arrivals;
+    EXPECT_EQ(Pushed(driver.Ask(push)).applied_version(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace covey::server

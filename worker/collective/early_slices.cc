@@ -1,0 +1,47 @@
+#include "worker/collective/early_slices.h"
+
+#include <utility>
+
+#include "common/cluster/limits.h"
+
+namespace covey::worker {
+namespace {
+
+size_t BytesOf(const Message& message) {
+  return message.frames.empty() ? 0 : message.frames[0].size();
+}
+
+}  // namespace
+
+bool EarlySlices::HasRoom(const Message& message, size_t other_bytes) const {
+  return bytes_ + other_bytes + BytesOf(message) <= kGroupEarlyBytesMax &&
+         count_ < kGroupEarlySlicesMax;
+}
+
+void EarlySlices::Keep(const CollectiveId& id, const Message& message) {
+  bytes_ += BytesOf(message);
+  ++count_;
+  slices_[id].push_back(message);
+}
+
+std::deque<Message> EarlySlices::Take(const CollectiveId& id) {
+  std::deque<Message> taken;
+  auto entry = slices_.lower_bound({.stream = id.stream, .sequence = 0});
+  while (entry != slices_.end() && entry->first <= id) {
+    for (const Message& message : entry->second) {
+      bytes_ -= BytesOf(message);
+      --count_;
+    }
+    if (entry->first == id) taken = std::move(entry->second);
+    entry = slices_.erase(entry);
+  }
+  return taken;
+}
+
+void EarlySlices::Clear() {
+  slices_.clear();
+  bytes_ = 0;
+  count_ = 0;
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,189 @@
+// How a group goes on when messages between its members are lost: the part of GroupMachine that looks
+// for losses, and lets the members meet again.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/net/message.h"
+#include "worker/group/group_machine.h"
+
+namespace covey::worker {
+namespace {
+
+// A silence of so many times what a collective usually takes is worth a question; nothing is lost by
+// asking.
+constexpr double kUsualTimes = 4;
+constexpr absl::Duration kSilenceMin = absl::Milliseconds(500);
+constexpr absl::Duration kSilenceMax = absl::Seconds(10);
+constexpr double kSmoothing = 0.1;
+// Members that measure their links come to the meeting up to so much apart.
+constexpr absl::Duration kMeasuringPatience = absl::Seconds(5);
+constexpr absl::Duration kMeetingPatience = absl::Milliseconds(500);
+// Doubled so many times at most: some members may not have the view yet.
+constexpr uint64_t kDoublingsMax = 2;
+constexpr uint64_t kAttemptsMax = 0xffff;
+// Marks the probes that ask for a count, and their answers; those that measure count from 1.
+constexpr uint64_t kQuestion = uint64_t{1} << 63;
+
+}  // namespace
+
+void GroupMachine::NoteDuration(absl::Time now, const CollectiveRun& run) {
+  if (run.collective().id.stream == kFormationStream) return;
+  const double seconds = absl::ToDoubleSeconds(now - run.began);
+  usual_seconds_ += kSmoothing * (seconds - usual_seconds_);
+}
+
+absl::Duration GroupMachine::Silence() const {
+  return std::clamp(absl::Seconds(kUsualTimes * usual_seconds_), kSilenceMin, kSilenceMax);
+}
+
+absl::Duration GroupMachine::Patience() const {
+  const bool measures = options_.formation == Formation::kMeasured && attempt_ == 0;
+  return (measures ? kMeasuringPatience : kMeetingPatience) *
+         static_cast<double>(uint64_t{1} << std::min(attempt_, kDoublingsMax));
+}
+
+absl::Time GroupMachine::NextLook() const {
+  if (!ready_ || runs_.size() == abandoned_) return absl::InfiniteFuture();
+  return progress_ + Silence();
+}
+
+void GroupMachine::LookForLosses(absl::Time now, Outbox& outbox) {
+  if (now < NextLook()) return;
+  NoteProgress(now);
+  std::set<uint32_t> silent;
+  for (const auto& [number, run] : runs_) {
+    if (run->abandoned) continue;
+    for (const uint32_t rank : run->WaitsFor()) silent.insert(rank);
+  }
+  for (const uint32_t rank : silent) Ask(rank, outbox);
+}
+
+void GroupMachine::Ask(uint32_t rank, Outbox& outbox) { SendProbe(rank, kQuestion, 0, outbox); }
+
+bool GroupMachine::ReceiveQuestion(const Message& message, Outbox& outbox) {
+  const proto::GroupProbe& probe = message.envelope.group_probe();
+  if ((probe.number() & kQuestion) == 0) return false;
+  const uint32_t rank = probe.from_rank();
+  if (!probe.echo()) {
+    Reach(rank, outbox);
+    Message reply;
+    reply.set_to(AddressOf(rank));
+    proto::GroupProbe& body = *reply.envelope.mutable_group_probe();
+    body = probe;
+    body.set_from_rank(rank_);
+    body.set_number(kQuestion | sender_.sent_to(members_[rank]));
+    body.set_echo(true);
+    outbox.Send(std::move(reply));
+  } else if (heard_[rank] < (probe.number() & ~kQuestion)) {
+    NoteLoss(absl::StrCat("slices from ", NameOf(rank), " to ", NameOf(rank_),
+                          " were lost with a connection"));
+  }
+  return true;
+}
+
+bool GroupMachine::FollowFormation(absl::Time now, const Message& message, uint64_t formation,
+                                   Outbox& outbox) {
+  const uint64_t attempt = formation >> kAttemptShift;
+  if (attempt == attempt_) return true;
+  const uint32_t rank = message.envelope.has_group_slice()
+                            ? message.envelope.group_slice().from_rank()
+                            : message.envelope.group_probe().from_rank();
+  if (attempt < attempt_ || superseded_ || rank == rank_ || !IsMember(message, rank)) return false;
+  BeginFormation(now, attempt,
+                 absl::StrCat(NameOf(rank), " has noticed that messages were lost or damaged"),
+                 outbox);
+  return failure_.ok() && formed() && this->formation() == formation;
+}
+
+void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& outbox) {
+  if (!failure_.ok() || !formed() || superseded_) return;
+  if (const proto::Node* left = Left(); left != nullptr && !change_pending()) {
+    Abort(now,
+          absl::UnavailableError(absl::StrCat("group ", id_.value(), ": ", why, ", and ",
+                                              left->name(),
+                                              " has left meanwhile; start the run again")),
+          outbox);
+    return;
+  }
+  if (attempt_ == kAttemptsMax) {
+    Abort(now,
+          absl::UnavailableError(absl::StrCat("group ", id_.value(), ": ", why, ", again and ",
+                                              "again; look at the network, then start the run "
+                                              "again")),
+          outbox);
+    return;
+  }
+  BeginFormation(now, attempt_ + 1, why, outbox);
+}
+
+void GroupMachine::BeginFormation(absl::Time now, uint64_t attempt, const std::string& why,
+                                  Outbox& outbox) {
+  // There is a newer plan to go over to.
+  if (change_pending()) return Recover(now, outbox);
+  const proto::Group group = *view_->GroupOf(self_);
+  ++losses_;
+  interruption_ = absl::StrCat("group ", id_.value(), ": ", why);
+  const absl::Status status =
+      absl::UnavailableError(absl::StrCat(interruption_, "; it goes on, and does its step again",
+                                          "; call Group::Refresh, and start the collective again"));
+  if (ready_) {
+    if (Interrupt(now, status, outbox)) Form(now, group, outbox, attempt);
+    return;
+  }
+  // Nothing was under way but the meeting: what waits for it waits on.
+  std::vector<Collective> waiting = std::exchange(waiting_, {});
+  const uint64_t last_plain = last_plain_;
+  std::map<uint32_t, uint64_t> last_started = last_started_;
+  // A meeting that is over but for its frames counts no more.
+  superseded_ = true;
+  Stop(now, status, outbox);
+  Form(now, group, outbox, attempt);
+  COVEY_CHECK(!ready_);  // It takes an answer of somebody else.
+  last_plain_ = last_plain;
+  last_started[kFormationStream] = last_started_[kFormationStream];
+  last_started_ = std::move(last_started);
+  waiting_ = std::move(waiting);
+}
+
+// A member that has left, and will meet nobody again.
+const proto::Node* GroupMachine::Left() const {
+  for (const NodeId member : members_) {
+    const proto::Node* node = view_->FindNode(member);
+    if (node != nullptr && node->state() == proto::Node::LEFT) return node;
+  }
+  return nullptr;
+}
+
+bool GroupMachine::Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  if (on_interrupted_) own_step_ = std::max(own_step_, on_interrupted_(now, outbox));
+  if (!failure_.ok()) return false;  // The callback has seen that it cannot go on.
+  interrupted_ = true;
+  ready_ = false;
+  superseded_ = true;
+  Stop(now, status, outbox);
+  return failure_.ok();
+}
+
+uint64_t GroupMachine::NewestAttempt(const std::deque<Message>& kept) const {
+  uint64_t newest = 0;
+  for (const Message& message : kept) {
+    if (message.envelope.has_group_abort()) continue;
+    const bool slice = message.envelope.has_group_slice();
+    const proto::GroupSlice& said = message.envelope.group_slice();
+    const proto::GroupProbe& probe = message.envelope.group_probe();
+    const uint64_t formation = slice ? said.generation() : probe.generation();
+    if (GroupId(slice ? said.group() : probe.group()) != id_) continue;
+    if (GenerationOf(formation) != generation_) continue;
+    if (!IsMember(message, slice ? said.from_rank() : probe.from_rank())) continue;
+    newest = std::max(newest, formation >> kAttemptShift);
+  }
+  return newest;
+}
+
+}  // namespace covey::worker

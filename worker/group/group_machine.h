@@ -1,0 +1,362 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/limits.h"
+#include "common/cluster/link_costs.h"
+#include "common/cluster/view.h"
+#include "common/collective/plan.h"
+#include "common/runtime/actor.h"
+#include "worker/collective/collective.h"
+#include "worker/collective/collective_run.h"
+#include "worker/collective/early_slices.h"
+#include "worker/collective/slice_sender.h"
+#include "worker/group/distance_prober.h"
+#include "worker/group/link_prober.h"
+
+namespace covey::worker {
+
+// The collectives of the group that this worker is in, several at once, over messages between
+// members.
+//
+//                  SetView: group is ACTIVE           members have agreed
+//   without group ──────────────────────────▶ formed ─────────────────────▶ ready
+//        ▲                                      ▲                            │
+//        └── in no group any more ── Reform ────┴── another group or members ┘
+//
+//   formed or ready ── deadline, lost slice, members disagree: tells all
+//                   ├─ GroupAbort; view says BROKEN
+//                   ▼
+//                failed: every collective, present and future, ends so
+//
+// Invariants:
+//   1. A collective is named by stream and sequence (collective.h). Within a stream all members
+//      start the same ones in the same order; streams are independent.
+//   2. Every sum is taken in the order that the plan states (common/collective/plan.h): the same
+//      bits on every run and, after spreading, on every member, whatever the timing.
+//   3. Data is sent in slices, each passed on as soon as it is complete (collective_run.h).
+//   4. A slice is sent once. When one is lost or damaged, the members meet again (below).
+//   5. A collective is done only when the transport holds none of its frames.
+//   6. Slices of another generation, of strangers, or of finished collectives have no effect.
+//   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead, or sooner
+//      than the order of summation allows; beyond them the group fails with RESOURCE_EXHAUSTED.
+//
+// A member that leaves while a collective is under way fails it after a moment, in which its last
+// slices may still arrive.
+//
+// When a member has died, nothing that is under way can end. As soon as the view has a plan without it
+// this generation stops where it is (OnInterrupted), every collective ends with UNAVAILABLE, and the
+// next generation forms, without measuring anything anew. What its members bring along
+// (OnMeet, brought) lets them agree on what is to be done again. The same happens while a generation
+// forms, whoever of its members is gone, and when a member that has left is still waited for.
+//
+// A slice that is lost with a connection, or damaged, ends this formation of the generation, as a death
+// ends the generation: every collective ends with UNAVAILABLE, and the same members meet again in the
+// next formation (OnInterrupted, OnMeet). Loss is noticed by the gap that it leaves. When nothing comes
+// for longer than usual, a member asks those that it waits for how many slices they have sent to it;
+// order holds between two members until a reconnect, so one that was sent before the answer and is not
+// here will not come. Who has only not spoken yet is waited for. Whoever notices a loss begins the
+// next formation, and its first message takes the others along. What members say to each other while
+// they meet may be lost too: after a while they begin anew.
+//
+// Changing the members without a restart: a view with another plan for this worker changes nothing
+// by itself. Collectives carry whether all members whose values they hold know of such a plan
+// (CollectiveResult.seen_epoch), which is the same answer on all members, in the same collective.
+// There every member finishes what is under way and calls Reform.
+//
+// Actor-confined. Deterministic.
+class GroupMachine {
+ public:
+  enum class Formation {
+    // Members measure their links, tell each other, and agree on the step to go on from. Where labels
+    // name no racks, they first find racks by their distances (measured_racks.h).
+    kMeasured,
+    // The same with default link costs.
+    kAgreed,
+    // Without a message: every member starts from its own step. For tests.
+    kAtOnce,
+  };
+  struct Options {
+    // A multiple of 4, the same on all members; smaller ones are for tests.
+    size_t slice_bytes = kSliceBytesMax;
+    Formation formation = Formation::kMeasured;
+    // Of collectives that leave it open; kAutomatic: what is predicted to be fastest.
+    Algorithm algorithm = Algorithm::kAutomatic;
+  };
+  GroupMachine() : GroupMachine(Options()) {}
+  explicit GroupMachine(const Options& options);
+  ~GroupMachine();
+
+  // Before the group has formed; the same on all members.
+  void SetAlgorithm(Algorithm algorithm) { options_.algorithm = algorithm; }
+  // Called whenever the group has become ready.
+  void OnReady(std::function<void(absl::Time, Outbox&)> callback) {
+    on_ready_ = std::move(callback);
+  }
+
+  // Called when a generation that Reform went over to was superseded, before it was ready, by a plan
+  // without this worker: as if Reform had returned the status, UNAVAILABLE. Without a callback, the
+  // group has failed with it.
+  void OnLeft(std::function<void(absl::Time, const absl::Status&, Outbox&)> callback) {
+    on_left_ = std::move(callback);
+  }
+
+  // Called before everything that is under way is stopped, because a member is gone or messages are
+  // (interruption() says which). Returns the newest step that this member has finished.
+  void OnInterrupted(std::function<uint64_t(absl::Time, Outbox&)> callback) {
+    on_interrupted_ = std::move(callback);
+  }
+  // While OnInterrupted runs: "group 1 has lost worker-2 (silent for 2.6 s)".
+  const std::string& interruption() const { return interruption_; }
+  // Asked for what this member brings along to a generation that follows an interrupted one: as many
+  // numbers as every other member that brings any.
+  void OnMeet(std::function<std::vector<uint64_t>()> callback) { on_meet_ = std::move(callback); }
+
+  // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
+  // none.
+  void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
+               Outbox& outbox);
+
+  bool formed() const { return size_ > 0; }
+  // Members have agreed. Collectives may be started before, and wait for it.
+  bool ready() const { return ready_; }
+  // The following mean something once formed.
+  GroupId id() const { return id_; }
+  uint64_t generation() const { return generation_; }
+  // The generation, and how often its members have met: another number whenever what was under way has
+  // ended. What messages between members call the generation.
+  uint64_t formation() const { return generation_ | attempt_ << kAttemptShift; }
+  // Times that messages were lost or damaged, and members had to meet again.
+  uint64_t losses() const { return losses_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+  // Steps of others that were over when the group was made (Group.first_step): nobody waits for its
+  // own before it comes after them.
+  uint64_t steps_before() const { return steps_before_; }
+  // Once ready: the highest step that any member brought along to this generation, steps_before() at
+  // the least.
+  uint64_t agreed_step() const { return agreed_step_; }
+  // Once ready, when some member was interrupted: what each has brought along, by rank; who brought
+  // nothing is new. The same on all members. Else empty.
+  const std::vector<std::vector<uint64_t>>& brought() const { return brought_; }
+  // Where the members are, by rank: what their labels say and, once ready, measured racks.
+  const std::vector<TopologyPath>& paths() const { return paths_; }
+  // How many racks the members have found by their distances; 0: paths are those of the labels.
+  size_t measured_racks() const { return measured_racks_; }
+  // Once ready: what the members have measured, the same on all of them.
+  const LinkCosts& link_costs() const { return costs_; }
+  // Why the group can do nothing any more. UNAVAILABLE: names the member that died, left or was not
+  // heard; DEADLINE_EXCEEDED: names the member waited for; INVALID_ARGUMENT: members started
+  // different collectives.
+  const absl::Status& failure() const { return failure_; }
+
+  // The plan of a collective that leaves the algorithm open, of so many encoded bytes. Precondition:
+  // ready().
+  std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes) {
+    return PlanOf(AlgorithmFor(kind, bytes));
+  }
+
+  // The next one of stream 0.
+  CollectiveId NextPlain() { return {.stream = 0, .sequence = ++last_plain_}; }
+  // Begins a collective. Callbacks may run inside. Preconditions: formed(), `parts` fit, the id is
+  // above all of its stream in this generation.
+  void Start(absl::Time now, Collective collective, Outbox& outbox);
+  // A held collective's own values are in place. `contribution`: examples behind them, and whether
+  // all members behind them know of a newer plan, both as the result said that they come from;
+  // without, this member speaks for itself. Without effect once the collective has failed.
+  struct Contribution {
+    uint64_t samples = 0;
+    uint64_t seen_epoch = 0;
+  };
+  void Contribute(absl::Time now, const CollectiveId& id, const Contribution& contribution,
+                  Outbox& outbox);
+  void Contribute(absl::Time now, const CollectiveId& id, Outbox& outbox);
+  // This member cannot go on: ends everything here and tells the other members why.
+  void Abort(absl::Time now, const absl::Status& status, Outbox& outbox);
+
+  // The newest view has another plan for this worker: other members, another group, or none; or it
+  // is the only member, and drains.
+  bool change_pending() const;
+  // Goes over to that plan. `step`: the last one that this member has finished. With other members,
+  // a new generation forms, and agreed_step() says where to go on; or this worker is in no group any
+  // more (not formed() until a view has it in one again).
+  //   FAILED_PRECONDITION: collectives are under way, or no change is pending.
+  //   UNAVAILABLE: in no group; says why. CANCELLED: the same, because it was asked to go.
+  absl::Status Reform(absl::Time now, uint64_t step, Outbox& outbox);
+
+  bool Receive(absl::Time now, const Message& message, Outbox& outbox);
+  void Wake(absl::Time now, Outbox& outbox);
+  absl::Time NextWake() const;
+
+  // Not done yet.
+  size_t collectives() const { return runs_.size() - abandoned_ + waiting_.size(); }
+
+ private:
+  static constexpr int kAttemptShift = 48;
+  static uint64_t GenerationOf(uint64_t formation) {
+    return formation & ((uint64_t{1} << kAttemptShift) - 1);
+  }
+
+  // Messages that were lost: group_losses.cc.
+  void NoteProgress(absl::Time now) { progress_ = now; }
+  void NoteDuration(absl::Time now, const CollectiveRun& run);
+  absl::Duration Silence() const;
+  // How long members may take to tell each other.
+  absl::Duration Patience() const;
+  // Asks those that collectives wait for, when it is time.
+  void LookForLosses(absl::Time now, Outbox& outbox);
+  absl::Time NextLook() const;
+  void Ask(uint32_t rank, Outbox& outbox);
+  // An answer to Ask, or what is to be answered. False: an ordinary probe.
+  bool ReceiveQuestion(const Message& message, Outbox& outbox);
+  // Follows members that have begun another formation; false: the message means nothing here.
+  bool FollowFormation(absl::Time now, const Message& message, uint64_t formation, Outbox& outbox);
+  // The members meet again with the next Wake: not now, when somebody may be in the middle of starting
+  // several collectives.
+  void NoteLoss(std::string why) {
+    if (loss_.empty()) loss_ = std::move(why);
+  }
+  void MeetAgain(absl::Time now, const std::string& why, Outbox& outbox);
+  void BeginFormation(absl::Time now, uint64_t attempt, const std::string& why, Outbox& outbox);
+  // The newest formation of which kept messages of the generation's members speak.
+  uint64_t NewestAttempt(const std::deque<Message>& kept) const;
+  const proto::Node* Left() const;
+  // Interrupts what is under way. False: the group has failed.
+  bool Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox);
+
+  // Membership: group_membership.cc.
+  void FollowGroup(absl::Time now, Outbox& outbox);
+  bool IsMember(const Message& message, uint32_t rank) const;
+  bool MayBeNext(uint32_t group, uint64_t generation) const;
+  Address AddressOf(uint32_t rank) const { return {members_[rank], 0}; }
+  std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
+  void Reach(uint32_t rank, Outbox& outbox);
+  void TellSuperseded(const Message& message, Outbox& outbox);
+  void Abandon(absl::Time now, Outbox& outbox);
+  // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
+  // that are in this state only.
+  const proto::Node* Lost(std::optional<proto::Node::State> state = std::nullopt) const;
+  bool MustLeaveAtOnce() const;
+  // Leaves this generation where it is.
+  void Recover(absl::Time now, Outbox& outbox);
+  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
+  // To the newest view's plan for this worker. As Reform: there is none.
+  absl::Status ChangeOver(absl::Time now, Outbox& outbox);
+
+  // How a generation begins: group_formation.cc.
+  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint64_t attempt = 0);
+  void Probe(absl::Time now, Outbox& outbox);
+  void SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox);
+  void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
+  // All members get all records, of the same size; `then` is called unless that fails.
+  using Records = std::shared_ptr<std::vector<float>>;
+  void Exchange(absl::Time now, Records records,
+                std::function<void(absl::Time, const std::vector<float>&, Outbox&)> then,
+                Outbox& outbox);
+  void TellDistances(absl::Time now, Outbox& outbox);
+  void FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox);
+  uint64_t KnownPlaces() const;
+  void Agree(absl::Time now, Outbox& outbox);
+  void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
+  void ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox);
+  void Ready(absl::Time now, Outbox& outbox);
+
+  // Collectives: group_machine.cc.
+  void Release(absl::Time now, const CollectiveId& id, const Contribution* contribution,
+               Outbox& outbox);
+  Algorithm AlgorithmOf(const Collective& collective);
+  Algorithm AlgorithmFor(CollectiveKind kind, size_t bytes);
+  std::shared_ptr<const Plan> PlanOf(Algorithm algorithm);
+  void Begin(absl::Time now, Collective collective, Outbox& outbox);
+  bool IsUnderWay(uint64_t number) const;
+  void ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox);
+  void ReceiveAbort(absl::Time now, const Message& message, Outbox& outbox);
+  void Apply(absl::Time now, CollectiveRun& run, const Message& message, Outbox& outbox);
+  void QueueSayings(CollectiveRun& run, Outbox& outbox);
+  void Fail(absl::Time now, absl::Status status, Outbox& outbox);
+  // Ends all collectives of this generation: those that have not arrived with `status`.
+  void Stop(absl::Time now, const absl::Status& status, Outbox& outbox);
+  // After every change: sends what may be sent, notices released frames, runs callbacks.
+  void Advance(absl::Time now, Outbox& outbox);
+  void Released(uint64_t number);
+  void RunCallbacks(absl::Time now, Outbox& outbox);
+  absl::Status TooFarAhead(uint32_t rank) const;
+  absl::Status DeadlineStatus(const CollectiveRun& run) const;
+  std::string Describe(const Collective& collective) const;
+
+  Options options_;
+  std::function<void(absl::Time, Outbox&)> on_ready_;
+  std::function<void(absl::Time, const absl::Status&, Outbox&)> on_left_;
+  std::function<uint64_t(absl::Time, Outbox&)> on_interrupted_;
+  std::function<std::vector<uint64_t>()> on_meet_;
+
+  NodeId self_;
+  std::shared_ptr<const ClusterView> view_;
+  GroupId id_;
+  uint64_t generation_ = 0;
+  uint64_t attempt_ = 0;  // formations of the generation before this one
+  std::vector<NodeId> members_;
+  std::vector<TopologyPath> paths_;  // of the members
+  uint32_t rank_ = 0;
+  uint32_t size_ = 0;
+  std::map<NodeId, std::string> routes_;  // endpoints that the transport knows
+  absl::Status failure_;
+  EarlySlices before_forming_;  // of a generation to come
+
+  std::string interruption_;
+  uint64_t losses_ = 0;
+  std::string loss_;                            // noticed since the last Wake
+  std::vector<uint64_t> heard_;                 // slices of this formation, by rank
+  absl::Time progress_ = absl::InfinitePast();  // when one came last, or a collective began
+  double usual_seconds_ = 0;                    // that a collective takes, smoothed
+  absl::Time meet_again_ = absl::InfiniteFuture();
+
+  bool ready_ = false;
+  bool finding_racks_ = false;  // before the links are measured
+  DistanceProber distance_prober_;
+  size_t measured_racks_ = 0;
+  LinkProber prober_;
+  LinkCosts costs_;
+  std::vector<LinkSample> own_samples_;            // what this member has measured last
+  std::map<NodeId, TopologyPath> measured_paths_;  // of the members that measured racks together
+  uint64_t own_step_ = 0;
+  std::vector<uint64_t> own_words_;  // what it brings along
+  std::vector<std::vector<uint64_t>> brought_;
+  bool interrupted_ = false;  // on the way here
+  bool has_been_ready_ = false;
+  bool overtaken_ = false;  // a member has left this generation for a newer one
+  absl::Time meet_by_ = absl::InfiniteFuture();  // the members of a generation to follow another
+  absl::Status stopped_;                         // why collectives of an older one ended
+  uint64_t steps_before_ = 0;
+  uint64_t agreed_step_ = 0;
+  bool agreeing_ = false;
+  bool superseded_ = false;  // this generation will never be; a view with the next one will come
+  std::vector<Collective> waiting_;  // for the group to be ready
+
+  std::map<Algorithm, std::shared_ptr<const Plan>> plans_;
+  std::map<std::pair<CollectiveKind, size_t>, Algorithm> choices_;
+  uint64_t last_plain_ = 0;
+  std::map<uint32_t, uint64_t> last_started_;  // by stream
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, std::unique_ptr<CollectiveRun>> runs_;  // by number
+  std::map<CollectiveId, uint64_t> numbers_;                 // of runs
+  std::deque<uint64_t> changed_;                             // numbers whose callbacks may be due
+  EarlySlices early_;
+  size_t abandoned_ = 0;      // runs that only wait for their frames
+  size_t waiting_bytes_ = 0;  // in runs, for their turn to be added
+  SliceSender sender_;
+  absl::Time look_again_ = absl::InfiniteFuture();
+};
+
+}  // namespace covey::worker

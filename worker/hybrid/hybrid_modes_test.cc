@@ -1,0 +1,199 @@
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/testing/hybrid_fixture.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A model whose values show what was learned, by plain SGD.
+Model SgdModel(double rate) {
+  Model model;
+  model.spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  model.spec.mutable_optimizer()->clear_momentum();
+  model.spec.mutable_learning_rate()->Clear();
+  model.spec.mutable_learning_rate()->set_base(rate);
+  return model;
+}
+
+Model LocalModel(double inner_rate, double outer_rate, uint64_t steps, uint64_t overlap) {
+  Model model = SgdModel(outer_rate);
+  model.spec.mutable_inner_learning_rate()->set_base(inner_rate);
+  proto::Contract& contract = *model.spec.mutable_contract();
+  contract.set_kind(proto::Contract::LOCAL);
+  contract.set_local_steps(steps);
+  contract.set_overlap_steps(overlap);
+  return model;
+}
+
+// Steps down the slope towards 0 from `fleet`'s present values; each member sees another slope.
+void Descend(Fleet& fleet, uint64_t steps) {
+  for (uint64_t step = 1; step <= steps; ++step) {
+    std::vector<uint64_t> samples;
+    for (uint32_t rank = 0; rank < fleet.ring.size(); ++rank)
+      samples.push_back(1 + rank + step % 2);
+    fleet.Step(samples, [&](uint32_t rank, size_t tensor, std::vector<float>& gradient) {
+      const std::vector<float>& values = fleet.values[{rank, tensor}];
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        gradient[i] = values[i] * (1 + 0.1f * static_cast<float>(rank));
+      }
+    });
+  }
+  EXPECT_TRUE(fleet.AllOk());
+}
+
+void ExpectMembersAgree(const Fleet& fleet) {
+  for (const auto& [key, values] : fleet.values) {
+    EXPECT_TRUE(SameBits(values, fleet.values.at({0, key.second}))) << "member " << key.first;
+  }
+}
+
+class LocalRoundsTest : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Members, LocalRoundsTest, testing::Range(1u, 5u));
+
+TEST_P(LocalRoundsTest, OneStepAndOuterRateOneEqualPushingGradients) {
+  Fleet pushing(GetParam(), SgdModel(0.25), {}, 3);
+  Fleet averaging(GetParam(), LocalModel(0.25, 1, 1, 0), {}, 4);
+  for (Fleet* fleet : {&pushing, &averaging}) {
+    fleet->PullAll();
+    Descend(*fleet, 6);
+    ExpectMembersAgree(*fleet);
+  }
+  for (const auto& [key, values] : averaging.values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(values[i], pushing.values[key][i], 1e-6);
+    }
+  }
+  EXPECT_EQ(averaging.server.samples, pushing.server.samples);
+}
+
+TEST_P(LocalRoundsTest, EightStepsSendAnEighthOfTheBytes) {
+  Fleet pushing(GetParam(), SgdModel(0.25));
+  Fleet averaging(GetParam(), LocalModel(0.25, 1, 8, 0));
+  for (Fleet* fleet : {&pushing, &averaging}) {
+    fleet->PullAll();
+    Descend(*fleet, 32);
+    ExpectMembersAgree(*fleet);
+  }
+  EXPECT_EQ(averaging.server.push_bytes * 8, pushing.server.push_bytes);
+}
+
+TEST_P(LocalRoundsTest, OneGroupAloneLearnsAsIfItNeverSynchronised) {
+  // With one group the mean change is its own, so an outer rate of 1 gives back what it has;
+  // whatever the rounds and the overlap.
+  Fleet every_step(GetParam(), LocalModel(0.25, 1, 1, 0));
+  Fleet overlapping(GetParam(), LocalModel(0.25, 1, 5, 3));
+  for (Fleet* fleet : {&every_step, &overlapping}) {
+    fleet->PullAll();
+    Descend(*fleet, 21);
+    ExpectMembersAgree(*fleet);
+  }
+  for (const auto& [key, values] : overlapping.values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(values[i], every_step.values[key][i], 1e-6);
+    }
+  }
+}
+
+TEST(HybridModesTest, EncodedGradientsAreSmallerAndEverybodyHasTheSameBits) {
+  Fleet plain(3, SgdModel(0.25));
+  plain.PullAll();
+  Descend(plain, 10);
+  for (const auto format : {proto::WIRE_FLOAT16, proto::WIRE_BFLOAT16, proto::WIRE_INT8_BLOCK}) {
+    Model model = SgdModel(0.25);
+    model.spec.set_gradient_format(format);
+    Fleet encoded(3, model);
+    encoded.PullAll();
+    Descend(encoded, 10);
+    ExpectMembersAgree(encoded);
+    double worst = 0;
+    for (const auto& [key, values] : encoded.values) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        worst = std::max<double>(worst, std::abs(values[i] - plain.values[key][i]));
+      }
+    }
+    EXPECT_GT(worst, 0);
+    EXPECT_LT(worst, 0.01);
+    EXPECT_LT(encoded.server.push_bytes, plain.server.push_bytes);
+  }
+}
+
+TEST(HybridModesTest, ErrorFeedbackKeepsWhatRoundingLoses) {
+  // One large element fixes the scale of its block; the others are below half of its unit, and
+  // arrive only in sum.
+  const auto learned = [](ErrorFeedback when) {
+    Model model = SgdModel(1);
+    model.tables = {{8}, {8}};
+    model.spec.set_gradient_format(proto::WIRE_INT8_BLOCK);
+    Fleet fleet(2, model, {.error_feedback = when});
+    fleet.PullAll();
+    const std::vector<float> first = fleet.values[{0, 0}];
+    for (int step = 0; step < 200; ++step) {
+      fleet.Step({1, 1}, [](uint32_t, size_t, std::vector<float>& gradient) {
+        std::fill(gradient.begin(), gradient.end(), -0.1f);
+        gradient[0] = 127;
+      });
+    }
+    EXPECT_TRUE(fleet.AllOk());
+    return fleet.values[{0, 0}][1] - first[1];
+  };
+  EXPECT_EQ(learned(ErrorFeedback::kNever), 0);
+  EXPECT_NEAR(learned(ErrorFeedback::kInt8), 20, 2);
+}
+
+TEST(HybridModesTest, WithLagOneAStepGetsTheValuesOfTheStepBefore) {
+  for (const bool fused : {false, true}) {
+    const HybridOptions options{.lag = 1, .fusion = {.bucket_bytes = fused ? 1u << 20 : 0u}};
+    Fleet late(3, SgdModel(0.25), options);
+    Fleet prompt(3, SgdModel(0.25), {.fusion = options.fusion});
+    std::vector<std::map<std::pair<uint32_t, size_t>, std::vector<float>>> history;
+    for (Fleet* fleet : {&late, &prompt}) {
+      fleet->PullAll();
+      for (int step = 0; step < 5; ++step) {
+        if (fleet == &prompt) history.push_back(fleet->values);
+        // Gradients that do not depend on values, so that both go the same way.
+        fleet->Step({1, 2, 3}, [&](uint32_t rank, size_t, std::vector<float>& gradient) {
+          for (size_t i = 0; i < gradient.size(); ++i) {
+            gradient[i] = 0.5f * static_cast<float>(rank + i) + static_cast<float>(step);
+          }
+        });
+        EXPECT_TRUE(fleet->AllOk());
+      }
+    }
+    EXPECT_EQ(late.values, history.back()) << "the last step but one";
+    late.outcomes.clear();
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      for (size_t t = 0; t < late.model.tables.size(); ++t) {
+        late.hybrids[rank]->Flush(late.ring.now(), late.WorkOf(rank, t, 0), late.ring.outbox(rank));
+      }
+    }
+    EXPECT_EQ(late.outcomes.size(), 9u);
+    EXPECT_TRUE(late.AllOk());
+    EXPECT_EQ(late.values, prompt.values);
+  }
+}
+
+TEST(HybridModesTest, WithLagOneAStepIsSubmittedWhileTheLastIsOnItsWay) {
+  Fleet fleet(2, SgdModel(0.25), {.lag = 1, .fusion = {.bucket_bytes = 0}});
+  fleet.PullAll();
+  fleet.outcomes.clear();
+  fleet.answering = false;
+  fleet.Step({1, 1}, [](uint32_t, size_t, std::vector<float>& gradient) { gradient[0] = 1; });
+  EXPECT_EQ(fleet.outcomes.size(), 6u) << "done as soon as it has begun";
+  fleet.Step({1, 1}, [](uint32_t, size_t, std::vector<float>& gradient) { gradient[0] = 10; });
+  EXPECT_EQ(fleet.outcomes.size(), 6u) << "the servers have not answered the step before";
+  fleet.answering = true;
+  fleet.Run();
+  EXPECT_EQ(fleet.outcomes.size(), 12u);
+  EXPECT_TRUE(fleet.AllOk());
+  const float first = Model::FirstValue(1, 0);
+  const float of_one_step = fleet.values[{0, 1}][0];
+  EXPECT_EQ(of_one_step, first - 0.25f);
+}
+
+}  // namespace
+}  // namespace covey::worker

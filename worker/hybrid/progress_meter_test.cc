@@ -1,0 +1,58 @@
+#include "worker/hybrid/progress_meter.h"
+
+#include "gtest/gtest.h"
+
+namespace covey::worker {
+namespace {
+
+TEST(ProgressMeterTest, RatesAreThoseOfTheLastFullInterval) {
+  ProgressMeter meter;
+  absl::Time now = absl::UnixEpoch();
+  EXPECT_FALSE(meter.AddStep(now, {.samples = 64, .loss = 2.0}));
+  for (int i = 0; i < 3; ++i) {
+    now += absl::Milliseconds(250);
+    EXPECT_FALSE(meter.AddStep(now, {.samples = 64, .loss = 1.5}));
+  }
+  EXPECT_EQ(meter.progress().samples_per_second, 0);
+  now += absl::Milliseconds(250);
+  ASSERT_TRUE(meter.AddStep(now, {.samples = 64, .loss = 1.0}));
+  meter.SetStaleness(2.5);
+  meter.SetStepsAside(3);
+  EXPECT_EQ(meter.progress().step, 5u);
+  EXPECT_EQ(meter.progress().samples, 320u);
+  EXPECT_EQ(meter.progress().loss, 1.0);
+  // Four steps in one second: the first only started the clock.
+  EXPECT_DOUBLE_EQ(meter.progress().samples_per_second, 256);
+  EXPECT_EQ(meter.progress().staleness, 2.5);
+  EXPECT_EQ(meter.progress().steps_aside, 3u);
+  now += absl::Seconds(2);
+  ASSERT_TRUE(meter.AddStep(now, {.samples = 100, .loss = 1.0}));
+  EXPECT_DOUBLE_EQ(meter.progress().samples_per_second, 50);
+}
+
+TEST(ProgressMeterTest, TimesAreMeansPerStepOfTheInterval) {
+  ProgressMeter meter;
+  absl::Time now = absl::UnixEpoch();
+  // Start-up counts for nothing.
+  meter.AddStep(now, {.samples = 8, .compute = absl::Hours(1), .wait = absl::Hours(1)});
+  for (int i = 1; i <= 2; ++i) {
+    now += absl::Milliseconds(500);
+    const bool over = meter.AddStep(
+        now,
+        {.samples = 8, .compute = i * absl::Milliseconds(100), .wait = absl::Milliseconds(50)});
+    EXPECT_EQ(over, i == 2);
+  }
+  EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.15);
+  EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0.05);
+  EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.2);
+  EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 8);
+  now += absl::Seconds(1);
+  ASSERT_TRUE(meter.AddStep(now, {.samples = 4, .compute = absl::Milliseconds(20)}));
+  EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.02);
+  EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0);
+  EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.02);
+  EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 4);
+}
+
+}  // namespace
+}  // namespace covey::worker

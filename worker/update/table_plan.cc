@@ -1,0 +1,150 @@
+#include "worker/update/table_plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/contract/contract.h"
+#include "common/optimizer/definition.h"
+#include "worker/update/central_update.h"
+#include "worker/update/distributed_update.h"
+
+namespace covey::worker {
+namespace {
+
+absl::Status WithTable(const proto::Table& table, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("table '", table.spec().name(), "': ", status.message()));
+}
+
+bool FeedsBack(ErrorFeedback when, WireFormat format) {
+  if (format == WireFormat::kFloat32 || when == ErrorFeedback::kNever) return false;
+  return when == ErrorFeedback::kAlways || format == WireFormat::kInt8Block;
+}
+
+absl::StatusOr<OwnedValues::Config> LearningOf(const proto::TableSpec& spec,
+                                               const proto::Optimizer& optimizer,
+                                               const proto::LearningRate& rate) {
+  OwnedValues::Config config;
+  config.refuses_non_finite = spec.non_finite() == proto::REJECT;
+  COVEY_ASSIGN_OR_RETURN(config.optimizer, OptimizerFromProto(optimizer));
+  COVEY_ASSIGN_OR_RETURN(config.learning_rate, LearningRateFromProto(rate));
+  COVEY_RETURN_IF_ERROR(config.optimizer.Validate());
+  COVEY_RETURN_IF_ERROR(config.learning_rate.Validate());
+  return config;
+}
+
+absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
+                                    const HybridOptions& options) {
+  const proto::TableSpec& spec = table.spec();
+  TablePlan plan;
+  plan.format = static_cast<WireFormat>(spec.gradient_format());
+  if (!proto::WireFormat_IsValid(spec.gradient_format())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient format ", spec.gradient_format(), " is not known to this program"));
+  }
+  plan.error_feedback = FeedsBack(options.error_feedback, plan.format);
+  COVEY_ASSIGN_OR_RETURN(const Contract contract, ContractInForce(table));
+  const bool distributed = options.synchronization == Synchronization::kDistributed;
+  if (distributed && (contract.kind != Contract::Kind::kBsp || groups != 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "distributed synchronization is for one group and contract bsp; this is contract ",
+        ContractName(contract), " with ", groups, " groups. Use the centralised one"));
+  }
+  if (distributed) {
+    COVEY_ASSIGN_OR_RETURN(plan.owned, LearningOf(spec, spec.optimizer(), spec.learning_rate()));
+  }
+  if (contract.kind == Contract::Kind::kLocal) {
+    plan.rounds = LocalRounds{.steps = contract.local_steps, .overlap = contract.overlap_steps};
+    COVEY_ASSIGN_OR_RETURN(plan.owned,
+                           LearningOf(spec, spec.inner_optimizer(), spec.inner_learning_rate()));
+  }
+  return plan;
+}
+
+// Of this member's part of the bucket.
+std::vector<PartShards> ShardsOf(const Bucket& bucket, uint32_t rank,
+                                 std::span<const proto::Table* const> tables) {
+  std::vector<PartShards> all;
+  for (const ShardRun& run : bucket.runs[rank]) {
+    const proto::Table& table = *tables[run.tensor];
+    PartShards& shards = all.emplace_back();
+    shards.table = TableId(table.id());
+    shards.name = absl::StrCat("'", table.spec().name(), "'");
+    shards.first_shard = run.first_shard;
+    for (uint32_t i = 0; i < run.shard_count; ++i) {
+      const int index = static_cast<int>(run.first_shard.value() + i);
+      shards.shards.push_back(table.shards(index).element_count());
+    }
+    shards.elements = {.first = run.elements.first - bucket.parts[rank].first,
+                       .count = run.elements.count};
+  }
+  return all;
+}
+
+}  // namespace
+
+uint64_t TablePlan::kind() const {
+  return static_cast<uint64_t>(format) * 4 + (owned ? 2 : 0) + (rounds ? 1 : 0);
+}
+
+absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* const> tables,
+                                                  const ClusterView& view,
+                                                  const HybridOptions& options) {
+  std::vector<TablePlan> plans;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    auto plan = PlanTable(*tables[t], static_cast<size_t>(view.proto().groups_size()), options);
+    if (!plan.ok()) return WithTable(*tables[t], plan.status());
+    if (plan->rounds) {
+      plan->rounds->offset = LocalRounds::OffsetOf(t, tables.size(), plan->rounds->steps);
+    }
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
+                                            std::span<const TablePlan> plans, uint32_t members,
+                                            const FusionLimits& fusion) {
+  std::vector<uint64_t> kinds;
+  for (const TablePlan& plan : plans) kinds.push_back(plan.kind());
+  return std::make_unique<ModelLayout>(tables, members, fusion, kinds);
+}
+
+std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans) {
+  if (!plans[bucket.position()].rounds) return std::nullopt;
+  std::vector<RoundMemory::Piece> pieces;
+  for (const Bucket::Piece& piece : bucket.pieces) {
+    pieces.push_back({.elements = piece.elements, .rounds = *plans[piece.tensor].rounds});
+  }
+  return std::optional<RoundMemory>(std::in_place, bucket.element_count, std::move(pieces));
+}
+
+absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,
+                                                       std::span<const proto::Table* const> tables,
+                                                       std::span<const TablePlan> plans,
+                                                       GroupMachine& group, ServerLink& link) {
+  std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), tables);
+  // Tables of a bucket are of one kind.
+  const TablePlan& plan = plans[bucket.position()];
+  const PushFormat push{.format = plan.format, .error_feedback = plan.error_feedback};
+  if (!plan.owned) return std::make_unique<CentralUpdate>(link, std::move(shards), push);
+  std::vector<OwnedValues::Config> owned;
+  for (const ShardRun& run : bucket.runs[group.rank()]) owned.push_back(*plans[run.tensor].owned);
+  if (!plan.rounds) {
+    COVEY_ASSIGN_OR_RETURN(auto update,
+                           DistributedUpdate::Create(link, group, std::move(shards), owned));
+    return std::unique_ptr<PartUpdate>(std::move(update));
+  }
+  std::vector<std::shared_ptr<LocalMachine>> machines;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const LocalMachine::Config config{.rounds = *plans[bucket.runs[group.rank()][i].tensor].rounds,
+                                      .inner = owned[i],
+                                      .push = push};
+    COVEY_ASSIGN_OR_RETURN(auto machine, LocalMachine::Create(link, std::move(shards[i]), config));
+    machines.push_back(std::move(machine));
+  }
+  return std::make_unique<LocalUpdate>(group, std::move(machines));
+}
+
+}  // namespace covey::worker

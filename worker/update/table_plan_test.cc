@@ -1,0 +1,115 @@
+#include "worker/update/table_plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+proto::Table TableWith(proto::Contract::Kind contract) {
+  proto::Table table;
+  table.mutable_spec()->set_name("weights");
+  table.mutable_spec()->mutable_contract()->set_kind(contract);
+  table.mutable_spec()->mutable_learning_rate()->set_base(0.5);
+  table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.25);
+  return table;
+}
+
+std::shared_ptr<const ClusterView> ViewWithGroups(uint32_t groups) {
+  proto::ClusterView view;
+  view.set_epoch(1);
+  for (uint32_t g = 1; g <= groups; ++g) {
+    proto::Node& node = *view.add_nodes();
+    node.set_id(10 + g);
+    node.set_role(proto::WORKER);
+    node.set_state(proto::Node::ALIVE);
+    proto::Group& group = *view.add_groups();
+    group.set_id(g);
+    group.set_generation(1);
+    group.set_state(proto::Group::ACTIVE);
+    group.add_members(node.id());
+  }
+  return *ClusterView::Make(view);
+}
+
+absl::StatusOr<std::vector<TablePlan>> Plan(const std::vector<proto::Table>& tables,
+                                            uint32_t groups, const HybridOptions& options) {
+  std::vector<const proto::Table*> pointers;
+  for (const proto::Table& table : tables) pointers.push_back(&table);
+  return PlanTables(pointers, *ViewWithGroups(groups), options);
+}
+
+TEST(TablePlanTest, CentralisedTablesNeedNoOptimizerHere) {
+  const auto plans = Plan({TableWith(proto::Contract::ASYNC)}, 2, {});
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_FALSE((*plans)[0].owned.has_value());
+  EXPECT_FALSE((*plans)[0].rounds.has_value());
+}
+
+TEST(TablePlanTest, DistributedIsForOneGroupUnderBsp) {
+  const HybridOptions options{.synchronization = Synchronization::kDistributed};
+  const auto plans = Plan({TableWith(proto::Contract::BSP)}, 1, options);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_EQ((*plans)[0].owned->learning_rate.base_rate, 0.5);
+  for (const auto& refused : {Plan({TableWith(proto::Contract::BSP)}, 2, options),
+                              Plan({TableWith(proto::Contract::ASYNC)}, 1, options)}) {
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.status().message(), HasSubstr("'weights'"));
+  }
+  // The contract in force counts, not the one at creation.
+  proto::Table switched = TableWith(proto::Contract::BSP);
+  switched.mutable_contract()->set_kind(proto::Contract::ASYNC);
+  EXPECT_FALSE(Plan({switched}, 1, options).ok());
+}
+
+TEST(TablePlanTest, LocalTablesTakeTurns) {
+  proto::Table table = TableWith(proto::Contract::LOCAL);
+  table.mutable_spec()->mutable_contract()->set_local_steps(8);
+  table.mutable_spec()->mutable_contract()->set_overlap_steps(2);
+  const auto plans = Plan({table, table, table, table}, 2, {});
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  for (size_t t = 0; t < 4; ++t) {
+    EXPECT_EQ((*plans)[t].rounds->steps, 8u);
+    EXPECT_EQ((*plans)[t].rounds->overlap, 2u);
+    EXPECT_EQ((*plans)[t].rounds->offset, 2 * t);
+    EXPECT_EQ((*plans)[t].owned->learning_rate.base_rate, 0.25);
+  }
+}
+
+TEST(TablePlanTest, ErrorFeedbackFollowsTheFormat) {
+  const auto feedback = [](proto::WireFormat format, ErrorFeedback when) {
+    proto::Table table = TableWith(proto::Contract::ASYNC);
+    table.mutable_spec()->set_gradient_format(format);
+    const auto plans = Plan({table}, 1, {.error_feedback = when});
+    EXPECT_EQ((*plans)[0].format, static_cast<WireFormat>(format));
+    return (*plans)[0].error_feedback;
+  };
+  EXPECT_FALSE(feedback(proto::WIRE_FLOAT32, ErrorFeedback::kAlways));
+  EXPECT_TRUE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kInt8));
+  EXPECT_FALSE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kInt8));
+  EXPECT_TRUE(feedback(proto::WIRE_FLOAT16, ErrorFeedback::kAlways));
+  EXPECT_FALSE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kNever));
+}
+
+TEST(TablePlanTest, UnlikeTablesDoNotShareABucket) {
+  proto::Table half = TableWith(proto::Contract::ASYNC);
+  half.mutable_spec()->set_gradient_format(proto::WIRE_FLOAT16);
+  proto::Table local = TableWith(proto::Contract::LOCAL);
+  local.mutable_spec()->mutable_contract()->set_local_steps(1);
+  const auto plans = Plan({TableWith(proto::Contract::ASYNC), half, local}, 1, {});
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_NE((*plans)[0].kind(), (*plans)[1].kind());
+  EXPECT_NE((*plans)[0].kind(), (*plans)[2].kind());
+  EXPECT_NE((*plans)[1].kind(), (*plans)[2].kind());
+}
+
+TEST(TablePlanTest, AnUnknownFormatIsRefused) {
+  proto::Table table = TableWith(proto::Contract::ASYNC);
+  table.mutable_spec()->set_gradient_format(static_cast<proto::WireFormat>(17));
+  EXPECT_EQ(Plan({table}, 1, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace covey::worker
