@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/net/message.h"
 
 namespace covey::client {
@@ -23,8 +24,11 @@ void ControlRequests::Start(absl::Time now, proto::Envelope request, absl::Time 
   request.mutable_header()->set_request_id(id);
   request.set_to_node(kSchedulerNode.value());
   request.set_to_loop(0);
+  const ControlMethod* const method = FindControlMethod(request);
+  COVEY_CHECK(method != nullptr);
   Pending& pending = pending_[id];
-  pending = {.request = std::move(request),
+  pending = {.method = method,
+             .request = std::move(request),
              .deadline = deadline,
              .again = now,
              .last_refusal = {},
@@ -41,9 +45,7 @@ void ControlRequests::Send(absl::Time now, Pending& pending, Outbox& outbox) {
 
 bool ControlRequests::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   const auto found = pending_.find(message.envelope.header().request_id());
-  // A reply's field follows its request's in the oneof (envelope.proto).
-  if (found == pending_.end() ||
-      message.envelope.body_case() != found->second.request.body_case() + 1) {
+  if (found == pending_.end() || message.envelope.body_case() != found->second.method->reply) {
     return false;
   }
   const absl::Status status = StatusOf(message);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/net/control_methods.h"
 #include "common/runtime/actor.h"
 
 namespace covey::client {
@@ -35,6 +36,7 @@ class ControlRequests {
 
  private:
   struct Pending {
+    const ControlMethod* method = nullptr;
     proto::Envelope request;
     absl::Time deadline;
     absl::Time again;

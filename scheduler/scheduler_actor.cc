@@ -7,8 +7,8 @@
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
+#include "common/net/control_methods.h"
 #include "scheduler/log/scheduler_log.h"
-#include "scheduler/rpc/control_reply.h"
 
 namespace covey::scheduler {
 namespace {
@@ -20,22 +20,6 @@ constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
 // A watch is answered after so long even without news, so that those of vanished watchers go away.
 constexpr absl::Duration kWatchMax = absl::Seconds(30);
 constexpr size_t kWatchesMax = 2 * kNodesMax;
-
-// What somebody who has not registered may ask: to look, and to steer by hand.
-bool IsOpenToStrangers(const proto::Envelope& envelope) {
-  switch (envelope.body_case()) {
-    case proto::Envelope::kRegisterRequest:
-    case proto::Envelope::kWatchViewRequest:
-    case proto::Envelope::kListTablesRequest:
-    case proto::Envelope::kStatusRequest:
-    case proto::Envelope::kSetContractRequest:
-    case proto::Envelope::kDrainRequest:
-    case proto::Envelope::kScaleRequest:
-      return true;
-    default:
-      return false;
-  }
-}
 
 std::string AskedBy(NodeId node) {
   return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
@@ -148,45 +132,23 @@ void SchedulerActor::Dispatch(absl::Time now, const Message& message, Outbox& ou
   if (message.envelope.has_disk_durable()) return TakeDiskAnswer(now, message, outbox);
   if (message.envelope.has_connection_lost()) return TakeConnectionLost(message, outbox);
   if (message.envelope.has_probe_reply()) return TakeProbeReply(now, message, outbox);
-  if (!IsControlRequest(message.envelope)) return;
-  if (const absl::Status status = Check(message); !status.ok()) {
+  const ControlMethod* const method = FindControlMethod(message.envelope);
+  if (method == nullptr) return;
+  if (const absl::Status status = Check(*method, message); !status.ok()) {
     return Refuse(message, status, outbox);
   }
   switch (message.envelope.body_case()) {
-    case proto::Envelope::kRegisterRequest:
-      return Register(now, message, outbox);
-    case proto::Envelope::kHeartbeatRequest:
-      return Heartbeat(now, message, outbox);
-    case proto::Envelope::kWatchViewRequest:
-      return WatchView(now, message, outbox);
-    case proto::Envelope::kCreateTableRequest:
-      return CreateTable(now, message, outbox);
-    case proto::Envelope::kDropTableRequest:
-      return DropTable(now, message, outbox);
-    case proto::Envelope::kSetContractRequest:
-      return SetContract(now, message, outbox);
-    case proto::Envelope::kDrainRequest:
-      return Drain(now, message, outbox);
-    case proto::Envelope::kScaleRequest:
-      return Scale(now, message, outbox);
-    case proto::Envelope::kReplicaReportRequest:
-      return TakeReports(now, message, outbox);
-    case proto::Envelope::kListTablesRequest:
-      return ListTables(message, outbox);
-    case proto::Envelope::kBarrierRequest:
-      return ArriveAtBarrier(now, message, outbox);
-    case proto::Envelope::kWorkRequest:
-      return TakeWorkRequest(now, message, outbox);
-    case proto::Envelope::kLeaveRequest:
-      return Leave(now, message, outbox);
-    case proto::Envelope::kStatusRequest:
-      return GetStatus(now, message, outbox);
+#define COVEY_DISPATCH(Rpc, Stem, stem, access) \
+  case proto::Envelope::k##Stem##Request:       \
+    return Rpc(now, message, outbox);
+    COVEY_CONTROL_METHODS(COVEY_DISPATCH)
+#undef COVEY_DISPATCH
     default:
       return;
   }
 }
 
-absl::Status SchedulerActor::Check(const Message& message) const {
+absl::Status SchedulerActor::Check(const ControlMethod& method, const Message& message) const {
   if (!disk_failure_.ok()) {
     return DiskStatus();
   }
@@ -205,7 +167,7 @@ absl::Status SchedulerActor::Check(const Message& message) const {
                ? absl::OkStatus()
                : sender;
   }
-  if (IsOpenToStrangers(message.envelope)) return absl::OkStatus();
+  if (method.access == ControlAccess::kAnyone) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(BodyName(message.envelope), ": the sender has not registered; register first"));
 }
@@ -300,13 +262,13 @@ void SchedulerActor::SetContract(absl::Time now, const Message& message, Outbox&
   Answer(std::move(reply), outbox);
 }
 
-void SchedulerActor::ListTables(const Message& message, Outbox& outbox) {
+void SchedulerActor::ListTables(absl::Time, const Message& message, Outbox& outbox) {
   Message reply = MakeControlReply(message);
   *reply.envelope.mutable_list_tables_reply()->mutable_tables() = state_.view().tables();
   Answer(std::move(reply), outbox);
 }
 
-void SchedulerActor::ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox) {
+void SchedulerActor::Barrier(absl::Time now, const Message& message, Outbox& outbox) {
   std::vector<Barriers::Answer> answers;
   Decide(now, barriers_.Arrive(now, message, answers));
   AnswerBarriers(std::move(answers), outbox);
@@ -369,7 +331,7 @@ void SchedulerActor::GetStatus(absl::Time now, const Message& message, Outbox& o
   Answer(std::move(reply), outbox);
 }
 
-void SchedulerActor::TakeReports(absl::Time now, const Message& message, Outbox& outbox) {
+void SchedulerActor::ReportReplicas(absl::Time now, const Message& message, Outbox& outbox) {
   bool changed = false;
   for (const proto::ReplicaReport& report : message.envelope.replica_report_request().reports()) {
     changed = chains_.Report(now, message.from().node, report, epoch_before_) || changed;
@@ -387,7 +349,7 @@ absl::Time SchedulerActor::NextSettle() const {
   return writing_ ? absl::InfiniteFuture() : chains_.NextSettle();
 }
 
-void SchedulerActor::TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox) {
+void SchedulerActor::GetWork(absl::Time now, const Message& message, Outbox& outbox) {
   std::vector<Work::Answer> answers;
   const Work::Change change = work_.Take(now, message, answers);
   TakeWorkChange(now, change, std::move(answers), outbox);

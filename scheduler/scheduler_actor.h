@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/net/control_methods.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/log.pb.h"
@@ -68,27 +69,28 @@ class SchedulerActor : public Actor {
   void Finish(Outbox& outbox);
 
   void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
-  // What is common to all requests: right job, known sender.
-  absl::Status Check(const Message& message) const;
+  // What is common to all requests: right job, a sender who may call the method.
+  absl::Status Check(const ControlMethod& method, const Message& message) const;
   absl::Status DiskStatus() const;
   // As in HeartbeatReply.
   uint32_t LeaseMs() const {
     return static_cast<uint32_t>(absl::ToInt64Milliseconds(config_.lease));
   }
+  // One handler per control method, which Dispatch calls by its name (control_methods.h).
   void Register(absl::Time now, const Message& message, Outbox& outbox);
   void Heartbeat(absl::Time now, const Message& message, Outbox& outbox);
   void WatchView(absl::Time now, const Message& message, Outbox& outbox);
   void CreateTable(absl::Time now, const Message& message, Outbox& outbox);
   void DropTable(absl::Time now, const Message& message, Outbox& outbox);
   void SetContract(absl::Time now, const Message& message, Outbox& outbox);
-  void ListTables(const Message& message, Outbox& outbox);
-  void ArriveAtBarrier(absl::Time now, const Message& message, Outbox& outbox);
+  void ListTables(absl::Time, const Message& message, Outbox& outbox);
+  void Barrier(absl::Time now, const Message& message, Outbox& outbox);
   void Leave(absl::Time now, const Message& message, Outbox& outbox);
   void GetStatus(absl::Time now, const Message& message, Outbox& outbox);
   void Drain(absl::Time now, const Message& message, Outbox& outbox);
   void Scale(absl::Time now, const Message& message, Outbox& outbox);
-  void TakeReports(absl::Time now, const Message& message, Outbox& outbox);
-  void TakeWorkRequest(absl::Time now, const Message& message, Outbox& outbox);
+  void ReportReplicas(absl::Time now, const Message& message, Outbox& outbox);
+  void GetWork(absl::Time now, const Message& message, Outbox& outbox);
   // Of the machine `work_`.
   void TakeWorkChange(absl::Time now, const Work::Change& change, std::vector<Work::Answer> answers,
                       Outbox& outbox);

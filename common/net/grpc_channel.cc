@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
+#include "common/net/control_methods.h"
 #include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
@@ -376,44 +377,14 @@ void GrpcChannel::Implementation::Watch(Message request) {
 void GrpcChannel::Implementation::Send(Message message) {
   using proto::Envelope;
   switch (message.envelope.body_case()) {
-    case Envelope::kRegisterRequest:
-      return Call(&AsyncStub::Register, &Envelope::mutable_register_request,
-                  &Envelope::mutable_register_reply, std::move(message));
-    case Envelope::kHeartbeatRequest:
-      return Call(&AsyncStub::Heartbeat, &Envelope::mutable_heartbeat_request,
-                  &Envelope::mutable_heartbeat_reply, std::move(message));
+#define COVEY_CALL(Rpc, Stem, stem, access)                           \
+  case Envelope::k##Stem##Request:                                    \
+    return Call(&AsyncStub::Rpc, &Envelope::mutable_##stem##_request, \
+                &Envelope::mutable_##stem##_reply, std::move(message));
+    COVEY_UNARY_CONTROL_METHODS(COVEY_CALL)
+#undef COVEY_CALL
     case Envelope::kWatchViewRequest:
       return Watch(std::move(message));
-    case Envelope::kCreateTableRequest:
-      return Call(&AsyncStub::CreateTable, &Envelope::mutable_create_table_request,
-                  &Envelope::mutable_create_table_reply, std::move(message));
-    case Envelope::kDropTableRequest:
-      return Call(&AsyncStub::DropTable, &Envelope::mutable_drop_table_request,
-                  &Envelope::mutable_drop_table_reply, std::move(message));
-    case Envelope::kDrainRequest:
-      return Call(&AsyncStub::Drain, &Envelope::mutable_drain_request,
-                  &Envelope::mutable_drain_reply, std::move(message));
-    case Envelope::kScaleRequest:
-      return Call(&AsyncStub::Scale, &Envelope::mutable_scale_request,
-                  &Envelope::mutable_scale_reply, std::move(message));
-    case Envelope::kReplicaReportRequest:
-      return Call(&AsyncStub::ReportReplicas, &Envelope::mutable_replica_report_request,
-                  &Envelope::mutable_replica_report_reply, std::move(message));
-    case Envelope::kWorkRequest:
-      return Call(&AsyncStub::GetWork, &Envelope::mutable_work_request,
-                  &Envelope::mutable_work_reply, std::move(message));
-    case Envelope::kListTablesRequest:
-      return Call(&AsyncStub::ListTables, &Envelope::mutable_list_tables_request,
-                  &Envelope::mutable_list_tables_reply, std::move(message));
-    case Envelope::kBarrierRequest:
-      return Call(&AsyncStub::Barrier, &Envelope::mutable_barrier_request,
-                  &Envelope::mutable_barrier_reply, std::move(message));
-    case Envelope::kLeaveRequest:
-      return Call(&AsyncStub::Leave, &Envelope::mutable_leave_request,
-                  &Envelope::mutable_leave_reply, std::move(message));
-    case Envelope::kStatusRequest:
-      return Call(&AsyncStub::GetStatus, &Envelope::mutable_status_request,
-                  &Envelope::mutable_status_reply, std::move(message));
     default:
       LogError("not_a_control_request", {{"body", BodyName(message.envelope)}});
   }

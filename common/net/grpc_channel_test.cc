@@ -198,6 +198,36 @@ TEST_F(GrpcChannelTest, CarriesARequestAndItsReply) {
   EXPECT_EQ(reply.from(), (Address{kSchedulerNode, 0}));
 }
 
+// The field of an envelope that carries messages of this type.
+const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::Descriptor* type) {
+  const google::protobuf::Descriptor& envelope = *proto::Envelope::descriptor();
+  for (int i = 0; i < envelope.field_count(); ++i) {
+    if (envelope.field(i)->message_type() == type) return envelope.field(i);
+  }
+  return nullptr;
+}
+
+TEST_F(GrpcChannelTest, CarriesEveryRpcOfTheService) {
+  GrpcChannel channel({.scheduler = scheduler_.address(), .deadline = absl::Milliseconds(50)},
+                      [this](Message message) { inbox_.Put(std::move(message)); });
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      proto::Scheduler::service_full_name());
+  ASSERT_NE(service, nullptr);
+  for (int i = 0; i < service->method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& rpc = *service->method(i);
+    SCOPED_TRACE(rpc.name());
+    ASSERT_NE(FieldOf(rpc.input_type()), nullptr);
+    ASSERT_NE(FieldOf(rpc.output_type()), nullptr);
+    Message request = Request(static_cast<uint64_t>(i) + 1);
+    proto::Envelope& envelope = request.envelope;
+    envelope.GetReflection()->MutableMessage(&envelope, FieldOf(rpc.input_type()));
+    channel.Send(std::move(request));
+    const Message reply = Take();
+    EXPECT_EQ(BodyName(reply.envelope), FieldOf(rpc.output_type())->name());
+    EXPECT_EQ(reply.envelope.header().request_id(), static_cast<uint64_t>(i) + 1);
+  }
+}
+
 TEST_F(GrpcChannelTest, KeepsTheSchedulersOwnStatus) {
   const auto channel = Connect(scheduler_.address());
   Message request = Request(1);

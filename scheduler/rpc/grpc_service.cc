@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 #include "common/cluster/limits.h"
+#include "common/net/control_methods.h"
 #include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "scheduler/rpc/call_table.h"
@@ -260,16 +261,14 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     return &reactor;
   }
 
-  Reactor* Register(Context* context, const proto::RegisterRequest* request,
-                    proto::RegisterReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_register_request, *reply,
-                 &Envelope::register_reply);
+#define COVEY_SERVE(Rpc, Stem, stem, access)                                                     \
+  Reactor* Rpc(Context* context, const proto::Stem##Request* request, proto::Stem##Reply* reply) \
+      override {                                                                                 \
+    return Unary(context, *request, &Envelope::mutable_##stem##_request, *reply,                 \
+                 &Envelope::stem##_reply);                                                       \
   }
-  Reactor* Heartbeat(Context* context, const proto::HeartbeatRequest* request,
-                     proto::HeartbeatReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_heartbeat_request, *reply,
-                 &Envelope::heartbeat_reply);
-  }
+  COVEY_UNARY_CONTROL_METHODS(COVEY_SERVE)
+#undef COVEY_SERVE
   grpc::ServerWriteReactor<proto::WatchViewReply>* WatchView(
       Context* context, const proto::WatchViewRequest* request) override {
     auto call = std::make_shared<WatchCall>(calls_, *context);
@@ -277,60 +276,6 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     reactor.Begin(std::move(call), context->peer(),
                   ToMessage(*request, &Envelope::mutable_watch_view_request));
     return &reactor;
-  }
-  Reactor* CreateTable(Context* context, const proto::CreateTableRequest* request,
-                       proto::CreateTableReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_create_table_request, *reply,
-                 &Envelope::create_table_reply);
-  }
-  Reactor* DropTable(Context* context, const proto::DropTableRequest* request,
-                     proto::DropTableReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_drop_table_request, *reply,
-                 &Envelope::drop_table_reply);
-  }
-  Reactor* SetContract(Context* context, const proto::SetContractRequest* request,
-                       proto::SetContractReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_set_contract_request, *reply,
-                 &Envelope::set_contract_reply);
-  }
-  Reactor* Drain(Context* context, const proto::DrainRequest* request,
-                 proto::DrainReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_drain_request, *reply,
-                 &Envelope::drain_reply);
-  }
-  Reactor* Scale(Context* context, const proto::ScaleRequest* request,
-                 proto::ScaleReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_scale_request, *reply,
-                 &Envelope::scale_reply);
-  }
-  Reactor* ReportReplicas(Context* context, const proto::ReplicaReportRequest* request,
-                          proto::ReplicaReportReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_replica_report_request, *reply,
-                 &Envelope::replica_report_reply);
-  }
-  Reactor* GetWork(Context* context, const proto::WorkRequest* request,
-                   proto::WorkReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_work_request, *reply, &Envelope::work_reply);
-  }
-  Reactor* ListTables(Context* context, const proto::ListTablesRequest* request,
-                      proto::ListTablesReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_list_tables_request, *reply,
-                 &Envelope::list_tables_reply);
-  }
-  Reactor* Barrier(Context* context, const proto::BarrierRequest* request,
-                   proto::BarrierReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_barrier_request, *reply,
-                 &Envelope::barrier_reply);
-  }
-  Reactor* Leave(Context* context, const proto::LeaveRequest* request,
-                 proto::LeaveReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_leave_request, *reply,
-                 &Envelope::leave_reply);
-  }
-  Reactor* GetStatus(Context* context, const proto::StatusRequest* request,
-                     proto::StatusReply* reply) override {
-    return Unary(context, *request, &Envelope::mutable_status_request, *reply,
-                 &Envelope::status_reply);
   }
 
   const bool always_leads_;

@@ -130,6 +130,29 @@ TEST_F(GrpcServiceTest, AnswersTypedCallsWithTheActorsStatus) {
   EXPECT_EQ(state.events_size(), 1);
 }
 
+// A method that the service leaves to gRPC is answered with UNIMPLEMENTED.
+TEST_F(GrpcServiceTest, TakesEveryRpcOfTheService) {
+  grpc::GenericStub generic(channel_);
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      proto::Scheduler::service_full_name());
+  ASSERT_NE(service, nullptr);
+  for (int i = 0; i < service->method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& rpc = *service->method(i);
+    if (rpc.server_streaming()) continue;  // its answer ends with the caller
+    const grpc::Slice nothing("");
+    grpc::ByteBuffer request(&nothing, 1);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    const auto context = Context();
+    generic.UnaryCall(context.get(), absl::StrCat("/", service->full_name(), "/", rpc.name()), {},
+                      &request, &reply,
+                      [&](grpc::Status status) { done.set_value(std::move(status)); });
+    const grpc::Status status = done.get_future().get();
+    EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << rpc.name();
+    EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << rpc.name();
+  }
+}
+
 TEST_F(GrpcServiceTest, CarriesAChangeOfContract) {
   proto::SetContractRequest request;
   request.set_name("none");

@@ -50,5 +50,8 @@ def covey_proto_library(name, srcs, deps = [], grpc = False, visibility = None):
         srcs = sources,
         hdrs = hdrs,
         visibility = visibility,
+        # gRPC's reflection looks a service up by its name. No symbol of the stubs refers to the
+        # descriptor that this needs, so the linker would leave it out.
+        alwayslink = grpc,
         deps = deps + ["@system//:grpc" if grpc else "@system//:protobuf"],
     )

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "common/net/message.h"
+
+namespace covey {
+
+// The control plane's methods, each named once. The channel of a node (grpc_channel.cc), the
+// scheduler's front door (scheduler/grpc_service.cc), its dispatch and its rules of access are
+// generated from this list, and control_methods_test.cc compares it with the service and the envelope.
+// A new rpc costs its messages in proto/, a handler in SchedulerActor, and one line here.
+//
+//   X(Rpc, Stem, stem, access)
+//     Rpc     of proto/scheduler_service.proto, and the name of SchedulerActor's handler
+//     Stem    its messages are StemRequest and StemReply
+//     stem    they travel in an envelope's fields stem_request and stem_reply
+//     access  see ControlAccess
+#define COVEY_UNARY_CONTROL_METHODS(X)                     \
+  X(Register, Register, register, kAnyone)                 \
+  X(Heartbeat, Heartbeat, heartbeat, kNodes)               \
+  X(CreateTable, CreateTable, create_table, kNodes)        \
+  X(DropTable, DropTable, drop_table, kNodes)              \
+  X(SetContract, SetContract, set_contract, kAnyone)       \
+  X(Drain, Drain, drain, kAnyone)                          \
+  X(Scale, Scale, scale, kAnyone)                          \
+  X(ReportReplicas, ReplicaReport, replica_report, kNodes) \
+  X(GetWork, Work, work, kNodes)                           \
+  X(ListTables, ListTables, list_tables, kAnyone)          \
+  X(Barrier, Barrier, barrier, kNodes)                     \
+  X(Leave, Leave, leave, kNodes)                           \
+  X(GetStatus, Status, status, kAnyone)
+
+// The list, with the one method that answers with a stream: its two ends are written by hand.
+#define COVEY_CONTROL_METHODS(X) \
+  COVEY_UNARY_CONTROL_METHODS(X) \
+  X(WatchView, WatchView, watch_view, kAnyone)
+
+enum class ControlAccess {
+  kNodes,   // a node that has registered and is alive
+  kAnyone,  // a caller that is no node, too: to look, and to steer by hand
+};
+
+// One method, as a value.
+struct ControlMethod {
+  absl::string_view rpc;
+  proto::Envelope::BodyCase request;
+  proto::Envelope::BodyCase reply;
+  ControlAccess access;
+};
+
+inline constexpr ControlMethod kControlMethods[] = {
+#define COVEY_CONTROL_METHOD(Rpc, Stem, stem, access) \
+  {#Rpc, proto::Envelope::k##Stem##Request, proto::Envelope::k##Stem##Reply, ControlAccess::access},
+    COVEY_CONTROL_METHODS(COVEY_CONTROL_METHOD)
+#undef COVEY_CONTROL_METHOD
+};
+
+// The method that `envelope` is a request of; null when it is none. Pure.
+const ControlMethod* FindControlMethod(const proto::Envelope& envelope);
+
+// A reply to `request` with the empty body that belongs to it; without one when it is no request of
+// the control plane. Pure.
+Message MakeControlReply(const Message& request);
+
+}  // namespace covey

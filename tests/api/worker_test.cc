@@ -1,0 +1,111 @@
+// Every public method of a worker that asks the scheduler for something, against a real one.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/parameter_client.h"
+#include "common/runtime/event_loop.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/api/cluster.h"
+#include "worker/group.h"
+#include "worker/hybrid_step.h"
+#include "worker/work_source.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+class WorkerTest : public ::testing::Test {
+ protected:
+  WorkerConfig Config() const {
+    WorkerConfig config;
+    config.cluster.scheduler = cluster_.scheduler();
+    config.cluster.operation_deadline = kPatience;
+    config.form_deadline = kPatience;
+    return config;
+  }
+  std::unique_ptr<Worker> Join() {
+    auto worker = Worker::Join(Config());
+    EXPECT_TRUE(worker.ok()) << worker.status();
+    return *std::move(worker);
+  }
+
+  const Cluster cluster_{{.groups = 1}};
+  const std::unique_ptr<Worker> worker_ = Join();
+};
+
+TEST_F(WorkerTest, JoinsAGroup) {
+  EXPECT_EQ(worker_->rank(), 0u);
+  EXPECT_EQ(worker_->size(), 1u);
+  EXPECT_EQ(worker_->groups(), 1u);
+  EXPECT_EQ(worker_->group().size(), 1u);
+  EXPECT_TRUE(worker_->group().Refresh().ok());
+}
+
+TEST_F(WorkerTest, SaysWhyItCannotJoin) {
+  WorkerConfig config = Config();
+  config.cluster.job = "another";
+  const absl::Status status = Worker::Join(config).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'default'"));
+}
+
+TEST_F(WorkerTest, MeetsTheOthersAtABarrier) {
+  EXPECT_TRUE(worker_->Barrier("epoch", kPatience).ok());
+  EXPECT_TRUE(worker_->Barrier("epoch", kPatience).ok());
+}
+
+TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
+  std::vector<float> values(4);
+  std::vector<float> gradient(4, 1);
+  HybridStep::Tensor tensor{.values = values, .gradient = gradient};
+  tensor.table.set_name("w");
+  tensor.table.set_data_type(proto::FLOAT32);
+  tensor.table.add_shape(4);
+  tensor.table.mutable_learning_rate()->set_base(1);
+  tensor.table.mutable_contract()->set_kind(proto::Contract::ASYNC);
+  auto hybrid = HybridStep::Create(*worker_, {tensor});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  EXPECT_TRUE((*hybrid)->Wait(0).ok());
+  EXPECT_TRUE((*hybrid)->Begin(1).ok());
+  EXPECT_TRUE((*hybrid)->Submit(0).ok());
+  EXPECT_TRUE((*hybrid)->Finish().ok());
+  EXPECT_EQ(values, std::vector<float>(4, -1));
+}
+
+TEST_F(WorkerTest, TakesItsWorkFromTheScheduler) {
+  auto source = WorkSource::Open(*worker_, {.name = "digits", .examples = 4, .item_examples = 2});
+  ASSERT_TRUE(source.ok()) << source.status();
+  size_t taken = 0;
+  while (taken < 4) {
+    const auto batch = (*source)->Take(4);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    taken += batch->size();
+  }
+  EXPECT_EQ(taken, 4u);
+  (*source)->Finish(0);
+  while (!(*source)->done()) ASSERT_TRUE((*source)->Take(1).ok());
+  EXPECT_EQ((*source)->examples_finished(), 4u);
+}
+
+TEST_F(WorkerTest, AsksToBeLetGo) {
+  EXPECT_TRUE(worker_->RequestDrain().ok());
+  auto client = client::ParameterClient::Connect({.scheduler = cluster_.scheduler()});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::Time until = MonotonicNow() + kPatience;
+  bool draining = false;
+  while (!draining && MonotonicNow() < until) {
+    const auto status = (*client)->GetStatus();
+    ASSERT_TRUE(status.ok()) << status.status();
+    for (const proto::Node& node : status->view().nodes()) draining = draining || node.draining();
+  }
+  EXPECT_TRUE(draining);
+}
+
+}  // namespace
+}  // namespace covey::worker
