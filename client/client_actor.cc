@@ -21,8 +21,10 @@ void ClientActor::MembershipChanged(absl::Time now, Outbox& outbox) {
 }
 
 void ClientActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  // A created table comes with the view that holds it, so that it can be used at once.
-  if (message.envelope.has_create_table_reply()) {
+  // A created table comes with the view that holds it, so that it can be used at once. Only the
+  // answer to a request of this client is believed.
+  if (message.envelope.has_create_table_reply() && control_.Awaits(message) &&
+      StatusOf(message).ok()) {
     member_.Adopt(now, message.envelope.create_table_reply().view(), outbox);
   }
   if (client_.Receive(now, message, outbox)) return;

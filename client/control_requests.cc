@@ -43,11 +43,14 @@ void ControlRequests::Send(absl::Time now, Pending& pending, Outbox& outbox) {
   outbox.Send(std::move(message));
 }
 
-bool ControlRequests::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+bool ControlRequests::Awaits(const Message& message) const {
   const auto found = pending_.find(message.envelope.header().request_id());
-  if (found == pending_.end() || message.envelope.body_case() != found->second.method->reply) {
-    return false;
-  }
+  return found != pending_.end() && message.envelope.body_case() == found->second.method->reply;
+}
+
+bool ControlRequests::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!Awaits(message)) return false;
+  const auto found = pending_.find(message.envelope.header().request_id());
   const absl::Status status = StatusOf(message);
   if (status.code() == absl::StatusCode::kUnavailable) {
     found->second.last_refusal = status;

@@ -29,6 +29,8 @@ class ControlRequests {
              Outbox& outbox);
   void FailAll(absl::Time now, const absl::Status& status, Outbox& outbox);
 
+  // Whether the message is the answer to a request that is pending here.
+  bool Awaits(const Message& message) const;
   // True when the message was an answer for this machine.
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);

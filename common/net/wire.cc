@@ -17,6 +17,16 @@ constexpr size_t kEnvelopeSizeOffset = 8;
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kVersionOffset = 4;
 
+// Numbers of the bodies that data ports exchange (envelope.proto).
+constexpr int kFirstDataBody = 40;
+constexpr int kLastDataBody = 79;
+
+// The others come by gRPC, or from the process itself.
+bool BelongsOnDataPlane(const proto::Envelope& envelope) {
+  const int body = envelope.body_case();
+  return body == proto::Envelope::BODY_NOT_SET || (body >= kFirstDataBody && body <= kLastDataBody);
+}
+
 void StoreU32(uint32_t value, uint8_t* to) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
 }
@@ -92,6 +102,10 @@ absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
   }
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("envelope is not an Envelope");
+  }
+  if (!BelongsOnDataPlane(envelope)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(BodyName(envelope), " does not travel between data ports"));
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,11 @@ namespace covey {
 //             the envelope (frame_checksums): made where the bytes are made and checked where they
 //             are used, see frame_checksum.h. A carrier looks at neither.
 //
+// An envelope's body is one of the data plane (numbers 40 to 79 of envelope.proto), or absent. All
+// others are refused on arrival, whoever sends them: the scheduler's answers come through the control
+// channel, and what the parts of a process tell each other never leaves it. So an actor that gets
+// such a body knows that its own process has delivered it.
+//
 // Pure. No bytes whatever make these functions crash or allocate beyond the limits.
 inline constexpr size_t kWirePreludeBytes = 16;
 inline constexpr uint8_t kWireVersion = 1;
@@ -51,7 +56,8 @@ absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message);
 void WriteHead(const Message& message, std::span<uint8_t> head);
 
 // Replaces `envelope` by what the head frame says; unspecified on error.
-// INVALID_ARGUMENT: not a head frame of ours; DATA_LOSS: the checksum differs.
+// INVALID_ARGUMENT: not a head frame of ours, or a body that does not belong here; DATA_LOSS: the
+// checksum differs.
 absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
                       proto::Envelope& envelope);
 // INVALID_ARGUMENT: number or sizes of the frames differ from what the envelope says.

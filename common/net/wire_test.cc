@@ -8,6 +8,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/random.h"
+#include "common/net/control_methods.h"
 
 namespace covey {
 namespace {
@@ -99,6 +100,34 @@ TEST(WireTest, RefusesToEncodeBeyondTheLimits) {
   Message wordy;
   wordy.envelope.mutable_status()->set_message(std::string(600, 'x'));
   EXPECT_EQ(EncodeMessage(kSmall, wordy).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+proto::Envelope With(int body) {
+  proto::Envelope envelope;
+  const auto* field = proto::Envelope::descriptor()->FindFieldByNumber(body);
+  envelope.GetReflection()->MutableMessage(&envelope, field);
+  return envelope;
+}
+
+TEST(WireTest, RefusesWhatOnlyTheSchedulerOrTheOwnProcessSays) {
+  const auto accepts = [](int body) {
+    const Message message{.envelope = With(body)};
+    return DecodeMessage(Encoded(message), kSmall).ok();
+  };
+  for (const ControlMethod& method : kControlMethods) {
+    EXPECT_FALSE(accepts(method.request)) << method.rpc;
+    EXPECT_FALSE(accepts(method.reply)) << method.rpc;
+  }
+  for (const int body : {proto::Envelope::kDiskAppend, proto::Envelope::kDiskDurable,
+                         proto::Envelope::kConnectionLost, proto::Envelope::kProbeRequest,
+                         proto::Envelope::kProbeReply, proto::Envelope::kLeaseNotice}) {
+    EXPECT_FALSE(accepts(body)) << BodyName(With(body));
+  }
+  for (const int body : {proto::Envelope::kPushRequest, proto::Envelope::kPullReply,
+                         proto::Envelope::kReplicateRequest, proto::Envelope::kReplicaPiece,
+                         proto::Envelope::kGroupSlice, proto::Envelope::kGroupProbe}) {
+    EXPECT_TRUE(accepts(body)) << BodyName(With(body));
+  }
 }
 
 TEST(WireTest, RefusesEveryTruncation) {

@@ -165,6 +165,7 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
 
 void Member::Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox) {
   if (Epoch(view.epoch()) <= view_->epoch()) return;
+  if (view.job() != 0 && view.job() != JobFingerprint(options_.job_name)) return;
   auto checked = ClusterView::Make(view);
   if (!checked.ok()) return;  // A broken view is no view; the next watch asks again.
   view_ = *std::move(checked);

@@ -96,7 +96,7 @@ class Member {
   }
 
   // Takes a view seen elsewhere (a table creation answers with one) if it is newer than the present
-  // one.
+  // one, and of the same job.
   void Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox);
 
  private:

@@ -53,7 +53,9 @@ def refused_messages(random, count, job):
         # Honest in form, but not for this loop.
         lambda: [_head(job ^ 2)],
         lambda: [wire.head(wire.envelope(wire.REGISTER_REQUEST, b"", job=job))],
-        lambda: [wire.head(wire.envelope(wire.WATCH_VIEW_REPLY, _view(), job=job))],
+        lambda: [wire.head(wire.envelope(wire.WATCH_VIEW_REPLY, _view(1), job=job))],
+        lambda: [wire.head(wire.envelope(wire.CREATE_TABLE_REPLY, _view(2), job=job))],
+        lambda: [wire.head(wire.envelope(wire.LEASE_NOTICE, wire.number(1, 1), job=job))],
         lambda: [wire.head(wire.envelope(wire.GROUP_SLICE, b"", job=job))],
         lambda: [wire.head(wire.header(job=job))],
     ]
@@ -73,9 +75,9 @@ def _with_frames(job, count):
     return [wire.head(wire.envelope(wire.PUSH_REQUEST, wire.push(1), frames, job=job)), *frames]
 
 
-def _view():
-    """A view that says it is the newest of all."""
-    return wire.nested(1, wire.number(3, 1 << 62))
+def _view(field):
+    """The field of a reply that holds a view, here one that says it is the newest of all."""
+    return wire.nested(field, wire.number(3, 1 << 62))
 
 
 def _flipped(random, data):

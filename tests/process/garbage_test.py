@@ -9,7 +9,7 @@ from tests.process import cluster, garbage, http2, program, wire, zmtp
 
 _SEED = 20240229
 _HANDSHAKES = 96
-_MESSAGES = 184
+_MESSAGES = 200
 _CONTROL_CASES = 150
 _HALF_OPEN = 60
 _CALLS = 5000
