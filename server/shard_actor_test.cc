@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/cluster/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/shard_fixture.h"
@@ -244,6 +245,24 @@ TEST(ShardActor, RefusesPushIdsThatLie) {
     EXPECT_EQ(CodeOf(driver.Ask(lie)), Code::kInvalidArgument) << TextOf(driver.Ask(lie));
   }
   EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(ShardActor, RefusesSequencesAndStepsThatNoProducerReaches) {
+  ShardDriver driver(TestJob(kAsync, 1));
+  std::vector<Message> pushes;
+  for (uint64_t absurd : {kPushSequenceMax + 1, ~uint64_t{0}}) {
+    pushes.push_back(driver.GroupPush(1, absurd, {1, 1, 1, 1}));
+    pushes.push_back(driver.ClientPush(absurd, {1, 1, 1, 1}));
+    pushes.push_back(driver.ClientPush(1, {1, 1, 1, 1}));
+    pushes.back().envelope.mutable_push_request()->set_step(absurd);
+  }
+  for (const Message& push : pushes) {
+    const Message answer = driver.Ask(push);
+    EXPECT_EQ(CodeOf(answer), Code::kInvalidArgument);
+    EXPECT_THAT(TextOf(answer), HasSubstr("the most is 9223372036854775808"));
+  }
+  EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(CodeOf(driver.Ask(driver.ClientPush(kPushSequenceMax, {1, 1, 1, 1}))), Code::kOk);
 }
 
 TEST(ShardActor, SaysWhereAShardIsWhenItIsNotHere) {

@@ -65,7 +65,11 @@ void DedupWindow::Record(uint64_t sequence, Version version) {
 
 void DedupWindow::ForEach(absl::FunctionRef<void(uint64_t sequence, Version version)> visit) const {
   if (versions_.empty()) return;
-  for (uint64_t sequence = std::max(lowest_, Floor()); sequence <= highest_; ++sequence) {
+  // Counts entries: a comparison with highest_ would never end where that is the last number.
+  const uint64_t first = std::max(lowest_, Floor());
+  const uint64_t count = highest_ - first + 1;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t sequence = first + i;
     if (At(sequence) != kNotReceived) visit(sequence, Version(At(sequence)));
   }
 }

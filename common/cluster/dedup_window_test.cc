@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <vector>
 
+#include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
 #include "gtest/gtest.h"
@@ -64,6 +66,12 @@ TEST(DedupWindow, SurvivesTheLastSequences) {
   EXPECT_EQ(window.Find(kLast).version, Version(2));
   EXPECT_EQ(window.Find(kLast - 100).version, Version(3));
   EXPECT_EQ(window.Find(kLast - 1).verdict, Verdict::kNew);
+  std::vector<uint64_t> visited;
+  window.ForEach([&](uint64_t sequence, Version) {
+    COVEY_CHECK(visited.size() < 2);  // A walk without an end ends here.
+    visited.push_back(sequence);
+  });
+  EXPECT_EQ(visited, (std::vector<uint64_t>{kLast - 100, kLast}));
 }
 
 TEST(DedupWindow, CostsLittleForAProducerThatPushesSeldomAndIsBoundedForOthers) {

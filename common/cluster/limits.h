@@ -46,6 +46,9 @@ inline constexpr size_t kStatusMessageBytesMax = 1024;
 // Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
 // never applied.
 inline constexpr size_t kDedupWindow = 4096;
+// Sequence numbers and steps of pushes. A million pushes a second take 292,000 years to get there;
+// below it no sum with a window or a staleness bound overflows.
+inline constexpr uint64_t kPushSequenceMax = uint64_t{1} << 63;
 // Producers remembered per shard; the one that was silent longest is forgotten beyond it only when
 // dead.
 inline constexpr size_t kProducersPerShardMax = 4096;

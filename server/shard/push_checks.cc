@@ -104,6 +104,11 @@ absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t 
         absl::StrCat("the push stands for ", push.samples(), " samples after ", samples_so_far,
                      "; push at least 1, and at most ", kShardSamplesMax, " in all"));
   }
+  if (id.sequence() > kPushSequenceMax || push.step() > kPushSequenceMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the push has sequence ", id.sequence(),
+                                                   " and step ", push.step(), "; the most is ",
+                                                   kPushSequenceMax, "; count both from 1"));
+  }
   const bool consistent = id.producer_kind() == proto::PushId::GROUP
                               ? push.group() != 0 && push.group() == id.producer() &&
                                     push.group_generation() == id.producer_incarnation() &&
