@@ -116,6 +116,11 @@ static_assert(kGroupBytesInFlightPerPeer >= kSliceBytesMax);
 inline constexpr size_t kGroupSlicesInFlightMax = 1024;
 static_assert(kGroupSlicesInFlightMax < kTransportQueueMessagesMax);
 
+// Heartbeats without an answer that a member remembers, so that a late answer still counts: 8 s of
+// them at the default interval, each of which is followed by one more. A round trip that is longer
+// is an outage.
+inline constexpr size_t kUnansweredBeatsMax = 32;
+
 inline constexpr size_t kBarrierNamesMax = 4096;
 inline constexpr absl::Duration kBarrierMax = absl::Hours(1);
 inline constexpr size_t kEventsKeptMax = 4096;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 
 namespace covey {
 namespace {
@@ -35,7 +36,7 @@ absl::Time Member::NextWake() const {
       return std::min(register_.again, register_until_);
     case State::kMember:
       return std::min(
-          {next_heartbeat_, heartbeat_.again, watch_.again, leave_.again, leave_until_});
+          {next_heartbeat_, repeat_heartbeat_, watch_.again, leave_.again, leave_until_});
     case State::kLeft:
     case State::kFailed:
       return absl::InfiniteFuture();
@@ -73,7 +74,7 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
   if (now >= next_heartbeat_) {
     next_heartbeat_ = now + heartbeat_every_;
     SendHeartbeat(now, now + heartbeat_every_ / 2, outbox);
-  } else if (now >= heartbeat_.again) {
+  } else if (now >= repeat_heartbeat_) {
     SendHeartbeat(now, absl::InfiniteFuture(), outbox);
   }
   if (now >= watch_.again) SendWatch(now, outbox);
@@ -86,19 +87,9 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
     case proto::Envelope::kRegisterReply:
       if (IsAnswer(message, register_.request_id)) ReceiveRegisterReply(now, message, outbox);
       return true;
-    case proto::Envelope::kHeartbeatReply: {
-      if (!IsAnswer(message, heartbeat_.request_id)) return true;
-      const absl::Time sent = std::exchange(heartbeat_, {}).sent;
-      const absl::Status status = StatusOf(message);
-      if (status.ok()) ExtendLease(sent, envelope.heartbeat_reply().lease_ms());
-      if (status.code() == absl::StatusCode::kAborted) {
-        Fail(now, status, outbox);
-      } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
-        // It is back, and nobody watches: now, not when the backoff is over.
-        SendWatch(now, outbox);
-      }
+    case proto::Envelope::kHeartbeatReply:
+      ReceiveHeartbeatReply(now, message, outbox);
       return true;
-    }
     case proto::Envelope::kWatchViewReply: {
       if (!IsAnswer(message, watch_.request_id)) return true;
       watch_ = {};
@@ -130,6 +121,24 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
     }
     default:
       return false;
+  }
+}
+
+void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbox& outbox) {
+  const auto beat = std::find_if(unanswered_beats_.begin(), unanswered_beats_.end(),
+                                 [&](const Beat& b) { return IsAnswer(message, b.request_id); });
+  if (beat == unanswered_beats_.end()) return;
+  // An answer to an older beat says nothing of what became of the newest one.
+  if (beat + 1 == unanswered_beats_.end()) repeat_heartbeat_ = absl::InfiniteFuture();
+  const absl::Time sent = beat->sent;
+  unanswered_beats_.erase(beat);
+  const absl::Status status = StatusOf(message);
+  if (status.ok()) ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms());
+  if (status.code() == absl::StatusCode::kAborted) {
+    Fail(now, status, outbox);
+  } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
+    // The scheduler is back, and no watch is in flight: now, not when the backoff is over.
+    SendWatch(now, outbox);
   }
 }
 
@@ -188,6 +197,8 @@ void Member::Stay() {
 }
 
 void Member::ExtendLease(absl::Time sent, uint32_t lease_ms) {
+  if (sent < lease_sent_) return;
+  lease_sent_ = sent;
   lease_until_ = lease_ms == 0 ? absl::InfiniteFuture() : sent + absl::Milliseconds(lease_ms);
 }
 
@@ -218,8 +229,11 @@ void Member::SendRegister(absl::Time now, Outbox& outbox) {
 }
 
 void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
-  heartbeat_ = {};  // Each beat is news of its own, under an id of its own.
-  Message message = Request(now, heartbeat_, again);
+  Pending beat;
+  Message message = Request(now, beat, again);
+  repeat_heartbeat_ = again;
+  unanswered_beats_.push_back({.request_id = beat.request_id, .sent = beat.sent});
+  if (unanswered_beats_.size() > kUnansweredBeatsMax) unanswered_beats_.pop_front();
   proto::HeartbeatRequest& body = *message.envelope.mutable_heartbeat_request();
   if (options_.role == proto::WORKER) *body.mutable_progress() = progress_;
   if (options_.role == proto::SERVER) *body.mutable_load() = load_;

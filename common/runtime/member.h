@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,8 +27,12 @@ namespace covey {
 //        │ refused, or deadline          ▼
 //        └──────────────────────────▶ kFailed
 //
-// Invariants: the view's epoch never goes back; at most one registration, one heartbeat and one
-// watch are under way; a scheduler that is away changes nothing for a member, which goes on asking.
+// Invariants:
+//   1. The view's epoch never goes back.
+//   2. At most one registration and one watch are in flight.
+//   3. A lease counts from the time at which the newest answered request was sent, however late the
+//      answer is and in whatever order answers arrive.
+//   4. A scheduler that is away changes nothing for a member, which goes on asking.
 //
 // Actor-confined. Deterministic in its options.
 class Member {
@@ -82,8 +87,8 @@ class Member {
   uint32_t rank() const { return rank_; }
   // Never null.
   const std::shared_ptr<const ClusterView>& view() const { return view_; }
-  // Until then nobody else is asked to answer for what only this node holds: so long after it sent
-  // the newest heartbeat that was answered. The infinite future when the scheduler sets no end.
+  // Until then no other node answers for what only this node holds: the lease term after this node
+  // sent the newest heartbeat that was answered. The infinite future when the scheduler sets no end.
   absl::Time lease_until() const { return lease_until_; }
 
   // What the next heartbeat reports.
@@ -106,13 +111,22 @@ class Member {
     absl::Time again = absl::InfiniteFuture();
   };
 
-  // `sent`: when the request was sent that is answered.
+  // A heartbeat in flight. Each is news of its own, under an id of its own.
+  struct Beat {
+    uint64_t request_id = 0;
+    absl::Time sent;
+  };
+
+  // `sent`: when the request was sent that is answered. Nothing happens when a newer one has been
+  // answered before.
   void ExtendLease(absl::Time sent, uint32_t lease_ms);
   Message Request(absl::Time now, Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
-  // One more comes before the next is due if this one is not answered by `again`: where messages
-  // get lost, silence long enough to be taken for death would else happen to the living.
+  // One more follows at `again`, before the next is due, unless this one is answered by then: where
+  // messages get lost, a member that lives would otherwise be silent for long enough to be taken for
+  // dead.
   void SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox);
+  void ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);
   void SendLeave(absl::Time now, Outbox& outbox);
   void ReceiveRegisterReply(absl::Time now, const Message& message, Outbox& outbox);
@@ -138,10 +152,14 @@ class Member {
   std::string leave_reason_;
   absl::Time leave_until_ = absl::InfiniteFuture();
   absl::Time lease_until_ = absl::InfiniteFuture();
+  // When the request was sent whose answer set lease_until_.
+  absl::Time lease_sent_ = absl::InfinitePast();
 
   Pending register_;
-  Pending heartbeat_;
+  // Oldest first, at most kUnansweredBeatsMax.
+  std::deque<Beat> unanswered_beats_;
   absl::Time next_heartbeat_ = absl::InfiniteFuture();
+  absl::Time repeat_heartbeat_ = absl::InfiniteFuture();
   Pending watch_;
   Pending leave_;
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/cluster/limits.h"
 #include "common/net/message.h"
 
 namespace covey {
@@ -196,6 +197,83 @@ TEST_F(MemberTest, ALeaseCountsFromTheRequestThatWasAnswered) {
   SetStatus(absl::UnavailableError("cannot write the log"), reply);
   member_.Receive(now_, reply, outbox_);
   EXPECT_EQ(member_.lease_until(), sent + absl::Seconds(3)) << "a refusal is no answer";
+}
+
+// A network whose round trip is longer than the pause before a beat is repeated.
+TEST_F(MemberTest, AnAnswerThatComesAfterTheNextBeatExtendsTheLeaseFromItsOwnBeat) {
+  Register();
+  Sent(proto::Envelope::kHeartbeatRequest);
+  std::vector<Message> beats;
+  std::vector<absl::Time> sent_at;
+  for (int i = 0; i < 3; ++i) {
+    now_ = member_.NextWake();
+    member_.Wake(now_, outbox_);
+    beats.push_back(Sent(proto::Envelope::kHeartbeatRequest).at(0));
+    sent_at.push_back(now_);
+  }
+  const auto answer = [&](int beat) {
+    Message reply = MakeReply(beats[beat]);
+    reply.envelope.mutable_heartbeat_reply()->set_lease_ms(3000);
+    member_.Receive(now_, reply, outbox_);
+  };
+  now_ = sent_at[0] + absl::Milliseconds(300);
+  answer(0);
+  EXPECT_EQ(member_.lease_until(), sent_at[0] + absl::Seconds(3));
+  answer(2);
+  EXPECT_EQ(member_.lease_until(), sent_at[2] + absl::Seconds(3));
+  answer(1);
+  EXPECT_EQ(member_.lease_until(), sent_at[2] + absl::Seconds(3)) << "a newer one was answered";
+  answer(1);  // An answer that arrives twice.
+  EXPECT_EQ(member_.lease_until(), sent_at[2] + absl::Seconds(3));
+}
+
+TEST_F(MemberTest, ALateAnswerDoesNotStopTheRepetitionOfTheNewestBeat) {
+  Register();
+  const auto beat = [this] {
+    now_ = member_.NextWake();
+    member_.Wake(now_, outbox_);
+    return Sent(proto::Envelope::kHeartbeatRequest).at(0);
+  };
+  Sent(proto::Envelope::kHeartbeatRequest);
+  beat();
+  const Message repeated = beat();
+  beat();
+  const absl::Time due = member_.NextWake();
+  Message reply = MakeReply(repeated);
+  reply.envelope.mutable_heartbeat_reply();
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.NextWake(), due);
+}
+
+TEST_F(MemberTest, ALateAnswerStillSaysThatTheMemberWasDeclaredDead) {
+  Register();
+  Sent(proto::Envelope::kHeartbeatRequest);
+  now_ = member_.NextWake();
+  member_.Wake(now_, outbox_);
+  Message reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest).at(0));
+  now_ = member_.NextWake();
+  member_.Wake(now_, outbox_);
+  reply.envelope.mutable_heartbeat_reply();
+  SetStatus(absl::AbortedError("declared dead at epoch 9"), reply);
+  member_.Receive(now_, reply, outbox_);
+  EXPECT_EQ(member_.state(), Member::State::kFailed);
+}
+
+TEST_F(MemberTest, AMemoryOfBeatsIsBounded) {
+  Register();
+  Sent(proto::Envelope::kHeartbeatRequest);
+  std::vector<Message> beats;
+  while (beats.size() <= kUnansweredBeatsMax) {
+    now_ = member_.NextWake();
+    member_.Wake(now_, outbox_);
+    for (Message& beat : Sent(proto::Envelope::kHeartbeatRequest)) beats.push_back(std::move(beat));
+  }
+  for (const size_t answered : {size_t{0}, size_t{1}}) {
+    Message reply = MakeReply(beats[answered]);
+    reply.envelope.mutable_heartbeat_reply()->set_lease_ms(60000);
+    member_.Receive(now_, reply, outbox_);
+    EXPECT_EQ(member_.lease_until() == absl::InfiniteFuture(), answered == 0);
+  }
 }
 
 TEST_F(MemberTest, NeverTakesAnOlderOrABrokenView) {
