@@ -6,6 +6,8 @@
 
 #include <memory>
 
+#include "common/base/json_escape.h"
+
 namespace covey {
 namespace {
 
@@ -14,25 +16,6 @@ struct Logger {
   std::string node;
   bool json = false;
 };
-
-std::string JsonEscape(absl::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (unsigned char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20) {
-      constexpr char kHex[] = "0123456789abcdef";
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
-  return out;
-}
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -79,7 +62,7 @@ void LogLine(LogLevel level, absl::string_view event, std::initializer_list<LogF
   std::string line;
   if (logger.json) {
     line = absl::StrCat("\"event\":\"", JsonEscape(event), "\"");
-    if (!logger.node.empty()) absl::StrAppend(&line, ",\"node\":\"", logger.node, "\"");
+    if (!logger.node.empty()) absl::StrAppend(&line, ",\"node\":\"", JsonEscape(logger.node), "\"");
     for (const LogField& field : fields) {
       absl::StrAppend(&line, ",\"", JsonEscape(field.key()), "\":\"", JsonEscape(field.value()),
                       "\"");

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace covey {
+
+// `text` as it stands between the quotes of a JSON string (RFC 8259): quotes, backslashes and
+// control characters are escaped. Each byte that is not part of valid UTF-8 becomes U+FFFD, since
+// text may come from a peer, a file name or a command line, and one bad byte would make the whole
+// line unreadable. Pure.
+std::string JsonEscape(absl::string_view text);
+
+}  // namespace covey
