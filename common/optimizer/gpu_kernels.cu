@@ -122,7 +122,12 @@ void AddInto(std::span<float> sum, std::span<const float> x) {
 }
 
 void Scale(std::span<float> x, float factor) {
+  if (factor == 1) return;  // The CPU leaves each bit as it is; 1 * NaN would not.
   float* const values = x.data();
+  if (factor == 0) {  // Zeros even of what is not finite, and none of them negative.
+    ForEach(x.size(), [=] __device__(size_t i) { values[i] = 0; });
+    return;
+  }
   ForEach(x.size(), [=] __device__(size_t i) { values[i] *= factor; });
 }
 

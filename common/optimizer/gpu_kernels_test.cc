@@ -192,6 +192,16 @@ TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {
       });
 }
 
+// What is scaled by 0 may be infinite, NaN or negative: all of it becomes +0. A factor of 1 changes
+// no bit.
+TEST_F(GpuKernelsTest, ScalesByZeroAndOneLikeTheProcessor) {
+  for (const float factor : {0.0f, -0.0f, 1.0f}) {
+    SCOPED_TRACE(factor);
+    ExpectAgreement([&](auto, auto, auto, auto slot0, auto) { Scale(slot0, factor); },
+                    [&](auto, auto, auto, auto slot0, auto) { gpu::Scale(slot0, factor); });
+  }
+}
+
 TEST_F(GpuKernelsTest, AllFiniteFindsEachKindAtEachPlace) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto all_finite = [](const std::vector<float>& values) {
