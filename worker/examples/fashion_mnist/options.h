@@ -16,7 +16,8 @@ namespace covey::fashion_mnist {
 // under every contract. The learning rate suits `batch` times the number of workers. With four
 // groups, buffered does as well; applied on arrival, the momentum is too much.
 struct Options {
-  // How groups relate through the tables.
+  // How groups relate through the tables. Under local:H, rate and momentum are those of a group's
+  // own steps, and servers take the mean of the groups' values once a round.
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;

@@ -43,13 +43,24 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
     initializer.set_b(static_cast<float>(tensor.initial_bound));
     initializer.set_seed(seed);
   }
-  spec.mutable_optimizer()->set_kind(proto::Optimizer::NESTEROV);
-  spec.mutable_optimizer()->set_momentum(options.momentum);
-  proto::LearningRate& rate = *spec.mutable_learning_rate();
+  const bool is_local = options.contract.kind == Contract::Kind::kLocal;
+  proto::Optimizer& optimizer =
+      is_local ? *spec.mutable_inner_optimizer() : *spec.mutable_optimizer();
+  optimizer.set_kind(proto::Optimizer::NESTEROV);
+  optimizer.set_momentum(options.momentum);
+  proto::LearningRate& rate =
+      is_local ? *spec.mutable_inner_learning_rate() : *spec.mutable_learning_rate();
   rate.set_base(options.learning_rate);
   rate.set_warmup_samples(total_samples / kWarmupShare);
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(total_samples);
+  if (is_local) {
+    // The mean of the groups' values (parameter averaging): nothing to tune, however long rounds
+    // are. The inner schedule counts the group's own samples, so that with several groups it ends
+    // before the rate is 0; the mean does the rest.
+    spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+    spec.mutable_learning_rate()->set_base(1);
+  }
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.mutable_asynchrony()->set_automatic_momentum(options.automatic_momentum);
   spec.set_gradient_format(static_cast<proto::WireFormat>(options.wire));
