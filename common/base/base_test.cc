@@ -73,6 +73,22 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
   EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);
 }
 
+TEST(Crc32cTest, OfTwoPartsIsJoinedWithoutTheirBytes) {
+  Random random(5);
+  std::vector<uint8_t> bytes(100'000);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+  const std::span<const uint8_t> all = bytes;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4}, size_t{1023}, bytes.size()}) {
+    const uint32_t whole = Crc32c(all.first(size));
+    for (const size_t cut : {size_t{0}, size_t{1}, size / 3, size}) {
+      if (cut > size) continue;
+      const uint32_t first = Crc32c(all.first(cut));
+      const uint32_t second = Crc32c(all.subspan(cut, size - cut));
+      EXPECT_EQ(JoinCrc32c(first, second, size - cut), whole) << cut << " of " << size;
+    }
+  }
+}
+
 TEST(Crc32cTest, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   // Bit by bit, as the polynomial division is written down.
   const auto by_definition = [](std::span<const uint8_t> bytes) {

@@ -10,6 +10,31 @@ namespace {
 // The library counts in int.
 constexpr size_t kBytesAtOnce = size_t{1} << 30;
 
+// Polynomials over GF(2) modulo that of CRC-32C, as checksums have them: the highest bit is the
+// coefficient of x^0.
+constexpr uint32_t kPolynomial = 0x82f63b78;
+constexpr uint32_t kOne = uint32_t{1} << 31;
+
+constexpr uint32_t TimesX(uint32_t a) { return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0); }
+
+constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (; a != 0; a <<= 1, b = TimesX(b)) {
+    if ((a & kOne) != 0) product ^= b;
+  }
+  return product;
+}
+
+// x^(8 * bytes): what that many zero bytes after it make of a checksum, without its inversions.
+constexpr uint32_t Shift(uint64_t bytes) {
+  uint32_t result = kOne;
+  uint32_t power = kOne >> 8;  // x^8, squared at each step
+  for (; bytes != 0; bytes >>= 1, power = Multiply(power, power)) {
+    if ((bytes & 1) != 0) result = Multiply(result, power);
+  }
+  return result;
+}
+
 }  // namespace
 
 uint32_t Crc32c(std::span<const uint8_t> bytes) {
@@ -21,6 +46,11 @@ uint32_t Crc32c(std::span<const uint8_t> bytes) {
     bytes = bytes.subspan(size);
   }
   return ~crc;
+}
+
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes) {
+  if (first == 0) return second;
+  return Multiply(first, Shift(second_bytes)) ^ second;
 }
 
 }  // namespace covey

@@ -10,4 +10,8 @@ namespace covey {
 // (crc32c_bench.cc).
 uint32_t Crc32c(std::span<const uint8_t> bytes);
 
+// The checksum of bytes that consist of two parts whose checksums are `first` and `second`; the
+// second part has `second_bytes` bytes. Reads no byte. About 1 microsecond.
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
+
 }  // namespace covey

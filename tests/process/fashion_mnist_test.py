@@ -43,6 +43,9 @@ class FashionMnistTest(cluster.ProcessTest):
     def test_one_group_over_sockets_of_the_file_system(self):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
 
+    def test_two_groups_that_take_steps_of_their_own_between_rounds(self):
+        self.run_job("local:8", groups=2, workers=1, transport="tcp")
+
     def survive(self, kills, died, workers=2):
         """What such kills cost, in a run that ends as if nothing had happened, and says so."""
         result = self.run_job("buffered", 2, workers, "tcp", "--kill", kills, epochs=2)

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
@@ -97,6 +98,16 @@ CollectiveRun::Lane* CollectiveRun::LaneAt(size_t element) {
 
 absl::Status CollectiveRun::Take(const Message& message) {
   COVEY_RETURN_IF_ERROR(CheckFrameChecksums(message));
+  COVEY_ASSIGN_OR_RETURN(std::vector<Cut> cuts, CutUp(message));
+  const proto::GroupSlice& from = message.envelope.group_slice();
+  if (from.phase() == proto::GroupSlice::SPREAD) {
+    COVEY_RETURN_IF_ERROR(SetChecksums(message, cuts));
+  }
+  for (Cut& cut : cuts) COVEY_RETURN_IF_ERROR(TakePiece(std::move(cut), from));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CollectiveRun::Cut>> CollectiveRun::CutUp(const Message& message) {
   const proto::GroupSlice& from = message.envelope.group_slice();
   const bool token = collective_.kind == CollectiveKind::kBarrier;
   const Buffer frame = message.frames.empty() ? Buffer() : message.frames[0];
@@ -106,6 +117,7 @@ absl::Status CollectiveRun::Take(const Message& message) {
       (from.count() == 0) != token || message.frames.size() != (token ? 0 : 1)) {
     return absl::InvalidArgumentError("a slice of another size or format");
   }
+  std::vector<Cut> cuts;
   size_t element = from.first();
   size_t byte = 0;
   do {
@@ -118,17 +130,34 @@ absl::Status CollectiveRun::Take(const Message& message) {
         bytes > frame.size() - byte) {
       return absl::InvalidArgumentError("a slice that is cut otherwise");
     }
-    COVEY_RETURN_IF_ERROR(
-        TakePiece(*lane, slice, from, token ? Buffer() : frame.Slice(byte, bytes)));
+    cuts.push_back(
+        {.lane = lane, .slice = slice, .bytes = token ? Buffer() : frame.Slice(byte, bytes)});
     element += range.count;
     byte += bytes;
   } while (element < from.first() + from.count());
   if (byte != frame.size()) return absl::InvalidArgumentError("a slice with too many bytes");
-  return absl::OkStatus();
+  return cuts;
 }
 
-absl::Status CollectiveRun::TakePiece(Lane& lane, size_t slice, const proto::GroupSlice& from,
-                                      Buffer bytes) {
+absl::Status CollectiveRun::SetChecksums(const Message& message, std::vector<Cut>& cuts) {
+  if (message.frames.empty()) return absl::OkStatus();
+  const uint32_t whole = message.envelope.frame_checksums(0);
+  if (cuts.size() == 1) {
+    cuts[0].checksum = whole;
+    return absl::OkStatus();
+  }
+  uint32_t joined = 0;
+  for (Cut& cut : cuts) {
+    cut.checksum = FrameChecksum(cut.bytes);
+    joined = JoinCrc32c(joined, cut.checksum, cut.bytes.size());
+  }
+  if (joined == whole) return absl::OkStatus();
+  return absl::DataLossError("a frame changed while it was cut into slices; check the memory");
+}
+
+absl::Status CollectiveRun::TakePiece(Cut cut, const proto::GroupSlice& from) {
+  Lane& lane = *cut.lane;
+  const size_t slice = cut.slice;
   size_t* expected = nullptr;
   uint32_t operand = 0;
   if (from.phase() == proto::GroupSlice::REDUCE) {
@@ -143,8 +172,10 @@ absl::Status CollectiveRun::TakePiece(Lane& lane, size_t slice, const proto::Gro
   if (slice < *expected) return absl::OkStatus();  // It has been here before.
   if (slice > *expected) return absl::UnavailableError("slices were lost with a connection");
   ++*expected;
-  Piece piece{
-      .bytes = std::move(bytes), .samples = from.samples(), .seen_epoch = from.seen_epoch()};
+  Piece piece{.bytes = std::move(cut.bytes),
+              .checksum = cut.checksum,
+              .samples = from.samples(),
+              .seen_epoch = from.seen_epoch()};
   if (from.phase() != proto::GroupSlice::REDUCE) {
     Hear(lane, slice, piece);
     return absl::OkStatus();
@@ -200,12 +231,15 @@ void CollectiveRun::Sum(Lane& lane, size_t slice) {
     Result(lane, slice, sum);
     return;
   }
+  Buffer encoded = format == WireFormat::kFloat32 ? Buffer() : EncodeSlice(range);
+  const uint32_t checksum = ChecksumOf(range, encoded);
   ready_.push_back({.peer = *lane.reduce.parent,
                     .phase = proto::GroupSlice::REDUCE,
                     .range = range,
+                    .checksum = checksum,
                     .samples = sum.samples,
                     .seen_epoch = sum.seen_epoch,
-                    .encoded = format == WireFormat::kFloat32 ? Buffer() : EncodeSlice(range)});
+                    .encoded = std::move(encoded)});
 }
 
 Buffer CollectiveRun::EncodeSlice(PartRange range) {
@@ -222,6 +256,12 @@ Buffer CollectiveRun::EncodeSlice(PartRange range) {
   return encoded;
 }
 
+uint32_t CollectiveRun::ChecksumOf(PartRange range, const Buffer& encoded) const {
+  if (collective_.format != WireFormat::kFloat32) return FrameChecksum(encoded);
+  const std::span<const float> values = collective_.data.subspan(range.first, range.count);
+  return Crc32c({reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()});
+}
+
 // This member owns the slice and has its values.
 void CollectiveRun::Result(Lane& lane, size_t slice, const Piece& piece) {
   Note(piece);
@@ -232,10 +272,12 @@ void CollectiveRun::Result(Lane& lane, size_t slice, const Piece& piece) {
     encoded = EncodeSlice(range);
     Decode(collective_.format, encoded.bytes(), collective_.data.subspan(range.first, range.count));
   }
+  const uint32_t checksum = ChecksumOf(range, encoded);
   for (const uint32_t child : lane.spread.children) {
     ready_.push_back({.peer = child,
                       .phase = proto::GroupSlice::SPREAD,
                       .range = range,
+                      .checksum = checksum,
                       .samples = piece.samples,
                       .seen_epoch = piece.seen_epoch,
                       .encoded = encoded});
@@ -258,6 +300,7 @@ void CollectiveRun::Hear(Lane& lane, size_t slice, const Piece& piece) {
     ready_.push_back({.peer = child,
                       .phase = proto::GroupSlice::SPREAD,
                       .range = range,
+                      .checksum = piece.checksum,
                       .samples = piece.samples,
                       .seen_epoch = piece.seen_epoch,
                       .encoded = encoded});
@@ -318,6 +361,10 @@ CollectiveRun::Saying CollectiveRun::Say(std::span<const Ready> together) const 
   saying.slice.set_samples(first.samples);
   saying.slice.set_seen_epoch(first.seen_epoch);
   if (count == 0) return saying;
+  for (const Ready& ready : together) {
+    saying.checksum = JoinCrc32c(saying.checksum, ready.checksum,
+                                 EncodedBytes(collective_.format, ready.range.count));
+  }
   if (collective_.format == WireFormat::kFloat32) {
     std::function<void()> release;
     if (collective_.owner != nullptr) release = [owner = collective_.owner] {};

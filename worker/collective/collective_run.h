@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/collective/plan.h"
 #include "common/net/message.h"
@@ -58,6 +59,9 @@ class CollectiveRun {
     uint32_t peer = 0;
     proto::GroupSlice slice;
     Buffer frame;  // empty for a token
+    // Of the frame. A result's is that of its owner at every hop, so that bytes which change in a
+    // member that passes them on are noticed by the next one.
+    uint32_t checksum = 0;
   };
   std::vector<Saying> TakeSayings();
 
@@ -83,6 +87,7 @@ class CollectiveRun {
  private:
   struct Piece {
     Buffer bytes;
+    uint32_t checksum = 0;  // of a result: its owner's
     uint64_t samples = 0;
     uint64_t seen_epoch = 0;
   };
@@ -104,10 +109,18 @@ class CollectiveRun {
     size_t heard = 0;              // slices of the result
     std::vector<Slice> slices;
   };
+  // One slice of a message.
+  struct Cut {
+    Lane* lane = nullptr;
+    size_t slice = 0;
+    Buffer bytes;
+    uint32_t checksum = 0;
+  };
   struct Ready {
     uint32_t peer = 0;
     proto::GroupSlice::Phase phase = proto::GroupSlice::REDUCE;
     PartRange range;
+    uint32_t checksum = 0;
     uint64_t samples = 0;
     uint64_t seen_epoch = 0;
     Buffer encoded;  // float32: empty, the data itself is sent
@@ -116,11 +129,18 @@ class CollectiveRun {
   PartRange RangeOf(const Lane& lane, size_t slice) const;
   void OwnValues();
   Lane* LaneAt(size_t element);
-  absl::Status TakePiece(Lane& lane, size_t slice, const proto::GroupSlice& from, Buffer bytes);
+  // Finds the slices of a message. INVALID_ARGUMENT: it does not fit.
+  absl::StatusOr<std::vector<Cut>> CutUp(const Message& message);
+  // Gives each slice of a result the checksum that its owner made. DATA_LOSS: they do not join to
+  // that of the frame.
+  static absl::Status SetChecksums(const Message& message, std::vector<Cut>& cuts);
+  absl::Status TakePiece(Cut cut, const proto::GroupSlice& from);
   // Adds what can be added; then the slice goes up, or is the result.
   void Sum(Lane& lane, size_t slice);
   void Result(Lane& lane, size_t slice, const Piece& piece);
   Buffer EncodeSlice(PartRange range);
+  // Of the bytes that are sent for the range: `encoded`, or the data itself.
+  uint32_t ChecksumOf(PartRange range, const Buffer& encoded) const;
   void Hear(Lane& lane, size_t slice, const Piece& piece);
   void Note(const Piece& piece);
   Saying Say(std::span<const Ready> together) const;

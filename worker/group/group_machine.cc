@@ -147,8 +147,7 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
     saying.slice.set_group(id_.value());
     saying.slice.set_generation(formation());
     *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
-    if (!saying.frame.empty()) item.message.frames.push_back(std::move(saying.frame));
-    SetFrameChecksums(item.message);
+    if (!saying.frame.empty()) AddFrame(item.message, std::move(saying.frame), saying.checksum);
     ++run.frames_out;
     Reach(saying.peer, outbox);
     sender_.Queue(std::move(item));

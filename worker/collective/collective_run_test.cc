@@ -1,0 +1,105 @@
+#include "worker/collective/collective_run.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "common/net/frame_checksum.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The runs of one collective on a ring of members, whose messages the test carries.
+class RunsTest : public ::testing::Test {
+ protected:
+  void Make(CollectiveKind kind, uint32_t members, size_t elements, size_t slice_elements) {
+    const auto plan =
+        std::make_shared<const Plan>(PlanOptions{.algorithm = Algorithm::kRing, .size = members});
+    data_.assign(members, std::vector<float>(elements));
+    for (uint32_t rank = 0; rank < members; ++rank) {
+      for (size_t i = 0; i < elements; ++i) data_[rank][i] = static_cast<float>(rank * 100 + i);
+      runs_.push_back(std::make_unique<CollectiveRun>(
+          1,
+          Collective{.id = {.stream = 0, .sequence = 1},
+                     .kind = kind,
+                     .data = data_[rank],
+                     .parts = EvenParts(elements, members),
+                     .samples = 1},
+          plan, CollectiveRun::Options{.rank = rank, .slice_elements = slice_elements}));
+      runs_.back()->Begin();
+    }
+  }
+
+  // What `from` has to say now, as messages to `to`; it says nothing to others.
+  std::vector<Message> Said(uint32_t from, uint32_t to) {
+    std::vector<Message> messages;
+    for (CollectiveRun::Saying& saying : runs_[from]->TakeSayings()) {
+      EXPECT_EQ(saying.peer, to);
+      Message& message = messages.emplace_back();
+      *message.envelope.mutable_group_slice() = std::move(saying.slice);
+      AddFrame(message, std::move(saying.frame), saying.checksum);
+    }
+    return messages;
+  }
+  absl::Status Hear(uint32_t to, const std::vector<Message>& messages) {
+    absl::Status first;
+    for (const Message& message : messages) first.Update(runs_[to]->Take(message));
+    return first;
+  }
+  // One bit of an element that the member has got and not passed on yet.
+  void Flip(uint32_t rank, size_t element) {
+    uint32_t bits;
+    std::memcpy(&bits, &data_[rank][element], sizeof(bits));
+    bits ^= 1u << 20;
+    std::memcpy(&data_[rank][element], &bits, sizeof(bits));
+  }
+
+  std::vector<std::vector<float>> data_;  // by rank
+  std::vector<std::unique_ptr<CollectiveRun>> runs_;
+};
+
+TEST_F(RunsTest, ABitThatFlipsInAMemberThatPassesAResultOnIsNoticed) {
+  Make(CollectiveKind::kBroadcast, 3, 10, 4);
+  ASSERT_TRUE(Hear(1, Said(0, 1)).ok());
+  ASSERT_EQ(data_[1], data_[0]);
+  Flip(1, 7);
+  const absl::Status heard = Hear(2, Said(1, 2));
+  EXPECT_EQ(heard.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(heard.message()), HasSubstr("differs from its checksum"));
+}
+
+// Slices of two owners share a message on their way to a member that passes only one of them on.
+TEST_F(RunsTest, SlicesThatShareAMessageKeepTheirOwnersChecksums) {
+  for (const bool flips : {false, true}) {
+    SCOPED_TRACE(flips);
+    runs_.clear();
+    Make(CollectiveKind::kAllGather, 4, 8, 8);
+    ASSERT_TRUE(Hear(3, Said(2, 3)).ok());  // part 2
+    ASSERT_TRUE(Hear(0, Said(3, 0)).ok());  // parts 2 and 3
+    const std::vector<Message> to_1 = Said(0, 1);
+    ASSERT_EQ(to_1.size(), 2u);  // part 0; parts 2 and 3
+    ASSERT_EQ(to_1[1].envelope.group_slice().count(), 4u);
+    ASSERT_TRUE(Hear(1, to_1).ok());
+    if (flips) Flip(1, 6);
+    const absl::Status heard = Hear(2, Said(1, 2));  // parts 0, 1 and 3
+    EXPECT_EQ(heard.ok(), !flips) << heard;
+    EXPECT_EQ(data_[2][6] == data_[3][6], !flips);
+  }
+}
+
+TEST_F(RunsTest, SumsHaveChecksumsOfTheirOwn) {
+  Make(CollectiveKind::kReduceScatter, 2, 2, 2);
+  const std::vector<Message> to_0 = Said(1, 0);
+  ASSERT_TRUE(Hear(0, to_0).ok());
+  EXPECT_EQ(data_[0][0], 100);
+  Message bent = Said(0, 1).at(0);
+  bent.envelope.set_frame_checksums(0, bent.envelope.frame_checksums(0) ^ 1);
+  EXPECT_EQ(Hear(1, {bent}).code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace covey::worker
