@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 
-#include <optional>
 #include <utility>
+#include <variant>
 
 #include "common/base/log.h"
+#include "common/base/one_shot.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
@@ -20,33 +21,6 @@ constexpr absl::Duration kLeaveMax = absl::Seconds(2);
 constexpr absl::Duration kFlushMax = absl::Seconds(2);
 // A request's own deadline passes on the loop; the caller waits a little longer for its message.
 constexpr absl::Duration kGrace = absl::Seconds(1);
-
-// A value that the loop sets once and a user's thread waits for.
-template <typename T>
-class Promise {
- public:
-  void Set(T value) {
-    MutexLock lock(mutex_);
-    value_ = std::move(value);
-    changed_.NotifyAll();
-  }
-  // Nothing when `timeout` has passed.
-  std::optional<T> Wait(absl::Duration timeout) {
-    const absl::Time until = MonotonicNow() + timeout;
-    MutexLock lock(mutex_);
-    while (!value_) {
-      const absl::Duration left = until - MonotonicNow();
-      if (left <= absl::ZeroDuration()) return std::nullopt;
-      changed_.WaitFor(mutex_, left);
-    }
-    return std::move(value_);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  std::optional<T> value_ ABSL_GUARDED_BY(mutex_);
-};
 
 absl::Status LoopIsGone() {
   return absl::UnavailableError(
@@ -167,32 +141,31 @@ Connection::~Connection() {
 }
 
 absl::Status Connection::Run(std::function<void(absl::Time, Outbox&)> work) {
-  auto done = std::make_shared<Promise<bool>>();
+  const OneShot<std::monostate> done;
   const bool posted = Post([work = std::move(work), done](absl::Time now, Outbox& outbox) {
     work(now, outbox);
-    done->Set(true);
+    done.Set(std::monostate());
   });
   if (!posted) return LoopIsGone();
   // The loop never blocks, so this is short; a loop that stops meanwhile drops its queue.
-  return done->Wait(absl::Minutes(1)) ? absl::OkStatus() : LoopIsGone();
+  return done.WaitFor(absl::Minutes(1)) != nullptr ? absl::OkStatus() : LoopIsGone();
 }
 
 absl::StatusOr<proto::Envelope> Connection::Request(proto::Envelope request,
                                                     absl::Duration timeout) {
   using Answer = absl::StatusOr<proto::Envelope>;
-  auto answer = std::make_shared<Promise<Answer>>();
+  const OneShot<Answer> answer;
   const bool posted =
       Post([this, request = std::move(request), timeout, answer](absl::Time now, Outbox& outbox) {
         client_->control().Start(
             now, request, now + timeout,
             [answer](absl::Time, const absl::Status& status, const proto::Envelope* reply,
-                     Outbox&) { answer->Set(status.ok() ? Answer(*reply) : Answer(status)); },
+                     Outbox&) { answer.Set(status.ok() ? Answer(*reply) : Answer(status)); },
             outbox);
       });
   if (!posted) return LoopIsGone();
-  std::optional<Answer> result = answer->Wait(timeout + kGrace);
-  if (!result) return LoopIsGone();
-  return *std::move(result);
+  const Answer* result = answer.WaitFor(timeout + kGrace);
+  return result != nullptr ? *result : LoopIsGone();
 }
 
 absl::Status Connection::Flush(absl::Duration timeout) {
@@ -200,16 +173,16 @@ absl::Status Connection::Flush(absl::Duration timeout) {
 }
 
 absl::Status Connection::FlushPushes(ClientMachine::FlushScope scope, absl::Duration timeout) {
-  auto flushed = std::make_shared<Promise<absl::Status>>();
+  const OneShot<absl::Status> flushed;
   const bool posted = Post([this, scope, timeout, flushed](absl::Time now, Outbox& outbox) {
     client_->client().Flush(
         now, scope, now + timeout,
-        [flushed](absl::Time, const absl::Status& status, Outbox&) { flushed->Set(status); },
+        [flushed](absl::Time, const absl::Status& status, Outbox&) { flushed.Set(status); },
         outbox);
   });
   if (!posted) return LoopIsGone();
-  std::optional<absl::Status> result = flushed->Wait(timeout + kGrace);
-  return result ? *std::move(result) : LoopIsGone();
+  const absl::Status* result = flushed.WaitFor(timeout + kGrace);
+  return result != nullptr ? *result : LoopIsGone();
 }
 
 absl::Status Connection::Barrier(absl::string_view name, uint32_t participants,

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <memory>
-
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/operation.h"
-#include "common/base/mutex.h"
+#include "common/base/one_shot.h"
 
 namespace covey::client {
 
@@ -19,28 +16,21 @@ class Handle {
   // Done already, with this outcome.
   explicit Handle(OperationResult result);
   // Not done until Complete.
-  Handle() : state_(std::make_shared<State>()) {}
+  Handle() = default;
 
-  bool done() const;
+  bool done() const { return result_.is_set(); }
   // Blocks until the operation is over; its status. OK, or the code and cause of docs/PROTOCOL.md.
-  absl::Status Wait() const;
+  absl::Status Wait() const { return result_.Wait().status; }
   // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the operation goes on.
   absl::Status WaitFor(absl::Duration timeout) const;
   // Precondition: done().
   OperationResult result() const;
 
-  // For whoever runs the operation; once.
+  // For the code that runs the operation; once.
   void Complete(OperationResult result) const;
 
  private:
-  struct State {
-    Mutex mutex;
-    CondVar changed;
-    bool done ABSL_GUARDED_BY(mutex) = false;
-    OperationResult result ABSL_GUARDED_BY(mutex);
-  };
-
-  std::shared_ptr<State> state_;
+  OneShot<OperationResult> result_;
 };
 
 }  // namespace covey::client

@@ -1,12 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/log.h"
+#include "common/base/one_shot.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
@@ -24,6 +24,7 @@
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
 #include "server/config.h"
+#include "server/request_credits.h"
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
 #include "server/socket_folder.h"
@@ -32,12 +33,13 @@ namespace covey::server {
 namespace {
 
 constexpr uint32_t kDefaultLoopsMax = 64;
-constexpr std::chrono::seconds kLeaveMax(3);
+constexpr absl::Duration kLeaveMax = absl::Seconds(3);
 
 // One thread that serves shards. Order of members: what runs goes first when destroyed.
 struct DataLoop {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ShardActor> actor;
+  std::unique_ptr<RequestCredits> credits;
   std::unique_ptr<EventLoop> loop;
 };
 
@@ -114,7 +116,7 @@ class ServerProcess {
       actor_->Leave(now, reason, now + config_.drain_deadline, outbox);
       MembershipChanged();
     });
-    over_.get_future().wait_for(absl::ToChronoSeconds(config_.drain_deadline) + kLeaveMax);
+    over_.WaitFor(config_.drain_deadline + kLeaveMax);
     control_->Stop();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
     return actor_->member().failure();
@@ -132,14 +134,15 @@ class ServerProcess {
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
         .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_});
-    data_loop->loop = std::make_unique<EventLoop>(
-        EventLoop::Options{.job = job_,
-                           .self = {NodeId(), number},
-                           .incarnation = incarnation_,
-                           .thread_name = absl::StrCat("data-", number),
-                           .spin = config_.spin,
-                           .request_budget_bytes = arriving_bytes_per_loop_},
-        *data_loop->actor, *data_loop->transport);
+    data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
+    data_loop->loop =
+        std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
+                                                       .self = {NodeId(), number},
+                                                       .incarnation = incarnation_,
+                                                       .thread_name = absl::StrCat("data-", number),
+                                                       .spin = config_.spin,
+                                                       .flow_control = data_loop->credits.get()},
+                                    *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
   }
@@ -165,9 +168,8 @@ class ServerProcess {
         EventLoop& loop = *data_loop->loop;
         loop.Post([&loop, epoch](absl::Time, Outbox&) { loop.SetEpoch(epoch); });
       }
-    } else if (member.state() != Member::State::kRegistering && !over_is_set_) {
-      over_is_set_ = true;
-      over_.set_value();
+    } else if (member.state() != Member::State::kRegistering && !over_.is_set()) {
+      over_.Set(std::monostate());
       // Drained by somebody else, it leaves without a signal. A second one would kill it.
       if (!leaving_) RequestTermination();
     }
@@ -200,12 +202,11 @@ class ServerProcess {
   std::unique_ptr<EventLoop> control_;
   std::unique_ptr<LoopPort> control_port_;
   std::unique_ptr<GrpcChannel> scheduler_;
-  std::promise<void> over_;
+  const OneShot<std::monostate> over_;  // set when this process is no member any more
 
   // Owned by the control loop's thread.
   bool serving_ = false;
   bool leaving_ = false;
-  bool over_is_set_ = false;
 };
 
 int ExitCode(const absl::Status& status) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "client/connection.h"
 #include "common/base/log.h"
+#include "common/base/one_shot.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/topology.h"
@@ -189,20 +190,18 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config)
 }
 
 absl::Status Worker::WhenReady(const std::function<absl::Status()>& work) {
-  const Handle done;
+  const OneShot<absl::Status> done;
   COVEY_RETURN_IF_ERROR(connection_->Run([&](absl::Time, Outbox&) {
-    actor_->WhenReady([&work, done](const absl::Status& status) {
-      done.Complete({.status = status.ok() ? work() : status});
-    });
+    actor_->WhenReady(
+        [&work, done](const absl::Status& status) { done.Set(status.ok() ? work() : status); });
   }));
-  done.WaitFor(config_.form_deadline).IgnoreError();
-  if (done.done()) return done.Wait();
+  if (const absl::Status* status = done.WaitFor(config_.form_deadline)) return *status;
   absl::Status missed;
   COVEY_RETURN_IF_ERROR(connection_->Run([&](absl::Time, Outbox&) {
     actor_->WhenReady(nullptr);
     missed = NotReady();
   }));
-  return done.done() ? done.Wait() : missed;
+  return done.is_set() ? done.Wait() : missed;
 }
 
 absl::Status Worker::NotReady() const {

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <deque>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/net/leading_scheduler.h"
 #include "proto/scheduler_service.grpc.pb.h"
@@ -21,10 +21,6 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(20);
 constexpr Address kSelf = {NodeId(7), 2};
 
-absl::Time Now() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
-
 // Replies, handed from gRPC's threads to the test. Thread-safe.
 class Inbox {
  public:
@@ -34,9 +30,10 @@ class Inbox {
     arrived_.NotifyAll();
   }
   std::optional<Message> Take() {
-    const absl::Time deadline = Now() + kPatience;
+    const absl::Time deadline = MonotonicNow() + kPatience;
     MutexLock lock(mutex_);
-    while (messages_.empty() && Now() < deadline) arrived_.WaitFor(mutex_, deadline - Now());
+    while (messages_.empty() && MonotonicNow() < deadline)
+      arrived_.WaitFor(mutex_, deadline - MonotonicNow());
     if (messages_.empty()) return std::nullopt;
     Message message = std::move(messages_.front());
     messages_.pop_front();
@@ -66,7 +63,7 @@ class FakeScheduler : public proto::Scheduler::Service {
   ~FakeScheduler() override { Stop(); }
   void Stop() {
     Publish(0);
-    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Shutdown(gpr_time_0(GPR_CLOCK_MONOTONIC));
     server_->Wait();
   }
   int port() const { return port_; }
@@ -382,23 +379,24 @@ TEST_F(GrpcChannelTest, ComesBackToASchedulerThatWasAway) {
   channel->Send(HeartbeatRequest(1));
   EXPECT_TRUE(StatusOf(Take()).ok());
   scheduler_.Stop();
-  const absl::Time gone = Now();
+  const absl::Time gone = MonotonicNow();
   uint64_t id = 2;
   // Long enough that a growing backoff would show.
-  for (; Now() < gone + absl::Seconds(2); ++id) {
+  for (; MonotonicNow() < gone + absl::Seconds(2); ++id) {
     channel->Send(HeartbeatRequest(id));
     EXPECT_EQ(StatusOf(Take()).code(), absl::StatusCode::kUnavailable);
   }
   FakeScheduler again(scheduler_.port());
   ASSERT_EQ(again.port(), scheduler_.port());
-  const absl::Time back = Now();
+  const absl::Time back = MonotonicNow();
   absl::Status status = absl::UnavailableError("");
-  for (; !status.ok() && Now() < back + kPatience; ++id) {
+  for (; !status.ok() && MonotonicNow() < back + kPatience; ++id) {
     channel->Send(HeartbeatRequest(id));
     status = StatusOf(Take());
   }
   EXPECT_TRUE(status.ok()) << status;
-  RecordProperty("back_after_ms", static_cast<int>(absl::ToInt64Milliseconds(Now() - back)));
+  RecordProperty("back_after_ms",
+                 static_cast<int>(absl::ToInt64Milliseconds(MonotonicNow() - back)));
 }
 
 TEST_F(GrpcChannelTest, EndsWithoutAnswersWhileCallsAreUnderWay) {

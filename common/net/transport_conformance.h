@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "common/base/clock.h"
 #include "common/net/transport.h"
 
 namespace covey {
@@ -35,10 +35,7 @@ class ConformanceNetwork {
   virtual std::string DeadEndpoint() = 0;
   // How long until what will ever happen has happened; on a virtual clock it may be virtual time.
   virtual absl::Duration Patience() const { return absl::Seconds(20); }
-  virtual absl::Time Now() const {
-    return absl::UnixEpoch() +
-           absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-  }
+  virtual absl::Time Now() const { return MonotonicNow(); }
 };
 
 using MakeConformanceNetwork = std::function<std::unique_ptr<ConformanceNetwork>()>;

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/net/transport_conformance.h"
 
@@ -84,9 +85,9 @@ class ZmqStrangerTest : public testing::Test {
   static constexpr absl::Duration kPatience = absl::Seconds(20);
 
   bool Until(const std::function<bool()>& done) {
-    const absl::Time deadline = Now() + kPatience;
+    const absl::Time deadline = MonotonicNow() + kPatience;
     while (!done()) {
-      if (Now() > deadline) return false;
+      if (MonotonicNow() > deadline) return false;
       transport_->Receive(16, [&](Message) { ++received_; });
       transport_->Wait(absl::Milliseconds(2));
     }
@@ -119,11 +120,6 @@ class ZmqStrangerTest : public testing::Test {
     [[maybe_unused]] const ssize_t sent =
         send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     close(connection);
-  }
-
-  static absl::Time Now() {
-    return absl::UnixEpoch() +
-           absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
   }
 
   const std::unique_ptr<Transport> transport_ = MustMake({.listen = "tcp://127.0.0.1:0"});

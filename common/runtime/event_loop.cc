@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "common/base/check.h"
@@ -27,23 +26,10 @@ size_t FrameBytes(const Message& message) {
   return bytes;
 }
 
-// One that is answered with a credit.
-bool IsRequest(const Message& message) {
-  return message.envelope.has_push_request() || message.envelope.has_pull_request();
-}
-
 }  // namespace
 
-absl::Time MonotonicNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
-
 EventLoop::EventLoop(const Options& options, Actor& actor, Transport& transport)
-    : actor_(actor),
-      transport_(transport),
-      options_(options),
-      credits_(options.request_budget_bytes),
-      queue_(kLoopQueueMessagesMax) {}
+    : actor_(actor), transport_(transport), options_(options), queue_(kLoopQueueMessagesMax) {}
 
 EventLoop::~EventLoop() { Stop(); }
 
@@ -146,8 +132,8 @@ bool EventLoop::ReceiveBatch(Outbox& outbox) {
       ++wrong_node_;
       return;
     }
-    if (options_.request_budget_bytes != 0 && IsRequest(message)) {
-      credits_.Heard(MonotonicNow(), message.from().node);
+    if (options_.flow_control != nullptr) {
+      options_.flow_control->Received(MonotonicNow(), message);
     }
     DeliverToActor(message, outbox);
     if (FrameBytes(message) >= kFlushAtOnceBytes) Flush(outbox);
@@ -221,12 +207,7 @@ void EventLoop::FillHeader(Message& message) const {
   header.set_incarnation(options_.incarnation.value());
   header.set_epoch(epoch_.value());
   message.envelope.set_from_loop(options_.self.loop);
-  if (options_.request_budget_bytes != 0) GiveCredit(message);
-}
-
-void EventLoop::GiveCredit(Message& reply) const {
-  if (!reply.envelope.has_push_reply() && !reply.envelope.has_pull_reply()) return;
-  if (reply.envelope.credit_bytes() == 0) reply.envelope.set_credit_bytes(credits_.Share());
+  if (options_.flow_control != nullptr) options_.flow_control->Sending(message);
 }
 
 MessagePort* EventLoop::PortFor(const Address& address) const {

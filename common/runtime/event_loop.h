@@ -8,10 +8,11 @@
 
 #include "absl/time/time.h"
 #include "common/base/bounded_queue.h"
+#include "common/base/clock.h"
 #include "common/cluster/ids.h"
-#include "common/net/peer_credits.h"
 #include "common/net/transport.h"
 #include "common/runtime/actor.h"
+#include "common/runtime/flow_control.h"
 
 namespace covey {
 
@@ -45,9 +46,8 @@ class EventLoop {
     // Spin so long before blocking, for round trips below the wake-up cost of a sleeping thread.
     // Zero (the default) when processes share cores.
     absl::Duration spin = absl::ZeroDuration();
-    // A server's data loop: bytes of requests that all peers together may have on the way to it.
-    // Each is told its share in the answers to its pushes and pulls. 0 = nothing is said.
-    size_t request_budget_bytes = 0;
+    // Told of every message that the transport brings or takes; null = nobody. Outlives the loop.
+    FlowControl* flow_control = nullptr;
   };
 
   EventLoop(const Options& options, Actor& actor, Transport& transport);
@@ -96,7 +96,6 @@ class EventLoop {
   bool IsForAnother(const Message& message) const;
   void Flush(Outbox& outbox);
   void FillHeader(Message& message) const;
-  void GiveCredit(Message& reply) const;
   MessagePort* PortFor(const Address& address) const;
   bool Enqueue(Item item);
 
@@ -109,7 +108,6 @@ class EventLoop {
   // Owned by the loop's thread.
   Options options_;
   Epoch epoch_;
-  PeerCredits credits_;
   uint64_t wrong_job_ = 0;
   uint64_t wrong_node_ = 0;
   absl::Time others_served_ = absl::InfinitePast();
@@ -120,9 +118,6 @@ class EventLoop {
   std::atomic<bool> asleep_{false};
   std::thread thread_;
 };
-
-// Steady clock as absl::Time; the only clock that role code ever sees.
-absl::Time MonotonicNow();
 
 // Lets another loop of the same process reach `loop`: in-process, no socket.
 class LoopPort : public MessagePort {

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 
 namespace covey {
@@ -81,11 +81,10 @@ std::string HostName() {
 
 std::optional<int> WaitForTermination(absl::Duration timeout) {
   const sigset_t signals = TerminationSignals();
-  const auto start = std::chrono::steady_clock::now();
+  const absl::Time until = MonotonicNow() + timeout;
   int number = -1;
   do {
-    const absl::Duration passed = absl::FromChrono(std::chrono::steady_clock::now() - start);
-    const timespec left = absl::ToTimespec(std::max(absl::ZeroDuration(), timeout - passed));
+    const timespec left = absl::ToTimespec(std::max(absl::ZeroDuration(), until - MonotonicNow()));
     number = timeout == absl::InfiniteDuration() ? sigwaitinfo(&signals, nullptr)
                                                  : sigtimedwait(&signals, nullptr, &left);
   } while (number < 0 && errno == EINTR);

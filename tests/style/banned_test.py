@@ -40,13 +40,8 @@ _BANS = [
         r"|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(",
         "take `now` as an argument",
         allowed={
-            "client/cli/run/local_cluster.cc": "is a loop of its own, around processes",
             "client/cli/run/run_command.cc": "dates the report",
-            "client/handle.cc": "a user's thread waits on it, with a deadline",
-            "common/net/*_conformance.h": "gives up on a real transport after a real while",
-            "common/net/*_test.cc": "gives up on a real transport after a real while",
-            "common/runtime/event_loop.cc": "where `now` comes from",
-            "common/runtime/process_main.cc": "waits for a signal, with a deadline",
+            "common/base/clock.cc": "where `now` comes from",
             "tests/process/outage_probe.cc": "measures",
             "tests/relay/relay.cc": "is a loop of its own, around devices",
         },
@@ -90,7 +85,6 @@ _BANS = [
         "keep the state in one actor and send it messages",
         allowed={
             "client/connection.*": "where the user's threads meet the client's loop",
-            "client/handle.*": "a user's thread waits on it",
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
             "scheduler/overload_test.cc": "plays many nodes at once",

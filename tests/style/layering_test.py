@@ -55,7 +55,7 @@ _IMPURE_SYSTEM = re.compile(
     r"|iostream$|cstdio$|unistd\.h|sys/|cuda|CLI/|absl/synchronization|absl/time/clock|absl/flags)"
 )
 _IMPURE_OURS = re.compile(
-    r"^common/(base/(mutex|bounded_queue|clock)\.h"
+    r"^common/(base/(mutex|bounded_queue|one_shot|clock)\.h"
     r"|net/(transport|zmq_|grpc_)|runtime/(event_loop|process_main))"
 )
 

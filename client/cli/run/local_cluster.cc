@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,6 +27,7 @@
 #include "client/cli/run/run_supervisor.h"
 #include "client/cli/scheduler/scheduler_stub.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/faults/fault_schedule.h"
 
@@ -51,10 +51,6 @@ constexpr absl::Duration kLastLookMax = absl::Seconds(1);
 constexpr absl::Duration kDeadMax = absl::Seconds(1);
 constexpr char kOwnLabel[] = "covey";
 
-absl::Time Now() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
-
 struct Member {
   Role role;
   uint32_t rank;
@@ -74,7 +70,7 @@ class LocalCluster {
                                        ? RunSupervisor::OnLoss::kStop
                                        : RunSupervisor::OnLoss::kGoOn),
         faults_(options.faults),
-        start_(Now()) {}
+        start_(MonotonicNow()) {}
 
   RunOutcome Run();
 
@@ -158,10 +154,10 @@ class LocalCluster {
 
 RunOutcome LocalCluster::Run() {
   if (const absl::Status status = Prepare(); !status.ok()) {
-    supervisor_.Fail(status.message(), Now());
+    supervisor_.Fail(status.message(), MonotonicNow());
   }
   while (!supervisor_.finished()) {
-    const absl::Time now = Now();
+    const absl::Time now = MonotonicNow();
     if (now >= start_ + options_.timeout && !supervisor_.stopping()) {
       supervisor_.Fail(absl::StrCat("the run took longer than --timeout ",
                                     absl::FormatDuration(options_.timeout)),
@@ -187,7 +183,7 @@ RunOutcome LocalCluster::Run() {
   }
   if (signals_ >= 0) close(signals_);
   outcome_.status = supervisor_.outcome();
-  outcome_.wall = Now() - start_;
+  outcome_.wall = MonotonicNow() - start_;
   return std::move(outcome_);
 }
 
@@ -238,7 +234,7 @@ absl::Status LocalCluster::Start(Role role, uint32_t rank) {
       [this, number](Stream stream, absl::string_view line) { TakeLine(number, stream, line); });
   members_.push_back({.role = role,
                       .rank = rank,
-                      .started = Now(),
+                      .started = MonotonicNow(),
                       .process = std::move(process),
                       .output = std::move(output)});
   if (role == Role::kScheduler) {
@@ -309,7 +305,8 @@ void LocalCluster::Wait(absl::Time until) {
       polled.push_back({.fd = member.process->descriptor(stream), .events = POLLIN, .revents = 0});
     }
   }
-  const absl::Duration left = std::clamp(until - Now(), absl::ZeroDuration(), absl::Hours(1));
+  const absl::Duration left =
+      std::clamp(until - MonotonicNow(), absl::ZeroDuration(), absl::Hours(1));
   // Rounded up, or the last millisecond would be spent spinning.
   poll(polled.data(), polled.size(), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
 
@@ -318,7 +315,7 @@ void LocalCluster::Wait(absl::Time until) {
     const Member& member = members_[(i - first_stream) / 2];
     member.output->Read((i - first_stream) % 2 == 0 ? Stream::kOutput : Stream::kError);
   }
-  if (polled[0].revents != 0) ReadSignals(Now());
+  if (polled[0].revents != 0) ReadSignals(MonotonicNow());
 }
 
 void LocalCluster::ReadSignals(absl::Time now) {

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 
-namespace covey {
+namespace covey::server {
 
 // How many bytes of requests each peer of a loop may have on the way to it (Envelope.credit_bytes):
 // equal shares of a budget among those that were heard in the last ten seconds. So what has arrived
@@ -34,4 +34,4 @@ class PeerCredits {
   absl::Time forget_at_ = absl::InfinitePast();
 };
 
-}  // namespace covey
+}  // namespace covey::server

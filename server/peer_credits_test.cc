@@ -1,8 +1,8 @@
-#include "common/net/peer_credits.h"
+#include "server/peer_credits.h"
 
 #include <gtest/gtest.h>
 
-namespace covey {
+namespace covey::server {
 namespace {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
@@ -34,4 +34,4 @@ TEST(PeerCreditsTest, LeavesEverybodySomething) {
 }
 
 }  // namespace
-}  // namespace covey
+}  // namespace covey::server

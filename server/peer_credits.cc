@@ -1,10 +1,10 @@
-#include "common/net/peer_credits.h"
+#include "server/peer_credits.h"
 
 #include <algorithm>
 
 #include "common/cluster/limits.h"
 
-namespace covey {
+namespace covey::server {
 
 void PeerCredits::Heard(absl::Time now, NodeId peer) {
   if (now >= forget_at_) Forget(now);
@@ -25,4 +25,4 @@ void PeerCredits::Forget(absl::Time now) {
   forget_at_ = now + kHeardFor / 10;
 }
 
-}  // namespace covey
+}  // namespace covey::server

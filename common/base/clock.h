@@ -1,0 +1,11 @@
+#pragma once
+
+#include "absl/time/time.h"
+
+namespace covey {
+
+// The steady clock as absl::Time: only differences of it have a meaning. The one clock of this code;
+// actors never read it, they take `now` as an argument. Thread-safe.
+absl::Time MonotonicNow();
+
+}  // namespace covey

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace covey {
+
+// A value that one thread sets once and others wait for: how a user's thread waits for a loop.
+// Copies share the value, so a thread that gives up waiting takes nothing from the one that sets it
+// later.
+//
+// Thread-safe. The value never changes once it is set.
+template <typename T>
+class OneShot {
+ public:
+  // Precondition: not set before.
+  void Set(T value) const {
+    MutexLock lock(state_->mutex);
+    COVEY_CHECK(!state_->value.has_value());
+    state_->value.emplace(std::move(value));
+    state_->changed.NotifyAll();
+  }
+  bool is_set() const { return Get() != nullptr; }
+  // Null while it is not set; else valid for as long as any copy of this lives.
+  const T* Get() const {
+    MutexLock lock(state_->mutex);
+    return state_->Get();
+  }
+  // Blocks until the value is set, or `timeout` has passed; null then.
+  const T* WaitFor(absl::Duration timeout) const {
+    const absl::Time until = MonotonicNow() + timeout;
+    MutexLock lock(state_->mutex);
+    while (!state_->value.has_value()) {
+      const absl::Duration left = until - MonotonicNow();
+      if (left <= absl::ZeroDuration()) return nullptr;
+      state_->changed.WaitFor(state_->mutex, left);
+    }
+    return state_->Get();
+  }
+  // Blocks without limit.
+  const T& Wait() const { return *WaitFor(absl::InfiniteDuration()); }
+
+ private:
+  struct State {
+    const T* Get() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      return value.has_value() ? &*value : nullptr;
+    }
+
+    Mutex mutex;
+    CondVar changed;
+    std::optional<T> value ABSL_GUARDED_BY(mutex);
+  };
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace covey

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+
+#include "common/runtime/flow_control.h"
+#include "server/peer_credits.h"
+
+namespace covey::server {
+
+// Flow control of pushes and pulls on a data loop: each peer is told, in the answer to each of its
+// requests, its share of the bytes of requests that may be in flight to the loop (PeerCredits). An
+// actor that has said a credit of its own keeps it.
+//
+// Owned by the process, outlives its loop; used on the loop's thread.
+class RequestCredits : public FlowControl {
+ public:
+  // `budget_bytes`: of requests that all peers together may have in flight.
+  explicit RequestCredits(size_t budget_bytes) : credits_(budget_bytes) {}
+
+  void Received(absl::Time now, const Message& message) override;
+  void Sending(Message& message) override;
+
+ private:
+  PeerCredits credits_;
+};
+
+}  // namespace covey::server
