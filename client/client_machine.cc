@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/client_request.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
@@ -249,10 +250,9 @@ void ClientMachine::FailAll(absl::Time now, const absl::Status& status, Outbox& 
   while (!kept_.pushes().empty()) {
     const UndurablePushes::Push& push = kept_.pushes().begin()->second;
     DropKept(push.request_id,
-             absl::Status(status.code(), absl::StrCat("push to ", NameOf(push.shard),
-                                                      " was received, and it is not known whether "
-                                                      "it became durable: ",
-                                                      status.message())));
+             Annotate(absl::StrCat("push to ", NameOf(push.shard),
+                                   " was received, and it is not known whether it became durable"),
+                      status));
   }
   Retire(now, outbox);
   for (FlushWait& flush : std::exchange(flushes_, {})) flush.done(now, status, outbox);

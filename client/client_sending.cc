@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::client {
 namespace {
@@ -258,7 +259,7 @@ proto::PushRequest ClientMachine::PushBody(const Request& request) const {
   if (request.base_generation == request.generation) {
     push.set_base_version(request.base_version.value());
   }
-  push.set_format(static_cast<proto::WireFormat>(operation.format));
+  push.set_format(ToProto(operation.format));
   return push;
 }
 

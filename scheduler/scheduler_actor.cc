@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
@@ -224,9 +225,7 @@ void SchedulerActor::CreateTable(absl::Time now, const Message& message, Outbox&
   const proto::TableSpec& spec = message.envelope.create_table_request().spec();
   // Placed once and for all, so the servers have to be complete.
   if (const absl::Status servers = membership_.CheckServers(); !servers.ok()) {
-    return Refuse(message,
-                  absl::Status(servers.code(), absl::StrCat("create table '", spec.name(),
-                                                            "': ", servers.message())),
+    return Refuse(message, Annotate(absl::StrCat("create table '", spec.name(), "'"), servers),
                   outbox);
   }
   const auto creation = tables_.Create(spec);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/contract/momentum_governor.h"

@@ -1,10 +1,13 @@
 #include "common/contract/contract.h"
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/enum_map.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
@@ -12,6 +15,16 @@ namespace covey {
 namespace {
 
 constexpr uint64_t kGraceMsMax = 3'600'000;
+
+constexpr EnumMap kKinds({
+    std::pair(Contract::Kind::kBsp, proto::Contract::BSP),
+    std::pair(Contract::Kind::kSsp, proto::Contract::SSP),
+    std::pair(Contract::Kind::kAsync, proto::Contract::ASYNC),
+    std::pair(Contract::Kind::kBuffered, proto::Contract::BUFFERED),
+    std::pair(Contract::Kind::kLocal, proto::Contract::LOCAL),
+});
+// All but KIND_UNSPECIFIED.
+static_assert(kKinds.IsOneToOne() && kKinds.size() + 1 == proto::Contract::Kind_ARRAYSIZE);
 
 absl::Status Unknown(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(
@@ -179,34 +192,30 @@ std::string ContractName(const Contract& contract) {
 }
 
 absl::StatusOr<Contract> ContractFromProto(const proto::Contract& contract) {
-  Contract result;
-  switch (contract.kind()) {
-    case proto::Contract::BSP:
-      result.kind = Contract::Kind::kBsp;
+  const std::optional<Contract::Kind> kind = kKinds.ToOurs(contract.kind());
+  if (!kind.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("contract kind ", static_cast<int>(contract.kind()),
+                     " is not known here; one of BSP, SSP, ASYNC, BUFFERED, LOCAL is needed"));
+  }
+  Contract result{.kind = *kind};
+  switch (*kind) {
+    case Contract::Kind::kBsp:
+    case Contract::Kind::kAsync:
       break;
-    case proto::Contract::SSP:
-      result.kind = Contract::Kind::kSsp;
+    case Contract::Kind::kSsp:
       result.staleness = contract.staleness();
       break;
-    case proto::Contract::ASYNC:
-      result.kind = Contract::Kind::kAsync;
-      break;
-    case proto::Contract::BUFFERED:
-      result.kind = Contract::Kind::kBuffered;
+    case Contract::Kind::kBuffered:
       result.buffer = contract.buffer();
       result.staleness_cut = contract.staleness_cut();
       break;
-    case proto::Contract::LOCAL:
-      result.kind = Contract::Kind::kLocal;
+    case Contract::Kind::kLocal:
       result.local_steps = contract.local_steps();
       result.quorum = contract.quorum();
       result.grace = absl::Milliseconds(contract.grace_ms());
       result.overlap_steps = contract.overlap_steps();
       break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("contract kind ", static_cast<int>(contract.kind()),
-                       " is not known here; one of BSP, SSP, ASYNC, BUFFERED, LOCAL is needed"));
   }
   COVEY_RETURN_IF_ERROR(result.Validate());
   return result;
@@ -218,24 +227,19 @@ absl::StatusOr<Contract> ContractInForce(const proto::Table& table) {
 
 proto::Contract ContractToProto(const Contract& contract) {
   proto::Contract result;
+  result.set_kind(kKinds.ToTheirs(contract.kind));
   switch (contract.kind) {
     case Contract::Kind::kBsp:
-      result.set_kind(proto::Contract::BSP);
+    case Contract::Kind::kAsync:
       break;
     case Contract::Kind::kSsp:
-      result.set_kind(proto::Contract::SSP);
       result.set_staleness(contract.staleness);
       break;
-    case Contract::Kind::kAsync:
-      result.set_kind(proto::Contract::ASYNC);
-      break;
     case Contract::Kind::kBuffered:
-      result.set_kind(proto::Contract::BUFFERED);
       result.set_buffer(contract.buffer);
       result.set_staleness_cut(contract.staleness_cut);
       break;
     case Contract::Kind::kLocal:
-      result.set_kind(proto::Contract::LOCAL);
       result.set_local_steps(contract.local_steps);
       result.set_quorum(contract.quorum);
       result.set_grace_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(contract.grace)));

@@ -1,9 +1,12 @@
 #include "common/optimizer/definition.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/status_macros.h"
+#include "common/base/enum_map.h"
 
 namespace covey {
 namespace {
@@ -14,51 +17,33 @@ absl::Status Unknown(absl::string_view field, int value) {
                    "processes of the job in the scheduler's version"));
 }
 
-absl::StatusOr<OptimizerKind> KindOf(proto::Optimizer::Kind kind) {
-  switch (kind) {
-    case proto::Optimizer::SGD:
-      return OptimizerKind::kSgd;
-    case proto::Optimizer::MOMENTUM:
-      return OptimizerKind::kMomentum;
-    case proto::Optimizer::NESTEROV:
-      return OptimizerKind::kNesterov;
-    case proto::Optimizer::ADAGRAD:
-      return OptimizerKind::kAdagrad;
-    case proto::Optimizer::ADAM:
-      return OptimizerKind::kAdam;
-    case proto::Optimizer::ADAMW:
-      return OptimizerKind::kAdamW;
-    case proto::Optimizer::LARS:
-      return OptimizerKind::kLars;
-    case proto::Optimizer::LAMB:
-      return OptimizerKind::kLamb;
-    case proto::Optimizer::DELAYED_NESTEROV:
-      return OptimizerKind::kDelayedNesterov;
-    default:
-      return Unknown("optimizer kind", kind);
-  }
-}
+constexpr EnumMap kKinds({
+    std::pair(OptimizerKind::kSgd, proto::Optimizer::SGD),
+    std::pair(OptimizerKind::kMomentum, proto::Optimizer::MOMENTUM),
+    std::pair(OptimizerKind::kNesterov, proto::Optimizer::NESTEROV),
+    std::pair(OptimizerKind::kAdagrad, proto::Optimizer::ADAGRAD),
+    std::pair(OptimizerKind::kAdam, proto::Optimizer::ADAM),
+    std::pair(OptimizerKind::kAdamW, proto::Optimizer::ADAMW),
+    std::pair(OptimizerKind::kLars, proto::Optimizer::LARS),
+    std::pair(OptimizerKind::kLamb, proto::Optimizer::LAMB),
+    std::pair(OptimizerKind::kDelayedNesterov, proto::Optimizer::DELAYED_NESTEROV),
+});
+static_assert(kKinds.IsOneToOne() && kKinds.size() == proto::Optimizer::Kind_ARRAYSIZE);
 
-absl::StatusOr<Decay> DecayOf(proto::LearningRate::Decay decay) {
-  switch (decay) {
-    case proto::LearningRate::CONSTANT:
-      return Decay::kConstant;
-    case proto::LearningRate::STEP:
-      return Decay::kStep;
-    case proto::LearningRate::LINEAR:
-      return Decay::kLinear;
-    case proto::LearningRate::COSINE:
-      return Decay::kCosine;
-    default:
-      return Unknown("learning rate decay", decay);
-  }
-}
+constexpr EnumMap kDecays({
+    std::pair(Decay::kConstant, proto::LearningRate::CONSTANT),
+    std::pair(Decay::kStep, proto::LearningRate::STEP),
+    std::pair(Decay::kLinear, proto::LearningRate::LINEAR),
+    std::pair(Decay::kCosine, proto::LearningRate::COSINE),
+});
+static_assert(kDecays.IsOneToOne() && kDecays.size() == proto::LearningRate::Decay_ARRAYSIZE);
 
 }  // namespace
 
 absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optimizer) {
-  OptimizerConfig config;
-  COVEY_ASSIGN_OR_RETURN(config.kind, KindOf(optimizer.kind()));
+  const std::optional<OptimizerKind> kind = kKinds.ToOurs(optimizer.kind());
+  if (!kind.has_value()) return Unknown("optimizer kind", optimizer.kind());
+  OptimizerConfig config{.kind = *kind};
   config.weight_decay = optimizer.weight_decay();
   config.momentum = optimizer.momentum();
   if (optimizer.beta1() != 0) config.beta1 = optimizer.beta1();
@@ -74,12 +59,13 @@ absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optim
 }
 
 absl::StatusOr<LearningRateConfig> LearningRateFromProto(const proto::LearningRate& rate) {
-  LearningRateConfig config{.base_rate = rate.base(),
+  const std::optional<Decay> decay = kDecays.ToOurs(rate.decay());
+  if (!decay.has_value()) return Unknown("learning rate decay", rate.decay());
+  return LearningRateConfig{.base_rate = rate.base(),
                             .warmup_samples = rate.warmup_samples(),
+                            .decay = *decay,
                             .decay_samples = rate.decay_samples(),
                             .decay_factor = rate.decay_factor()};
-  COVEY_ASSIGN_OR_RETURN(config.decay, DecayOf(rate.decay()));
-  return config;
 }
 
 }  // namespace covey

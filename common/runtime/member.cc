@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/cluster/limits.h"
 
 namespace covey {
@@ -56,9 +57,9 @@ void Member::Wake(absl::Time now, Outbox& outbox) {
                                                     "that the address is right"))
               : last_refusal_;
       Fail(now,
-           absl::Status(why.code(), absl::StrCat("not registered within ",
-                                                 absl::FormatDuration(options_.register_deadline),
-                                                 ": ", why.message())),
+           Annotate(absl::StrCat("not registered within ",
+                                 absl::FormatDuration(options_.register_deadline)),
+                    why),
            outbox);
       return;
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "scheduler/log/scheduler_log.h"
 
@@ -84,8 +85,7 @@ absl::Status FileLog::Recover() {
   absl::StatusOr<RecoveredLog> log =
       RecoverLog({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
   if (!log.ok()) {
-    return absl::Status(log.status().code(), absl::StrCat("the scheduler log ", options_.path, ": ",
-                                                          log.status().message()));
+    return Annotate(absl::StrCat("the scheduler log ", options_.path), log.status());
   }
   size_ = log->intact_bytes;
   recovered_ = std::move(log->newest);

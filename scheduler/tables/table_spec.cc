@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/contract/contract.h"
@@ -192,8 +193,7 @@ absl::Status CheckInner(const proto::TableSpec& spec) {
 
 absl::Status CheckPromises(const proto::TableSpec& spec) {
   if (const auto contract = ContractFromProto(spec.contract()); !contract.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", spec.name(), "': ", contract.status().message()));
+    return Annotate(absl::StrCat("table '", spec.name(), "'"), contract.status());
   }
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
     return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");

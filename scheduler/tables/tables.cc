@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
@@ -181,8 +182,7 @@ absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
         "set contract of table '", name, "': no such table; list the tables to see their names"));
   }
   const auto refuse = [&](const absl::Status& status) {
-    return absl::Status(status.code(),
-                        absl::StrCat("set contract of table '", name, "': ", status.message()));
+    return Annotate(absl::StrCat("set contract of table '", name, "'"), status);
   };
   const absl::StatusOr<Contract> wanted = ContractFromProto(contract);
   if (!wanted.ok()) return refuse(wanted.status());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
 
@@ -114,9 +115,8 @@ absl::Status Replica::Open(absl::Time now) {
   if (!rules.ok()) return rules.status();
   auto content = ShardContent::Create(now, rules->shard, environment_.spares);
   if (!content.ok()) {
-    return absl::Status(content.status().code(),
-                        absl::StrCat("table=", view_->FindTable(id_.table)->spec().name(), ": ",
-                                     content.status().message()));
+    return Annotate(absl::StrCat("table=", view_->FindTable(id_.table)->spec().name()),
+                    content.status());
   }
   content_ = *std::move(content);
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "common/base/planted_bug.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 #include "server/replication/replica.h"
 
 namespace covey::server {
@@ -104,7 +105,7 @@ absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
     status = content_->Apply(now, record, record.gradient.frame.As<float>());
   } else {
     Buffer gradient = environment_.spares.Take(content_->value_bytes());
-    Decode(static_cast<WireFormat>(record.gradient.format), record.gradient.frame.bytes(),
+    Decode(WireFormatFromProto(record.gradient.format).value(), record.gradient.frame.bytes(),
            gradient.MutableAs<float>());
     status = content_->Apply(now, record, gradient.As<float>());
     environment_.spares.Retire(std::move(gradient));

@@ -1,22 +1,23 @@
 #include "server/replication/shard_record.h"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
 namespace {
 
 absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
                          uint64_t element_count) {
-  const bool fits = proto::WireFormat_IsValid(request.format()) && message.frames.size() == 1 &&
-                    message.frames[0].size() ==
-                        EncodedBytes(static_cast<WireFormat>(request.format()), element_count);
+  const std::optional<WireFormat> format = WireFormatFromProto(request.format());
+  const bool fits = format.has_value() && message.frames.size() == 1 &&
+                    message.frames[0].size() == EncodedBytes(*format, element_count);
   const bool momentum_fits =
       !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
   if (fits && momentum_fits && std::isfinite(request.rate_factor()) && request.samples() > 0 &&

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/kernels.h"
-#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
 namespace {
@@ -59,10 +60,6 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
 
 }  // namespace
 
-absl::Status Annotate(absl::string_view where, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
-}
-
 std::string NameOf(const Producer& producer, const ClusterView& view) {
   if (producer.kind == Producer::Kind::kGroup) return absl::StrCat("group ", producer.id);
   return view.NameOf(NodeId(producer.id));
@@ -84,20 +81,20 @@ bool IsQuestion(const Message& request) {
 absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far) {
   const proto::PushRequest& push = request.envelope.push_request();
   const proto::PushId& id = push.id();
-  if (!proto::WireFormat_IsValid(push.format())) {
+  const std::optional<WireFormat> format = WireFormatFromProto(push.format());
+  if (!format.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("wire format ", static_cast<int>(push.format()),
                      " is not known here; use one of tensor.proto, or run servers of the client's "
                      "version"));
   }
-  const WireFormat format = static_cast<WireFormat>(push.format());
-  const size_t wanted = EncodedBytes(format, element_count);
+  const size_t wanted = EncodedBytes(*format, element_count);
   if (!IsQuestion(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
     size_t bytes = 0;
     for (const Buffer& frame : request.frames) bytes += frame.size();
     return absl::InvalidArgumentError(absl::StrCat(
         "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
-        wanted, " bytes as ", WireFormatName(format), "; push one frame of the shard's size"));
+        wanted, " bytes as ", WireFormatName(*format), "; push one frame of the shard's size"));
   }
   if (push.samples() == 0 || push.samples() > kShardSamplesMax - samples_so_far) {
     return absl::InvalidArgumentError(

@@ -15,8 +15,6 @@ namespace covey::server {
 // What is asked of a push before a shard takes it in. Messages name who, what and where, and what
 // to do. Pure.
 
-// The same code, and where it happened in front of the message.
-absl::Status Annotate(absl::string_view where, const absl::Status& status);
 // "group 3", "worker-1".
 std::string NameOf(const Producer& producer, const ClusterView& view);
 // No push of this producer can be admitted any more.

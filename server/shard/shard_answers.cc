@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"

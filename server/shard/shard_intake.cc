@@ -2,11 +2,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/shard.h"
 
@@ -88,7 +90,7 @@ absl::Status Shard::CheckRoom(const Producer& producer) const {
 Buffer Shard::Decoded(proto::WireFormat format, const Buffer& frame) {
   if (format == proto::WIRE_FLOAT32) return frame;
   Buffer gradient = environment_.spares.Take(bytes());
-  Decode(static_cast<WireFormat>(format), frame.bytes(), gradient.MutableAs<float>());
+  Decode(WireFormatFromProto(format).value(), frame.bytes(), gradient.MutableAs<float>());
   // Lent anew once the gradient has been applied.
   environment_.spares.Retire(gradient);
   return gradient;

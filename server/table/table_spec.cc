@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/definition.h"
@@ -93,8 +94,7 @@ absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard
 absl::StatusOr<TableRules> RulesOf(const proto::Table& table, const proto::Shard& shard) {
   absl::StatusOr<TableRules> rules = Convert(table, shard);
   if (rules.ok()) return rules;
-  return absl::Status(rules.status().code(),
-                      absl::StrCat("table=", table.spec().name(), ": ", rules.status().message()));
+  return Annotate(absl::StrCat("table=", table.spec().name()), rules.status());
 }
 
 }  // namespace covey::server

@@ -11,14 +11,10 @@
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::worker {
 namespace {
-
-static_assert(static_cast<int>(WireFormat::kFloat32) == proto::WIRE_FLOAT32);
-static_assert(static_cast<int>(WireFormat::kFloat16) == proto::WIRE_FLOAT16);
-static_assert(static_cast<int>(WireFormat::kBfloat16) == proto::WIRE_BFLOAT16);
-static_assert(static_cast<int>(WireFormat::kInt8Block) == proto::WIRE_INT8_BLOCK);
 
 size_t End(const PartRange& range) { return range.first + range.count; }
 
@@ -112,9 +108,9 @@ absl::StatusOr<std::vector<CollectiveRun::Cut>> CollectiveRun::CutUp(const Messa
   const bool token = collective_.kind == CollectiveKind::kBarrier;
   const Buffer frame = message.frames.empty() ? Buffer() : message.frames[0];
   const size_t elements = collective_.data.size();
-  if (static_cast<int>(from.format()) != static_cast<int>(collective_.format) ||
-      from.first() > elements || from.count() > elements - from.first() ||
-      (from.count() == 0) != token || message.frames.size() != (token ? 0 : 1)) {
+  if (from.format() != ToProto(collective_.format) || from.first() > elements ||
+      from.count() > elements - from.first() || (from.count() == 0) != token ||
+      message.frames.size() != (token ? 0 : 1)) {
     return absl::InvalidArgumentError("a slice of another size or format");
   }
   std::vector<Cut> cuts;
@@ -357,7 +353,7 @@ CollectiveRun::Saying CollectiveRun::Say(std::span<const Ready> together) const 
   saying.slice.set_phase(first.phase);
   saying.slice.set_first(first.range.first);
   saying.slice.set_count(count);
-  saying.slice.set_format(static_cast<proto::WireFormat>(collective_.format));
+  saying.slice.set_format(ToProto(collective_.format));
   saying.slice.set_samples(first.samples);
   saying.slice.set_seen_epoch(first.seen_epoch);
   if (count == 0) return saying;

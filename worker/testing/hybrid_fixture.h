@@ -14,6 +14,7 @@
 #include "common/net/frame_checksum.h"
 #include "common/optimizer/definition.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 #include "gtest/gtest.h"
 #include "worker/hybrid/hybrid_machine.h"
 #include "worker/testing/ring_fixture.h"
@@ -183,7 +184,7 @@ class FakeServer {
     }
     generation = push.id().producer_incarnation();
     EXPECT_EQ(push.read().step(), push.step());
-    const auto format = static_cast<WireFormat>(push.format());
+    const auto format = WireFormatFromProto(push.format()).value();
     std::vector<float> sum(shard.values().size());
     EXPECT_EQ(request.frames[0].size(), EncodedBytes(format, sum.size()));
     push_bytes += request.frames[0].size();

@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -29,9 +30,8 @@ void DistributedUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
     const absl::Status applied =
         owned_[i].Apply(step.sum.subspan(range.first, range.count), step.samples);
     if (!applied.ok()) {
-      const absl::Status status(
-          applied.code(), absl::StrCat("tensor ", shards_[i].name, " in step ", step.step.value(),
-                                       ": ", applied.message()));
+      const absl::Status status = Annotate(
+          absl::StrCat("tensor ", shards_[i].name, " in step ", step.step.value()), applied);
       group_.Abort(now, status, outbox);
       step.done(now, status, outbox);
       return;

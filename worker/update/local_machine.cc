@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -37,8 +38,7 @@ void LocalMachine::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   if (!applied.ok()) {
     step.done(
         now,
-        absl::Status(applied.code(), absl::StrCat("tensor ", shards_.name, " in step ",
-                                                  step.step.value(), ": ", applied.message())),
+        Annotate(absl::StrCat("tensor ", shards_.name, " in step ", step.step.value()), applied),
         outbox);
     return;
   }

@@ -3,19 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
+#include "common/tensor/wire_format_proto.h"
 #include "worker/update/central_update.h"
 #include "worker/update/distributed_update.h"
 
 namespace covey::worker {
 namespace {
-
-absl::Status WithTable(const proto::Table& table, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("table '", table.spec().name(), "': ", status.message()));
-}
 
 bool FeedsBack(ErrorFeedback when, WireFormat format) {
   if (format == WireFormat::kFloat32 || when == ErrorFeedback::kNever) return false;
@@ -38,11 +35,12 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
                                     const HybridOptions& options) {
   const proto::TableSpec& spec = table.spec();
   TablePlan plan;
-  plan.format = static_cast<WireFormat>(spec.gradient_format());
-  if (!proto::WireFormat_IsValid(spec.gradient_format())) {
+  const std::optional<WireFormat> format = WireFormatFromProto(spec.gradient_format());
+  if (!format.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("gradient format ", spec.gradient_format(), " is not known to this program"));
   }
+  plan.format = *format;
   plan.error_feedback = FeedsBack(options.error_feedback, plan.format);
   COVEY_ASSIGN_OR_RETURN(const Contract contract, ContractInForce(table));
   const bool distributed = options.synchronization == Synchronization::kDistributed;
@@ -94,7 +92,9 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
   std::vector<TablePlan> plans;
   for (size_t t = 0; t < tables.size(); ++t) {
     auto plan = PlanTable(*tables[t], static_cast<size_t>(view.proto().groups_size()), options);
-    if (!plan.ok()) return WithTable(*tables[t], plan.status());
+    if (!plan.ok()) {
+      return Annotate(absl::StrCat("table '", tables[t]->spec().name(), "'"), plan.status());
+    }
     if (plan->rounds) {
       plan->rounds->offset = LocalRounds::OffsetOf(t, tables.size(), plan->rounds->steps);
     }

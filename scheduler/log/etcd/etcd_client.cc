@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "scheduler/log/etcd/etcd.grpc.pb.h"
@@ -78,9 +79,7 @@ absl::Status EtcdClient::Call(absl::FunctionRef<absl::Status(Endpoint&)> attempt
     Endpoint& endpoint = *endpoints_[current_];
     status = attempt(endpoint);
     if (!IsElsewhere(status)) {
-      return status.ok() ? status
-                         : absl::Status(status.code(), absl::StrCat("etcd at ", endpoint.address,
-                                                                    ": ", status.message()));
+      return Annotate(absl::StrCat("etcd at ", endpoint.address), status);
     }
     current_ = (current_ + 1) % endpoints_.size();
   }

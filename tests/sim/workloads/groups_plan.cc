@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/sim_config.h"
 
@@ -82,7 +83,7 @@ proto::TableSpec GroupsPlan::Spec(size_t table) const {
   spec.add_shape(elements());
   spec.mutable_learning_rate()->set_base(1);
   *spec.mutable_contract() = ContractToProto(tables[table].contract);
-  spec.set_gradient_format(static_cast<proto::WireFormat>(tables[table].format));
+  spec.set_gradient_format(ToProto(tables[table].format));
   spec.set_shard_bytes(elements() * sizeof(float));
   SetReplicas(tables[table].replicas, spec);
   return spec;

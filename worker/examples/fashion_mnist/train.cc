@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/wire_format_proto.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/model.h"
 #include "worker/examples/fashion_mnist/sample_order.h"
@@ -63,7 +64,7 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   }
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.mutable_asynchrony()->set_automatic_momentum(options.automatic_momentum);
-  spec.set_gradient_format(static_cast<proto::WireFormat>(options.wire));
+  spec.set_gradient_format(ToProto(options.wire));
   return spec;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/wire_format_proto.h"
 #include "worker/examples/synthetic/quadratic.h"
 #include "worker/examples/synthetic/step_trace.h"
 #include "worker/examples/synthetic/workload.h"
@@ -32,7 +33,7 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
   spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
   spec.mutable_learning_rate()->set_base(options.learning_rate);
   *spec.mutable_contract() = ContractToProto(options.contract);
-  spec.set_gradient_format(static_cast<proto::WireFormat>(options.wire));
+  spec.set_gradient_format(ToProto(options.wire));
   return spec;
 }
 

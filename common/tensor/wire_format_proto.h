@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "common/tensor/wire_format.h"
+#include "proto/tensor.pb.h"
+
+namespace covey {
+
+// WireFormat and its twin on the wire. Pure.
+
+proto::WireFormat ToProto(WireFormat format);
+// Nothing: a format that this program does not know.
+std::optional<WireFormat> WireFormatFromProto(proto::WireFormat format);
+
+}  // namespace covey
