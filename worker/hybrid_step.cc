@@ -186,10 +186,12 @@ absl::StatusOr<uint64_t> HybridStep::step() const {
   return step;
 }
 
-void HybridStep::Report(double loss) {
+void HybridStep::Report(std::optional<double> loss) {
   const absl::Time now = MonotonicNow();
-  const StepReport report{
-      .samples = samples_, .loss = loss, .compute = now - reported_ - waited_, .wait = waited_};
+  const StepReport report{.samples = loss.has_value() ? samples_ : 0,
+                          .loss = loss,
+                          .compute = now - reported_ - waited_,
+                          .wait = waited_};
   reported_ = now;
   waited_ = absl::ZeroDuration();
   // A flooded loop loses a report, which the next one makes good.

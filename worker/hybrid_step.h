@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -99,8 +100,9 @@ class HybridStep {
   absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
 
   // Says how the last step went; heartbeats carry it to the scheduler. With it go the time spent in
-  // Wait since the last report, and outside of it.
-  void Report(double loss);
+  // Wait since the last report, and outside of it. A step on no examples has no loss: then the loss
+  // of the step before stays, and the step counts no samples.
+  void Report(std::optional<double> loss);
   absl::StatusOr<Progress> progress() const;
 
  private:

@@ -9,7 +9,7 @@ bool ProgressMeter::AddStep(absl::Time now, const StepReport& report) {
   const bool first = progress_.step == 0;
   ++progress_.step;
   progress_.samples += report.samples;
-  progress_.loss = report.loss;
+  if (report.loss.has_value()) progress_.loss = *report.loss;
   if (first) {
     start_ = now;
     return false;

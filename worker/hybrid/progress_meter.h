@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/time/time.h"
 
@@ -11,7 +12,7 @@ struct Progress {
   uint64_t step = 0;
   // Of this worker, in all steps.
   uint64_t samples = 0;
-  // Of the last step that was reported.
+  // Of the newest step on examples; 0 until there was one.
   double loss = 0;
   // The following are of the last full interval of about a second; 0 during the first.
   double samples_per_second = 0;
@@ -34,7 +35,8 @@ struct Progress {
 // What a program says of one step.
 struct StepReport {
   uint64_t samples = 0;
-  double loss = 0;
+  // Nothing: a step on no examples.
+  std::optional<double> loss;
   // Measured by the program's thread: since the report before, not waiting and waiting.
   absl::Duration compute = absl::ZeroDuration();
   absl::Duration wait = absl::ZeroDuration();

@@ -54,5 +54,21 @@ TEST(ProgressMeterTest, TimesAreMeansPerStepOfTheInterval) {
   EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 4);
 }
 
+TEST(ProgressMeterTest, AStepOnNoExamplesLeavesTheLoss) {
+  ProgressMeter meter;
+  absl::Time now = absl::UnixEpoch();
+  meter.AddStep(now, {.samples = 64, .loss = 2.0});
+  now += absl::Seconds(1);
+  meter.AddStep(now, {.samples = 64, .loss = 1.5});
+  now += absl::Seconds(1);
+  ASSERT_TRUE(meter.AddStep(now, {.samples = 0, .loss = std::nullopt}));
+  EXPECT_EQ(meter.progress().loss, 1.5);
+  EXPECT_EQ(meter.progress().step, 3u);
+  EXPECT_EQ(meter.progress().samples, 128u);
+  now += absl::Seconds(1);
+  meter.AddStep(now, {.samples = 64, .loss = 0.0});
+  EXPECT_EQ(meter.progress().loss, 0) << "a loss may be 0";
+}
+
 }  // namespace
 }  // namespace covey::worker

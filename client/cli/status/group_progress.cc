@@ -19,6 +19,7 @@ std::vector<GroupProgress> ProgressOfGroups(const proto::StatusReply& status) {
     sum.members = group.members_size();
     sum.generation = group.generation();
     int started = 0;
+    int with_loss = 0;
     for (const uint64_t member : group.members()) {
       const auto found = by_node.find(member);
       if (found == by_node.end()) continue;
@@ -33,7 +34,7 @@ std::vector<GroupProgress> ProgressOfGroups(const proto::StatusReply& status) {
       sum.steps_aside += progress.steps_aside();
       sum.compute_seconds = std::max(sum.compute_seconds, progress.compute_seconds());
       sum.wait_seconds += (progress.wait_seconds() - sum.wait_seconds) / started;
-      sum.loss += (progress.loss() - sum.loss) / started;
+      if (progress.samples() > 0) sum.loss += (progress.loss() - sum.loss) / ++with_loss;
       sum.staleness += (progress.staleness() - sum.staleness) / started;
     }
     sum.started = started > 0;

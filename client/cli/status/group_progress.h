@@ -30,8 +30,9 @@ struct GroupProgress {
   // Per step: the slowest member's own work, and the mean of the members' waiting.
   double compute_seconds = 0;
   double wait_seconds = 0;
-  // Means over members that have finished a step.
+  // Mean over members that have processed an example.
   double loss = 0;
+  // Mean over members that have finished a step.
   double staleness = 0;
 };
 

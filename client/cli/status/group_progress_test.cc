@@ -34,6 +34,16 @@ TEST(GroupProgressTest, AGroupThatHasSaidNothingHasNotStarted) {
   EXPECT_EQ(broken.loss, 0);
 }
 
+TEST(GroupProgressTest, AMemberWithoutExamplesHasNoLoss) {
+  proto::StatusReply status = StatusForTests();
+  const double others = status.nodes(1).progress().loss();
+  status.mutable_nodes(2)->mutable_progress()->set_samples(0);
+  status.mutable_nodes(2)->mutable_progress()->set_loss(0);
+  const GroupProgress group = ProgressOfGroups(status)[0];
+  EXPECT_DOUBLE_EQ(group.loss, others);
+  EXPECT_DOUBLE_EQ(group.staleness, 1.5) << "it has finished steps all the same";
+}
+
 TEST(GroupProgressTest, NoGroupsNoProgress) {
   EXPECT_TRUE(ProgressOfGroups(proto::StatusReply()).empty());
 }

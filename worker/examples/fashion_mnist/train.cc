@@ -207,7 +207,7 @@ class Training {
     const bool counts_none = batch.empty() && source_ != nullptr;
     COVEY_RETURN_IF_ERROR(hybrid_->Begin(counts_none ? 1 : batch.size()));
     COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
-    hybrid_->Report(outcome.loss);
+    hybrid_->Report(batch.empty() ? std::nullopt : std::optional<double>(outcome.loss));
     if (worker_.group().rank() != 0 || surroundings_.now() < next_progress_) {
       return absl::OkStatus();
     }
