@@ -1,24 +1,43 @@
 """Counts the test cases of one `bazel test`, from the file that --build_event_json_file wrote.
 
-Names every target that failed; the last line is "N passed, N failed". Exits 0 only if something
-passed and nothing failed.
+Names every test that was skipped, with the reason, every target that passed only when it was
+repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0 only
+if something passed and nothing failed.
 """
 
 import argparse
+import dataclasses
 import json
+import re
 import sys
 import urllib.parse
 import xml.etree.ElementTree
 
 
-def tally(events, bazel_status, read):
-    """(number passed, [what failed]).
+@dataclasses.dataclass
+class Tally:
+    passed: int = 0
+    # What failed, was skipped, passed only when repeated: each a line.
+    failed: list = dataclasses.field(default_factory=list)
+    skipped: list = dataclasses.field(default_factory=list)
+    flaky: list = dataclasses.field(default_factory=list)
 
-    events: decoded build events.
+    def lines(self):
+        return [
+            *(f"SKIPPED {what}" for what in self.skipped),
+            *(f"FLAKY {what}" for what in self.flaky),
+            *(f"FAILED {what}" for what in self.failed),
+            f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped",
+        ]
+
+
+def tally(events, bazel_status, read):
+    """The Tally of decoded build events.
+
     bazel_status: exit code of Bazel, which also fails when no test does.
     read: a function from the address of a test.xml to its text.
     """
-    targets, incompatible, reports, statuses = set(), set(), {}, {}
+    targets, broken, incompatible, reports, statuses = set(), set(), set(), {}, {}
     for event in events:
         identity = event.get("id", {})
         if "targetConfigured" in identity and "testSize" in event.get("configured", {}):
@@ -28,40 +47,65 @@ def tally(events, bazel_status, read):
             if event.get("aborted", {}).get("reason") == "SKIPPED":
                 incompatible.add(label)
             elif not event.get("completed", {}).get("success"):
-                targets.add(label)
+                broken.add(label)
         elif "testResult" in identity:
+            result = identity["testResult"]
             for output in event.get("testResult", {}).get("testActionOutput", []):
                 if output["name"] == "test.xml":
-                    reports.setdefault(identity["testResult"]["label"], []).append(output["uri"])
+                    # A later attempt replaces the earlier one of the same run and shard.
+                    of_label = reports.setdefault(result["label"], {})
+                    place = (result.get("run", 1), result.get("shard", 1))
+                    of_label[place] = max(
+                        of_label.get(place, (0, "")), (result.get("attempt", 1), output["uri"]))
         elif "testSummary" in identity:
             label = identity["testSummary"]["label"]
             statuses[label] = event.get("testSummary", {}).get("overallStatus", "UNKNOWN")
 
-    passed, failed = 0, []
-    for label in sorted((targets - incompatible) | set(statuses)):
+    result = Tally()
+    result.skipped = [f"{label}: not for this configuration"
+                      for label in sorted(targets & incompatible)]
+    for label in sorted((targets - incompatible) | broken | set(statuses)):
         status = statuses.get(label, "NOT BUILT")
-        good, bad = _cases(map(read, reports.get(label, [])))
+        texts = [read(address) for _, address in reports.get(label, {}).values()]
+        good, bad, skipped = _cases(texts)
+        result.skipped += [f"{label} {case}" for case in skipped]
+        result.passed += good
         if status in ("PASSED", "FLAKY"):
-            passed += max(1, good)
+            # A target whose report names no case counts as one.
+            if not good and not skipped:
+                result.passed += 1
+            if status == "FLAKY":
+                result.flaky.append(f"{label}: passed only when it was repeated")
         else:
-            passed += good
-            failed += [f"{label} {case}" for case in bad] or [f"{label} {status}"]
-    if bazel_status != 0 and not failed:
-        failed.append("the build; Bazel's message stands above")
-    return passed, failed
+            result.failed += [f"{label} {case}" for case in bad] or [f"{label} {status}"]
+    if bazel_status != 0 and not result.failed:
+        result.failed.append("the build; Bazel's message stands above")
+    return result
 
 
 def _cases(texts):
-    """(number passed, [names that failed]) in JUnit reports; skipped ones count as neither."""
-    good, bad = 0, []
+    """(number passed, [names that failed], ["name: reason" of those skipped]) in JUnit reports."""
+    good, bad, skipped = 0, [], []
     for text in texts:
         for case in xml.etree.ElementTree.fromstring(text).iter("testcase"):
+            name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+            left_out = case.find("skipped")
             if case.find("failure") is not None or case.find("error") is not None:
                 if case.get("classname"):  # absent where the case is the whole target
-                    bad.append(f"{case.get('classname')}.{case.get('name')}")
-            elif case.find("skipped") is None and case.get("status", "run") == "run":
+                    bad.append(name)
+            elif left_out is not None:
+                skipped.append(f"{name}: {_reason(left_out.get('message') or '')}")
+            elif case.get("status", "run") == "run":
                 good += 1
-    return good, bad
+    return good, bad, skipped
+
+
+def _reason(message):
+    """In one line, without the file and line that GoogleTest puts first."""
+    lines = message.splitlines()
+    if len(lines) > 1 and re.search(r":\d+$", lines[0]):
+        lines = lines[1:]
+    return " ".join(lines) or "no reason given"
 
 
 def _read(address):
@@ -75,11 +119,9 @@ def main():
     parser.add_argument("events")
     arguments = parser.parse_args()
     with open(arguments.events, encoding="utf-8") as lines:
-        passed, failed = tally(map(json.loads, lines), arguments.bazel_status, _read)
-    for what in failed:
-        print(f"FAILED {what}")
-    print(f"{passed} passed, {len(failed)} failed")
-    return 0 if passed and not failed else 1
+        result = tally(map(json.loads, lines), arguments.bazel_status, _read)
+    print("\n".join(result.lines()))
+    return 0 if result.passed and not result.failed else 1
 
 
 if __name__ == "__main__":

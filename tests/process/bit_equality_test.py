@@ -6,6 +6,8 @@ import subprocess
 import sys
 import unittest
 
+from tests import report
+
 _LAUNCHER, _SCHEDULER, _SERVER, _WORKER, _REFERENCE = sys.argv[1:6]
 _WEIGHTS = re.compile(r"weights \w+ [0-9a-f]{8}")
 
@@ -53,4 +55,4 @@ class BitEqualityTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    report.main(argv=sys.argv[:1])

@@ -3,6 +3,7 @@
 import json
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 
@@ -47,4 +48,4 @@ class CliChaosTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

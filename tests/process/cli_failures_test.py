@@ -6,6 +6,7 @@ import re
 import signal
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 # A few seconds of steps, long enough for deaths and what comes of them.
@@ -128,4 +129,4 @@ class CliFailuresTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -6,6 +6,7 @@ import signal
 import sys
 import unittest
 
+from tests import report
 from tests.process import cluster, program
 
 
@@ -64,10 +65,10 @@ class CliRunTest(cluster.ProcessTest):
         self.refused(["--server-binary", "/no/server", "--", "sh"], "/no/server")
 
     def test_the_last_line_is_the_result(self):
-        report, course = os.path.join(self.folder, "r.html"), os.path.join(self.folder, "r.json")
+        page, course = os.path.join(self.folder, "r.html"), os.path.join(self.folder, "r.json")
         logs = os.path.join(self.folder, "logs/run")
         script = self.script('echo to-error-$COVEY_RANK >&2\necho "result {\\"rank\\": $COVEY_RANK}"\n')
-        run = self.covey_run("--servers", 2, "--groups", 2, "--workers", 1, "--report", report,
+        run = self.covey_run("--servers", 2, "--groups", 2, "--workers", 1, "--report", page,
                              "--json", course, "--log-dir", logs, "--", script)
         errors = self.ended(run, 0)
         result = json.loads(run.lines("stdout")[-1])
@@ -75,7 +76,7 @@ class CliRunTest(cluster.ProcessTest):
         self.assertGreater(result.pop("wall_seconds"), 0)
         self.assertEqual({"servers": 2, "groups": 2, "workers": 2}, result)
         self.assertIn("worker-1  | to-error-1", errors)
-        with open(report, encoding="utf-8") as file:
+        with open(page, encoding="utf-8") as file:
             self.assertIn("worker in 2 groups of 1 worker", file.read())
         with open(course, encoding="utf-8") as file:
             self.assertEqual(2, json.load(file)["workers"])
@@ -181,4 +182,4 @@ class CliRunTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -4,6 +4,7 @@ import json
 import signal
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 
@@ -90,4 +91,4 @@ class CliStatusTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -6,6 +6,7 @@ import os
 import socket
 import unittest
 
+from tests import report
 from tests.process import cluster
 from tests.process.cluster import COUNTER, COVEY, FASHION_MNIST, JOB, SCHEDULER, SERVER
 
@@ -207,4 +208,4 @@ class ErrorsTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

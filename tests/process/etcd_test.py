@@ -5,6 +5,7 @@ import signal
 import time
 import unittest
 
+from tests import report
 from tests.process import cluster, etcd, program
 
 # The lease, etcd's own slack, the standby's next try, and a slow machine's slack.
@@ -223,4 +224,4 @@ class EtcdTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -4,6 +4,7 @@ import json
 import os
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 _ACCURACY_MIN = 0.8
@@ -14,19 +15,25 @@ _KEYS = {"test_accuracy", "train_seconds", "samples_per_second", "servers", "gro
 class FashionMnistTest(cluster.ProcessTest):
     def run_job(self, contract, groups, workers, transport, *options, epochs=1):
         """A run that has to go well; what it came to."""
-        report = os.path.join(self.folder, "report.html")
+        report_file = os.path.join(self.folder, "report.html")
+        course = os.path.join(self.folder, "course.json")
         run = self.run_to_end(
             "covey run",
             [cluster.COVEY, "run", "--servers", 2, "--groups", groups, "--workers", workers,
-             "--transport", transport, "--report", report, "--scheduler-binary", cluster.SCHEDULER,
-             "--server-binary", cluster.SERVER, *options, "--",
+             "--transport", transport, "--report", report_file, "--json", course,
+             "--scheduler-binary", cluster.SCHEDULER, "--server-binary", cluster.SERVER, *options, "--",
              cluster.FASHION_MNIST, "--epochs", epochs, "--hidden", 32, "--contract", contract],
             seconds=240)
         self.assertEqual(0, run.code, run)
         self.assertEqual({}, run.descendants())
-        with open(report, encoding="utf-8") as file:
+        with open(report_file, encoding="utf-8") as file:
             self.page = file.read()
         self.assertIn("<svg", self.page)
+        with open(course, encoding="utf-8") as file:
+            history = json.load(file)["history"]
+        # At the end members take steps without examples, which have no loss.
+        losses = [point["loss"] for group in history for point in group["points"]]
+        self.assertGreater(min(losses), 0, losses)
         self.errors = "\n".join(run.lines("stderr"))
         result = json.loads(run.lines("stdout")[-1])
         print(result)
@@ -71,4 +78,4 @@ class FashionMnistTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -5,7 +5,8 @@ import datetime
 import json
 import statistics
 import sys
-import unittest
+
+from tests import report
 
 
 class Figures:
@@ -33,7 +34,7 @@ class Figures:
             arguments.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
         parsed, rest = arguments.parse_known_args()
         vars(self.options).update(vars(parsed))
-        run = unittest.main(argv=[sys.argv[0], *rest], exit=False)
+        run = report.main(argv=[sys.argv[0], *rest], exit=False)
         if parsed.measure:
             with open(parsed.measure, "w", encoding="utf-8") as file:
                 json.dump({"options": vars(parsed), "figures": self._entries}, file, indent=1)

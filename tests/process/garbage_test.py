@@ -5,6 +5,7 @@ import socket
 import struct
 import unittest
 
+from tests import report
 from tests.process import cluster, garbage, http2, program, wire, zmtp
 
 _SEED = 20240229
@@ -183,4 +184,4 @@ class GarbageTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

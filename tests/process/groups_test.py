@@ -2,6 +2,7 @@
 
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 _WORKERS = 8
@@ -41,4 +42,4 @@ class GroupsTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

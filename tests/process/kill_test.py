@@ -5,6 +5,7 @@ import re
 import signal
 import unittest
 
+from tests import report
 from tests.process import cluster, program
 
 # What the survivors of a group have to notice.
@@ -93,4 +94,4 @@ class KillTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

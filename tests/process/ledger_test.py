@@ -16,6 +16,7 @@ import sys
 import time
 import unittest
 
+from tests import report
 from tests.process import chains, cluster, ledger, program
 
 _SERVERS = 3
@@ -132,4 +133,4 @@ if __name__ == "__main__":
     arguments.add_argument("--seed", type=int, default=_seed)
     options, rest = arguments.parse_known_args()
     _kills, _seed = options.kills, options.seed
-    unittest.main(argv=[sys.argv[0], *rest])
+    report.main(argv=[sys.argv[0], *rest])

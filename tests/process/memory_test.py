@@ -2,6 +2,7 @@
 
 import unittest
 
+from tests import report
 from tests.process import cluster, program
 
 _MEMORY_CLIENT = program.built("tests/process/memory_client")
@@ -37,4 +38,4 @@ class MemoryTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -2,6 +2,7 @@
 
 import unittest
 
+from tests import report
 from tests.process import cluster, network, network_cluster
 
 # Bytes of an element.
@@ -64,4 +65,4 @@ class BytesTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -5,6 +5,7 @@ import signal
 import time
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 # Silence alone would need so long, which no test waits for.
@@ -43,4 +44,4 @@ class PresenceTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

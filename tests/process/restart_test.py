@@ -4,6 +4,7 @@ import os
 import signal
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 
@@ -94,4 +95,4 @@ class RestartTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

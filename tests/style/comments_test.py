@@ -3,6 +3,7 @@
 import re
 import unittest
 
+from tests import report
 from tests.style import tree
 
 _CODE = (".h", ".cc", ".cu", ".proto", ".py", ".bzl", "BUILD", "WORKSPACE")
@@ -93,4 +94,4 @@ class CommentsTest(tree.StyleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -5,6 +5,7 @@ import os
 import subprocess
 import unittest
 
+from tests import report
 from tests.style import tree
 
 _CLANG_FORMAT = "clang-format-14"
@@ -45,4 +46,4 @@ class FormatTest(tree.StyleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -4,6 +4,7 @@ import posixpath
 import re
 import unittest
 
+from tests import report
 from tests.style import tree
 
 _BASE = ["proto", "common/base"]
@@ -243,4 +244,4 @@ class LayeringTest(tree.StyleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()
