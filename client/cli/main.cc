@@ -18,6 +18,7 @@
 #include "client/cli/status/status_command.h"
 #include "client/cli/status/tables_command.h"
 #include "common/base/edit_distance.h"
+#include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
 
 namespace covey::cli {
@@ -41,7 +42,7 @@ std::string Help() {
     absl::StrAppendFormat(&text, "  %-10s %s\n", command.name, command.summary);
   }
   return text +
-         "\ncovey COMMAND --help says more.\n"
+         "\ncovey COMMAND --help says more; covey --version names the version.\n"
          "Exit codes: 0 ok, 1 failed or unhealthy, 2 wrong usage, 3 unreachable.\n";
 }
 
@@ -63,6 +64,10 @@ int Main(int count, const char* const* arguments) {
   const absl::string_view name = arguments[1];
   if (name == "--help" || name == "-h" || name == "help") {
     WriteAll(STDOUT_FILENO, Help());
+    return kExitOk;
+  }
+  if (name == "--version") {
+    WriteAll(STDOUT_FILENO, VersionLine("covey"));
     return kExitOk;
   }
   for (const Command& command : kCommands) {

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
 #include "common/runtime/config_value.h"
 
 namespace covey {
@@ -35,12 +36,17 @@ std::string Quoted(const std::string& text) {
 
 }  // namespace
 
+std::string VersionLine(absl::string_view program) {
+  return absl::StrCat(program, " ", kVersion, "\n");
+}
+
 // What the command line says, before it is believed.
 struct ConfigFile::Flags {
   std::vector<std::pair<std::string, std::string>> values;  // by option name
   std::optional<std::string> config;
   std::vector<std::string> rest;
-  std::string help;  // set by --help
+  std::string help;     // set by --help
+  std::string version;  // set by --version
   bool print_config = false;
 };
 
@@ -50,8 +56,10 @@ ConfigFile::ConfigFile(absl::string_view program, absl::string_view summary)
 void ConfigFile::Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
                      std::function<std::string()> print, absl::string_view help) {
   COVEY_CHECK(Find(name) == nullptr);
-  options_.push_back(
-      {.name = std::string(name), .help = std::string(help), .parse = parse, .print = print});
+  options_.push_back({.name = std::string(name),
+                      .help = std::string(help),
+                      .parse = std::move(parse),
+                      .print = std::move(print)});
 }
 
 template <typename T>
@@ -107,7 +115,7 @@ ConfigFile::Option* ConfigFile::Find(absl::string_view name) {
 }
 
 std::string ConfigFile::Nearest(absl::string_view name) const {
-  std::vector<std::string> known = {"config", "help", "print-config"};
+  std::vector<std::string> known = {"config", "help", "print-config", "version"};
   for (const Option& option : options_) known.push_back(option.name);
   return NearestName(name, known);
 }
@@ -132,6 +140,7 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
 
   CLI::App app(summary_, program_);
   app.allow_extras();
+  app.set_version_flag("--version", VersionLine(program_), "print the version, and end");
   app.footer(placeholder_.empty() ? "" : absl::StrCat("After the options: ", placeholder_));
   std::string config;
   const CLI::Option* const config_flag = app.add_option(
@@ -152,6 +161,9 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     flags.help = app.help();
+    return flags;
+  } catch (const CLI::CallForVersion& version) {
+    flags.version = version.what();
     return flags;
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see --help"));
@@ -222,6 +234,7 @@ absl::StatusOr<ConfigFile::Outcome> ConfigFile::Load(const std::vector<std::stri
                                                      const Environment& environment) {
   COVEY_ASSIGN_OR_RETURN(const Flags flags, ReadFlags(arguments));
   if (!flags.help.empty()) return Outcome{.print = flags.help};
+  if (!flags.version.empty()) return Outcome{.print = flags.version};
 
   const char* const file_variable = environment("COVEY_CONFIG");
   if (flags.config.has_value()) {

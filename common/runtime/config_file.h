@@ -14,6 +14,9 @@
 
 namespace covey {
 
+// "covey_server 0.1.0" and a newline: what --version of `program` prints.
+std::string VersionLine(absl::string_view program);
+
 // A program's configuration in layers: flag > environment > YAML file > default. One declaration
 // per option gives all of them:
 //
@@ -24,8 +27,8 @@ namespace covey {
 //   if (const auto code = options.LoadForMain(argc, argv)) return *code;
 //
 // reads --data-loops=4, COVEY_DATA_LOOPS=4, and `data_loops: 4` in the file that --config or
-// COVEY_CONFIG names. Also gives --help and --print-config, whose output is such a file again, with
-// the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB", "256MiB";
+// COVEY_CONFIG names. Also gives --help, --version and --print-config, whose output is such a file
+// again, with the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB", "256MiB";
 // truth "true", "false" (a bare flag is true); negative durations and sizes do not exist.
 //
 // Actor-confined; the fields outlive it.
@@ -56,7 +59,7 @@ class ConfigFile {
   void TakeRest(std::vector<std::string>* rest, absl::string_view placeholder);
 
   struct Outcome {
-    // Set: nothing is to be run, this is to be printed (--help, --print-config).
+    // Set: nothing is to be run, this is to be printed (--help, --version, --print-config).
     std::optional<std::string> print;
   };
   // Null when the variable is not set.
@@ -66,7 +69,7 @@ class ConfigFile {
   absl::StatusOr<Outcome> Load(const std::vector<std::string>& arguments,
                                const Environment& environment);
   // The same with the process's environment; prints. Exit code when the program is to end: 0 after
-  // --help and --print-config, 2 after an error.
+  // --help, --version and --print-config, 2 after an error.
   std::optional<int> LoadForMain(int argc, const char* const* argv);
 
   // YAML with the origin of each value as a comment.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 
 namespace covey {
 namespace {
@@ -170,6 +171,11 @@ TEST_F(ConfigFileTest, HelpListsFlagsVariablesAndDefaults) {
                            "COVEY_MEMORY=1MiB", "--print-config", "--config"}) {
     EXPECT_TRUE(absl::StrContains(printed_, part)) << part << " is missing in:\n" << printed_;
   }
+}
+
+TEST_F(ConfigFileTest, NamesTheVersion) {
+  ASSERT_TRUE(Load({"--version"}).ok());
+  EXPECT_EQ(printed_, absl::StrCat("covey_test ", kVersion, "\n"));
 }
 
 TEST_F(ConfigFileTest, HandsOverTheRest) {
