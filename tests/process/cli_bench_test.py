@@ -3,6 +3,7 @@
 import json
 import unittest
 
+from tests import report
 from tests.process import cluster
 
 _SMALL = ["--sizes", "4KiB,3MiB", "--repetitions", "2", "--duration", "10ms", "--round-trips", "5"]
@@ -38,11 +39,22 @@ class CliBenchTest(cluster.ProcessTest):
         for operation in ["covey push", "covey push r=2", "covey pull r=2", "covey push_pull r=2"]:
             self.assertIn((operation, 3 << 20), measured)
 
+    def test_output_is_chosen_as_for_every_command(self):
+        small = ["--transport", "ipc", *_SMALL]
+        json_run = self.bench("-o", "json", *small)
+        self.assertEqual(0, json_run.code, json_run)
+        self.assertIn("figures", json.loads("".join(json_run.lines("stdout"))))
+        table_run = self.bench("-o", "table", *small)
+        self.assertEqual(0, table_run.code, table_run)
+        self.assertRegex(table_run.lines("stdout")[0], r"^what +transport +bytes +median")
+        self.assertIn("-o", "\n".join(self.bench("--help").lines("stdout")))
+
     def test_wrong_usage(self):
         for arguments, complaint in [
             (["--sizes", "3"], "multiple of 4"),
             (["--sizes", "much"], "--sizes"),
             (["--transport", "pigeon"], "neither tcp nor ipc"),
+            (["-o", "xml"], "neither table nor json"),
             (["--repetitions", "0"], "choose 1 to"),
             (["--replicas", "0"], "choose 1 to 5"),
             (["--repetition", "2"], "did you mean --repetitions?"),
@@ -54,4 +66,4 @@ class CliBenchTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -41,6 +41,8 @@ constexpr int kRawPeerStartMilliseconds = 10000;
 struct BenchOptions {
   LoadOptions load;
   std::vector<std::string> transports = {"tcp", "ipc"};
+  // Either asks for a table instead of JSON.
+  bool json = true;
   bool table = false;
   std::string out_file;
   // Set: measure this cluster, as a program that `covey run` started.
@@ -108,7 +110,8 @@ void AddTo(ConfigFile& file, BenchOptions& options) {
       [&](absl::string_view text) { return ParseReplicas(text, options.load.replicas); },
       [&] { return absl::StrJoin(options.load.replicas, ","); },
       "measure tables of so many replicas, in turns: 1,2; each needs a server of its own");
-  file.Add("table", &options.table, "print a table instead of JSON");
+  AddOutput(file, &options.json);
+  file.Add("table", &options.table, "the same as --output table");
   file.Add("out", &options.out_file, "write the JSON to this file too");
   file.Add("scheduler", &options.scheduler,
            "measure this cluster instead of one of its own, and print a result line");
@@ -234,7 +237,8 @@ absl::Status Bench(const BenchOptions& options) {
           .dump(1);
   if (!options.out_file.empty())
     COVEY_RETURN_IF_ERROR(WriteTextFile(options.out_file, json + "\n"));
-  terminal.Print(Terminal::Stream::kOutput, options.table ? FiguresAsTable(figures) : json);
+  terminal.Print(Terminal::Stream::kOutput,
+                 options.table || !options.json ? FiguresAsTable(figures) : json);
   return absl::OkStatus();
 }
 
@@ -249,7 +253,7 @@ int BenchCommand(int count, const char* const* arguments) {
       "run. Medians of several repetitions; GB/s is "
       "payload in one direction. Compare runs only when the machine is otherwise quiet.");
   AddTo(file, options);
-  if (const auto code = file.LoadForMain(count, arguments)) return *code;
+  if (const auto code = LoadWithShortOutput(file, count, arguments)) return *code;
   const absl::Status status = Bench(options);
   if (status.ok()) return kExitOk;
   PrintFailure(arguments[0], status);
