@@ -4,6 +4,7 @@ import fnmatch
 import re
 import unittest
 
+from tests import report
 from tests.style import tree
 
 _CODE = (".h", ".cc", ".cu")
@@ -107,6 +108,7 @@ _BANS = [
         allowed={
             "common/runtime/config_file.cc": "answers --print-config, and mistakes in flags",
             "client/examples/*.cc": "a program that people watch",
+            "tests/outside/*.cc": "a program that people watch",
             "tests/process/bit_equality_*.cc": "what the test compares",
             "tests/sim/planted_bugs_test.cc": "how many seeds each bug took",
             "worker/examples/*/main.cc": "a program that people watch",
@@ -216,4 +218,4 @@ class BannedTest(tree.StyleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()
