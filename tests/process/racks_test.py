@@ -2,6 +2,7 @@
 
 import unittest
 
+from tests import report
 from tests.process import cluster, network, network_cluster
 
 _MBIT = 10**6
@@ -91,8 +92,9 @@ class HierarchicalTest(cluster.ProcessTest):
         # One that goes to and fro has as many as the rack has members.
         naive, naive_seconds = self.cost("ring", ordered=False)
         self.assertAlmostEqual(_NODES * 2 * (members - 1) / members, naive, delta=0.05 * naive)
-        self.assertGreater(ring_seconds / hierarchical_seconds, 1.2)
-        self.assertGreater(naive_seconds / hierarchical_seconds, 2)
+        if report.speeds_count():
+            self.assertGreater(ring_seconds / hierarchical_seconds, 1.2)
+            self.assertGreater(naive_seconds / hierarchical_seconds, 2)
 
 
 class MultiRingTest(cluster.ProcessTest):
@@ -118,8 +120,9 @@ class MultiRingTest(cluster.ProcessTest):
         seconds, links = self.all_reduce("multi-ring")
         self.assertEqual(self._NODES, ring_links)
         self.assertEqual(self._NODES * (self._NODES - 1), links)
-        self.assertGreater(ring_seconds / seconds, 1.5)
+        if report.speeds_count():
+            self.assertGreater(ring_seconds / seconds, 1.5)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -4,6 +4,7 @@ import json
 import sys
 import unittest
 
+from tests import report
 from tests.process import cluster, network
 
 _ECHO = """
@@ -71,9 +72,12 @@ class RelayTest(cluster.ProcessTest):
         answer = self._probe("a", "b", port)
         # Never sooner; later only because machines are busy.
         self.assertGreaterEqual(answer["came"][0], 0.040)
-        self.assertLess(answer["came"][50], 0.140)
         self.relayed.heal()
-        self.assertLess(self._probe("a", "b", port)["came"][50], 0.040)
+        healed = self._probe("a", "b", port)
+        self.assertEqual(100, len(healed["came"]))
+        if report.speeds_count():
+            self.assertLess(answer["came"][50], 0.140)
+            self.assertLess(healed["came"][50], 0.040)
 
     def test_loses_and_duplicates(self):
         port = self._echo("b")
@@ -121,4 +125,4 @@ class RelayTest(cluster.ProcessTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

@@ -192,6 +192,44 @@ TEST(ClusterModelTest, TheLadderIsWorthIt) {
   EXPECT_GT(shift.efficiency, off.efficiency + 0.1);
 }
 
+// Two groups of two, of which one has a member that stands still half of the time. What is left of
+// each group's rate without it.
+std::pair<double, double> SharesLeft(Contract::Kind contract) {
+  ClusterOptions options = SmallCluster();
+  options.nodes = 4;
+  options.racks = 1;
+  options.steps = 150;
+  options.contract.kind = contract;
+  const ClusterResult undisturbed = SimulateCluster(options, 2);
+  options.step_times.slow_nodes = {{.rank = 3, .factor = 2}};
+  const ClusterResult disturbed = SimulateCluster(options, 2);
+  return {disturbed.group_steps_per_second[0] / undisturbed.group_steps_per_second[0],
+          disturbed.group_steps_per_second[1] / undisturbed.group_steps_per_second[1]};
+}
+
+// With real processes this is tests/soak/stragglers_test.py.
+TEST(ClusterModelTest, AMemberThatStopsCostsTheOtherGroupNothingUnlessTheyAreInStep) {
+  for (const Contract::Kind kind : {Contract::Kind::kBuffered, Contract::Kind::kAsync}) {
+    const auto [other, own] = SharesLeft(kind);
+    EXPECT_GE(other, 0.95);
+    EXPECT_LT(own, 0.75);
+  }
+  EXPECT_LT(SharesLeft(Contract::Kind::kBsp).first, 0.75);
+}
+
+TEST(ClusterModelTest, ASlowMemberGetsFewerSamples) {
+  ClusterOptions options = SmallCluster();
+  options.nodes = 4;
+  options.racks = 1;
+  options.steps = 400;
+  options.step_times.slow_nodes = {{.rank = 3, .factor = 5}};
+  // Three members and a fifth, each with its samples of every second.
+  const double summed = 3.2 * static_cast<double>(options.samples);
+  EXPECT_LT(SimulateCluster(options, 1).samples_per_second, 0.5 * summed);
+  options.ladder = StragglerRung::kShift;
+  EXPECT_GE(SimulateCluster(options, 1).samples_per_second, 0.75 * summed);
+}
+
 // A share of a tenth is as little as a member gets, and a node that is twenty times slower still
 // takes twice as long with it as the others.
 TEST(ClusterModelTest, WhoIsFarTooSlowGoesWhereItFits) {

@@ -1,0 +1,27 @@
+"""Workers that stop for a while, or are slow: what the tests of them share."""
+
+import json
+
+from tests.process import cluster
+
+# Small next to the steps: what counts is which member waits for which.
+_MODEL = ["--tensors", 4, "--tensor-kib", 64]
+
+
+class StragglersTest(cluster.ProcessTest):
+    def start_workers(self, groups, workers, arguments, scheduler_options=(), silence_min="30s"):
+        """Programs that train, by rank. No stopped one is declared dead within `silence_min`."""
+        self.cluster = cluster.Cluster(
+            self, groups=groups, workers=workers,
+            scheduler_options=["--silence-min", silence_min, *scheduler_options])
+        return [self.start(f"worker-{rank}", [cluster.SYNTHETIC, *_MODEL, *arguments],
+                           self.cluster.environment(rank))
+                for rank in range(groups * workers)]
+
+    def result(self, workers):
+        """Of a run that has to go well."""
+        for worker in workers:
+            self.assertEqual(0, worker.exit_code(120), worker)
+        self.cluster.stop()
+        [line] = [line for line in workers[0].lines("stdout") if line.startswith("result ")]
+        return json.loads(line.removeprefix("result "))
