@@ -5,11 +5,16 @@ import posixpath
 import re
 import unittest
 
+from tests import report
 from tests.style import tree
 
 _OWNED = (".h", ".cc", ".cu", ".proto", ".py", ".bzl")
 _VAGUE_ANYWHERE = {"util", "utils", "helper", "helpers", "misc", "manager", "handler"}
 _VAGUE_ALONE = {"data", "info", "common", "stuff"}
+# Besides files and folders whose names begin with a dot.
+_TOP_LEVEL = set(
+    "BUILD README.md WORKSPACE client common deploy docs proto scheduler server tests tools worker"
+    .split())
 
 
 def dead_files(files):
@@ -46,6 +51,12 @@ def vague_names(files):
     return found
 
 
+def stray_top_level(files):
+    found = {path.split("/")[0] for path in files.paths()} - _TOP_LEVEL
+    return [f"{name}: the top level has room for nothing more; put it into a folder"
+            for name in sorted(found) if not name.startswith(".")]
+
+
 def unguarded_headers(files):
     return [
         f"{path}: begin with #pragma once"
@@ -57,7 +68,8 @@ def unguarded_headers(files):
 class FilesTest(tree.StyleTest):
     def test_the_project(self):
         files = tree.Tree.of_workspace()
-        self.assert_clean(dead_files(files) + vague_names(files) + unguarded_headers(files))
+        self.assert_clean(dead_files(files) + vague_names(files) + unguarded_headers(files)
+                          + stray_top_level(files))
 
     def test_finds_a_dead_file(self):
         files = tree.Tree(
@@ -77,10 +89,14 @@ class FilesTest(tree.StyleTest):
         files = tree.Tree({"a/string_util.h": "", "a/info.cc": "", "a/barrier.h": ""})
         self.assert_found(["info.cc", "string_util.h"], vague_names(files))
 
+    def test_finds_what_does_not_belong_at_the_top(self):
+        files = tree.Tree({"LICENSE": "", ".bazelrc": "", "docs/LICENSE": "", "x/y/z": "", "BUILD": ""})
+        self.assert_found(["LICENSE", "x"], stray_top_level(files))
+
     def test_finds_an_unguarded_header(self):
         files = tree.Tree({"a.h": "#pragma once\n", "b.h": ""})
         self.assert_found(["b.h"], unguarded_headers(files))
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

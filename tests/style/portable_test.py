@@ -4,6 +4,7 @@ import posixpath
 import re
 import unittest
 
+from tests import report
 from tests.style import tree
 
 # Where every Debian keeps things, and /no/such, which exists nowhere; a path that begins elsewhere
@@ -87,4 +88,4 @@ class PortableTest(tree.StyleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    report.main()

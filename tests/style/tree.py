@@ -10,6 +10,8 @@ import re
 import unittest
 
 _SKIPPED_FOLDERS = {".git", "__pycache__"}
+# A file in a worktree of git; what tools/dev compdb and deploy/quickstart write.
+_SKIPPED_FILES = {".git", ".clangd", "compile_commands.json", "covey-report.html"}
 
 
 class Tree:
@@ -28,9 +30,7 @@ class Tree:
                 for name in subfolders
                 if name not in _SKIPPED_FOLDERS and not os.path.islink(os.path.join(folder, name))
             ]
-            for name in names:
-                if name in _SKIPPED_FOLDERS:
-                    continue  # .git is a file in a work tree of its own
+            for name in sorted(set(names) - _SKIPPED_FILES):
                 path = os.path.join(folder, name)
                 try:
                     text = pathlib.Path(path).read_text(encoding="utf-8")
