@@ -39,8 +39,8 @@ absl::Status Barriers::Check(const Message& message) const {
                      " participants, node ", arrivals.begin()->first.value(), " said ",
                      participants, ": all have to agree"));
   }
-  const bool known = state_.barriers().contains(request.name());
-  if (!known && gatherings_.size() + state_.barriers().size() >= kBarrierNamesMax) {
+  const bool known = state_.record().barriers().contains(request.name());
+  if (!known && gatherings_.size() + state_.record().barriers().size() >= kBarrierNamesMax) {
     return absl::ResourceExhaustedError(absl::StrCat("barrier '", request.name(),
                                                      "': ", kBarrierNamesMax,
                                                      " names are in use; use one name many times"));
@@ -49,37 +49,39 @@ absl::Status Barriers::Check(const Message& message) const {
 }
 
 bool Barriers::WasReleased(const Message& request) const {
-  const auto released = state_.barriers().find(request.envelope.barrier_request().name());
-  if (released == state_.barriers().end()) return false;
+  const auto released = state_.record().barriers().find(request.envelope.barrier_request().name());
+  if (released == state_.record().barriers().end()) return false;
   const auto& ids = released->second.request_ids();
   const auto newest = ids.find(request.from().node.value());
   // Request ids of a node grow; an older one was released before, or given up.
   return newest != ids.end() && request.envelope.header().request_id() <= newest->second;
 }
 
-std::string Barriers::Arrive(absl::Time now, const Message& message, std::vector<Answer>& answers) {
+void Barriers::Arrive(absl::Time now, const Message& message, std::vector<Answer>& answers) {
   if (WasReleased(message)) {
     answers.push_back({message, absl::OkStatus()});
-    return "";
+    return;
   }
   if (const absl::Status status = Check(message); !status.ok()) {
     answers.push_back({message, status});
-    return "";
+    return;
   }
   const proto::BarrierRequest& request = message.envelope.barrier_request();
   Gathering& gathering = gatherings_[request.name()];
   gathering.participants = request.participants();
   gathering.arrivals[message.from().node] = {message, now + DeadlineOf(request)};
-  if (gathering.arrivals.size() < gathering.participants) return "";
+  if (gathering.arrivals.size() < gathering.participants) return;
 
-  proto::ReleasedNodes& released = (*state_.mutable_barriers())[request.name()];
+  Transaction change(state_);
+  proto::ReleasedNodes& released = (*change.EditUnpublished().mutable_barriers())[request.name()];
   for (auto& [node, arrival] : gathering.arrivals) {
     (*released.mutable_request_ids())[node.value()] =
         arrival.request.envelope.header().request_id();
     answers.push_back({std::move(arrival.request), absl::OkStatus()});
   }
   gatherings_.erase(request.name());
-  return absl::StrCat("barrier '", request.name(), "': all ", request.participants(), " arrived");
+  change.Add(BarrierReleased{.name = request.name(), .participants = request.participants()});
+  change.Commit();
 }
 
 void Barriers::Expire(absl::Time now, std::vector<Answer>& answers) {
@@ -89,7 +91,7 @@ void Barriers::Expire(absl::Time now, std::vector<Answer>& answers) {
     for (const auto& [node, arrival] : gathering.arrivals) {
       if (now >= arrival.deadline) late.push_back(node);
     }
-    // Whoever has arrived by now is not missing, even if it gives up in the same moment.
+    // A node that has arrived by now is not missing, even if it gives up in the same moment.
     std::vector<absl::Status> reasons;
     for (NodeId node : late) reasons.push_back(MissingStatus(at->first, gathering, node));
     for (size_t i = 0; i < late.size(); ++i) {
@@ -106,7 +108,7 @@ absl::Status Barriers::MissingStatus(const std::string& name, const Gathering& g
   for (const proto::Node& node : state_.view().nodes()) {
     if (gathering.arrivals.contains(NodeId(node.id()))) roles.insert(node.role());
   }
-  // Any node of a role that takes part may be meant; dead ones only while nobody has their place.
+  // Any node of a role that takes part may be meant; a dead one only while no node has its place.
   std::vector<std::string> missing;
   for (const proto::Node& node : state_.view().nodes()) {
     if (!roles.contains(node.role()) || gathering.arrivals.contains(NodeId(node.id()))) continue;
@@ -130,13 +132,19 @@ absl::Status Barriers::MissingStatus(const std::string& name, const Gathering& g
       more > 0 ? absl::StrCat(" and ", more, " more") : ""));
 }
 
-void Barriers::Forget(NodeId node, std::vector<Answer>& answers) {
-  for (auto& [name, released] : *state_.mutable_barriers()) {
-    released.mutable_request_ids()->erase(node.value());
+void Barriers::ForgetReleases(NodeId node) {
+  Transaction change(state_);
+  auto& barriers = *change.EditUnpublished().mutable_barriers();
+  for (auto at = barriers.begin(); at != barriers.end();) {
+    auto& ids = *at->second.mutable_request_ids();
+    ids.erase(node.value());
+    at = ids.empty() ? barriers.erase(at) : std::next(at);
   }
-  for (auto at = state_.mutable_barriers()->begin(); at != state_.mutable_barriers()->end();) {
-    at = at->second.request_ids().empty() ? state_.mutable_barriers()->erase(at) : std::next(at);
-  }
+  change.Commit();
+}
+
+void Barriers::OnDeparture(NodeId node, std::vector<Answer>& answers) {
+  ForgetReleases(node);
   for (auto at = gatherings_.begin(); at != gatherings_.end();) {
     auto& arrivals = at->second.arrivals;
     if (const auto arrival = arrivals.find(node); arrival != arrivals.end()) {

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -38,10 +39,11 @@ class BarrierTest : public ::testing::Test {
     request.set_participants(call.participants);
     request.set_deadline_ms(1000);
     answers_.clear();
-    return barriers_.Arrive(kStart + call.after, message, answers_);
+    barriers_.Arrive(kStart + call.after, message, answers_);
+    return state_.News();
   }
 
-  proto::LogRecord state_;
+  TestState state_;
   Barriers barriers_{state_};
   std::vector<Barriers::Answer> answers_;
 };
@@ -87,7 +89,7 @@ TEST_F(BarrierTest, DeadlineNamesWhoIsMissingAndWithdraws) {
 
 TEST_F(BarrierTest, TheDepartedHaveNotArrived) {
   Arrive({.node = 2});
-  barriers_.Forget(NodeId(2), answers_);
+  barriers_.OnDeparture(NodeId(2), answers_);
   ASSERT_EQ(answers_.size(), 1);
   EXPECT_TRUE(absl::IsAborted(answers_[0].status));
   Arrive({.node = 3});
@@ -121,11 +123,11 @@ TEST_F(BarrierTest, AfterAMissedDeadlineTheNextCallArrivesAnew) {
 TEST_F(BarrierTest, ForgetsWhatTheDepartedWentThrough) {
   Arrive({.node = 2, .participants = 2});
   Arrive({.node = 3, .participants = 2});
-  EXPECT_EQ(state_.barriers().at("b").request_ids().size(), 2u);
-  barriers_.Forget(NodeId(2), answers_);
-  EXPECT_EQ(state_.barriers().at("b").request_ids().size(), 1u);
-  barriers_.Forget(NodeId(3), answers_);
-  EXPECT_TRUE(state_.barriers().empty());
+  EXPECT_EQ(state_.record().barriers().at("b").request_ids().size(), 2u);
+  barriers_.OnDeparture(NodeId(2), answers_);
+  EXPECT_EQ(state_.record().barriers().at("b").request_ids().size(), 1u);
+  barriers_.OnDeparture(NodeId(3), answers_);
+  EXPECT_TRUE(state_.record().barriers().empty());
 }
 
 TEST_F(BarrierTest, RefusesDisagreementAndNonsense) {

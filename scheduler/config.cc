@@ -14,6 +14,27 @@ absl::Status Bad(absl::string_view setting, const absl::AlphaNum& value,
 
 }  // namespace
 
+JobSpec Config::job() const {
+  return {.name = job_name,
+          .servers = servers,
+          .groups = groups,
+          .workers_per_group = workers_per_group,
+          .elastic = elastic};
+}
+
+MembershipOptions Config::membership_options() const {
+  return {.heartbeat = heartbeat,
+          .silence_min = silence_min,
+          .restart_grace = restart_grace,
+          .lease = lease};
+}
+
+GroupsOptions Config::groups_options() const {
+  return {.placement_wait = placement_wait, .regroup_after = regroup_after};
+}
+
+ChainsOptions Config::chains_options() const { return {.replacement_wait = replacement_wait}; }
+
 absl::Status Config::Validate() const {
   if (job_name.empty() || job_name.size() > kNameBytesMax) {
     return Bad("job", absl::StrCat("'", job_name, "'"),

@@ -31,7 +31,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// What the process has beside the actor's configuration.
+// What the process has besides the actor's configuration.
 struct ProcessConfig {
   LogBackend::Options log;
   // "host:port,host:port"
@@ -134,16 +134,17 @@ void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options
       "how far to go against slow workers, each including the one before: off, observe, shift "
       "(samples to the faster), partial (do not wait for the late), regroup, evict");
   options.Add("straggler-ratio", &stragglers.slow_ratio,
-              "a worker is slow that takes so many times the median of its group per sample");
+              "how many times the median of its group a worker takes per sample to count as slow");
   options.Add("straggler-probation", &stragglers.probation,
-              "an evicted worker may try again after so long");
-  options.Add("partial-reduce-minimum", &stragglers.partial_minimum,
-              "members that a group with late ones waits for; 0 = all that are in time, at least "
-              "half");
+              "how long an evicted worker waits until it may try again");
+  options.Add(
+      "partial-reduce-minimum", &stragglers.partial_minimum,
+      "how many members a group with late ones waits for; 0 = all that are in time, at least "
+      "half");
   options.Add("partial-reduce-grace", &stragglers.partial_grace,
-              "how much longer it waits for the others; 0 = half the usual step");
+              "how much longer the group waits for the others; 0 = half the usual step");
   options.Add("group-members-min", &stragglers.group_members_min,
-              "no group gets smaller because of stragglers");
+              "a group does not become smaller than this because of stragglers");
 }
 
 void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
@@ -154,34 +155,42 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
               "several schedulers of the job one leads, the others stand by");
   options.Add("etcd-prefix", &process.log.etcd_prefix,
               "where in etcd the log is; empty = covey/JOB");
-  options.Add("etcd-lease", &process.log.etcd_lease,
-              "a leader that etcd has not heard for so long is replaced; etcd's own minimum is 2s");
+  options.Add(
+      "etcd-lease", &process.log.etcd_lease,
+      "lease term of the leader: etcd replaces a leader that is silent for longer; etcd's own "
+      "minimum is 2s");
   options.Add("advertise", &process.advertise,
               "HOST:PORT that others reach this scheduler at; empty = as it listens");
 }
 
 void Declare(Config& config, ConfigFile& options) {
-  options.Add("job", &config.job_name, "name of the job; everybody who joins must know it");
+  options.Add("job", &config.job_name, "name of the job; every process that joins must give it");
   options.Add("servers", &config.servers, "servers to wait for");
   options.Add("groups", &config.groups, "groups of workers to form");
   options.Add("workers", &config.workers_per_group, "workers in each group");
-  options.Add("heartbeat", &config.heartbeat, "interval at which nodes say that they live");
-  options.Add("silence-min", &config.silence_min, "nobody is declared dead after less silence");
+  options.Add("heartbeat", &config.heartbeat, "interval at which nodes send heartbeats");
+  options.Add("silence-min", &config.silence_min,
+              "no node is declared dead after less silence than this");
   options.Add("restart-grace", &config.restart_grace,
-              "time that known nodes have to be heard after a restart");
-  options.Add("elastic", &config.elastic,
-              "workers that come after the groups have formed are placed, not refused");
-  options.Add("placement-wait", &config.placement_wait,
-              "a late worker waits so long for others to make a group with, then joins one");
+              "how long the nodes of the recovered view have to be heard after a restart");
+  options.Add(
+      "elastic", &config.elastic,
+      "accept servers and workers beyond the expected ones, and place workers that register late");
+  options.Add(
+      "placement-wait", &config.placement_wait,
+      "how long a late worker waits for others to form a new group with, before it joins one");
   options.Add("replacement-wait", &config.replacement_wait,
-              "shards whose last server is gone wait so long for one of its rank, then begin anew");
-  options.Add("lease", &config.lease,
-              "a server that alone holds a shard serves it for so long without this scheduler");
+              "how long to wait for a lost server to return before its shards are re-initialized "
+              "elsewhere");
+  options.Add(
+      "lease", &config.lease,
+      "how long a server that alone holds a shard serves it without hearing of this scheduler");
   options.Add("regroup-after", &config.regroup_after,
-              "a group goes on without a member so long after it left");
+              "how long after a member has left its group re-forms without it");
   DeclareStragglers(config.stragglers, options);
-  options.Add("contract-fallback", &config.contract_fallback,
-              "tables whose momentum asynchrony raises above what they ask for become buffered");
+  options.Add(
+      "contract-fallback", &config.contract_fallback,
+      "give tables a buffered contract whose momentum asynchrony raises above their target");
   options.Add("host", &config.host, "address to listen at");
   options.Add("port", &config.port, "port to listen at; 0 = any free one");
   options.Add("port-file", &config.port_file, "file that the chosen port is written to");
@@ -189,7 +198,8 @@ void Declare(Config& config, ConfigFile& options) {
 
 int Main(int argc, char** argv) {
   Config config;
-  ConfigFile options("covey_scheduler", "Knows who is in the cluster and who owns what.");
+  ConfigFile options("covey_scheduler",
+                     "Knows which nodes are in the cluster, and which of them owns what.");
   ProcessConfig process;
   Declare(config, options);
   DeclareLog(config, process, options);

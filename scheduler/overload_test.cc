@@ -251,7 +251,7 @@ class OverloadTest : public ::testing::Test {
   LoopbackHub hub_;
   std::unique_ptr<Transport> transport_ = hub_.MakeTransport("");
   EventLoop loop_{{.job = JobFingerprint("job"), .self = {kSchedulerNode, 0}}, actor_, *transport_};
-  NoLog log_;
+  NullLog log_;
   std::unique_ptr<GrpcService> service_;
   std::atomic<bool> stop_{false};
   std::atomic<int> registered_{0};

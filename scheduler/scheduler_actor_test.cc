@@ -292,7 +292,7 @@ TEST_F(SchedulerActorTest, AnewServerInheritsTheShardsOfADeadOne) {
   const Message status = Call(ask);
   const auto& events = status.envelope.status_reply().events();
   EXPECT_THAT(events.rbegin()->text(),
-              HasSubstr("shards: 1 lost with node 2 begin anew on server-0"));
+              HasSubstr("shards: 1 lost with node 2, re-initialized on server-0"));
 }
 
 TEST_F(SchedulerActorTest, RefusesStrangersAndOtherJobs) {
@@ -497,7 +497,7 @@ TEST_F(SchedulerActorTest, FinishedWorkIsDurableBeforeItIsAnsweredAndSurvivesARe
   request.envelope.mutable_header()->set_request_id(++request_id_);
   work.set_wanted(0);
   *work.add_finished() = given.envelope.work_reply().items(0);
-  now_ += Work::kRecordInterval;
+  now_ += DataDispatcher::kRecordInterval;
   sent_.clear();
   Receive(request);
   EXPECT_TRUE(sent_.empty()) << "answered before it was durable";

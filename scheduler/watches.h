@@ -12,13 +12,15 @@
 
 namespace covey::scheduler {
 
-// Requests for a view that does not exist yet. A watcher that asks anew, because it thinks that its
-// request was lost, takes the place of its earlier one.
+// Requests for a view that does not exist yet. A watcher that repeats its request, because it thinks
+// that the first was lost, replaces its earlier one.
 //
 // Limits: `max` watchers. Actor-confined, deterministic.
 class Watches {
  public:
   explicit Watches(size_t max) : max_(max) {}
+
+  size_t max() const { return max_; }
 
   // `request` holds a WatchViewRequest; `until` does not go back. False: too many watch already.
   bool Add(const Message& request, absl::Time until);
@@ -26,7 +28,7 @@ class Watches {
   std::vector<Message> TakeOlderThan(Epoch epoch);
   // Those that have waited until `now`.
   std::vector<Message> TakeExpired(absl::Time now);
-  // InfiniteFuture() when nobody watches.
+  // InfiniteFuture() when there is no watch.
   absl::Time next_deadline() const;
 
  private:

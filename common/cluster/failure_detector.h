@@ -32,7 +32,7 @@ class FailureDetector {
 
   void Beat(absl::Time now);
   // Silence of `pause` was the observer's own: it counts for nothing.
-  void Excuse(absl::Duration pause) { last_ += pause; }
+  void DiscountPause(absl::Duration pause) { last_ += pause; }
 
   absl::Duration Silence(absl::Time now) const;
   double Suspicion(absl::Time now) const;

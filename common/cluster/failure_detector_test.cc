@@ -79,7 +79,7 @@ TEST(FailureDetectorTest, GraceAndExcusedPausesAreNoSilence) {
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(12.5));
   detector.Beat(kStart + absl::Seconds(1));  // heard inside the grace: counts from here
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(3.5));
-  detector.Excuse(absl::Seconds(20));
+  detector.DiscountPause(absl::Seconds(20));
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(23.5));
 }
 

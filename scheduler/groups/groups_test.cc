@@ -3,8 +3,10 @@
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "scheduler/groups/late_workers.h"
+#include "scheduler/groups/group_adjustments.h"
+#include "scheduler/groups/worker_placement.h"
 #include "scheduler/nodes/membership.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -21,8 +23,6 @@ const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 class GroupsTest : public ::testing::Test {
  protected:
   GroupsTest() {
-    state_.mutable_view()->set_job_name("job");
-    state_.set_next_node(2);
     membership_.Start(kStart);
     Register(proto::SERVER);
     for (int i = 0; i < 4; ++i) Register(proto::WORKER, i < 2 ? "z/a" : "z/b");
@@ -44,18 +44,36 @@ class GroupsTest : public ::testing::Test {
     }
     const auto registration = membership_.Register(now_, request, Incarnation(++incarnation_));
     EXPECT_TRUE(registration.ok()) << registration.status();
-    membership_.Answered(now_, registration->node);
-    last_ = registration->decision;
+    membership_.OnRegistrationAnswered(now_, registration->node);
+    last_ = state_.News();
     return registration->node;
   }
   void Beat(uint64_t node, uint64_t step) {
     proto::HeartbeatRequest beat;
     beat.mutable_progress()->set_step(step);
-    membership_.Heartbeat(now_, NodeId(node), beat);
+    membership_.OnHeartbeat(now_, NodeId(node), beat);
   }
   std::string Tick(absl::Duration later) {
     now_ += later;
-    return groups_.Tick(now_);
+    state_.News();
+    groups_.Tick(now_);
+    return state_.News();
+  }
+  std::string Drain(NodeId id) {
+    state_.News();
+    Transaction change(state_);
+    change.Edit(node(id)).set_draining(true);
+    change.Add(DrainRequested{.node = node(id).name(), .why = "x"});
+    groups_.OnDrain(id, change);
+    change.Commit();
+    return state_.News();
+  }
+  // What an adjustment has decided.
+  template <typename Adjust>
+  std::string After(const Adjust& adjust) {
+    state_.News();
+    adjust();
+    return state_.News();
   }
   // Everybody is heard but `node`, until it is declared dead.
   void LetDie(uint64_t node) {
@@ -65,7 +83,7 @@ class GroupsTest : public ::testing::Test {
       for (const proto::Node& other : view().nodes()) {
         if (other.id() != node && other.state() == proto::Node::ALIVE) Beat(other.id(), 0);
       }
-      deaths = membership_.FindDead(now_);
+      deaths = membership_.DeclareDead(now_);
     }
     ASSERT_EQ(deaths.size(), 1u);
     ASSERT_EQ(deaths[0].node, NodeId(node));
@@ -79,10 +97,10 @@ class GroupsTest : public ::testing::Test {
   absl::Time now_ = kStart;
   uint64_t incarnation_ = 100;
   std::string last_;
-  Config config_{.job_name = "job", .servers = 1, .groups = 2, .workers_per_group = 2};
-  proto::LogRecord state_;
-  Groups groups_{config_, state_};
-  Membership membership_{config_, state_, groups_};
+  TestState state_{{.name = "job", .servers = 1, .groups = 2, .workers_per_group = 2}};
+  Groups groups_{{}, state_};
+  GroupAdjustments adjustments_{state_, groups_};
+  Membership membership_{{}, state_, groups_};
 };
 
 TEST_F(GroupsTest, TheFirstFormByLabels) {
@@ -103,8 +121,8 @@ TEST_F(GroupsTest, WhenAllLeaveOneAfterTheOtherTheGroupIsDoneAndNothingElse) {
 }
 
 TEST_F(GroupsTest, AGroupGoesOnWithoutAMemberThatLeft) {
-  groups_.SetShares(GroupId(1), {1000, 500}, "x");
-  groups_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
+  adjustments_.SetShares(GroupId(1), {1000, 500}, "x");
+  adjustments_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
   membership_.Leave(now_, NodeId(3), "signal 15");
   EXPECT_EQ(Tick(absl::Milliseconds(500)), "");
   const uint64_t epoch = view().epoch();
@@ -121,15 +139,16 @@ TEST_F(GroupsTest, AGroupGoesOnWithoutAMemberThatLeft) {
 
 TEST_F(GroupsTest, AfterARestartTheTimeSinceALeaveCountsAnew) {
   membership_.Leave(now_, NodeId(3), "done");
-  Groups restarted(config_, state_);
+  Groups restarted({}, state_);
   now_ += absl::Seconds(5);
-  EXPECT_EQ(restarted.Tick(now_), "");
-  EXPECT_THAT(restarted.Tick(now_ + absl::Seconds(1)), HasSubstr("goes on without worker-0"));
+  EXPECT_EQ(After([&] { restarted.Tick(now_); }), "");
+  EXPECT_THAT(After([&] { restarted.Tick(now_ + absl::Seconds(1)); }),
+              HasSubstr("goes on without worker-0"));
 }
 
 TEST_F(GroupsTest, WhenAMemberDiesTheOthersGoOnAtOnceAndDoTheirStepAgain) {
-  groups_.SetShares(GroupId(1), {1000, 500}, "x");
-  groups_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
+  adjustments_.SetShares(GroupId(1), {1000, 500}, "x");
+  adjustments_.SetMinimumMembers(GroupId(1), 1, absl::Milliseconds(5), "x");
   const uint64_t epoch = view().epoch();
   LetDie(3);
   EXPECT_EQ(view().epoch(), epoch + 1);
@@ -189,17 +208,15 @@ TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
 }
 
 TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
-  state_.mutable_view()->mutable_nodes(1)->set_draining(true);
   const uint64_t epoch = view().epoch();
-  EXPECT_THAT(groups_.Drain(NodeId(3)), HasSubstr("group 1 goes on without it as generation 2"));
-  EXPECT_EQ(view().epoch(), epoch);
+  EXPECT_THAT(Drain(NodeId(3)), HasSubstr("group 1 goes on without worker-0 as generation 2"));
+  EXPECT_EQ(view().epoch(), epoch + 1) << "once, with the drain";
   EXPECT_THAT(group(1).members(), ElementsAre(4));
   EXPECT_EQ(group(1).recovery_generation(), 0u);
   EXPECT_EQ(Tick(absl::Seconds(60)), "");
   EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
   // The only member leaves by itself.
-  state_.mutable_view()->mutable_nodes(2)->set_draining(true);
-  EXPECT_EQ(groups_.Drain(NodeId(4)), "");
+  EXPECT_EQ(Drain(NodeId(4)), "worker-1 drains: x");
   EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
   EXPECT_THAT(group(1).members(), ElementsAre(4));
 }
@@ -242,8 +259,8 @@ TEST_F(GroupsTest, ALateWorkerThatHasWaitedMakesTheSmallestGroupLarger) {
 }
 
 TEST_F(GroupsTest, ARestartedSchedulerMakesNoGroupBeforeItKnowsTheSteps) {
-  Groups groups(config_, state_);
-  Membership restarted(config_, state_, groups);
+  Groups groups({}, state_);
+  Membership restarted({}, state_, groups);
   restarted.Start(now_);
   proto::RegisterRequest request;
   request.set_job_name("job");
@@ -255,53 +272,53 @@ TEST_F(GroupsTest, ARestartedSchedulerMakesNoGroupBeforeItKnowsTheSteps) {
   EXPECT_EQ(view().groups_size(), 2);
   proto::HeartbeatRequest beat;
   beat.mutable_progress()->set_step(40);
-  restarted.Heartbeat(now_, NodeId(3), beat);
-  EXPECT_EQ(groups.Tick(now_), "");
+  restarted.OnHeartbeat(now_, NodeId(3), beat);
+  EXPECT_EQ(After([&] { groups.Tick(now_); }), "");
   beat.mutable_progress()->set_step(39);
-  restarted.Heartbeat(now_, NodeId(6), beat);
-  EXPECT_THAT(groups.Tick(now_), HasSubstr("from step 41 on"));
+  restarted.OnHeartbeat(now_, NodeId(6), beat);
+  EXPECT_THAT(After([&] { groups.Tick(now_); }), HasSubstr("from step 41 on"));
 }
 
 TEST_F(GroupsTest, AMovedWorkerRemembersItsHomeUntilItIsBack) {
   const uint64_t epoch = view().epoch();
-  EXPECT_THAT(groups_.Move(now_, NodeId(3), GroupId(2), "too slow"),
+  EXPECT_THAT(After([&] { adjustments_.Move(now_, NodeId(3), GroupId(2), "too slow"); }),
               HasSubstr("worker-0 leaves group 1 for group 2, now of generation 2: too slow"));
   EXPECT_EQ(view().epoch(), epoch + 1);
   EXPECT_THAT(group(1).members(), ElementsAre(4));
   EXPECT_EQ(group(1).generation(), 2u);
   EXPECT_THAT(group(2).members(), ElementsAre(3, 5, 6));
   EXPECT_EQ(node(NodeId(3)).home_group(), 1u);
-  groups_.Move(now_, NodeId(3), GroupId(1), "well again");
+  adjustments_.Move(now_, NodeId(3), GroupId(1), "well again");
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
   EXPECT_EQ(group(1).generation(), 3u);
   EXPECT_THAT(group(1).members(), ElementsAre(3, 4));
 }
 
 TEST_F(GroupsTest, AnEvictedWorkerIsAliveInNoGroupAndNotPlaced) {
-  EXPECT_THAT(groups_.Evict(NodeId(3), "too slow"),
+  EXPECT_THAT(After([&] { adjustments_.Evict(NodeId(3), "too slow"); }),
               HasSubstr("worker-0 evicted from group 1, which goes on as generation 2: too slow"));
   EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
   EXPECT_EQ(node(NodeId(3)).standby(), "evicted from group 1: too slow");
   EXPECT_EQ(node(NodeId(3)).home_group(), 1u);
   EXPECT_EQ(Tick(absl::Hours(1)), "");
-  EXPECT_THAT(groups_.Move(now_, NodeId(3), GroupId(1), "may try again"),
+  EXPECT_THAT(After([&] { adjustments_.Move(now_, NodeId(3), GroupId(1), "may try again"); }),
               HasSubstr("worker-0 leaves its bench for group 1, now of generation 3"));
   EXPECT_EQ(node(NodeId(3)).standby(), "");
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
 }
 
 TEST_F(GroupsTest, WhoseHomeHasEndedIsPlacedLikeALateOne) {
-  groups_.Evict(NodeId(3), "too slow");
+  adjustments_.Evict(NodeId(3), "too slow");
   membership_.Leave(now_, NodeId(4), "");
   EXPECT_EQ(group(1).state(), proto::Group::DONE);
-  groups_.Move(now_, NodeId(3), GroupId(), "may try again");
+  adjustments_.Move(now_, NodeId(3), GroupId(), "may try again");
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
   EXPECT_THAT(Tick(absl::Seconds(10)), HasSubstr("group 2 takes in worker-0"));
 }
 
 TEST_F(GroupsTest, MembersThatHaveLeftAreNotTakenAlong) {
   membership_.Leave(now_, NodeId(6), "");
-  groups_.Move(now_, NodeId(3), GroupId(2), "too slow");
+  adjustments_.Move(now_, NodeId(3), GroupId(2), "too slow");
   EXPECT_THAT(group(2).members(), ElementsAre(3, 5));
   EXPECT_EQ(Tick(absl::Seconds(5)), "");
 }
@@ -310,10 +327,11 @@ TEST_F(GroupsTest, DecisionsAboutGroupsThatHaveEndedChangeNothing) {
   membership_.Leave(now_, NodeId(3), "");
   membership_.Leave(now_, NodeId(4), "");
   const uint64_t epoch = view().epoch();
-  EXPECT_EQ(groups_.SetShares(GroupId(1), {}, "x"), "");
-  EXPECT_EQ(groups_.SetShares(GroupId(2), {1, 2, 3}, "x"), "");
-  EXPECT_EQ(groups_.SetMinimumMembers(GroupId(9), 1, absl::ZeroDuration(), "x"), "");
-  EXPECT_EQ(groups_.Evict(NodeId(4), "x"), "");
+  EXPECT_EQ(After([&] { adjustments_.SetShares(GroupId(1), {}, "x"); }), "");
+  EXPECT_EQ(After([&] { adjustments_.SetShares(GroupId(2), {1, 2, 3}, "x"); }), "");
+  EXPECT_EQ(
+      After([&] { adjustments_.SetMinimumMembers(GroupId(9), 1, absl::ZeroDuration(), "x"); }), "");
+  EXPECT_EQ(After([&] { adjustments_.Evict(NodeId(4), "x"); }), "");
   EXPECT_EQ(view().epoch(), epoch);
 }
 
@@ -322,7 +340,7 @@ LateWorker Late(uint64_t node, const std::string& labels, bool has_waited = fals
           .has_waited = has_waited};
 }
 
-TEST(LateWorkersTest, FillFirstThenNewGroupsThenGrow) {
+TEST(WorkerPlacementTest, FillFirstThenNewGroupsThenGrow) {
   const std::vector<OpenGroup> groups = {{.id = GroupId(1), .labels = {"z/a", "z/a"}},
                                          {.id = GroupId(2), .labels = {"z/b"}}};
   const Placement placement = PlaceLateWorkers(
@@ -334,7 +352,7 @@ TEST(LateWorkersTest, FillFirstThenNewGroupsThenGrow) {
   EXPECT_THAT(placement.new_groups, ElementsAre(ElementsAre(NodeId(11), NodeId(12))));
 }
 
-TEST(LateWorkersTest, WithoutLeaveToMakeGroupsTheyWait) {
+TEST(WorkerPlacementTest, WithoutLeaveToMakeGroupsTheyWait) {
   const Placement placement =
       PlaceLateWorkers({.group_members = 1, .may_make_groups = false},
                        {{.id = GroupId(1), .labels = {"z/a"}}}, {Late(10, "z/a")});

@@ -1,11 +1,11 @@
 #include "scheduler/groups/stragglers.h"
 
-#include "scheduler/state/nodes.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
 
-// A worker measures once per interval of a second or so, and repeats it until the next.
+// A worker measures once per interval of a second or so, and repeats the result until the next one.
 bool IsNew(const proto::Progress& now, const proto::Progress& last) {
   return now.step() != last.step() && (now.compute_seconds() != last.compute_seconds() ||
                                        now.wait_seconds() != last.wait_seconds() ||
@@ -29,10 +29,9 @@ proto::Pace::State ToProto(StragglerLadder::State state) {
 
 }  // namespace
 
-Stragglers::Decision Stragglers::Hear(absl::Time now, NodeId worker,
-                                      const proto::Progress& progress) {
+void Stragglers::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress) {
   proto::Progress& last = last_[worker];
-  if (!IsNew(progress, last)) return "";
+  if (!IsNew(progress, last)) return;
   last = progress;
   Refresh();
   const auto group = group_of_.find(worker);
@@ -44,45 +43,45 @@ Stragglers::Decision Stragglers::Hear(absl::Time now, NodeId worker,
                       .steps = progress.step(),
                       .steps_aside = progress.steps_aside()},
                      group == group_of_.end() ? nullptr : &in_force_[group->second], in_force_);
-  return action ? CarryOut(now, *action) : "";
+  if (action) CarryOut(now, *action);
 }
 
-std::vector<Stragglers::Decision> Stragglers::Tick(absl::Time now) {
+void Stragglers::Tick(absl::Time now) {
   Refresh();
-  std::vector<Decision> decisions;
-  if (evicted_.empty()) return decisions;
+  if (evicted_.empty()) return;
   for (const Action& action : ladder_.EndProbation(now, in_force_, evicted_)) {
-    decisions.push_back(CarryOut(now, action));
+    CarryOut(now, action);
   }
-  return decisions;
 }
 
-Stragglers::Decision Stragglers::CarryOut(absl::Time now, const Action& action) {
+void Stragglers::CarryOut(absl::Time now, const Action& action) {
   switch (action.kind) {
-    case Action::Kind::kNotice:
-      return action.evidence;
+    case Action::Kind::kNotice: {
+      Transaction notice(state_);
+      notice.Add(StragglerNoticed{.evidence = action.evidence});
+      return notice.Commit();
+    }
     case Action::Kind::kShiftSamples:
-      return groups_.SetShares(action.group, action.shares, action.evidence);
+      return adjustments_.SetShares(action.group, action.shares, action.evidence);
     case Action::Kind::kPartialReduce:
-      return groups_.SetMinimumMembers(action.group, action.minimum_members, action.grace,
-                                       action.evidence);
+      return adjustments_.SetMinimumMembers(action.group, action.minimum_members, action.grace,
+                                            action.evidence);
     case Action::Kind::kRegroup:
-      return groups_.Move(now, action.member, action.to, action.evidence);
+      return adjustments_.Move(now, action.member, action.to, action.evidence);
     case Action::Kind::kEvict:
-      return groups_.Evict(action.member, action.evidence);
+      return adjustments_.Evict(action.member, action.evidence);
   }
-  return "";
 }
 
-void Stragglers::Forget(NodeId node) {
+void Stragglers::OnDeparture(NodeId node) {
   ladder_.Forget(node);
   last_.erase(node);
 }
 
 void Stragglers::Refresh() {
   const proto::ClusterView& view = state_.view();
-  if (epoch_ == Epoch(view.epoch())) return;
-  epoch_ = Epoch(view.epoch());
+  if (epoch_ == state_.epoch()) return;
+  epoch_ = state_.epoch();
   in_force_.clear();
   group_of_.clear();
   evicted_.clear();

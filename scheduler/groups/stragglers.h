@@ -2,52 +2,49 @@
 
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/grouping/straggler_ladder.h"
-#include "proto/log.pb.h"
 #include "proto/scheduler.pb.h"
-#include "scheduler/config.h"
-#include "scheduler/groups/groups.h"
+#include "scheduler/groups/group_adjustments.h"
+#include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 
-// Feeds the straggler ladder from heartbeats and carries out what it decides, through Groups.
+// Feeds the straggler ladder from heartbeats, and carries out what the ladder decides.
 //
-// Reads the view in `state`, which outlives it, as `groups` does. Each decision raises the epoch by
-// one. Actor-confined, deterministic. What the ladder has learnt is forgotten at a restart; what it
-// has decided is in the view.
+// Actor-confined, deterministic. `state` and `adjustments` outlive it. What the ladder has learnt is
+// forgotten at a restart of the scheduler; what it has decided is in the view.
 class Stragglers {
  public:
-  using Decision = Groups::Decision;
+  Stragglers(const StragglerLadder::Options& options, ClusterState& state,
+             GroupAdjustments& adjustments)
+      : state_(state), adjustments_(adjustments), ladder_(options) {}
 
-  Stragglers(const Config& config, const proto::LogRecord& state, Groups& groups)
-      : state_(state), groups_(groups), ladder_(config.stragglers) {}
-
-  // What a worker says in a heartbeat. Heartbeats that repeat its last report count for nothing.
-  Decision Hear(absl::Time now, NodeId worker, const proto::Progress& progress);
-  // Workers whose probation is over.
-  std::vector<Decision> Tick(absl::Time now);
-  // A node that is no longer ALIVE.
-  void Forget(NodeId node);
+  // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
+  // effect.
+  void OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress);
+  // Brings evicted workers back whose probation is over.
+  void Tick(absl::Time now);
+  // A node is no longer ALIVE.
+  void OnDeparture(NodeId node);
 
   void FillStatus(proto::StatusReply& reply) const;
 
  private:
   using Action = StragglerLadder::Action;
 
-  // Groups in force, from the view when its epoch has changed.
+  // Reads the groups in force from the view, when its epoch has changed.
   void Refresh();
-  Decision CarryOut(absl::Time now, const Action& action);
+  void CarryOut(absl::Time now, const Action& action);
 
-  const proto::LogRecord& state_;
-  Groups& groups_;
+  ClusterState& state_;
+  GroupAdjustments& adjustments_;
   StragglerLadder ladder_;
   std::map<NodeId, proto::Progress> last_;
-  std::optional<Epoch> epoch_;  // that the following are of
+  std::optional<Epoch> epoch_;  // of the view that the following are from
   std::vector<StragglerLadder::GroupInForce> in_force_;
   std::map<NodeId, size_t> group_of_;  // index into in_force_
   std::vector<StragglerLadder::Member> evicted_;

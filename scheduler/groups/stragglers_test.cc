@@ -5,6 +5,7 @@
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -23,9 +24,7 @@ class StragglersTest : public ::testing::Test {
   }
 
   void Start(StragglerRung highest) {
-    config_.stragglers.highest = highest;
-    config_.stragglers.probation = absl::Seconds(30);
-    state_ = proto::LogRecord();
+    state_.mutable_view()->Clear();
     for (uint32_t id = 2; id <= 7; ++id) {
       proto::Node& node = *state_.mutable_view()->add_nodes();
       node.set_id(id);
@@ -42,17 +41,22 @@ class StragglersTest : public ::testing::Test {
       group.set_state(proto::Group::ACTIVE);
       for (uint32_t i = 0; i < 3; ++i) group.add_members(2 + (id - 1) * 3 + i);
     }
-    groups_ = std::make_unique<Groups>(config_, state_);
-    stragglers_ = std::make_unique<Stragglers>(config_, state_, *groups_);
+    groups_ = std::make_unique<Groups>(GroupsOptions(), state_);
+    adjustments_ = std::make_unique<GroupAdjustments>(state_, *groups_);
+    stragglers_ = std::make_unique<Stragglers>(
+        StragglerLadder::Options{.highest = highest, .probation = absl::Seconds(30)}, state_,
+        *adjustments_);
   }
 
   // So many reports of each worker, each in two heartbeats.
   std::vector<std::string> Run(int reports) {
     std::vector<std::string> decisions;
-    const auto note = [&](std::string decision) {
-      if (decision.empty()) return;
-      EXPECT_EQ(state_.view().epoch(), ++epoch_) << decision;
-      decisions.push_back(std::move(decision));
+    const auto take_news = [&] {
+      for (std::string& decision : state_.TakeDecisions()) {
+        ++epoch_;
+        decisions.push_back(std::move(decision));
+      }
+      EXPECT_EQ(state_.view().epoch(), epoch_) << "one for each decision";
     };
     for (int i = 0; i < reports; ++i) {
       now_ += absl::Seconds(1);
@@ -63,18 +67,21 @@ class StragglersTest : public ::testing::Test {
         progress.set_samples_per_step(100);
         // No two measurements are equal.
         progress.set_wait_seconds(progress.wait_seconds() + 1e-9);
-        note(stragglers_->Hear(now_, NodeId(id), progress));
-        EXPECT_EQ(stragglers_->Hear(now_, NodeId(id), progress), "") << "heard before";
+        stragglers_->OnHeartbeat(now_, NodeId(id), progress);
+        take_news();
+        stragglers_->OnHeartbeat(now_, NodeId(id), progress);
+        EXPECT_THAT(state_.TakeDecisions(), IsEmpty()) << "heard before";
       }
-      for (std::string& decision : stragglers_->Tick(now_)) note(std::move(decision));
+      stragglers_->Tick(now_);
+      take_news();
     }
     return decisions;
   }
   const proto::Group& group(int id) const { return state_.view().groups(id - 1); }
 
-  Config config_;
-  proto::LogRecord state_;
+  TestState state_;
   std::unique_ptr<Groups> groups_;
+  std::unique_ptr<GroupAdjustments> adjustments_;
   std::unique_ptr<Stragglers> stragglers_;
   absl::Time now_ = absl::UnixEpoch();
   uint64_t epoch_ = 0;
@@ -158,7 +165,7 @@ TEST_F(StragglersTest, StatusShowsThePaces) {
   EXPECT_EQ(reply.nodes(1).pace().state(), proto::Pace::STRAGGLER);
   EXPECT_NEAR(reply.nodes(1).pace().slowness(), 2, 0.05);
   EXPECT_FALSE(reply.nodes(6).has_pace());
-  stragglers_->Forget(NodeId(3));
+  stragglers_->OnDeparture(NodeId(3));
   reply.mutable_nodes(1)->clear_pace();
   stragglers_->FillStatus(reply);
   EXPECT_FALSE(reply.nodes(1).has_pace());

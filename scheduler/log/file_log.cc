@@ -140,7 +140,7 @@ absl::Status FileLog::Replace(const std::string& record) {
   return SyncFolder();
 }
 
-void NoLog::Send(Message message) {
+void NullLog::Send(Message message) {
   if (message.envelope.has_disk_append()) receiver_(DurableReply(message));
 }
 

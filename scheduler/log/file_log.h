@@ -17,7 +17,7 @@ namespace covey::scheduler {
 // DiskDurable messages come out.
 //
 // Writes and syncs on the thread that calls Send, the scheduler's loop: decisions are rare, a sync
-// takes milliseconds, and the actor excuses everybody's silence when it takes longer. So the log
+// takes milliseconds, and the actor discounts the pause when it takes longer. So the log
 // needs no thread of its own. When the file would exceed `file_bytes_max` it is replaced by one
 // that holds the newest record only: written beside it, synced, renamed over it. A lock keeps other
 // processes out.
@@ -61,8 +61,8 @@ class FileLog : public MessagePort {
   absl::Status failure_;
 };
 
-// Calls everything durable at once and keeps nothing: for a scheduler without a log file.
-class NoLog : public MessagePort {
+// Reports everything as durable at once and keeps nothing: for a scheduler without a log file.
+class NullLog : public MessagePort {
  public:
   void SetReceiver(std::function<void(Message)> receiver) { receiver_ = std::move(receiver); }
   void Send(Message message) override;

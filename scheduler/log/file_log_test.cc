@@ -129,8 +129,8 @@ TEST_F(FileLogTest, FailuresAreReportedAndStay) {
   EXPECT_EQ(durable_.envelope.disk_durable().index(), 3);
 }
 
-TEST(NoLogTest, EverythingIsDurable) {
-  NoLog log;
+TEST(NullLogTest, EverythingIsDurable) {
+  NullLog log;
   Message durable;
   log.SetReceiver([&](Message message) { durable = std::move(message); });
   Message append;

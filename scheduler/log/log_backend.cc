@@ -8,12 +8,12 @@
 #include "common/net/loopback_transport.h"
 #include "scheduler/log/etcd/etcd_log.h"
 #include "scheduler/log/file_log.h"
-#include "scheduler/log/sure_delivery.h"
+#include "scheduler/log/reliable_port.h"
 
 namespace covey::scheduler {
 namespace {
 
-// FileLog or NoLog: writes on the loop's own thread and leads from the start.
+// FileLog or NullLog: writes on the loop's own thread, and leads from the start.
 template <typename Log>
 class LocalBackend : public LogBackend {
  public:
@@ -25,7 +25,7 @@ class LocalBackend : public LogBackend {
     log_->SetReceiver([this, &front](Message message) {
       const absl::Status status = StatusOf(message);
       if (!status.ok()) events_.failed(status);
-      front.Keep(std::move(message));
+      front.DeliverNext(std::move(message));
     });
     return std::move(recovered_);
   }
@@ -57,7 +57,7 @@ class EtcdBackend : public LogBackend, private MessagePort {
         EtcdLog::Events{.leads = [this](Recovered recovered) { Lead(std::move(recovered)); },
                         .stands_by = events_.stands_by,
                         .lost = events_.failed});
-    scheduler_ = std::make_unique<SureDelivery>(*log_, loop);
+    scheduler_ = std::make_unique<ReliablePort>(*log_, loop);
     loop_ = std::make_unique<EventLoop>(
         EventLoop::Options{.self = {kSchedulerNode, kDiskLoop}, .thread_name = "etcd"}, *scheduler_,
         *nowhere_);
@@ -74,8 +74,8 @@ class EtcdBackend : public LogBackend, private MessagePort {
   }
 
  private:
-  // Before Start nobody leads, and nothing is appended. There is one record at a time, so the queue
-  // has room.
+  // Before Start no scheduler leads, and nothing is appended. There is one record at a time, so the
+  // queue has room.
   void Send(Message message) override { loop_->Deliver(std::move(message)); }
 
   void Lead(Recovered recovered) {
@@ -92,7 +92,7 @@ class EtcdBackend : public LogBackend, private MessagePort {
   LoopbackHub hub_;
   const std::unique_ptr<Transport> nowhere_ = hub_.MakeTransport("");
   std::unique_ptr<EtcdLog> log_;
-  std::unique_ptr<SureDelivery> scheduler_;
+  std::unique_ptr<ReliablePort> scheduler_;
   std::unique_ptr<EventLoop> loop_;
 };
 
@@ -121,8 +121,8 @@ absl::StatusOr<std::unique_ptr<LogBackend>> LogBackend::Open(const Options& opti
     return std::make_unique<EtcdBackend>(options, std::move(events));
   }
   if (options.file.empty()) {
-    return std::make_unique<LocalBackend<NoLog>>(std::make_unique<NoLog>(), std::nullopt,
-                                                 std::move(events));
+    return std::make_unique<LocalBackend<NullLog>>(std::make_unique<NullLog>(), std::nullopt,
+                                                   std::move(events));
   }
   COVEY_ASSIGN_OR_RETURN(auto log, FileLog::Open({.path = options.file}));
   Recovered recovered = log->recovered();

@@ -16,9 +16,10 @@
 
 namespace covey::scheduler {
 
-// Where decisions are made durable, and with it who may make them: nowhere, in a file of this
-// machine, or in etcd, where of several schedulers of a job one leads and the others stand by.
-// The process has one; the scheduler's actor knows it by DiskAppend and DiskDurable only.
+// Where decisions are made durable: nowhere, in a file of this machine, or in etcd. The backend also
+// says which scheduler may decide: with etcd, one of several schedulers of a job leads and the others
+// stand by. The process has one backend; the scheduler's actor knows it by DiskAppend and
+// DiskDurable only.
 class LogBackend {
  public:
   // The newest record; nothing = a new job.
@@ -36,9 +37,9 @@ class LogBackend {
   // Called on a thread of the backend, `failed` on the loop's too.
   struct Events {
     std::function<void(Recovered)> leads;
-    // Why it does not yet, for people.
+    // Why this scheduler does not lead yet, for people.
     std::function<void(std::string)> stands_by;
-    // Nothing is made durable any more, or somebody else leads: the process is to end.
+    // Nothing is made durable any more, or another scheduler leads: the process is to end.
     std::function<void(absl::Status)> failed;
   };
 
@@ -49,9 +50,9 @@ class LogBackend {
 
   // Takes the loop's DiskAppend messages.
   virtual MessagePort& port() = 0;
-  // Begins; answers go to `loop`, whose actor is `front`, and none is lost however full its queue
-  // is. Others are told that this scheduler is at `address`. What to lead with where that is known
-  // at once, as with a file; else Events tell.
+  // Begins. Answers go to `loop`, whose actor is `front`, and none is lost however full the queue of
+  // the loop is. Other schedulers learn that this one is at `address`. Returns the state to lead with
+  // where that is known at once, as with a file; otherwise Events tell.
   virtual std::optional<Recovered> Start(const std::string& address, EventLoop& loop,
                                          Standby& front) = 0;
   // After the loop has stopped. Lets others lead at once.

@@ -7,21 +7,21 @@ namespace covey::scheduler {
 
 void Standby::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (leader_ != nullptr) return leader_->Receive(now, message, outbox);
-  if (message.connection == 0) return;  // of our own process; nobody waits
+  if (message.connection == 0) return;  // of our own process, which waits for no reply
   Message reply = MakeReply(message);
   SetStatus(absl::UnavailableError(absl::StrCat("this scheduler stands by: ", reason_)), reply);
   outbox.Send(std::move(reply));
 }
 
 void Standby::Wake(absl::Time now, Outbox& outbox) {
-  const std::vector<Message> kept = std::exchange(kept_, {});
+  const std::vector<Message> pending = std::exchange(pending_, {});
   if (leader_ == nullptr) return;
-  for (const Message& message : kept) leader_->Receive(now, message, outbox);
-  if (kept.empty() || leader_->NextWake() <= now) leader_->Wake(now, outbox);
+  for (const Message& message : pending) leader_->Receive(now, message, outbox);
+  if (pending.empty() || leader_->NextWake() <= now) leader_->Wake(now, outbox);
 }
 
 absl::Time Standby::NextWake() const {
-  if (!kept_.empty()) return absl::InfinitePast();
+  if (!pending_.empty()) return absl::InfinitePast();
   return leader_ == nullptr ? absl::InfiniteFuture() : leader_->NextWake();
 }
 

@@ -9,21 +9,23 @@
 
 namespace covey::scheduler {
 
-// Stands where the scheduler's actor will: refuses every request with UNAVAILABLE, saying who
-// leads, until the actor that leads is put in its place. Then it only passes on.
+// Takes the place of the scheduler's actor until this scheduler leads:
+//
+//   standing by ── Lead(actor) ──▶ leading: passes every call on to the actor
+//   refuses every request with UNAVAILABLE and the leader's address
 //
 // Actor-confined; deterministic.
 class Standby : public Actor {
  public:
-  // Until then. `leader` outlives this. At most once.
+  // This scheduler leads from now on. `leader` outlives this. At most once.
   void Lead(Actor& leader) { leader_ = &leader; }
   // What the refusals say: "the leader is at 10.0.0.7:7000".
   void Explain(std::string reason) { reason_ = std::move(reason); }
   bool leads() const { return leader_ != nullptr; }
   const std::string& reason() const { return reason_; }
-  // Gives the leader a message at its next turn, past the loop's queue, which refuses when it is
-  // full: for the few that nobody would send again. On the loop's thread.
-  void Keep(Message message) { kept_.push_back(std::move(message)); }
+  // Gives the leader a message at its next turn, past the loop's queue, which refuses messages when
+  // it is full: for the few messages that are never sent again. On the loop's thread.
+  void DeliverNext(Message message) { pending_.push_back(std::move(message)); }
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
@@ -32,7 +34,7 @@ class Standby : public Actor {
  private:
   Actor* leader_ = nullptr;
   std::string reason_ = "it has just started";
-  std::vector<Message> kept_;
+  std::vector<Message> pending_;
 };
 
 }  // namespace covey::scheduler

@@ -9,58 +9,82 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "scheduler/nodes/registration.h"
-#include "scheduler/state/nodes.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
 
-// Departed clients stay in the view for error messages, but not all that ever were.
+// Departed clients stay in the view for error messages, but only the newest ones.
 constexpr int kDepartedClientsKept = 64;
-// Who waits for the answer to its registration says nothing, however long the disk takes.
+// A node that waits for the reply to its registration sends no heartbeats, however long the disk
+// takes.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
+
+bool IsDepartedClient(const proto::Node& node) {
+  return node.role() == proto::CLIENT && node.state() != proto::Node::ALIVE;
+}
+
+ptrdiff_t DepartedClients(const proto::ClusterView& view) {
+  return std::count_if(view.nodes().begin(), view.nodes().end(), IsDepartedClient);
+}
 
 }  // namespace
 
 void Membership::Start(absl::Time now) {
   for (const proto::Node& node : state_.view().nodes()) {
     if (node.state() != proto::Node::ALIVE) continue;
-    health_.emplace(NodeId(node.id()), NewHealth(now, config_.restart_grace));
+    health_.emplace(NodeId(node.id()), NewHealth(now, options_.restart_grace));
   }
-  groups_.NoteMissing();
 }
 
 Membership::Health Membership::NewHealth(absl::Time now, absl::Duration grace) const {
   return {.detector = FailureDetector(
-              {.beat = config_.heartbeat, .silence_min = config_.silence_min}, now + grace),
+              {.beat = options_.heartbeat, .silence_min = options_.silence_min}, now + grace),
           .lease_end = LeaseEnd(now)};
 }
 
 absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
                                                               const proto::RegisterRequest& request,
                                                               Incarnation incarnation) {
-  COVEY_RETURN_IF_ERROR(CheckRegistration(config_, request));
+  COVEY_RETURN_IF_ERROR(CheckRegistration(state_.job(), request));
   if (incarnation == Incarnation()) {
     return absl::InvalidArgumentError("register: the incarnation is 0; draw a random one");
   }
-  proto::ClusterView& view = *state_.mutable_view();
+  const proto::ClusterView& view = state_.view();
   for (const proto::Node& node : view.nodes()) {
     if (node.incarnation() != incarnation.value()) continue;
     COVEY_RETURN_IF_ERROR(CheckSender(NodeId(node.id()), incarnation));
     return Registration{.node = NodeId(node.id()), .rank = node.rank()};
   }
-  COVEY_ASSIGN_OR_RETURN(const uint32_t rank, ChooseRank(config_, view, request));
+  COVEY_ASSIGN_OR_RETURN(
+      const uint32_t rank,
+      ChooseRank(state_.job(), view, request, options_.silence_min + options_.heartbeat));
+  const auto departed_clients = static_cast<int>(DepartedClients(view));
+  const int kept = view.nodes_size() - std::max(0, departed_clients - kDepartedClientsKept);
+  if (kept >= static_cast<int>(kNodesMax)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("register: the job has had ", kept, " nodes, the most it can"));
+  }
   const proto::Node* replaced = FindHolder(view, request.role(), rank);
   const NodeId replaces(replaced == nullptr ? 0 : replaced->id());
-  ForgetDepartedClients();
-  if (view.nodes_size() >= static_cast<int>(kNodesMax)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("register: the job has had ", view.nodes_size(), " nodes, the most it can"));
-  }
 
-  view.set_epoch(view.epoch() + 1);
-  proto::Node& node = *view.add_nodes();
-  node.set_id(state_.next_node());
-  state_.set_next_node(state_.next_node() + 1);
+  Transaction change(state_);
+  ForgetDepartedClients(change);
+  const proto::Node& node = AddNode(request, incarnation, rank, change);
+  change.Add(
+      NodeRegistered{.description = Describe(node), .role = node.role(), .replaces = replaces});
+  groups_.OnRegistered(now, change);
+  change.Commit();
+  health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered));
+  return Registration{
+      .node = NodeId(node.id()), .rank = rank, .replaces = replaces, .is_new = true};
+}
+
+const proto::Node& Membership::AddNode(const proto::RegisterRequest& request,
+                                       Incarnation incarnation, uint32_t rank,
+                                       Transaction& change) const {
+  proto::Node& node = *change.EditView().add_nodes();
+  node.set_id(change.TakeNodeId().value());
   node.set_incarnation(incarnation.value());
   node.set_role(request.role());
   node.set_state(proto::Node::ALIVE);
@@ -70,23 +94,14 @@ absl::StatusOr<Membership::Registration> Membership::Register(absl::Time now,
   node.set_rank(rank);
   node.set_process_id(request.process_id());
   node.set_host(request.host());
-  health_.emplace(NodeId(node.id()), NewHealth(now, kUntilAnswered));
-
-  std::string decision = absl::StrCat(Describe(node), " registered");
-  if (replaces != NodeId()) absl::StrAppend(&decision, " in place of node ", replaces.value());
-  const std::string placed = groups_.Joined(now);
-  if (!placed.empty()) absl::StrAppend(&decision, "; ", placed);
-  return Registration{.node = NodeId(node.id()),
-                      .rank = rank,
-                      .replaces = replaces,
-                      .decision = std::move(decision)};
+  return node;
 }
 
 absl::Status Membership::CheckSender(NodeId id, Incarnation incarnation) const {
   const proto::Node* node = FindNode(state_.view(), id);
   if (node == nullptr) {
     return absl::AbortedError(absl::StrCat("node ", id.value(), " is not in job '",
-                                           config_.job_name, "' at epoch ", state_.view().epoch(),
+                                           state_.job().name, "' at epoch ", state_.view().epoch(),
                                            ": it belongs to another run; restart it"));
   }
   if (node->incarnation() != incarnation.value()) {
@@ -107,12 +122,12 @@ bool Membership::HasLeft(NodeId id, Incarnation incarnation) const {
          node->state() == proto::Node::LEFT;
 }
 
-void Membership::Answered(absl::Time now, NodeId node) {
+void Membership::OnRegistrationAnswered(absl::Time now, NodeId node) {
   const auto at = health_.find(node);
   if (at != health_.end()) at->second = NewHealth(now, absl::ZeroDuration());
 }
 
-void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request) {
+void Membership::OnHeartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request) {
   const auto at = health_.find(node);
   COVEY_CHECK(at != health_.end());
   Health& health = at->second;
@@ -121,21 +136,24 @@ void Membership::Heartbeat(absl::Time now, NodeId node, const proto::HeartbeatRe
   health.is_probed = false;
   if (request.has_progress()) health.progress = request.progress();
   if (FindNode(state_.view(), node)->role() == proto::WORKER) {
-    groups_.Hear(node, health.progress.step());
+    groups_.roster().OnProgress(node, health.progress.step());
   }
   if (request.has_load()) health.load = request.load();
 }
 
-Membership::Decision Membership::Leave(absl::Time now, NodeId id, const std::string& reason) {
-  proto::Node* node = FindNode(*state_.mutable_view(), id);
+void Membership::Leave(absl::Time now, NodeId id, const std::string& reason) {
+  const proto::Node* node = FindNode(state_.view(), id);
   COVEY_CHECK(node != nullptr && node->state() == proto::Node::ALIVE);
-  const std::string why = reason.empty() ? "" : absl::StrCat(": ", reason.substr(0, kNameBytesMax));
-  const std::string placed = Depart(now, *node, proto::Node::LEFT,
-                                    absl::StrCat("left at epoch ", state_.view().epoch() + 1, why));
-  return absl::StrCat(Describe(*node), " left", why, placed.empty() ? "" : "; ", placed);
+  const std::string given = reason.substr(0, kNameBytesMax);
+  Transaction change(state_);
+  change.Add(NodeLeft{.description = Describe(*node), .reason = given});
+  Depart(now, *node, proto::Node::LEFT,
+         absl::StrCat("left at epoch ", change.epoch().value(), given.empty() ? "" : ": ", given),
+         change);
+  change.Commit();
 }
 
-absl::Status Membership::CheckGoodbye(NodeId id, Epoch known) const {
+absl::Status Membership::CheckLeave(NodeId id, Epoch known) const {
   for (const proto::Table& table : state_.view().tables()) {
     for (const proto::Shard& shard : table.shards()) {
       if (shard.chain_epoch() <= known.value()) continue;
@@ -151,34 +169,30 @@ absl::Status Membership::CheckGoodbye(NodeId id, Epoch known) const {
   return absl::OkStatus();
 }
 
-std::vector<Membership::Death> Membership::FindDead(absl::Time now) {
+std::vector<Membership::Death> Membership::DeclareDead(absl::Time now) {
   std::vector<Death> deaths;
+  std::vector<std::string> evidence;
   for (const auto& [id, health] : health_) {
     if (now < health.detector.DeadAt()) continue;
-    deaths.push_back(
-        {.node = id,
-         .decision = absl::StrFormat("silent for %.1f s, suspicion %.1f",
-                                     absl::ToDoubleSeconds(health.detector.Silence(now)),
-                                     health.detector.Suspicion(now)),
-         .lease_end = health.lease_end});
+    deaths.push_back({.node = id, .lease_end = health.lease_end});
+    evidence.push_back(absl::StrFormat("silent for %.1f s, suspicion %.1f",
+                                       absl::ToDoubleSeconds(health.detector.Silence(now)),
+                                       health.detector.Suspicion(now)));
   }
-  for (Death& death : deaths) {
-    death.decision = Declare(now, death.node, death.decision).decision;
-  }
+  for (size_t i = 0; i < deaths.size(); ++i) Declare(now, deaths[i].node, evidence[i]);
   return deaths;
 }
 
-Membership::Death Membership::Declare(absl::Time now, NodeId id, const std::string& evidence) {
-  proto::Node* node = FindNode(*state_.mutable_view(), id);
-  const std::string placed =
-      Depart(now, *node, proto::Node::DEAD,
-             absl::StrCat("declared dead at epoch ", state_.view().epoch() + 1, ": ", evidence));
-  return {.node = id,
-          .decision = absl::StrCat(Describe(*node), " dead: ", evidence, placed.empty() ? "" : "; ",
-                                   placed)};
+void Membership::Declare(absl::Time now, NodeId id, const std::string& evidence) {
+  const proto::Node& node = *FindNode(state_.view(), id);
+  Transaction change(state_);
+  change.Add(NodeDied{.description = Describe(node), .evidence = evidence});
+  Depart(now, node, proto::Node::DEAD,
+         absl::StrCat("declared dead at epoch ", change.epoch().value(), ": ", evidence), change);
+  change.Commit();
 }
 
-std::optional<proto::ProbeRequest> Membership::ConnectionLost(const proto::ConnectionLost& lost) {
+std::optional<proto::ProbeRequest> Membership::OnConnectionLost(const proto::ConnectionLost& lost) {
   const proto::Node* node = FindNode(state_.view(), NodeId(lost.node()));
   const auto health = health_.find(NodeId(lost.node()));
   if (node == nullptr || health == health_.end() || node->incarnation() != lost.incarnation() ||
@@ -196,8 +210,8 @@ std::optional<proto::ProbeRequest> Membership::ConnectionLost(const proto::Conne
   return probe;
 }
 
-std::optional<Membership::Death> Membership::TakeProbeReply(absl::Time now,
-                                                            const proto::ProbeReply& reply) {
+std::optional<Membership::Death> Membership::OnProbeReply(absl::Time now,
+                                                          const proto::ProbeReply& reply) {
   const proto::Node* node = FindNode(state_.view(), NodeId(reply.node()));
   const auto health = health_.find(NodeId(reply.node()));
   if (node == nullptr || health == health_.end() || node->incarnation() != reply.incarnation() ||
@@ -206,33 +220,28 @@ std::optional<Membership::Death> Membership::TakeProbeReply(absl::Time now,
   }
   health->second.is_probed = false;
   if (reply.result() != proto::ProbeReply::REFUSED) return std::nullopt;
-  return Declare(now, NodeId(node->id()), "connection lost and reconnect refused");
+  const NodeId dead(node->id());
+  Declare(now, dead, "connection lost and reconnect refused");
+  return Death{.node = dead};
 }
 
-std::string Membership::Depart(absl::Time now, proto::Node& node, proto::Node::State state,
-                               std::string reason) {
-  proto::ClusterView& view = *state_.mutable_view();
-  view.set_epoch(view.epoch() + 1);
-  node.set_state(state);
-  node.set_departure(std::move(reason));
-  node.clear_standby();
-  node.clear_draining();
+void Membership::Depart(absl::Time now, const proto::Node& node, proto::Node::State state,
+                        std::string reason, Transaction& change) {
+  proto::Node& edited = change.Edit(node);
+  edited.set_state(state);
+  edited.set_departure(std::move(reason));
+  edited.clear_standby();
+  edited.clear_draining();
   health_.erase(NodeId(node.id()));
-  groups_.NoteMissing();
-  return groups_.Departed(now, node);
+  groups_.OnDeparture(now, node, change);
 }
 
-void Membership::ForgetDepartedClients() {
-  auto& nodes = *state_.mutable_view()->mutable_nodes();
-  const auto is_departed_client = [](const proto::Node& node) {
-    return node.role() == proto::CLIENT && node.state() != proto::Node::ALIVE;
-  };
-  auto excess =
-      std::count_if(nodes.begin(), nodes.end(), is_departed_client) - kDepartedClientsKept;
-  nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
-                             [&](const proto::Node& node) {
-                               return is_departed_client(node) && excess-- > 0;
-                             }),
+void Membership::ForgetDepartedClients(Transaction& change) const {
+  auto excess = DepartedClients(state_.view()) - kDepartedClientsKept;
+  auto& nodes = *change.EditView().mutable_nodes();
+  nodes.erase(std::remove_if(
+                  nodes.begin(), nodes.end(),
+                  [&](const proto::Node& node) { return IsDepartedClient(node) && excess-- > 0; }),
               nodes.end());
 }
 
@@ -242,17 +251,17 @@ absl::Time Membership::NextDeath() const {
   return next;
 }
 
-void Membership::Excuse(absl::Duration pause) {
-  for (auto& [id, health] : health_) health.detector.Excuse(pause);
+void Membership::DiscountPause(absl::Duration pause) {
+  for (auto& [id, health] : health_) health.detector.DiscountPause(pause);
 }
 
 absl::Status Membership::CheckServers() const {
-  const std::string missing = MissingNodes(config_, state_.view(), Expected::kServers);
+  const std::string missing = MissingNodes(state_.job(), state_.view(), Expected::kServers);
   if (missing.empty()) return absl::OkStatus();
-  // Once all have been here, tables need not wait for those that have gone.
+  // Once all servers have been ALIVE, tables need not wait for departed ones.
   const proto::ClusterView& view = state_.view();
   bool all_came = true;
-  for (uint32_t rank = 0; rank < config_.servers; ++rank) {
+  for (uint32_t rank = 0; rank < state_.job().servers; ++rank) {
     all_came = all_came && FindHolder(view, proto::SERVER, rank) != nullptr;
   }
   if (all_came && std::any_of(view.nodes().begin(), view.nodes().end(), [](const auto& node) {

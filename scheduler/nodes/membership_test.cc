@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -16,11 +17,7 @@ const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 class MembershipTest : public ::testing::Test {
  protected:
-  MembershipTest() {
-    state_.mutable_view()->set_job_name("job");
-    state_.set_next_node(2);
-    membership_.Start(kStart);
-  }
+  MembershipTest() { membership_.Start(kStart); }
 
   static proto::RegisterRequest Request(proto::Role role, int rank = -1,
                                         const std::string& labels = "") {
@@ -44,7 +41,7 @@ class MembershipTest : public ::testing::Test {
   NodeId MustRegister(uint64_t incarnation, proto::Role role, int rank = -1) {
     const auto registration = Register(incarnation, role, rank);
     EXPECT_TRUE(registration.ok()) << registration.status();
-    membership_.Answered(kStart, registration->node);
+    membership_.OnRegistrationAnswered(kStart, registration->node);
     return registration->node;
   }
   // One server and two groups of one worker: nodes 2, 3, 4.
@@ -55,10 +52,10 @@ class MembershipTest : public ::testing::Test {
   }
   const proto::ClusterView& view() const { return state_.view(); }
 
-  Config config_{.job_name = "job", .servers = 1, .groups = 2, .workers_per_group = 1};
-  proto::LogRecord state_;
-  Groups groups_{config_, state_};
-  Membership membership_{config_, state_, groups_};
+  const MembershipOptions options_;
+  TestState state_{{.name = "job", .servers = 1, .groups = 2, .workers_per_group = 1}};
+  Groups groups_{{}, state_};
+  Membership membership_{options_, state_, groups_};
 };
 
 TEST_F(MembershipTest, GroupsFormWhenEveryoneIsHere) {
@@ -83,7 +80,8 @@ TEST_F(MembershipTest, RepeatedRegistrationChangesNothing) {
   const auto again = Register(11, proto::WORKER);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->node, node);
-  EXPECT_EQ(again->decision, "");
+  EXPECT_FALSE(again->is_new);
+  EXPECT_EQ(state_.TakeDecisions().size(), 1u) << "registered once";
   EXPECT_EQ(view().epoch(), 1);
 }
 
@@ -113,7 +111,7 @@ TEST_F(MembershipTest, DuplicateRankNamesTheHolder) {
 }
 
 TEST_F(MembershipTest, WithoutElasticityExtraWorkersFindTheJobFull) {
-  config_.elastic = false;
+  state_.job().elastic = false;
   RegisterAll();
   for (int rank : {-1, 0, 7}) {
     const absl::Status status = Register(99, proto::WORKER, rank).status();
@@ -138,13 +136,13 @@ TEST_F(MembershipTest, ServersMayBeMoreThanWereExpected) {
   RegisterAll();
   EXPECT_EQ(Register(21, proto::SERVER)->rank, 1);
   EXPECT_EQ(Register(22, proto::SERVER, 7)->rank, 7);
-  config_.elastic = false;
+  state_.job().elastic = false;
   EXPECT_TRUE(absl::IsFailedPrecondition(Register(23, proto::SERVER).status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(Register(24, proto::SERVER, 2).status()));
 }
 
 TEST_F(MembershipTest, TablesWaitForServersOnlyTheFirstTime) {
-  config_.servers = 2;
+  state_.job().servers = 2;
   const NodeId first = MustRegister(11, proto::SERVER);
   EXPECT_EQ(membership_.CheckServers().message(), "waiting for server-1");
   const NodeId second = MustRegister(12, proto::SERVER);
@@ -165,7 +163,7 @@ class ProbeTest : public MembershipTest {
     proto::ConnectionLost lost;
     lost.set_node(node);
     lost.set_incarnation(incarnation);
-    return membership_.ConnectionLost(lost);
+    return membership_.OnConnectionLost(lost);
   }
   std::optional<Membership::Death> Reply(proto::ProbeReply::Result result, uint64_t node = 2,
                                          uint64_t incarnation = 11) {
@@ -173,7 +171,7 @@ class ProbeTest : public MembershipTest {
     reply.set_node(node);
     reply.set_incarnation(incarnation);
     reply.set_result(result);
-    return membership_.TakeProbeReply(kStart + absl::Milliseconds(10), reply);
+    return membership_.OnProbeReply(kStart + absl::Milliseconds(10), reply);
   }
 };
 
@@ -187,7 +185,7 @@ TEST_F(ProbeTest, ARefusedReconnectIsDeath) {
   const auto death = Reply(proto::ProbeReply::REFUSED);
   ASSERT_TRUE(death.has_value());
   EXPECT_EQ(death->node, NodeId(2));
-  EXPECT_THAT(death->decision, HasSubstr("dead: connection lost and reconnect refused"));
+  EXPECT_THAT(state_.News(), HasSubstr("dead: connection lost and reconnect refused"));
   EXPECT_EQ(death->lease_end, absl::InfinitePast()) << "its process is gone";
   EXPECT_EQ(view().nodes(0).state(), proto::Node::DEAD);
   EXPECT_EQ(view().epoch(), 4u);
@@ -205,7 +203,7 @@ TEST_F(ProbeTest, AnythingElseProvesNothing) {
 
 TEST_F(ProbeTest, WhoWasHeardSinceLives) {
   ASSERT_TRUE(Lose(2, 11).has_value());
-  membership_.Heartbeat(kStart, NodeId(2), {});
+  membership_.OnHeartbeat(kStart, NodeId(2), {});
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
   // Nor does an unasked answer count.
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
@@ -223,31 +221,32 @@ TEST_F(ProbeTest, OnlyThePresentLifeOfANodeIsProbed) {
 }
 
 TEST_F(MembershipTest, AMembersDeathSaysWhatBecomesOfItsGroup) {
-  config_.groups = 1;
-  config_.workers_per_group = 2;
+  state_.job().groups = 1;
+  state_.job().workers_per_group = 2;
   RegisterAll();
   const absl::Time beat = kStart + absl::Seconds(1);
-  membership_.Heartbeat(beat, NodeId(2), {});
-  membership_.Heartbeat(beat, NodeId(3), {});
-  const auto deaths = membership_.FindDead(kStart + absl::Seconds(2.5));
+  membership_.OnHeartbeat(beat, NodeId(2), {});
+  membership_.OnHeartbeat(beat, NodeId(3), {});
+  const auto deaths = membership_.DeclareDead(kStart + absl::Seconds(2.5));
   ASSERT_EQ(deaths.size(), 1u);
-  EXPECT_THAT(deaths[0].decision, HasSubstr("worker-1 (node 4, pid 100 on host h) dead: silent"));
-  EXPECT_THAT(deaths[0].decision,
+  const std::string news = state_.News();
+  EXPECT_THAT(news, HasSubstr("worker-1 (node 4, pid 100 on host h) dead: silent"));
+  EXPECT_THAT(news,
               HasSubstr("; group 1 goes on at once without worker-1 as generation 2 of 1 members"));
 }
 
 TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
   RegisterAll();
   const absl::Time beat = kStart + absl::Seconds(1);
-  membership_.Heartbeat(beat, NodeId(2), {});
-  membership_.Heartbeat(beat, NodeId(4), {});
-  EXPECT_TRUE(membership_.FindDead(kStart + absl::Seconds(2)).empty());
+  membership_.OnHeartbeat(beat, NodeId(2), {});
+  membership_.OnHeartbeat(beat, NodeId(4), {});
+  EXPECT_TRUE(membership_.DeclareDead(kStart + absl::Seconds(2)).empty());
   EXPECT_EQ(membership_.NextDeath(), kStart + absl::Seconds(2.5));
-  const auto deaths = membership_.FindDead(kStart + absl::Seconds(2.5));
+  const auto deaths = membership_.DeclareDead(kStart + absl::Seconds(2.5));
   ASSERT_EQ(deaths.size(), 1);
   EXPECT_EQ(deaths[0].node, NodeId(3));
   EXPECT_EQ(deaths[0].lease_end, membership_.LeaseEnd(kStart)) << "as when it was last answered";
-  EXPECT_THAT(deaths[0].decision, HasSubstr("worker-0 (node 3, pid 100 on host h) dead: silent"));
+  EXPECT_THAT(state_.News(), HasSubstr("worker-0 (node 3, pid 100 on host h) dead: silent"));
   EXPECT_EQ(view().nodes(1).state(), proto::Node::DEAD);
   EXPECT_EQ(view().groups(0).state(), proto::Group::BROKEN);
   EXPECT_THAT(view().groups(0).reason(), HasSubstr("worker-0 (node 3, pid 100 on host h)"));
@@ -260,22 +259,23 @@ TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
 TEST_F(MembershipTest, WhoWaitsForTheAnswerToItsRegistrationIsNotSilent) {
   const NodeId node = Register(11, proto::SERVER)->node;
   const absl::Time answered = kStart + absl::Seconds(8);
-  EXPECT_TRUE(membership_.FindDead(answered).empty());
-  membership_.Answered(answered, node);
+  EXPECT_TRUE(membership_.DeclareDead(answered).empty());
+  membership_.OnRegistrationAnswered(answered, node);
   EXPECT_EQ(membership_.NextDeath(), answered + absl::Seconds(2.5));
-  EXPECT_EQ(membership_.FindDead(answered + absl::Seconds(2.5)).size(), 1u);
+  EXPECT_EQ(membership_.DeclareDead(answered + absl::Seconds(2.5)).size(), 1u);
 }
 
 TEST_F(MembershipTest, PausesOfTheObserverAreExcused) {
   MustRegister(11, proto::WORKER);
-  membership_.Excuse(absl::Seconds(60));
-  EXPECT_TRUE(membership_.FindDead(kStart + absl::Seconds(62)).empty());
-  EXPECT_EQ(membership_.FindDead(kStart + absl::Seconds(63)).size(), 1);
+  membership_.DiscountPause(absl::Seconds(60));
+  EXPECT_TRUE(membership_.DeclareDead(kStart + absl::Seconds(62)).empty());
+  EXPECT_EQ(membership_.DeclareDead(kStart + absl::Seconds(63)).size(), 1);
 }
 
 TEST_F(MembershipTest, GroupIsDoneWhenEveryMemberHasLeft) {
   RegisterAll();
-  EXPECT_THAT(membership_.Leave(kStart, NodeId(3), "done"), HasSubstr("left: done"));
+  membership_.Leave(kStart, NodeId(3), "done");
+  EXPECT_THAT(state_.News(), HasSubstr("left: done"));
   EXPECT_EQ(view().groups(0).state(), proto::Group::DONE);
   EXPECT_EQ(view().groups(1).state(), proto::Group::ACTIVE);
   EXPECT_TRUE(membership_.HasLeft(NodeId(3), Incarnation(12)));
@@ -289,17 +289,17 @@ TEST_F(MembershipTest, WhoSaysGoodbyeKnowsWhatItHolds) {
   proto::Shard& shard = *table.add_shards();
   shard.set_chain_epoch(7);
   shard.add_chain()->set_node(2);
-  const absl::Status early = membership_.CheckGoodbye(NodeId(2), Epoch(6));
+  const absl::Status early = membership_.CheckLeave(NodeId(2), Epoch(6));
   EXPECT_TRUE(absl::IsFailedPrecondition(early)) << early;
   EXPECT_THAT(std::string(early.message()), HasSubstr("table weights shard 0"));
-  EXPECT_TRUE(membership_.CheckGoodbye(NodeId(2), Epoch(7)).ok());
-  EXPECT_TRUE(membership_.CheckGoodbye(NodeId(3), Epoch(6)).ok());
+  EXPECT_TRUE(membership_.CheckLeave(NodeId(2), Epoch(7)).ok());
+  EXPECT_TRUE(membership_.CheckLeave(NodeId(3), Epoch(6)).ok());
 }
 
 TEST_F(MembershipTest, FencesTheDeadTheGoneAndTheUnknown) {
   RegisterAll();
   membership_.Leave(kStart, NodeId(4), "done");
-  membership_.FindDead(kStart + absl::Seconds(10));
+  membership_.DeclareDead(kStart + absl::Seconds(10));
   const auto refusal = [&](uint64_t node, uint64_t incarnation) {
     const absl::Status status = membership_.CheckSender(NodeId(node), Incarnation(incarnation));
     EXPECT_TRUE(absl::IsAborted(status)) << status;
@@ -314,7 +314,7 @@ TEST_F(MembershipTest, FencesTheDeadTheGoneAndTheUnknown) {
 
 TEST_F(MembershipTest, AnewServerTakesTheRankOfADeadOne) {
   RegisterAll();
-  membership_.FindDead(kStart + absl::Seconds(10));
+  membership_.DeclareDead(kStart + absl::Seconds(10));
   EXPECT_TRUE(absl::IsUnavailable(membership_.CheckServers()));
   const auto heir = Register(21, proto::SERVER);
   ASSERT_TRUE(heir.ok());
@@ -328,7 +328,7 @@ TEST_F(MembershipTest, AnewServerTakesTheRankOfADeadOne) {
 
 TEST_F(MembershipTest, BeforeGroupsFormAWorkerMayComeBack) {
   MustRegister(11, proto::WORKER, 0);
-  membership_.FindDead(kStart + absl::Seconds(10));
+  membership_.DeclareDead(kStart + absl::Seconds(10));
   MustRegister(12, proto::WORKER, 0);
   MustRegister(13, proto::WORKER, 1);
   MustRegister(14, proto::SERVER);
@@ -338,12 +338,12 @@ TEST_F(MembershipTest, BeforeGroupsFormAWorkerMayComeBack) {
 
 TEST_F(MembershipTest, RecoveredNodesHaveGraceAndReviveByHeartbeat) {
   RegisterAll();
-  Groups groups(config_, state_);
-  Membership restarted(config_, state_, groups);
+  Groups groups({}, state_);
+  Membership restarted(options_, state_, groups);
   restarted.Start(kStart);
-  EXPECT_EQ(restarted.NextDeath(), kStart + config_.restart_grace + config_.silence_min);
+  EXPECT_EQ(restarted.NextDeath(), kStart + options_.restart_grace + options_.silence_min);
   EXPECT_TRUE(restarted.CheckSender(NodeId(3), Incarnation(12)).ok());
-  restarted.Heartbeat(kStart + absl::Seconds(1), NodeId(3), {});
+  restarted.OnHeartbeat(kStart + absl::Seconds(1), NodeId(3), {});
   EXPECT_EQ(restarted.NextDeath(), kStart + absl::Seconds(3.5));
 }
 
@@ -361,7 +361,7 @@ TEST_F(MembershipTest, StatusHasOneEntryPerNode) {
   RegisterAll();
   proto::HeartbeatRequest beat;
   beat.mutable_progress()->set_step(7);
-  membership_.Heartbeat(kStart + absl::Seconds(1), NodeId(3), beat);
+  membership_.OnHeartbeat(kStart + absl::Seconds(1), NodeId(3), beat);
   membership_.Leave(kStart, NodeId(4), "");
   proto::StatusReply reply;
   membership_.FillStatus(kStart + absl::Seconds(1.5), reply);

@@ -157,7 +157,7 @@ bool Prober::Continue(absl::Time now, int events, Probe& probe) {
     Conclude(probe.request, ResultOf(error));
     return false;
   }
-  // Who closes what it has accepted may be dying.
+  // A process that closes what it has accepted may be dying.
   close(probe.socket);
   Connect({.request = std::move(probe.request), .until = probe.until});
   return false;

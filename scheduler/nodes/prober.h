@@ -11,20 +11,21 @@
 
 namespace covey::scheduler {
 
-// Tries whether somebody listens at an endpoint: ProbeRequest in, one ProbeReply out. It is the
-// transport of the scheduler's loop, which has no peers to speak to otherwise, and the port of
-// {self, kProbeLoop}: connections are begun without blocking and looked after while the loop sleeps.
+// Tries whether a process listens at an endpoint: ProbeRequest in, one ProbeReply out. It is the
+// transport of the scheduler's loop, which has no other peers, and the port of {self, kProbeLoop}:
+// connections are started without blocking and polled while the loop sleeps.
 //
 //   CONNECTED: the connection was accepted, by the kernel at least, and kept until `limit`: a process
-//     that is being killed may still listen for a moment. When it breaks sooner, we try again.
-//   REFUSED: nobody listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
+//     that is being killed may still listen for a moment. When it breaks sooner, the prober connects
+//     again.
+//   REFUSED: no process listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
 //   SILENT: no answer within `limit`, no such route, too many probes, or an endpoint that is none.
 //
 // Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
 // block the loop), ipc://PATH and ipc://@NAME.
 //
 // Limits: `under_way_max` connections, `waiting_max` requests behind them. Belongs to the loop's
-// thread, but for WakeUp.
+// thread, except for WakeUp.
 class Prober : public Transport, public MessagePort {
  public:
   struct Options {
@@ -53,11 +54,11 @@ class Prober : public Transport, public MessagePort {
     bool connected = false;
   };
 
-  // Begins as many waiting probes as may be under way.
+  // Starts as many waiting probes as may be in flight.
   void Begin();
   // Connects, for the first time or again.
   void Connect(Probe probe);
-  // What has become of a probe after `events` at its socket; true when it is not over.
+  // Handles `events` at the socket of a probe. True: the probe is not over.
   bool Continue(absl::Time now, int events, Probe& probe);
   void Conclude(const Message& request, proto::ProbeReply::Result result);
 

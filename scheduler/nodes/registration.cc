@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
-#include "scheduler/state/nodes.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 
-absl::Status CheckRegistration(const Config& config, const proto::RegisterRequest& request) {
-  if (request.job_name() != config.job_name) {
+absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest& request) {
+  if (request.job_name() != job.name) {
     return absl::InvalidArgumentError(
-        absl::StrCat("this scheduler runs job '", config.job_name, "', not '", request.job_name(),
+        absl::StrCat("this scheduler runs job '", job.name, "', not '", request.job_name(),
                      "': check the scheduler's address and the job name"));
   }
   if (request.role() != proto::SERVER && request.role() != proto::WORKER &&
@@ -49,21 +49,22 @@ absl::Status CheckRegistration(const Config& config, const proto::RegisterReques
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterView& view,
-                                    const proto::RegisterRequest& request) {
+absl::StatusOr<uint32_t> ChooseRank(const JobSpec& job, const proto::ClusterView& view,
+                                    const proto::RegisterRequest& request,
+                                    absl::Duration retry_after) {
   const proto::Role role = request.role();
   const std::string name = RoleName(role);
-  const uint32_t expected = role == proto::SERVER   ? config.servers
-                            : role == proto::WORKER ? config.workers()
+  const uint32_t expected = role == proto::SERVER   ? job.servers
+                            : role == proto::WORKER ? job.workers()
                                                     : static_cast<uint32_t>(kNodesMax);
-  const bool is_bounded = role != proto::CLIENT && !config.elastic;
+  const bool is_bounded = role != proto::CLIENT && !job.elastic;
   const uint32_t ranks = is_bounded ? expected : static_cast<uint32_t>(kNodesMax);
   const auto full = [&](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job is full: '", config.job_name, "' expects ", expected, " ", name, "s (ranks from 0): ",
-        why, "; start the scheduler with more ", name, "s or stop the other one"));
+        "job is full: '", job.name, "' expects ", expected, " ", name, "s (ranks from 0): ", why,
+        "; start the scheduler with more ", name, "s or stop the other one"));
   };
-  if (role == proto::WORKER && !config.elastic && !view.groups().empty()) {
+  if (role == proto::WORKER && !job.elastic && !view.groups().empty()) {
     return full("its groups have formed, and it is not elastic");
   }
   if (request.rank() >= 0) {
@@ -74,7 +75,7 @@ absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterVi
     return absl::AlreadyExistsError(absl::StrCat(
         "rank ", rank, " is held by ", Describe(*holder),
         ": give this process another rank, or stop that one; if it crashed just now, try again in ",
-        absl::FormatDuration(config.silence_min + config.heartbeat)));
+        absl::FormatDuration(retry_after)));
   }
   std::vector<bool> held(ranks, false);
   for (const proto::Node& node : view.nodes()) {

@@ -4,20 +4,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/scheduler.pb.h"
-#include "scheduler/config.h"
+#include "scheduler/state/job_spec.h"
 
 namespace covey::scheduler {
 
-// Who may register, and under which rank. Pure.
+// Which nodes may register, and under which rank. Pure.
 
 // INVALID_ARGUMENT: malformed, too large, or for another job.
-absl::Status CheckRegistration(const Config& config, const proto::RegisterRequest& request);
+absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest& request);
 
-// The rank of a new node: the one it asks for, or the lowest that no live node holds. With
-// Config::elastic servers and workers may be more than were expected. ALREADY_EXISTS: a live node holds the
-// wanted rank. FAILED_PRECONDITION: the job is full.
-absl::StatusOr<uint32_t> ChooseRank(const Config& config, const proto::ClusterView& view,
-                                    const proto::RegisterRequest& request);
+// The rank of a new node: the one that it asks for, or the lowest that no live node holds. With
+// JobSpec::elastic there may be more servers and workers than expected. ALREADY_EXISTS: a live node
+// holds the wanted rank; should that node have crashed, `retry_after` is how long it takes to notice.
+// FAILED_PRECONDITION: the job is full.
+absl::StatusOr<uint32_t> ChooseRank(const JobSpec& job, const proto::ClusterView& view,
+                                    const proto::RegisterRequest& request,
+                                    absl::Duration retry_after);
 
 }  // namespace covey::scheduler

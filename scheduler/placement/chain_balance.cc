@@ -19,9 +19,9 @@ std::vector<uint64_t> OthersThan(const proto::Shard& shard, int position) {
 }
 
 // In growing order of bytes: the first that may take a replica is the best.
-std::vector<const Hosting::Server*> Takers(const Hosting& hosting, uint32_t busy_max) {
-  std::vector<const Hosting::Server*> takers;
-  for (const Hosting::Server& server : hosting.servers()) {
+std::vector<const ServerLoads::Server*> Takers(const ServerLoads& loads, uint32_t busy_max) {
+  std::vector<const ServerLoads::Server*> takers;
+  for (const ServerLoads::Server& server : loads.servers()) {
     if (server.is_usable() && !server.avoided && server.joining < busy_max) {
       takers.push_back(&server);
     }
@@ -33,14 +33,14 @@ std::vector<const Hosting::Server*> Takers(const Hosting& hosting, uint32_t busy
 
 }  // namespace
 
-double MoveGain(const proto::Shard& shard, int position, const Hosting::Server& to,
-                const Hosting& hosting) {
-  const Hosting::Server* from = hosting.Find(shard.chain(position).node());
+double MoveGain(const proto::Shard& shard, int position, const ServerLoads::Server& to,
+                const ServerLoads& loads) {
+  const ServerLoads::Server* from = loads.Find(shard.chain(position).node());
   if (from == nullptr) return 0;
   const double size = static_cast<double>(ShardBytes(shard));
   double change = Difference(to.bytes, from->bytes) + size;
   if (position == 0 && shard.chain_size() > 1 && !shard.chain(1).joining()) {
-    const Hosting::Server* heir = hosting.Find(shard.chain(1).node());
+    const ServerLoads::Server* heir = loads.Find(shard.chain(1).node());
     if (heir == nullptr) return 0;
     change += Difference(heir->head_bytes, from->head_bytes) + size;
   }
@@ -48,8 +48,8 @@ double MoveGain(const proto::Shard& shard, int position, const Hosting::Server& 
 }
 
 std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving& leaving,
-                                  const Hosting& hosting, uint32_t busy_max) {
-  const std::vector<const Hosting::Server*> takers = Takers(hosting, busy_max);
+                                  const ServerLoads& loads, uint32_t busy_max) {
+  const std::vector<const ServerLoads::Server*> takers = Takers(loads, busy_max);
   std::optional<ShardMove> best;
   double best_gain = 0;
   for (const proto::Table& table : view.tables()) {
@@ -62,17 +62,17 @@ std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving&
       }
       std::vector<uint64_t> holders;
       for (int position = 0; position < shard.chain_size(); ++position) {
-        if (takers.empty() || MoveGain(shard, position, *takers[0], hosting) <= best_gain) continue;
-        const Hosting::Server* from = hosting.Find(shard.chain(position).node());
+        if (takers.empty() || MoveGain(shard, position, *takers[0], loads) <= best_gain) continue;
+        const ServerLoads::Server* from = loads.Find(shard.chain(position).node());
         if (from == nullptr || from->leaving >= busy_max) continue;
         if (holders.empty()) holders = NodesOf(shard);
         const std::vector<uint64_t> others = OthersThan(shard, position);
-        const Hosting::Nearness nearness = hosting.NearnessTo(*from, others);
-        for (const Hosting::Server* to : takers) {
-          const double gain = MoveGain(shard, position, *to, hosting);
+        const ServerLoads::Nearness nearness = loads.NearnessTo(*from, others);
+        for (const ServerLoads::Server* to : takers) {
+          const double gain = MoveGain(shard, position, *to, loads);
           if (gain <= best_gain) break;  // Nor will those with more bytes.
           if (std::find(holders.begin(), holders.end(), to->node.value()) != holders.end() ||
-              hosting.NearnessTo(*to, others) > nearness) {
+              loads.NearnessTo(*to, others) > nearness) {
             continue;
           }
           best_gain = gain;

@@ -5,11 +5,11 @@
 
 #include "common/cluster/ids.h"
 #include "proto/view.pb.h"
-#include "scheduler/placement/hosting.h"
+#include "scheduler/placement/server_loads.h"
 
 namespace covey::scheduler {
 
-// Of chains with a replica that joins although they are long enough: the node that leaves for it.
+// The member that leaves for a joining replica, of chains that are long enough without it.
 using Leaving = std::map<ShardId, NodeId>;
 
 // One replica's way to another server.
@@ -19,7 +19,7 @@ struct ShardMove {
   NodeId to;
 };
 
-// How imbalanced servers are: the sum over servers of bytes^2 + head_bytes^2. A move of a shard of
+// Imbalance of servers: the sum over servers of bytes^2 + head_bytes^2. A move of a shard of
 // s bytes from V to X changes it by 2s times
 //
 //     bytes(X) - bytes(V) + s,
@@ -33,14 +33,14 @@ struct ShardMove {
 
 // What moving the replica at `position` of the chain to `to` changes, by that formula without the
 // factor of 2.
-double MoveGain(const proto::Shard& shard, int position, const Hosting::Server& to,
-                const Hosting& hosting);
+double MoveGain(const proto::Shard& shard, int position, const ServerLoads::Server& to,
+                const ServerLoads& loads);
 
-// The move that lessens the imbalance most; nothing when none does, or when those who would are
-// busy: `busy_max` replicas that join or leave there. No move brings members of a chain nearer to
-// each other. `hosting` counts the chains as they will be without those in `leaving`, which are not
+// The move that lessens the imbalance most. Nothing when no move does, or when the servers concerned
+// are busy: `busy_max` replicas join or leave there. No move brings members of a chain nearer to
+// each other. `loads` counts the chains as they will be without those in `leaving`, which are not
 // moved again. O(shards * replicas), more where servers are near each other.
 std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving& leaving,
-                                  const Hosting& hosting, uint32_t busy_max);
+                                  const ServerLoads& loads, uint32_t busy_max);
 
 }  // namespace covey::scheduler

@@ -15,23 +15,19 @@ bool HasJoining(const proto::Shard& shard) {
   return shard.chain_size() > 0 && shard.chain().rbegin()->joining();
 }
 
-bool IsDraining(const Hosting& hosting, const proto::Replica& replica) {
-  const Hosting::Server* server = hosting.Find(replica.node());
+bool IsDraining(const ServerLoads& loads, const proto::Replica& replica) {
+  const ServerLoads::Server* server = loads.Find(replica.node());
   return server != nullptr && server->draining;
 }
 
-uint32_t StayingIn(const proto::Shard& shard, const Hosting& hosting) {
+uint32_t StayingIn(const proto::Shard& shard, const ServerLoads& loads) {
   return static_cast<uint32_t>(
       std::count_if(shard.chain().begin(), shard.chain().end(),
-                    [&](const proto::Replica& r) { return IsFull(r) && !IsDraining(hosting, r); }));
+                    [&](const proto::Replica& r) { return IsFull(r) && !IsDraining(loads, r); }));
 }
 
-bool IsLost(const proto::Shard& shard, const Hosting& hosting) {
-  return shard.chain_size() > 0 && hosting.Find(shard.chain(0).node()) == nullptr;
-}
-
-void EraseAt(proto::Shard& shard, int position) {
-  shard.mutable_chain()->erase(shard.chain().begin() + position);
+bool IsLost(const proto::Shard& shard, const ServerLoads& loads) {
+  return shard.chain_size() > 0 && loads.Find(shard.chain(0).node()) == nullptr;
 }
 
 }  // namespace covey::scheduler

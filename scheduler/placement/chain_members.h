@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "proto/view.pb.h"
-#include "scheduler/placement/hosting.h"
+#include "scheduler/placement/server_loads.h"
 
 namespace covey::scheduler {
 
@@ -14,12 +14,10 @@ inline bool IsFull(const proto::Replica& replica) { return !replica.joining(); }
 // -1 when the node is not in it.
 int PositionIn(const proto::Shard& shard, uint64_t node);
 bool HasJoining(const proto::Shard& shard);
-bool IsDraining(const Hosting& hosting, const proto::Replica& replica);
+bool IsDraining(const ServerLoads& loads, const proto::Replica& replica);
 // Full members that may stay.
-uint32_t StayingIn(const proto::Shard& shard, const Hosting& hosting);
-// Its last head has departed; nobody holds its content.
-bool IsLost(const proto::Shard& shard, const Hosting& hosting);
-
-void EraseAt(proto::Shard& shard, int position);
+uint32_t StayingIn(const proto::Shard& shard, const ServerLoads& loads);
+// Its last head has departed; no server holds its content.
+bool IsLost(const proto::Shard& shard, const ServerLoads& loads);
 
 }  // namespace covey::scheduler

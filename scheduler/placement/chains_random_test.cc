@@ -15,6 +15,7 @@
 #include "common/cluster/view.h"
 #include "gtest/gtest.h"
 #include "scheduler/placement/chains.h"
+#include "scheduler/state/cluster_state_fixture.h"
 #include "scheduler/tables/tables.h"
 
 namespace covey::scheduler {
@@ -24,15 +25,15 @@ class RandomCluster {
  public:
   explicit RandomCluster(uint64_t seed)
       : random_(seed), has_labels_(random_.Chance(0.3)), copies_max_(random_.Chance(0.3) ? 1 : 5) {
-    state_.set_next_table(1);
-    chains_ = std::make_unique<Chains>(config_, state_);
+    state_.record().set_next_table(1);
+    chains_ = std::make_unique<Chains>(options_, state_);
     const uint64_t servers = 1 + random_.Below(6);
     for (uint32_t rank = 0; rank < servers; ++rank) AddServer(rank);
     CreateTable();
   }
 
   void Step() {
-    const proto::ClusterView before = view();
+    const proto::ClusterView before = BeginCall();
     reported_.clear();
     switch (random_.Below(14)) {
       case 0:
@@ -55,19 +56,19 @@ class RandomCluster {
         if (random_.Chance(0.2)) DropTable();
         break;
       case 7:
-        if (random_.Chance(0.3)) chains_ = std::make_unique<Chains>(config_, state_);
+        if (random_.Chance(0.3)) chains_ = std::make_unique<Chains>(options_, state_);
         break;
       case 8:
         now_ += absl::Seconds(random_.Below(8));
         break;
       case 9:
-        Report(proto::ReplicaReport::UNREACHABLE, before);
+        Report(proto::ReplicaReport::UNREACHABLE);
         break;
       case 10:
-        Report(proto::ReplicaReport::UNFIT, before);
+        Report(proto::ReplicaReport::UNFIT);
         break;
       default:
-        for (uint64_t i = random_.Below(6); i > 0; --i) Report(proto::ReplicaReport::READY, before);
+        for (uint64_t i = random_.Below(6); i > 0; --i) Report(proto::ReplicaReport::READY);
     }
     Settle(before);
   }
@@ -75,10 +76,10 @@ class RandomCluster {
   // Nothing happens any more but what was begun; and no server is missing.
   void ComeToRest() {
     if (Usable() == 0) AddServer(static_cast<uint32_t>(20 + random_.Below(8)));
-    Settle(view());
+    Settle(BeginCall());
     for (int rounds = 0;; ++rounds) {
       ASSERT_LT(rounds, 3000) << "it goes on for ever";
-      const proto::ClusterView before = view();
+      const proto::ClusterView before = BeginCall();
       reported_.clear();
       const std::vector<const proto::Shard*> joining = Joining();
       if (!joining.empty()) {
@@ -92,10 +93,10 @@ class RandomCluster {
         }
         for (proto::ReplicaReport& report : reports) {
           report.set_kind(proto::ReplicaReport::READY);
-          Send(report, before);
+          Send(report);
         }
-      } else if (chains_->NextSettle() != absl::InfiniteFuture()) {
-        now_ = std::max(now_, chains_->NextSettle());
+      } else if (chains_->NextReconcile() != absl::InfiniteFuture()) {
+        now_ = std::max(now_, chains_->NextReconcile());
       } else {
         break;
       }
@@ -123,6 +124,10 @@ class RandomCluster {
   using Member = std::tuple<uint32_t, uint32_t, uint64_t>;  // table, shard, node
 
   const proto::ClusterView& view() const { return state_.view(); }
+  proto::ClusterView BeginCall() {
+    state_.BeginCall();
+    return view();
+  }
 
   void AddServer(uint32_t rank) {
     for (const proto::Node& node : view().nodes()) {
@@ -138,7 +143,7 @@ class RandomCluster {
     node.set_state(proto::Node::ALIVE);
     if (has_labels_) node.set_labels(absl::StrCat("z/r", rank % 3, "/h", rank % 4));
     for (uint64_t i = 0; i < 2 + random_.Below(2); ++i) node.add_endpoints("tcp://127.0.0.1:1");
-    chains_->Touch();
+    state_.AffectPlacement();
   }
   proto::Node* RandomServer() {
     std::vector<proto::Node*> alive;
@@ -153,18 +158,18 @@ class RandomCluster {
     node->set_state(state);
     node->clear_draining();
     state_.mutable_view()->set_epoch(view().epoch() + 1);
-    chains_->Touch();
+    state_.AffectPlacement();
   }
   void Drain() {
     proto::Node* node = RandomServer();
     if (node == nullptr || (!node->draining() && Usable() < 2)) return;
     node->set_draining(!node->draining());
     state_.mutable_view()->set_epoch(view().epoch() + 1);
-    chains_->Touch();
+    state_.AffectPlacement();
   }
   void CreateTable() {
     proto::TableSpec spec;
-    spec.set_name(absl::StrCat("t", state_.next_table()));
+    spec.set_name(absl::StrCat("t", state_.record().next_table()));
     spec.set_data_type(proto::FLOAT32);
     spec.add_shape(16 * (1 + random_.Below(20)));
     spec.set_shard_bytes(64 * (1 + random_.Below(3)));
@@ -177,13 +182,13 @@ class RandomCluster {
       spec.set_replicas(replicas);
     }
     tables_.Create(spec).IgnoreError();
-    chains_->Touch();
+    state_.AffectPlacement();
   }
   void DropTable() {
     if (view().tables_size() < 2) return;
     const int table = static_cast<int>(random_.Below(static_cast<uint64_t>(view().tables_size())));
     ASSERT_TRUE(tables_.Drop(std::string(view().tables(table).spec().name())).ok());
-    chains_->Touch();
+    state_.AffectPlacement();
   }
 
   std::vector<const proto::Shard*> Joining() const {
@@ -213,7 +218,7 @@ class RandomCluster {
     return report;
   }
   // About anybody, from whoever comes before; now and then a stale one, or from the wrong one.
-  void Report(proto::ReplicaReport::Kind kind, const proto::ClusterView& before) {
+  void Report(proto::ReplicaReport::Kind kind) {
     if (view().tables_size() == 0) return;
     const auto& table =
         view().tables(static_cast<int>(random_.Below(static_cast<uint64_t>(view().tables_size()))));
@@ -224,9 +229,9 @@ class RandomCluster {
     proto::ReplicaReport report = ReportOf(shard, position);
     report.set_kind(kind);
     if (random_.Chance(0.1)) report.set_chain_epoch(report.chain_epoch() - 1);
-    Send(report, before);
+    Send(report);
   }
-  void Send(const proto::ReplicaReport& report, const proto::ClusterView& before) {
+  void Send(const proto::ReplicaReport& report) {
     reported_.insert({report.table(), report.shard(), report.node()});
     if (report.kind() == proto::ReplicaReport::UNFIT) {
       unfit_.insert({report.table(), report.shard(), report.node()});
@@ -236,13 +241,16 @@ class RandomCluster {
       const proto::Shard& shard = table.shards(static_cast<int>(report.shard()));
       const NodeId head(shard.chain(0).node());
       const NodeId sender = random_.Chance(0.05) ? NodeId(1 + random_.Below(9)) : head;
-      chains_->Report(now_, sender, report, Epoch(before.epoch()));
+      proto::ReplicaReportRequest request;
+      *request.add_reports() = report;
+      chains_->OnReports(now_, sender, request);
       return;
     }
   }
 
   void Settle(const proto::ClusterView& before) {
-    const std::string decision = chains_->Settle(now_, Epoch(before.epoch()));
+    chains_->Reconcile(now_);
+    const std::string decision = state_.News();
     ASSERT_LE(view().epoch(), before.epoch() + 1);
     const auto checked = ClusterView::Make(view());
     ASSERT_TRUE(checked.ok()) << checked.status() << "\n" << Describe();
@@ -263,7 +271,7 @@ class RandomCluster {
         CheckChange(table, old, shard);
       }
     }
-    for (const auto& [node, count] : joining) EXPECT_LE(count, Chains::kJoiningPerServerMax);
+    for (const auto& [node, count] : joining) EXPECT_LE(count, ChainMoves::kMovesPerServerMax);
   }
 
   bool IsAlive(uint64_t node) const {
@@ -363,8 +371,8 @@ class RandomCluster {
   Random random_;
   const bool has_labels_;
   const uint64_t copies_max_;
-  Config config_;
-  proto::LogRecord state_;
+  const ChainsOptions options_;
+  TestState state_;
   Tables tables_{state_};
   std::unique_ptr<Chains> chains_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);

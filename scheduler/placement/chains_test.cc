@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 #include "scheduler/tables/tables.h"
 
 namespace covey::scheduler {
@@ -21,7 +21,6 @@ using ::testing::HasSubstr;
 
 class ChainsTest : public ::testing::Test {
  protected:
-  ChainsTest() { state_.set_next_table(1); }
   ~ChainsTest() override { PlantBug(PlantedBug::kNone); }
 
   // Server `rank`, as a new node of two data loops.
@@ -33,7 +32,7 @@ class ChainsTest : public ::testing::Test {
     node.set_name(absl::StrCat("server-", rank));
     node.set_state(proto::Node::ALIVE);
     for (int i = 0; i <= 2; ++i) node.add_endpoints(i == 0 ? "" : "tcp://127.0.0.1:1");
-    chains_.Touch();
+    state_.AffectPlacement();
     return node.id();
   }
   proto::Node& NodeOf(uint64_t id) {
@@ -41,11 +40,11 @@ class ChainsTest : public ::testing::Test {
   }
   void Die(uint64_t id) {
     NodeOf(id).set_state(proto::Node::DEAD);
-    chains_.Touch();
+    state_.AffectPlacement();
   }
   void Drain(uint64_t id, bool draining = true) {
     NodeOf(id).set_draining(draining);
-    chains_.Touch();
+    state_.AffectPlacement();
   }
   // Replicas: 1..5, or 0 = not said.
   void Create(const std::string& name, int shards, uint32_t replicas) {
@@ -62,13 +61,18 @@ class ChainsTest : public ::testing::Test {
       spec.set_replicas(replicas);
     }
     ASSERT_TRUE(tables_.Create(spec).ok());
-    chains_.Touch();
+    state_.AffectPlacement();
   }
 
   // What is changed has a new epoch and a decision.
-  std::string Settle() { return SettleSince(view()); }
+  std::string Settle() {
+    state_.BeginCall();
+    return SettleSince(view());
+  }
   std::string SettleSince(const proto::ClusterView before) {
-    const std::string decision = chains_.Settle(now_, Epoch(before.epoch()));
+    state_.News();
+    chains_.Reconcile(now_);
+    const std::string decision = state_.News();
     const bool changed = view().SerializeAsString() != before.SerializeAsString();
     EXPECT_EQ(view().epoch(), before.epoch() + (changed ? 1 : 0)) << decision;
     EXPECT_TRUE(!changed || !decision.empty());
@@ -77,15 +81,21 @@ class ChainsTest : public ::testing::Test {
     return decision;
   }
   void Report(uint64_t sender, uint64_t node, const proto::Shard& shard,
-              proto::ReplicaReport::Kind kind, std::optional<Epoch> published = {}) {
-    proto::ReplicaReport report;
+              proto::ReplicaReport::Kind kind) {
+    state_.BeginCall();
+    ReportInThisCall(sender, node, shard, kind);
+  }
+  void ReportInThisCall(uint64_t sender, uint64_t node, const proto::Shard& shard,
+                        proto::ReplicaReport::Kind kind) {
+    proto::ReplicaReportRequest request;
+    proto::ReplicaReport& report = *request.add_reports();
     report.set_table(1);
     report.set_shard(shard.index());
     report.set_generation(shard.generation());
     report.set_chain_epoch(shard.chain_epoch());
     report.set_node(node);
     report.set_kind(kind);
-    chains_.Report(now_, NodeId(sender), report, published.value_or(Epoch(view().epoch())));
+    chains_.OnReports(now_, NodeId(sender), request);
   }
   // Every joining replica becomes full; settles. False: there was none.
   bool Ready() {
@@ -94,9 +104,10 @@ class ChainsTest : public ::testing::Test {
       if (shard.chain().rbegin()->joining()) joining.push_back(shard);
     }
     const proto::ClusterView before = view();
+    state_.BeginCall();
     for (const proto::Shard& shard : joining) {
-      Report(shard.chain(0).node(), shard.chain().rbegin()->node(), shard,
-             proto::ReplicaReport::READY, Epoch(before.epoch()));
+      ReportInThisCall(shard.chain(0).node(), shard.chain().rbegin()->node(), shard,
+                       proto::ReplicaReport::READY);
     }
     SettleSince(before);
     return !joining.empty();
@@ -135,10 +146,10 @@ class ChainsTest : public ::testing::Test {
     return heads;
   }
 
-  Config config_;
-  proto::LogRecord state_;
+  const ChainsOptions options_;
+  TestState state_;
   Tables tables_{state_};
-  Chains chains_{config_, state_};
+  Chains chains_{options_, state_};
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
 };
 
@@ -147,7 +158,7 @@ TEST_F(ChainsTest, NothingIsDueInAHealthyCluster) {
   AddServer(1);
   Create("a", 8, 2);
   EXPECT_EQ(Settle(), "");
-  EXPECT_EQ(chains_.NextSettle(), absl::InfiniteFuture());
+  EXPECT_EQ(chains_.NextReconcile(), absl::InfiniteFuture());
 }
 
 TEST_F(ChainsTest, DeathPromotesAndRepairsInOneEpoch) {
@@ -218,9 +229,9 @@ TEST_F(ChainsTest, OnlyFullReplicasAreHeads) {
   Settle();
   EXPECT_EQ(Chain(0), "2") << "content is lost; its replica was not full";
   EXPECT_EQ(shard(0).generation(), 1u);
-  now_ += config_.replacement_wait;
-  EXPECT_EQ(chains_.NextSettle(), now_);
-  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2 begin anew on server-1"));
+  now_ += options_.replacement_wait;
+  EXPECT_EQ(chains_.NextReconcile(), now_);
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2, re-initialized on server-1"));
   EXPECT_EQ(Chain(0), absl::StrCat(c));
   EXPECT_EQ(shard(0).generation(), view().epoch());
 }
@@ -248,7 +259,7 @@ TEST_F(ChainsTest, AReplacementOfTheSameRankBeginsLostShardsAnew) {
   const proto::ClusterView before = view();
   now_ += absl::Seconds(1);
   const uint64_t heir = AddServer(0);
-  EXPECT_THAT(Settle(), HasSubstr("3 lost with node 2 begin anew on server-0"));
+  EXPECT_THAT(Settle(), HasSubstr("3 lost with node 2, re-initialized on server-0"));
   for (int i = 0; i < 6; ++i) {
     const proto::Shard& was = before.tables(0).shards(i);
     if (was.chain(0).node() == 2) {
@@ -268,18 +279,18 @@ TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
   AddServer(1);
   Create("a", 2, 1);
   Die(2);
-  const absl::Time end = now_ + config_.replacement_wait + absl::Seconds(30);
+  const absl::Time end = now_ + options_.replacement_wait + absl::Seconds(30);
   chains_.Fence(NodeId(2), end);
   EXPECT_EQ(Settle(), "shards: 1 waiting for the end of the lease of server-0");
   now_ += absl::Seconds(1);
   AddServer(0);
   EXPECT_EQ(Settle(), "");
-  EXPECT_EQ(chains_.NextSettle(), end);
+  EXPECT_EQ(chains_.NextReconcile(), end);
   now_ = end - absl::Nanoseconds(1);
-  chains_.Touch();
+  state_.AffectPlacement();
   EXPECT_EQ(Settle(), "");
   now_ = end;
-  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2 begin anew on server-0"));
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2, re-initialized on server-0"));
 }
 
 TEST_F(ChainsTest, LostShardsBeginAnewWithAllTheirReplicas) {
@@ -291,7 +302,7 @@ TEST_F(ChainsTest, LostShardsBeginAnewWithAllTheirReplicas) {
   Die(2);
   Die(3);
   Settle();
-  now_ += config_.replacement_wait;
+  now_ += options_.replacement_wait;
   Settle();
   ReadyUntilQuiet();
   for (int i = 0; i < 4; ++i) EXPECT_EQ(shard(i).chain_size(), 2);
@@ -324,7 +335,8 @@ TEST_F(ChainsTest, ReadyCountsOnlyFromThoseBeforeItAndInThisLifeOfTheChain) {
   const uint64_t epoch = view().epoch();
   EXPECT_EQ(report(2, shard(0)), "2 4");
   EXPECT_EQ(shard(0).chain_epoch(), epoch + 1);
-  EXPECT_THAT(chains_.Settle(now_, Epoch(epoch)), HasSubstr("1 full on server-2"));
+  chains_.Reconcile(now_);
+  EXPECT_THAT(state_.News(), HasSubstr("1 full on server-2"));
 }
 
 TEST_F(ChainsTest, UnreachableReplicasAreLeftOutAndReplacedElsewhere) {
@@ -343,7 +355,7 @@ TEST_F(ChainsTest, UnreachableReplicasAreLeftOutAndReplacedElsewhere) {
   Report(2, 4, shard(0), proto::ReplicaReport::UNREACHABLE);
   SettleSince(before);
   EXPECT_EQ(Chain(0), "2") << "both are avoided for a while";
-  now_ = chains_.NextSettle();
+  now_ = chains_.NextReconcile();
   Settle();
   EXPECT_EQ(Chain(0), "2 3+");
 }
@@ -371,7 +383,7 @@ TEST_F(ChainsTest, AShardWhoseOnlyFullReplicaIsUnfitBeginsAnewOnAnotherServer) {
   Report(2, 2, shard(0), proto::ReplicaReport::UNFIT);
   EXPECT_EQ(Chain(0), "2 4+") << "Settle decides";
   EXPECT_EQ(Settle(),
-            "shards: 1 lost, their only copy on node 2 being unfit, begin anew on server-2");
+            "shards: 1 lost, their only copy on node 2 being unfit, re-initialized on server-2");
   EXPECT_EQ(Chain(0), "4") << "the one whose copy was wrong takes none for a moment";
   EXPECT_EQ(shard(0).generation(), view().epoch());
   EXPECT_EQ(shard(0).chain_epoch(), view().epoch());
@@ -379,7 +391,7 @@ TEST_F(ChainsTest, AShardWhoseOnlyFullReplicaIsUnfitBeginsAnewOnAnotherServer) {
   Report(2, 2, before, proto::ReplicaReport::UNFIT);
   Settle();
   EXPECT_EQ(shard(0).generation(), view().epoch());
-  now_ = chains_.NextSettle();
+  now_ = chains_.NextReconcile();
   ReadyUntilQuiet();
   EXPECT_EQ(Chain(0), "4 2");
 }
@@ -390,9 +402,9 @@ TEST_F(ChainsTest, AShardWhoseOnlyServerIsUnfitBeginsAnewThereAfterAMoment) {
   Report(2, 2, shard(1), proto::ReplicaReport::UNFIT);
   EXPECT_EQ(Settle(), "");
   EXPECT_EQ(shard(1).generation(), 1u);
-  EXPECT_EQ(chains_.NextSettle(), now_ + absl::Seconds(1));
-  now_ = chains_.NextSettle();
-  EXPECT_THAT(Settle(), HasSubstr("being unfit, begin anew on server-0"));
+  EXPECT_EQ(chains_.NextReconcile(), now_ + absl::Seconds(1));
+  now_ = chains_.NextReconcile();
+  EXPECT_THAT(Settle(), HasSubstr("being unfit, re-initialized on server-0"));
   EXPECT_EQ(Chain(1), "2");
   EXPECT_EQ(shard(1).generation(), view().epoch());
   EXPECT_EQ(shard(0).generation(), 1u);
@@ -408,12 +420,12 @@ TEST_F(ChainsTest, AnUnfitOnlyReplicaLeavesToTheOneThatBecomesFull) {
   ASSERT_EQ(Chain(0), "2 4+");
   const proto::ClusterView before = view();
   const proto::Shard chain = shard(0);
-  Report(2, 2, chain, proto::ReplicaReport::UNFIT, Epoch(before.epoch()));
-  Report(2, 4, chain, proto::ReplicaReport::READY, Epoch(before.epoch()));
+  Report(2, 2, chain, proto::ReplicaReport::UNFIT);
+  ReportInThisCall(2, 4, chain, proto::ReplicaReport::READY);
   SettleSince(before);
   EXPECT_EQ(Chain(0), "4");
   EXPECT_EQ(shard(0).generation(), 1u);
-  now_ = chains_.NextSettle();
+  now_ = chains_.NextReconcile();
   Settle();
   EXPECT_EQ(Chain(0), "4 2+");
 }
@@ -421,9 +433,9 @@ TEST_F(ChainsTest, AnUnfitOnlyReplicaLeavesToTheOneThatBecomesFull) {
 TEST_F(ChainsTest, ADrainedServerHandsOverAndHoldsNothingInTheEnd) {
   for (const uint32_t replicas : {1u, 2u}) {
     SCOPED_TRACE(replicas);
-    state_.Clear();
-    state_.set_next_table(1);
-    chains_.Touch();
+    state_.mutable_view()->Clear();
+    state_.record().set_next_table(1);
+    state_.AffectPlacement();
     AddServer(0);
     AddServer(1);
     AddServer(2);
@@ -519,8 +531,10 @@ TEST_F(ChainsTest, ARestartedPlannerGoesOnWithRepairsAndWithMovesThatHelp) {
   AddServer(2);
   Settle();
   const proto::ClusterView before = view();
-  Chains restarted(config_, state_);
-  EXPECT_EQ(restarted.Settle(now_, Epoch(view().epoch())), "");
+  Chains restarted(options_, state_);
+  state_.BeginCall();
+  restarted.Reconcile(now_);
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(view().SerializeAsString(), before.SerializeAsString());
 }
 

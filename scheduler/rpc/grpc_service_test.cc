@@ -110,7 +110,7 @@ class GrpcServiceTest : public ::testing::Test {
                    .thread_name = "scheduler"},
                   actor_,
                   *transport_};
-  NoLog log_;
+  NullLog log_;
   std::unique_ptr<GrpcService> service_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::Scheduler::Stub> stub_;
@@ -361,7 +361,7 @@ class ConnectionLostTest : public ::testing::Test {
   std::unique_ptr<Transport> transport_ = hub_.MakeTransport("");
   EventLoop loop_{
       {.job = JobFingerprint("job"), .self = {kSchedulerNode, 0}}, listening_, *transport_};
-  NoLog log_;
+  NullLog log_;
   std::unique_ptr<GrpcService> service_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
@@ -22,9 +22,8 @@ std::set<NodeId> HoldersOf(const proto::Table& table) {
 
 }  // namespace
 
-std::vector<std::string> Governor::Hear(NodeId server, const proto::ServerLoad& load) {
-  std::vector<std::string> decisions;
-  if (!config_.contract_fallback) return decisions;
+void Governor::OnHeartbeat(NodeId server, const proto::ServerLoad& load) {
+  if (!options_.contract_fallback) return;
   std::set<TableId> known;
   for (const proto::Table& table : state_.view().tables()) known.insert(TableId(table.id()));
   std::erase_if(reports_, [&](const auto& entry) { return known.count(entry.first) == 0; });
@@ -32,14 +31,11 @@ std::vector<std::string> Governor::Hear(NodeId server, const proto::ServerLoad& 
     const TableId id(report.table());
     if (known.count(id) == 0) continue;
     reports_[id][server] = report;
-    if (std::string decision = Judge(id); !decision.empty()) {
-      decisions.push_back(std::move(decision));
-    }
+    Judge(id);
   }
-  return decisions;
 }
 
-std::string Governor::Judge(TableId id) {
+void Governor::Judge(TableId id) {
   const auto& tables = state_.view().tables();
   const proto::Table& table =
       *std::find_if(tables.begin(), tables.end(),
@@ -48,19 +44,19 @@ std::string Governor::Judge(TableId id) {
   const auto& known = reports_[id];
   for (NodeId holder : HoldersOf(table)) {
     const auto report = known.find(holder);
-    if (report == known.end()) return "";
+    if (report == known.end()) return;
     reports.push_back(report->second);
   }
   const absl::StatusOr<Contract> contract = ContractInForce(table);
-  if (!contract.ok()) return "";
+  if (!contract.ok()) return;
   const std::optional<ContractChange> change = FallBackToBuffered(*contract, reports);
-  if (!change) return "";
-  const auto switched =
-      tables_.SetContract(table.spec().name(), ContractToProto(change->contract), change->evidence);
-  return switched.ok() ? switched->decision : "";
+  if (!change) return;
+  // The table may refuse; then its contract stays.
+  tables_.SetContract(table.spec().name(), ContractToProto(change->contract), change->evidence)
+      .IgnoreError();
 }
 
-void Governor::Forget(NodeId node) {
+void Governor::OnDeparture(NodeId node) {
   for (auto& [table, reports] : reports_) reports.erase(node);
 }
 

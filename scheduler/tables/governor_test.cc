@@ -1,11 +1,15 @@
 #include "scheduler/tables/governor.h"
 
+#include <optional>
+#include <utility>
+
 #include <utility>
 
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -35,17 +39,17 @@ class GovernorTest : public ::testing::Test {
     report.set_implicit_momentum(ImplicitMomentum(15));
     report.set_target_momentum(0.9);
     report.set_updates_above_target(updates_above);
-    return governor_.Hear(NodeId(server), load);
+    governor_->OnHeartbeat(NodeId(server), load);
+    return state_.TakeDecisions();
   }
   std::string ContractOfTable() const {
     return ContractName(*ContractInForce(state_.view().tables(0)));
   }
 
   const uint64_t max_ = MomentumGovernor::kUpdatesAboveTargetMax;
-  Config config_;
-  proto::LogRecord state_;
+  TestState state_;
   Tables tables_{state_};
-  Governor governor_{config_, state_, tables_};
+  std::optional<Governor> governor_{std::in_place, Governor::Options(), state_, tables_};
 };
 
 TEST_F(GovernorTest, ATableThatCannotBeHeldBecomesBuffered) {
@@ -63,12 +67,12 @@ TEST_F(GovernorTest, ATableThatCannotBeHeldBecomesBuffered) {
 
 TEST_F(GovernorTest, AServerThatIsGoneMustBeHeardAnew) {
   Hear(2, max_);
-  governor_.Forget(NodeId(2));
+  governor_->OnDeparture(NodeId(2));
   EXPECT_THAT(Hear(3, max_), IsEmpty());
 }
 
 TEST_F(GovernorTest, NothingWithoutLeave) {
-  config_.contract_fallback = false;
+  governor_.emplace(Governor::Options{.contract_fallback = false}, state_, tables_);
   Hear(2, max_);
   EXPECT_THAT(Hear(3, max_), IsEmpty());
   EXPECT_EQ(ContractOfTable(), "async");

@@ -12,7 +12,7 @@
 #include "common/cluster/placement.h"
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
-#include "scheduler/placement/hosting.h"
+#include "scheduler/placement/server_loads.h"
 #include "scheduler/tables/table_spec.h"
 
 namespace covey::scheduler {
@@ -33,7 +33,7 @@ bool UpdatesWhole(const proto::TableSpec& spec) {
 
 // The data loops of the servers that new shards may go to, with what they hold and head: those that
 // drain only when there are no others.
-std::vector<ShardHome> Homes(const proto::ClusterView& view, const Hosting& hosting) {
+std::vector<ShardHome> Homes(const proto::ClusterView& view, const ServerLoads& loads) {
   std::map<Address, ShardHome> heads;
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
@@ -44,8 +44,8 @@ std::vector<ShardHome> Homes(const proto::ClusterView& view, const Hosting& host
     }
   }
   std::vector<ShardHome> homes;
-  for (const Hosting::Server& server : hosting.servers()) {
-    if (server.draining && hosting.usable() > 0) continue;
+  for (const ServerLoads::Server& server : loads.servers()) {
+    if (server.draining && loads.usable() > 0) continue;
     for (size_t i = 0; i < server.loops.size(); ++i) {
       const Address address{server.node, static_cast<uint32_t>(i + 1)};
       const ShardHome& headed = heads[address];
@@ -60,64 +60,64 @@ std::vector<ShardHome> Homes(const proto::ClusterView& view, const Hosting& host
 }
 
 // Everything that the servers hold, whoever may be about to leave.
-Hosting Present(const proto::ClusterView& view) {
-  Hosting hosting(view);
+ServerLoads Present(const proto::ClusterView& view) {
+  ServerLoads loads(view);
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
-      for (const proto::Replica& replica : shard.chain()) hosting.Add(replica, ShardBytes(shard));
+      for (const proto::Replica& replica : shard.chain()) loads.Add(replica, ShardBytes(shard));
     }
   }
-  return hosting;
+  return loads;
 }
 
 // Adds followers to the heads of a new table.
-void AddFollowers(uint32_t replicas, Hosting& hosting, proto::Table& table) {
+void AddFollowers(uint32_t replicas, ServerLoads& loads, proto::Table& table) {
   for (const proto::Shard& shard : table.shards()) {
-    hosting.Add(shard.chain(0), ShardBytes(shard));
+    loads.Add(shard.chain(0), ShardBytes(shard));
   }
   for (proto::Shard& shard : *table.mutable_shards()) {
     while (static_cast<uint32_t>(shard.chain_size()) < replicas) {
-      const Hosting::Server* server = hosting.Choose(NodesOf(shard), UINT32_MAX);
+      const ServerLoads::Server* server = loads.Choose(NodesOf(shard), UINT32_MAX);
       if (server == nullptr) break;
       proto::Replica& follower = *shard.add_chain();
       follower.set_node(server->node.value());
       follower.set_loop(server->LightestLoop());
-      hosting.Add(follower, ShardBytes(shard));
+      loads.Add(follower, ShardBytes(shard));
     }
   }
 }
 
-auto FindTable(proto::ClusterView& view, absl::string_view name) {
-  return std::find_if(view.mutable_tables()->begin(), view.mutable_tables()->end(),
+auto FindTable(const proto::ClusterView& view, absl::string_view name) {
+  return std::find_if(view.tables().begin(), view.tables().end(),
                       [&](const proto::Table& table) { return table.spec().name() == name; });
 }
 
 }  // namespace
 
-absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
+absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(ValidateTableSpec(spec));
-  proto::ClusterView& view = *state_.mutable_view();
-  if (const auto same = FindTable(view, spec.name()); same != view.mutable_tables()->end()) {
+  const proto::ClusterView& view = state_.view();
+  if (const auto same = FindTable(view, spec.name()); same != view.tables().end()) {
     // No maps in a spec, so equal specs have equal bytes.
     if (same->spec().SerializeAsString() == spec.SerializeAsString()) {
-      return Creation{.table = TableId(same->id())};
+      return TableId(same->id());
     }
     return absl::AlreadyExistsError(absl::StrCat(
         "create table '", spec.name(), "': it exists as table ", same->id(), " with another spec {",
         same->spec().ShortDebugString(), "}: use another name, or drop it first"));
   }
 
-  Hosting hosting = Present(view);
-  std::vector<ShardHome> homes = Homes(view, hosting);
+  ServerLoads loads = Present(view);
+  std::vector<ShardHome> homes = Homes(view, loads);
   if (homes.empty()) {
     return absl::UnavailableError(
         absl::StrCat("create table '", spec.name(), "': no server is alive"));
   }
   const uint32_t replicas = ReplicasWanted(spec);
-  if (spec.durability() == proto::REPLICATED && hosting.usable() < replicas) {
+  if (spec.durability() == proto::REPLICATED && loads.usable() < replicas) {
     return absl::FailedPreconditionError(absl::StrCat(
         "create table '", spec.name(), "': REPLICATED on ", replicas, " servers, but there are ",
-        hosting.usable(), ": start ", replicas - hosting.usable(),
+        loads.usable(), ": start ", replicas - loads.usable(),
         " more, or leave durability out: then replicas are added when servers come"));
   }
   const uint64_t elements = Elements(spec);
@@ -135,49 +135,50 @@ absl::StatusOr<Tables::Creation> Tables::Create(const proto::TableSpec& spec) {
         kTablesMax, " tables: choose a larger shard_bytes, or drop tables"));
   }
 
-  view.set_epoch(view.epoch() + 1);
-  proto::Table& table = *view.add_tables();
-  table.set_id(state_.next_table());
-  state_.set_next_table(state_.next_table() + 1);
+  Transaction change(state_);
+  proto::Table& table = *change.EditView().add_tables();
+  table.set_id(change.TakeTableId().value());
   *table.mutable_spec() = spec;
   for (const PlacedShard& placed : PlaceShards(elements, shard_bytes, std::move(homes))) {
-    proto::Shard& shard = *table.add_shards();
+    proto::Shard& shard = change.EditChain(*table.add_shards());
     shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
     shard.set_first_element(placed.first_element);
     shard.set_element_count(placed.element_count);
-    shard.set_generation(view.epoch());
-    shard.set_chain_epoch(view.epoch());
+    shard.set_generation(change.epoch().value());
     proto::Replica& head = *shard.add_chain();
     head.set_node(placed.home.node.value());
     head.set_loop(placed.home.loop);
   }
-  AddFollowers(replicas, hosting, table);
-  return Creation{
-      .table = TableId(table.id()),
-      .decision = absl::StrCat("table '", spec.name(), "' created as table ", table.id(), ": ",
-                               elements, " elements in ", count, " shards on ",
-                               table.shards(0).chain_size(), " servers each")};
+  AddFollowers(replicas, loads, table);
+  const TableId id(table.id());
+  change.Add(TableCreated{.name = spec.name(),
+                          .table = id,
+                          .elements = elements,
+                          .shards = count,
+                          .replicas = table.shards(0).chain_size()});
+  change.Commit();
+  return id;
 }
 
-absl::StatusOr<std::string> Tables::Drop(absl::string_view name) {
-  proto::ClusterView& view = *state_.mutable_view();
+absl::Status Tables::Drop(absl::string_view name) {
+  const proto::ClusterView& view = state_.view();
   const auto table = FindTable(view, name);
-  if (table == view.mutable_tables()->end()) {
+  if (table == view.tables().end()) {
     return absl::NotFoundError(
         absl::StrCat("drop table '", name, "': no such table; list the tables to see their names"));
   }
-  std::string decision = absl::StrCat("table '", name, "' (", table->id(), ") dropped");
-  view.mutable_tables()->erase(table);
-  view.set_epoch(view.epoch() + 1);
-  return decision;
+  Transaction change(state_);
+  change.Add(TableDropped{.name = table->spec().name(), .table = TableId(table->id())});
+  change.EditView().mutable_tables()->erase(table);
+  change.Commit();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
-                                                   const proto::Contract& contract,
-                                                   absl::string_view why) {
-  proto::ClusterView& view = *state_.mutable_view();
+absl::StatusOr<Epoch> Tables::SetContract(absl::string_view name, const proto::Contract& contract,
+                                          absl::string_view why) {
+  const proto::ClusterView& view = state_.view();
   const auto table = FindTable(view, name);
-  if (table == view.mutable_tables()->end()) {
+  if (table == view.tables().end()) {
     return absl::NotFoundError(absl::StrCat(
         "set contract of table '", name, "': no such table; list the tables to see their names"));
   }
@@ -188,7 +189,7 @@ absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
   if (!wanted.ok()) return refuse(wanted.status());
   COVEY_ASSIGN_OR_RETURN(const Contract present, ContractInForce(*table));
   if (ContractName(*wanted) == ContractName(present)) {
-    return Switch{.epoch = Epoch(table->contract_epoch())};
+    return Epoch(table->contract_epoch());
   }
   if (const absl::Status status = present.CheckSwitchTo(*wanted); !status.ok()) {
     return refuse(status);
@@ -200,13 +201,17 @@ absl::StatusOr<Tables::Switch> Tables::SetContract(absl::string_view name,
     return refuse(absl::InvalidArgumentError(
         "bsp takes pushes of groups only, and no group is active; choose another contract"));
   }
-  view.set_epoch(view.epoch() + 1);
-  *table->mutable_contract() = ContractToProto(*wanted);
-  table->set_contract_epoch(view.epoch());
-  return Switch{
-      .epoch = Epoch(view.epoch()),
-      .decision = absl::StrCat("table '", name, "' (", table->id(), ") goes from ",
-                               ContractName(present), " to ", ContractName(*wanted), ": ", why)};
+  Transaction change(state_);
+  proto::Table& edited = change.Edit(*table);
+  *edited.mutable_contract() = ContractToProto(*wanted);
+  edited.set_contract_epoch(change.epoch().value());
+  change.Add(ContractChanged{.name = edited.spec().name(),
+                             .table = TableId(edited.id()),
+                             .from = ContractName(present),
+                             .to = ContractName(*wanted),
+                             .why = std::string(why)});
+  change.Commit();
+  return change.epoch();
 }
 
 }  // namespace covey::scheduler

@@ -8,6 +8,7 @@
 #include "common/contract/contract.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 
 class TablesTest : public ::testing::Test {
  protected:
-  TablesTest() { state_.set_next_table(1); }
+  TablesTest() { state_.record().set_next_table(1); }
 
   void AddServer(uint64_t id, uint32_t rank, int loops) {
     proto::Node& node = *state_.mutable_view()->add_nodes();
@@ -39,7 +40,7 @@ class TablesTest : public ::testing::Test {
   }
   const proto::ClusterView& view() const { return state_.view(); }
 
-  proto::LogRecord state_;
+  TestState state_;
   Tables tables_{state_};
 };
 
@@ -48,8 +49,8 @@ TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
   AddServer(3, 1, 2);
   const auto creation = tables_.Create(Spec("a", 100));
   ASSERT_TRUE(creation.ok()) << creation.status();
-  EXPECT_EQ(creation->table, TableId(1));
-  EXPECT_THAT(creation->decision, HasSubstr("'a' created"));
+  EXPECT_EQ(*creation, TableId(1));
+  EXPECT_THAT(state_.News(), HasSubstr("'a' created"));
   EXPECT_EQ(view().epoch(), 1);
   ASSERT_EQ(view().tables(0).shards_size(), 7);
   EXPECT_EQ(view().tables(0).shards(0).generation(), 1);
@@ -88,10 +89,11 @@ TEST_F(TablesTest, TablesWhoseOptimizerTakesNormsAreCutAsLittleAsPossible) {
 TEST_F(TablesTest, CreationIsIdempotentByEqualSpecOnly) {
   AddServer(2, 0, 1);
   ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
+  state_.News();
   const auto again = tables_.Create(Spec("a", 100));
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->table, TableId(1));
-  EXPECT_EQ(again->decision, "");
+  EXPECT_EQ(*again, TableId(1));
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(view().epoch(), 1);
   EXPECT_TRUE(absl::IsAlreadyExists(tables_.Create(Spec("a", 101)).status()));
 }
@@ -112,8 +114,8 @@ TEST_F(TablesTest, DropAndItsIdIsNotReused) {
   ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
   EXPECT_TRUE(tables_.Drop("a").ok());
   EXPECT_EQ(view().epoch(), 2);
-  EXPECT_TRUE(absl::IsNotFound(tables_.Drop("a").status()));
-  EXPECT_EQ(tables_.Create(Spec("a", 100))->table, TableId(2));
+  EXPECT_TRUE(absl::IsNotFound(tables_.Drop("a")));
+  EXPECT_EQ(*tables_.Create(Spec("a", 100)), TableId(2));
 }
 
 TEST_F(TablesTest, ReplicasAreSpreadOverOtherServersFromTheBeginning) {
@@ -190,8 +192,9 @@ class SetContractTest : public TablesTest {
   SetContractTest() {
     AddServer(2, 0, 1);
     EXPECT_TRUE(tables_.Create(Spec("a", 10)).ok());
+    state_.News();
   }
-  absl::StatusOr<Tables::Switch> Set(const std::string& contract) {
+  absl::StatusOr<Epoch> Set(const std::string& contract) {
     return tables_.SetContract("a", ContractToProto(*ParseContract(contract)), "asked by a test");
   }
 };
@@ -200,8 +203,8 @@ TEST_F(SetContractTest, PutsAnotherContractInForce) {
   const proto::Table before = view().tables(0);
   const auto change = Set("buffered:4,cut=8");
   ASSERT_TRUE(change.ok()) << change.status();
-  EXPECT_EQ(change->epoch, Epoch(2));
-  EXPECT_EQ(change->decision, "table 'a' (1) goes from async to buffered:4,cut=8: asked by a test");
+  EXPECT_EQ(*change, Epoch(2));
+  EXPECT_EQ(state_.News(), "table 'a' (1) goes from async to buffered:4,cut=8: asked by a test");
   const proto::Table& after = view().tables(0);
   EXPECT_EQ(after.contract_epoch(), 2u);
   EXPECT_EQ(ContractName(*ContractInForce(after)), "buffered:4,cut=8");
@@ -210,22 +213,25 @@ TEST_F(SetContractTest, PutsAnotherContractInForce) {
 }
 
 TEST_F(SetContractTest, AgainChangesNothing) {
-  EXPECT_EQ(Set("async")->decision, "");
+  ASSERT_TRUE(Set("async").ok());
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(view().epoch(), 1u);
   ASSERT_TRUE(Set("ssp:2").ok());
-  EXPECT_EQ(Set("ssp:2")->decision, "");
-  EXPECT_EQ(Set("ssp:2")->epoch, Epoch(2));
+  state_.News();
+  ASSERT_TRUE(Set("ssp:2").ok());
+  EXPECT_EQ(state_.News(), "");
+  EXPECT_EQ(*Set("ssp:2"), Epoch(2));
   EXPECT_EQ(view().epoch(), 2u);
   // And back again.
-  EXPECT_EQ(Set("async")->epoch, Epoch(3));
+  EXPECT_EQ(*Set("async"), Epoch(3));
 }
 
 TEST_F(SetContractTest, TheTableIsStillTheOneOfItsSpec) {
   ASSERT_TRUE(Set("ssp:2").ok());
   const auto again = tables_.Create(Spec("a", 10));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->table, TableId(1));
-  EXPECT_EQ(again->decision, "");
+  EXPECT_EQ(*again, TableId(1));
+  EXPECT_EQ(state_.News(), "");
   proto::TableSpec other = Spec("a", 10);
   *other.mutable_contract() = ContractToProto(*ParseContract("ssp:2"));
   EXPECT_EQ(tables_.Create(other).status().code(), absl::StatusCode::kAlreadyExists);

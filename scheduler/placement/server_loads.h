@@ -12,9 +12,9 @@
 
 namespace covey::scheduler {
 
-// What each ALIVE server of a view holds, and which of them is best for one more replica. For
-// whoever plans chains; a value, kept up to date by those who change chains. Deterministic.
-class Hosting {
+// What each ALIVE server of a view holds, and which server is best for one more replica: for planning
+// chains. A value; code that changes chains keeps it up to date. Deterministic.
+class ServerLoads {
  public:
   struct Server {
     NodeId node;
@@ -26,8 +26,8 @@ class Hosting {
     // Numbers of its host and rack; 0 = not known.
     uint32_t host = 0;
     uint32_t rack = 0;
-    // Bytes in each data loop, index = loop - 1; in all of them; and of those that others hold too
-    // and whose head it is.
+    // Bytes in each data loop, index = loop - 1; in all loops; and of the shards that it heads and
+    // other servers hold too.
     std::vector<uint64_t> loops = {};
     uint64_t bytes = 0;
     uint64_t head_bytes = 0;
@@ -40,7 +40,7 @@ class Hosting {
   };
 
   // The servers, holding nothing. A host is known by labels, else by Node.host.
-  explicit Hosting(const proto::ClusterView& view);
+  explicit ServerLoads(const proto::ClusterView& view);
 
   // Null when `node` is no ALIVE server.
   Server* Find(uint64_t node);
@@ -55,8 +55,8 @@ class Hosting {
   void Add(const proto::Replica& replica, uint64_t bytes);
   void Remove(const proto::Replica& replica, uint64_t bytes);
 
-  // How much a server would share with the holders of `others`, which it is none of: hosts first,
-  // then racks.
+  // How many of the servers in `others` share the host, and the rack, of a server that is none of
+  // them.
   struct Nearness {
     uint32_t hosts = 0;
     uint32_t racks = 0;

@@ -1,4 +1,4 @@
-#include "scheduler/log/sure_delivery.h"
+#include "scheduler/log/reliable_port.h"
 
 #include <future>
 #include <memory>
@@ -43,13 +43,13 @@ Message Durable(uint64_t index) {
   return message;
 }
 
-TEST(SureDeliveryTest, WhatAFullQueueRefusesIsOfferedAgainInOrder) {
+TEST(ReliablePortTest, WhatAFullQueueRefusesIsOfferedAgainInOrder) {
   Idle actor;
   Listener listener;
   LoopbackHub hub;
   const std::unique_ptr<Transport> transport = hub.MakeTransport("");
   EventLoop loop({.self = {kSchedulerNode, 0}, .thread_name = "listener"}, listener, *transport);
-  SureDelivery port(actor, loop);
+  ReliablePort port(actor, loop);
   EXPECT_EQ(port.NextWake(), absl::InfiniteFuture());
   while (loop.Deliver(Message())) {
   }
@@ -65,13 +65,13 @@ TEST(SureDeliveryTest, WhatAFullQueueRefusesIsOfferedAgainInOrder) {
   EXPECT_EQ(actor.woken, 0) << "its own time has not come";
 }
 
-TEST(SureDeliveryTest, TheActorGoesOnAsIfItWereAlone) {
+TEST(ReliablePortTest, TheActorGoesOnAsIfItWereAlone) {
   Idle actor;
   Listener listener;
   LoopbackHub hub;
   const std::unique_ptr<Transport> transport = hub.MakeTransport("");
   EventLoop loop({.self = {kSchedulerNode, 0}, .thread_name = "listener"}, listener, *transport);
-  SureDelivery port(actor, loop);
+  ReliablePort port(actor, loop);
   actor.next = absl::UnixEpoch() + absl::Seconds(3);
   EXPECT_EQ(port.NextWake(), actor.next);
   Outbox outbox;

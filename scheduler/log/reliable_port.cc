@@ -1,4 +1,4 @@
-#include "scheduler/log/sure_delivery.h"
+#include "scheduler/log/reliable_port.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,23 +11,23 @@ constexpr absl::Duration kOfferEvery = absl::Milliseconds(10);
 
 }  // namespace
 
-void SureDelivery::Send(Message message) {
+void ReliablePort::Send(Message message) {
   kept_.push_back(std::move(message));
   Offer();
 }
 
-void SureDelivery::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+void ReliablePort::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   actor_.Receive(now, message, outbox);
 }
 
-void SureDelivery::Wake(absl::Time now, Outbox& outbox) {
+void ReliablePort::Wake(absl::Time now, Outbox& outbox) {
   if (now >= offer_at_) Offer();
   if (now >= actor_.NextWake()) actor_.Wake(now, outbox);
 }
 
-absl::Time SureDelivery::NextWake() const { return std::min(offer_at_, actor_.NextWake()); }
+absl::Time ReliablePort::NextWake() const { return std::min(offer_at_, actor_.NextWake()); }
 
-void SureDelivery::Offer() {
+void ReliablePort::Offer() {
   while (!kept_.empty() && to_.Deliver(kept_.front())) kept_.pop_front();
   offer_at_ = kept_.empty() ? absl::InfiniteFuture() : MonotonicNow() + kOfferEvery;
 }

@@ -1,10 +1,11 @@
-#include "scheduler/nodes/fleet.h"
+#include "scheduler/nodes/scaling.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "scheduler/state/nodes.h"
+#include "scheduler/state/cluster_state_fixture.h"
+#include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class FleetTest : public ::testing::Test {
+class ScalingTest : public ::testing::Test {
  protected:
   void AddNode(proto::Role role, uint32_t rank) {
     proto::Node& node = *state_.mutable_view()->add_nodes();
@@ -29,11 +30,11 @@ class FleetTest : public ::testing::Test {
   void AddShard(uint64_t node) {
     state_.mutable_view()->add_tables()->add_shards()->add_chain()->set_node(node);
   }
-  absl::StatusOr<Fleet::Change> Drain(const std::string& name, bool cancel = false) {
+  absl::StatusOr<Epoch> Drain(const std::string& name, bool cancel = false) {
     proto::DrainRequest request;
     request.set_node(name);
     request.set_cancel(cancel);
-    return fleet_.Drain(request, "asked by a test");
+    return scaling_.Drain(request, "asked by a test");
   }
   std::vector<std::string> Draining() const {
     std::vector<std::string> names;
@@ -43,29 +44,30 @@ class FleetTest : public ::testing::Test {
     return names;
   }
 
-  Config config_;
-  proto::LogRecord state_;
-  Groups groups_{config_, state_};
-  Fleet fleet_{state_, groups_};
+  TestState state_;
+  Groups groups_{{}, state_};
+  Scaling scaling_{state_, groups_};
 };
 
-TEST_F(FleetTest, ADrainIsAskedForOnceAndCanBeTakenBack) {
+TEST_F(ScalingTest, ADrainIsAskedForOnceAndCanBeTakenBack) {
   AddServers(2);
   const auto change = Drain("server-1");
   ASSERT_TRUE(change.ok()) << change.status();
-  EXPECT_EQ(change->epoch, Epoch(1));
-  EXPECT_EQ(change->decision, "server-1 drains: asked by a test");
+  EXPECT_EQ(*change, Epoch(1));
+  EXPECT_EQ(state_.News(), "server-1 drains: asked by a test");
   EXPECT_THAT(Draining(), ElementsAre("server-1"));
-  EXPECT_EQ(Drain("server-1")->decision, "");
+  ASSERT_TRUE(Drain("server-1").ok());
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(state_.view().epoch(), 1u);
-  EXPECT_EQ(Drain("server-1", /*cancel=*/true)->decision,
-            "server-1 stays after all: asked by a test");
+  ASSERT_TRUE(Drain("server-1", /*cancel=*/true).ok());
+  EXPECT_EQ(state_.News(), "server-1 stays after all: asked by a test");
   EXPECT_THAT(Draining(), ElementsAre());
-  EXPECT_EQ(Drain("server-1", /*cancel=*/true)->decision, "");
+  ASSERT_TRUE(Drain("server-1", /*cancel=*/true).ok());
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(state_.view().epoch(), 2u);
 }
 
-TEST_F(FleetTest, OnlyLiveServersAndWorkersDrain) {
+TEST_F(ScalingTest, OnlyLiveServersAndWorkersDrain) {
   AddServers(2);
   AddNode(proto::CLIENT, 0);
   state_.mutable_view()->mutable_nodes(0)->set_state(proto::Node::DEAD);
@@ -80,7 +82,7 @@ TEST_F(FleetTest, OnlyLiveServersAndWorkersDrain) {
   EXPECT_TRUE(state_.view().nodes(3).draining());
 }
 
-TEST_F(FleetTest, TheLastServerWithShardsStays) {
+TEST_F(ScalingTest, TheLastServerWithShardsStays) {
   AddServers(2);
   AddShard(3);
   ASSERT_TRUE(Drain("server-0").ok());
@@ -91,44 +93,46 @@ TEST_F(FleetTest, TheLastServerWithShardsStays) {
   EXPECT_TRUE(Drain("server-1").ok()) << "it holds nothing";
 }
 
-TEST_F(FleetTest, ScalingDrainsTheHighestRanks) {
+TEST_F(ScalingTest, ScalingDrainsTheHighestRanks) {
   AddServers(4);
   for (uint32_t rank = 0; rank < 3; ++rank) AddNode(proto::WORKER, rank);
   ASSERT_TRUE(Drain("server-3").ok());
+  state_.News();
   proto::ScaleRequest request;
   request.set_servers(2);
   request.set_workers(2);
-  const auto change = fleet_.Scale(request, "asked by a test");
+  const auto change = scaling_.Scale(request, "asked by a test");
   ASSERT_TRUE(change.ok()) << change.status();
-  EXPECT_EQ(change->decision,
+  EXPECT_EQ(state_.News(),
             "wanted: 2 servers and 2 workers, asked by a test; server-2, worker-2 to drain");
   EXPECT_THAT(Draining(), ElementsAre("server-2", "server-3", "worker-2"));
   EXPECT_EQ(state_.view().wanted_servers(), 2u);
   EXPECT_EQ(state_.view().wanted_workers(), 2u);
   EXPECT_EQ(state_.view().epoch(), 2u);
-  EXPECT_EQ(fleet_.Scale(request, "")->decision, "");
+  ASSERT_TRUE(scaling_.Scale(request, "").ok());
+  EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(state_.view().epoch(), 2u);
 }
 
-TEST_F(FleetTest, ScalingUpOnlyTellsAndWhatIsNotSaidStays) {
+TEST_F(ScalingTest, ScalingUpOnlyTellsAndWhatIsNotSaidStays) {
   AddServers(1);
   proto::ScaleRequest request;
   request.set_servers(3);
-  ASSERT_TRUE(fleet_.Scale(request, "").ok());
+  ASSERT_TRUE(scaling_.Scale(request, "").ok());
   EXPECT_EQ(state_.view().wanted_servers(), 3u);
   EXPECT_EQ(state_.view().wanted_workers(), 0u);
   EXPECT_THAT(Draining(), ElementsAre());
 }
 
-TEST_F(FleetTest, ImpossibleNumbersAreRefusedWhole) {
+TEST_F(ScalingTest, ImpossibleNumbersAreRefusedWhole) {
   AddServers(2);
   proto::ScaleRequest request;
   request.set_servers(1);
   request.set_workers(0);
-  EXPECT_TRUE(absl::IsInvalidArgument(fleet_.Scale(request, "").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(scaling_.Scale(request, "").status()));
   request.set_servers(1 << 30);
   request.clear_workers();
-  EXPECT_TRUE(absl::IsInvalidArgument(fleet_.Scale(request, "").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(scaling_.Scale(request, "").status()));
   EXPECT_THAT(Draining(), ElementsAre());
   EXPECT_EQ(state_.view().wanted_servers(), 0u);
 }

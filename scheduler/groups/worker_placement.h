@@ -10,10 +10,9 @@
 
 namespace covey::scheduler {
 
-// Where workers go that have no group although there are groups: late ones, and those that come
-// back. Pure.
+// Which groups late workers join. Pure.
 
-// A group that takes workers in.
+// A group that may get more members.
 struct OpenGroup {
   GroupId id;
   // Labels of its members.
@@ -22,7 +21,7 @@ struct OpenGroup {
 
 struct LateWorker {
   PlannedWorker worker;
-  // It has waited long enough for others to make a group with.
+  // It has waited for GroupsOptions::placement_wait.
   bool has_waited = false;
 };
 
@@ -32,9 +31,11 @@ struct Placement {
   std::vector<std::vector<NodeId>> new_groups;
 };
 
-// In this order: fills groups of fewer than `group_members` workers, the nearest by labels first;
-// makes new groups of `group_members`, if allowed; adds who has waited to the smallest group, of
-// equal ones the nearest. Others go on waiting. `late` is in the order of preference.
+// In this order:
+//  1. Groups of fewer than `group_members` workers are filled, the nearest by labels first.
+//  2. New groups of `group_members` are made, if allowed.
+//  3. Each worker that has waited joins the smallest group; of equal ones, the nearest.
+// Other workers go on waiting. `late` is in the order of preference.
 struct PlacementRules {
   uint32_t group_members = 1;
   bool may_make_groups = true;

@@ -1,8 +1,6 @@
-#include "scheduler/state/nodes.h"
+#include "scheduler/state/view_lookup.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -34,10 +32,6 @@ const proto::Node* FindNode(const proto::ClusterView& view, NodeId id) {
   return at != nodes.end() && at->id() == id.value() ? &*at : nullptr;
 }
 
-proto::Node* FindNode(proto::ClusterView& view, NodeId id) {
-  return const_cast<proto::Node*>(FindNode(std::as_const(view), id));
-}
-
 const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, uint32_t rank) {
   const auto& nodes = view.nodes();
   const auto at = std::find_if(nodes.rbegin(), nodes.rend(), [&](const proto::Node& node) {
@@ -46,7 +40,36 @@ const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, 
   return at == nodes.rend() ? nullptr : &*at;
 }
 
-std::string MissingNodes(const Config& config, const proto::ClusterView& view, Expected expected) {
+const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id) {
+  // Ids are given in order from 1, and groups stay listed.
+  return id.value() == 0 || id.value() > static_cast<uint32_t>(view.groups_size())
+             ? nullptr
+             : &view.groups(static_cast<int>(id.value()) - 1);
+}
+
+const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker) {
+  for (const proto::Group& group : view.groups()) {
+    const auto& members = group.members();
+    if (group.state() == proto::Group::ACTIVE &&
+        std::find(members.begin(), members.end(), worker.value()) != members.end()) {
+      return &group;
+    }
+  }
+  return nullptr;
+}
+
+std::string NameOf(const proto::ClusterView& view, NodeId id) {
+  const proto::Node* node = FindNode(view, id);
+  return node == nullptr ? absl::StrCat("node ", id.value()) : node->name();
+}
+
+std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (NodeId id : nodes) names.push_back(FindNode(view, id)->name());
+  return names;
+}
+
+std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Expected expected) {
   std::vector<std::string> missing;
   const auto look_for = [&](proto::Role role, uint32_t count) {
     std::vector<bool> here(count, false);
@@ -59,8 +82,8 @@ std::string MissingNodes(const Config& config, const proto::ClusterView& view, E
       if (!here[rank]) missing.push_back(NodeName(role, rank));
     }
   };
-  look_for(proto::SERVER, config.servers);
-  if (expected == Expected::kServersAndWorkers) look_for(proto::WORKER, config.workers());
+  look_for(proto::SERVER, job.servers);
+  if (expected == Expected::kServersAndWorkers) look_for(proto::WORKER, job.workers());
   const size_t more = missing.size() > kMissingNamed ? missing.size() - kMissingNamed : 0;
   missing.resize(missing.size() - more);
   return absl::StrCat(absl::StrJoin(missing, ", "),

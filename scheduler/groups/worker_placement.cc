@@ -1,4 +1,4 @@
-#include "scheduler/groups/late_workers.h"
+#include "scheduler/groups/worker_placement.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "scheduler/work/work.h"
+#include "scheduler/work/data_dispatcher.h"
 
 #include <algorithm>
 #include <deque>
@@ -11,6 +11,7 @@
 #include "common/base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
 namespace {
@@ -38,10 +39,10 @@ proto::WorkRequest Request(uint32_t wanted) {
   return request;
 }
 
-class WorkTest : public ::testing::Test {
+class DataDispatcherTest : public ::testing::Test {
  protected:
-  WorkTest() {
-    state_.set_next_node(kNewcomer);
+  DataDispatcherTest() {
+    state_.record().set_next_node(kNewcomer);
     Restart();
   }
 
@@ -52,14 +53,23 @@ class WorkTest : public ::testing::Test {
     *message.envelope.mutable_work_request() = request;
     return message;
   }
-  // The only answer.
-  Work::Answer Ask(uint64_t node, const proto::WorkRequest& request, uint64_t id = 0) {
-    std::vector<Work::Answer> answers;
-    change_ = work_->Take(now_, MessageOf(node, id == 0 ? ++last_id_ : id, request), answers);
-    EXPECT_EQ(answers.size(), 1u);
-    return answers.empty() ? Work::Answer() : answers.back();
+  // Notes what was decided, and what the next record says of it.
+  void Note() {
+    news_ = state_.News();
+    recorded_ = state_.has_unlogged() ? state_.NextRecord().decision() : "";
   }
-  std::vector<std::string> Items(const Work::Answer& answer) {
+  void Send(const Message& message, std::vector<DataDispatcher::Answer>& answers) {
+    dispatcher_->OnRequest(now_, message, answers);
+    Note();
+  }
+  // The only answer.
+  DataDispatcher::Answer Ask(uint64_t node, const proto::WorkRequest& request, uint64_t id = 0) {
+    std::vector<DataDispatcher::Answer> answers;
+    Send(MessageOf(node, id == 0 ? ++last_id_ : id, request), answers);
+    EXPECT_EQ(answers.size(), 1u);
+    return answers.empty() ? DataDispatcher::Answer() : answers.back();
+  }
+  std::vector<std::string> Items(const DataDispatcher::Answer& answer) {
     std::vector<std::string> items;
     for (const proto::WorkItem& item : answer.reply.items()) {
       items.push_back(absl::StrCat(item.pass(), ":", item.first(), "+", item.count()));
@@ -67,31 +77,32 @@ class WorkTest : public ::testing::Test {
     return items;
   }
   // Reports; the answer comes with the next record.
-  Work::Answer Report(uint64_t node, std::vector<proto::WorkItem> finished) {
+  DataDispatcher::Answer Report(uint64_t node, std::vector<proto::WorkItem> finished) {
     proto::WorkRequest request = Request(0);
     for (proto::WorkItem& item : finished) *request.add_finished() = item;
-    now_ += Work::kRecordInterval;
+    now_ += DataDispatcher::kRecordInterval;
     return Ask(node, request);
   }
 
   // The scheduler begins anew, with what it has logged.
   void Restart() {
-    work_.emplace(state_);
-    work_->Start(now_);
+    dispatcher_.emplace(state_);
+    dispatcher_->Start(now_);
   }
   // Of what was given before a restart.
   void EndLease() {
-    now_ += Work::kLease;
-    std::vector<Work::Answer> answers;
-    work_->Tick(now_, answers);
+    now_ += DataDispatcher::kLease;
+    std::vector<DataDispatcher::Answer> answers;
+    dispatcher_->Tick(now_, answers);
   }
 
   // Node ids from here are of nodes that register after a restart.
   static constexpr uint64_t kNewcomer = 10;
 
-  proto::LogRecord state_;
-  std::optional<Work> work_;
-  Work::Change change_;
+  TestState state_;
+  std::optional<DataDispatcher> dispatcher_;
+  std::string news_;
+  std::string recorded_;
   absl::Time now_ = kStart;
   uint64_t last_id_ = 0;
 };
@@ -99,37 +110,38 @@ class WorkTest : public ::testing::Test {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST_F(WorkTest, GivesEachExampleOncePerPassInOrder) {
+TEST_F(DataDispatcherTest, GivesEachExampleOncePerPassInOrder) {
   EXPECT_THAT(Items(Ask(2, Request(2))), ElementsAre("0:0+4", "0:4+4"));
-  EXPECT_THAT(change_.decision, HasSubstr("2 passes over 10 examples"));
+  EXPECT_THAT(news_, HasSubstr("2 passes over 10 examples"));
   EXPECT_THAT(Items(Ask(3, Request(2))), ElementsAre("0:8+2", "1:0+4"));
   EXPECT_THAT(Items(Ask(2, Request(9))), ElementsAre("1:4+4", "1:8+2"));
-  const Work::Answer none = Ask(2, Request(1));
+  const DataDispatcher::Answer none = Ask(2, Request(1));
   EXPECT_THAT(Items(none), IsEmpty());
   EXPECT_FALSE(none.reply.done());
   EXPECT_GT(none.reply.ask_again_ms(), 0u);
 }
 
-TEST_F(WorkTest, IsDoneWhenAllIsFinishedAndNotBefore) {
+TEST_F(DataDispatcherTest, IsDoneWhenAllIsFinishedAndNotBefore) {
   Ask(2, Request(6));
   EXPECT_FALSE(Report(2, {Item(0, 0, 10)}).reply.done());
-  EXPECT_THAT(change_.decision, HasSubstr("1 of 2 passes finished"));
-  const Work::Answer last = Report(2, {Item(1, 0, 10)});
+  EXPECT_THAT(news_, HasSubstr("1 of 2 passes finished"));
+  const DataDispatcher::Answer last = Report(2, {Item(1, 0, 10)});
   EXPECT_TRUE(last.reply.done());
   EXPECT_EQ(last.reply.examples_finished(), 20u);
   EXPECT_TRUE(Ask(3, Request(1)).reply.done());
 }
 
-TEST_F(WorkTest, WhatALostWorkerHadAndHadNotFinishedIsGivenAgainFirst) {
+TEST_F(DataDispatcherTest, WhatALostWorkerHadAndHadNotFinishedIsGivenAgainFirst) {
   Ask(2, Request(2));
   Report(2, {Item(0, 0, 4), Item(0, 4, 1)});
-  std::vector<Work::Answer> answers;
-  const Work::Change change = work_->Forget(now_, NodeId(2), answers);
-  EXPECT_THAT(change.decision, HasSubstr("3 examples of node 2 are given to others"));
+  std::vector<DataDispatcher::Answer> answers;
+  dispatcher_->OnDeparture(now_, NodeId(2), answers);
+  Note();
+  EXPECT_THAT(news_, HasSubstr("3 examples of node 2 are given to others"));
   EXPECT_THAT(Items(Ask(3, Request(2))), ElementsAre("0:5+3", "0:8+2"));
 }
 
-TEST_F(WorkTest, WhatIsGivenBackIsGivenAgainFirst) {
+TEST_F(DataDispatcherTest, WhatIsGivenBackIsGivenAgainFirst) {
   Ask(2, Request(2));
   proto::WorkRequest back = Request(0);
   *back.add_returned() = Item(0, 4, 4);
@@ -138,7 +150,7 @@ TEST_F(WorkTest, WhatIsGivenBackIsGivenAgainFirst) {
 }
 
 // Found by simulation: a copy of a request gave back what its answer had given again.
-TEST_F(WorkTest, ARepeatedRequestGivesBackOnce) {
+TEST_F(DataDispatcherTest, ARepeatedRequestGivesBackOnce) {
   Ask(1, Request(1));
   proto::WorkRequest request = Request(1);
   *request.add_returned() = Item(0, 0, 4);
@@ -147,13 +159,13 @@ TEST_F(WorkTest, ARepeatedRequestGivesBackOnce) {
   EXPECT_NE(Items(Ask(2, Request(1), 8)), given);
 }
 
-TEST_F(WorkTest, ARepeatedRequestGetsTheSameItems) {
+TEST_F(DataDispatcherTest, ARepeatedRequestGetsTheSameItems) {
   const auto first = Items(Ask(2, Request(1), 7));
   EXPECT_EQ(Items(Ask(2, Request(1), 7)), first);
   EXPECT_THAT(Items(Ask(2, Request(1), 8)), ElementsAre("0:4+4"));
 }
 
-TEST_F(WorkTest, ARepeatedRequestGetsItsItemsThoughAReportWasFaster) {
+TEST_F(DataDispatcherTest, ARepeatedRequestGetsItsItemsThoughAReportWasFaster) {
   Ask(2, Request(1), 1);
   const auto given = Items(Ask(2, Request(1), 7));
   proto::WorkRequest back = Request(0);
@@ -162,27 +174,30 @@ TEST_F(WorkTest, ARepeatedRequestGetsItsItemsThoughAReportWasFaster) {
   EXPECT_EQ(Items(Ask(2, Request(1), 7)), given);
 }
 
-TEST_F(WorkTest, ReportsWaitForOneRecordTogether) {
+TEST_F(DataDispatcherTest, ReportsWaitForOneRecordTogether) {
   Ask(2, Request(1));
   Ask(3, Request(1));
   Report(2, {Item(0, 0, 1)});
-  std::vector<Work::Answer> answers;
+  std::vector<DataDispatcher::Answer> answers;
   proto::WorkRequest request = Request(0);
   *request.add_finished() = Item(0, 1, 3);
-  EXPECT_EQ(work_->Take(now_, MessageOf(2, 100, request), answers).record, "");
+  Send(MessageOf(2, 100, request), answers);
+  EXPECT_EQ(recorded_, "");
   request.clear_finished();
   *request.add_finished() = Item(0, 4, 4);
-  EXPECT_EQ(work_->Take(now_, MessageOf(3, 101, request), answers).record, "");
+  Send(MessageOf(3, 101, request), answers);
+  EXPECT_EQ(recorded_, "");
   EXPECT_THAT(answers, IsEmpty());
-  EXPECT_EQ(work_->NextTick(), now_ + Work::kRecordInterval);
-  const Work::Change change = work_->Tick(now_ + Work::kRecordInterval, answers);
-  EXPECT_THAT(change.record, HasSubstr("7 examples finished"));
+  EXPECT_EQ(dispatcher_->NextTick(), now_ + DataDispatcher::kRecordInterval);
+  dispatcher_->Tick(now_ + DataDispatcher::kRecordInterval, answers);
+  Note();
+  EXPECT_THAT(recorded_, HasSubstr("7 examples finished"));
   EXPECT_EQ(answers.size(), 2u);
-  EXPECT_EQ(state_.work(0).finished_size(), 2);  // One range, and how far is given.
+  EXPECT_EQ(state_.record().work(0).finished_size(), 2);  // One range, and how far is given.
 }
 
 // Or nobody would hold what it got, and the pass would never end.
-TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
+TEST_F(DataDispatcherTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
   request.set_passes(1);
@@ -200,13 +215,13 @@ TEST_F(WorkTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
 }
 
 // Who trains slowly has as long as the pass lasts.
-TEST_F(WorkTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
+TEST_F(DataDispatcherTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
   const std::string held = Items(Ask(2, request))[0];
   Restart();
   EndLease();
-  const uint64_t unknown = 1 + Work::kGivenAhead;  // items
+  const uint64_t unknown = 1 + ExampleLedger::kGivenAhead;  // items
   request.set_wanted(static_cast<uint32_t>(250 - unknown));
   const std::vector<std::string> others = Items(Ask(kNewcomer, request));
   EXPECT_THAT(others, testing::Not(testing::Contains(held)));
@@ -219,7 +234,7 @@ TEST_F(WorkTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
 }
 
 // Found by simulation. It may take its time: nobody else is given what it has.
-TEST_F(WorkTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
+TEST_F(DataDispatcherTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
   request.set_passes(1);
@@ -234,7 +249,7 @@ TEST_F(WorkTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
   EXPECT_THAT(rest, testing::Not(testing::Contains(held[0])));
 }
 
-TEST_F(WorkTest, NonsenseIsRefusedByName) {
+TEST_F(DataDispatcherTest, NonsenseIsRefusedByName) {
   Ask(2, Request(1));
   proto::WorkRequest other = Request(1);
   other.set_examples(11);
@@ -256,10 +271,10 @@ TEST_F(WorkTest, NonsenseIsRefusedByName) {
 int WrongExamples(uint64_t seed) {
   constexpr uint64_t kExamples = 50, kPasses = 3;
   Random random(seed);
-  proto::LogRecord state;
-  auto work = std::make_unique<Work>(state);
+  TestState state;
+  auto dispatcher = std::make_unique<DataDispatcher>(state);
   absl::Time now = kStart;
-  work->Start(now);
+  dispatcher->Start(now);
   uint64_t next_node = 2, next_id = 1;
 
   struct Worker {
@@ -283,9 +298,9 @@ int WrongExamples(uint64_t seed) {
     *message.envelope.mutable_work_request() = request;
     return message;
   };
-  const auto take_in = [&](const std::vector<Work::Answer>& answers) {
-    durable = state;  // Answers leave when the state is durable.
-    for (const Work::Answer& answer : answers) {
+  const auto take_in = [&](const std::vector<DataDispatcher::Answer>& answers) {
+    durable = state.record();  // Answers leave when the state is durable.
+    for (const DataDispatcher::Answer& answer : answers) {
       const auto worker = workers.find(answer.request.from().node.value());
       if (worker == workers.end() || !answer.status.ok()) continue;
       done = done || answer.reply.done();
@@ -300,9 +315,9 @@ int WrongExamples(uint64_t seed) {
   };
   for (int step = 0; step < 20000 && !done; ++step) {
     now += absl::Milliseconds(random.Below(40));
-    std::vector<Work::Answer> answers;
+    std::vector<DataDispatcher::Answer> answers;
     if (workers.size() < 4) workers[next_node++] = {};
-    state.set_next_node(next_node);
+    state.record().set_next_node(next_node);
     durable.set_next_node(next_node);
     auto at = workers.begin();
     std::advance(at, random.Below(workers.size()));
@@ -311,7 +326,7 @@ int WrongExamples(uint64_t seed) {
     if (dice < 40) {
       proto::WorkRequest request = base;
       request.set_wanted(1 + static_cast<uint32_t>(random.Below(3)));
-      if (worker.held.size() < 4) work->Take(now, message_of(node, request), answers);
+      if (worker.held.size() < 4) dispatcher->OnRequest(now, message_of(node, request), answers);
     } else if (dice < 85) {
       // Part of what it holds; a report that has no answer is repeated as it is.
       if (!worker.report && !worker.held.empty()) {
@@ -325,25 +340,25 @@ int WrongExamples(uint64_t seed) {
         *request.add_finished() = part;
         worker.report = message_of(node, request);
       }
-      if (worker.report) work->Take(now, *worker.report, answers);
+      if (worker.report) dispatcher->OnRequest(now, *worker.report, answers);
     } else if (dice < 90) {
       if (!worker.held.empty()) {
         proto::WorkRequest request = base;
         *request.add_returned() = worker.held.back();
         worker.held.pop_back();
-        work->Take(now, message_of(node, request), answers);
+        dispatcher->OnRequest(now, message_of(node, request), answers);
       }
     } else if (dice < 95 && !worker.report) {
-      work->Forget(now, NodeId(node), answers);
+      dispatcher->OnDeparture(now, NodeId(node), answers);
       workers.erase(node);
     } else if (random.Below(100) == 0) {  // Seldom, or what it holds back would never be free.
-      state = durable;
-      work = std::make_unique<Work>(state);
-      work->Start(now);
+      state.record() = durable;
+      dispatcher = std::make_unique<DataDispatcher>(state);
+      dispatcher->Start(now);
     }
     take_in(answers);
     answers.clear();
-    if (work->NextTick() <= now) work->Tick(now, answers);
+    if (dispatcher->NextTick() <= now) dispatcher->Tick(now, answers);
     take_in(answers);
   }
   EXPECT_TRUE(done) << "seed " << seed;
@@ -351,11 +366,11 @@ int WrongExamples(uint64_t seed) {
       std::count_if(reported.begin(), reported.end(), [](int times) { return times != 1; }));
 }
 
-TEST(WorkPropertyTest, EveryExampleOfEveryPassIsFinishedExactlyOnce) {
+TEST(DataDispatcherPropertyTest, EveryExampleOfEveryPassIsFinishedExactlyOnce) {
   for (uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(WrongExamples(seed), 0) << seed;
 }
 
-TEST(WorkPropertyTest, GivingFinishedItemsAgainIsFound) {
+TEST(DataDispatcherPropertyTest, GivingFinishedItemsAgainIsFound) {
   PlantBug(PlantedBug::kWorkGivenTwice);
   int wrong = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) wrong += WrongExamples(seed);

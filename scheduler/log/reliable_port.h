@@ -9,14 +9,14 @@
 
 namespace covey::scheduler {
 
-// Stands before an actor whose messages to another loop must not be lost when that loop's queue is
-// full: as the port to it, keeps what it refuses, in order, and offers it again until it is taken.
-// For messages that are few, since nothing bounds what is kept.
+// A port to another loop that loses no message when that loop's queue is full: it holds refused
+// messages, in order, and offers them again until the loop takes them. It wraps the actor that sends
+// them, to be woken with it. For few messages, since nothing bounds how many are held.
 //
 // Belongs to the thread of the actor's own loop. `to` outlives it.
-class SureDelivery : public Actor, public MessagePort {
+class ReliablePort : public Actor, public MessagePort {
  public:
-  SureDelivery(Actor& actor, EventLoop& to) : actor_(actor), to_(to) {}
+  ReliablePort(Actor& actor, EventLoop& to) : actor_(actor), to_(to) {}
 
   void Send(Message message) override;
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;

@@ -1,4 +1,4 @@
-#include "scheduler/placement/hosting.h"
+#include "scheduler/placement/server_loads.h"
 
 #include <algorithm>
 #include <map>
@@ -25,11 +25,11 @@ class Numbers {
 
 }  // namespace
 
-uint32_t Hosting::Server::LightestLoop() const {
+uint32_t ServerLoads::Server::LightestLoop() const {
   return 1 + static_cast<uint32_t>(std::min_element(loops.begin(), loops.end()) - loops.begin());
 }
 
-Hosting::Hosting(const proto::ClusterView& view) {
+ServerLoads::ServerLoads(const proto::ClusterView& view) {
   Numbers hosts;
   Numbers racks;
   for (const proto::Node& node : view.nodes()) {
@@ -55,16 +55,16 @@ Hosting::Hosting(const proto::ClusterView& view) {
                                               [](const Server& s) { return s.is_usable(); }));
 }
 
-Hosting::Server* Hosting::Find(uint64_t node) {
+ServerLoads::Server* ServerLoads::Find(uint64_t node) {
   return const_cast<Server*>(std::as_const(*this).Find(node));
 }
 
-const Hosting::Server* Hosting::Find(uint64_t node) const {
+const ServerLoads::Server* ServerLoads::Find(uint64_t node) const {
   const auto at = index_.find(node);
   return at == index_.end() ? nullptr : &servers_[at->second];
 }
 
-void Hosting::Add(const proto::Replica& replica, uint64_t bytes) {
+void ServerLoads::Add(const proto::Replica& replica, uint64_t bytes) {
   Server* server = Find(replica.node());
   if (server == nullptr) return;
   server->bytes += bytes;
@@ -74,7 +74,7 @@ void Hosting::Add(const proto::Replica& replica, uint64_t bytes) {
   }
 }
 
-void Hosting::Remove(const proto::Replica& replica, uint64_t bytes) {
+void ServerLoads::Remove(const proto::Replica& replica, uint64_t bytes) {
   Server* server = Find(replica.node());
   if (server == nullptr) return;
   server->bytes -= bytes;
@@ -84,8 +84,8 @@ void Hosting::Remove(const proto::Replica& replica, uint64_t bytes) {
   }
 }
 
-Hosting::Nearness Hosting::NearnessTo(const Server& server,
-                                      std::span<const uint64_t> others) const {
+ServerLoads::Nearness ServerLoads::NearnessTo(const Server& server,
+                                              std::span<const uint64_t> others) const {
   Nearness nearness;
   for (const uint64_t other : others) {
     const Server* holder = Find(other);
@@ -96,7 +96,7 @@ Hosting::Nearness Hosting::NearnessTo(const Server& server,
   return nearness;
 }
 
-Hosting::Server* Hosting::Choose(std::span<const uint64_t> others, uint32_t joining_max) {
+ServerLoads::Server* ServerLoads::Choose(std::span<const uint64_t> others, uint32_t joining_max) {
   Server* best = nullptr;
   Nearness best_nearness;
   for (Server& server : servers_) {

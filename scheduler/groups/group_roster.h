@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+#include "scheduler/state/cluster_state.h"
+
+namespace covey::scheduler {
+
+// The members of each group, and how far they have come. The only place where members are written.
+//
+// A worker that is added to a running group is a newcomer until it reports a finished step: it may
+// have been in no generation that ran, so it cannot tell how far the group has come.
+//
+// Actor-confined, deterministic. `state` outlives it. What workers have reported is forgotten at a
+// restart of the scheduler.
+class GroupRoster {
+ public:
+  explicit GroupRoster(const ClusterState& state) : state_(state) {}
+
+  // A worker's heartbeat: it has finished `step`.
+  void OnProgress(NodeId worker, uint64_t step);
+  // A worker is no longer ALIVE. True: it was a newcomer.
+  bool OnDeparture(NodeId worker);
+
+  // A new ACTIVE group of ALIVE workers, of generation 1.
+  const proto::Group& AddGroup(const std::vector<NodeId>& members, Transaction& change);
+  // Gives an ACTIVE group the ALIVE ones of `members`, in the order of the topology, and a new
+  // generation, which shares nothing with the old one (no shares, no partial reduce). The group is
+  // DONE when no member is left, or newcomers only; they are then in no group.
+  void SetMembers(const proto::Group& group, const std::vector<NodeId>& members,
+                  Transaction& change);
+  // The same, with `workers` added as newcomers.
+  void AddNewcomers(const proto::Group& group, const std::vector<NodeId>& workers,
+                    Transaction& change);
+  // Moves a worker into a group that may have run with it before, so it is no newcomer.
+  void AddMember(const proto::Group& group, NodeId worker, Transaction& change);
+  // Takes a worker out of the ACTIVE group that it is in, which it returns; 0 = none.
+  GroupId TakeOut(NodeId worker, Transaction& change);
+
+  // The highest step that any worker has reported.
+  uint64_t highest_step() const { return highest_step_; }
+  // Whether each ACTIVE group has a member that was heard since this object was made.
+  bool KnowsSteps() const;
+
+ private:
+  const ClusterState& state_;
+  uint64_t highest_step_ = 0;
+  std::set<NodeId> heard_;
+  std::set<NodeId> newcomers_;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,81 @@
+#include "scheduler/machines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/net/control_methods.h"
+
+namespace covey::scheduler {
+
+Machines::Machines(const Config& config, ClusterState& cluster)
+    : state(cluster),
+      groups(config.groups_options(), state),
+      adjustments(state, groups),
+      membership(config.membership_options(), state, groups),
+      stragglers(config.stragglers, state, adjustments),
+      tables(state),
+      chains(config.chains_options(), state),
+      scaling(state, groups),
+      governor({.contract_fallback = config.contract_fallback}, state, tables),
+      barriers(state),
+      dispatcher(state) {}
+
+void Machines::Start(absl::Time now) {
+  membership.Start(now);
+  dispatcher.Start(now);
+  // Which leases servers had is not in the log.
+  for (const proto::Node& node : state.view().nodes()) {
+    if (node.role() == proto::SERVER && node.state() == proto::Node::DEAD) {
+      chains.Fence(NodeId(node.id()), membership.LeaseEnd(now));
+    }
+  }
+}
+
+void Machines::Tick(absl::Time now, Answer answer) {
+  for (const Membership::Death& death : membership.DeclareDead(now)) {
+    chains.Fence(death.node, death.lease_end);
+    OnDeparture(now, death.node, answer);
+  }
+  groups.Tick(now);
+  stragglers.Tick(now);
+  std::vector<Barriers::Answer> withdrawn;
+  barriers.Expire(now, withdrawn);
+  AnswerAll(withdrawn, answer);
+  std::vector<DataDispatcher::Answer> reported;
+  dispatcher.Tick(now, reported);
+  AnswerAll(reported, answer);
+}
+
+absl::Time Machines::NextTick() const {
+  return std::min({membership.NextDeath(), barriers.NextDeadline(), dispatcher.NextTick()});
+}
+
+void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
+  stragglers.OnDeparture(node);
+  governor.OnDeparture(node);
+  std::vector<Barriers::Answer> withdrawn;
+  barriers.OnDeparture(node, withdrawn);
+  AnswerAll(withdrawn, answer);
+  std::vector<DataDispatcher::Answer> lost;
+  dispatcher.OnDeparture(now, node, lost);
+  AnswerAll(lost, answer);
+}
+
+void AnswerAll(const std::vector<Barriers::Answer>& answers, Machines::Answer answer) {
+  for (const Barriers::Answer& due : answers) {
+    Message reply = MakeControlReply(due.request);
+    SetStatus(due.status, reply);
+    answer(std::move(reply));
+  }
+}
+
+void AnswerAll(const std::vector<DataDispatcher::Answer>& answers, Machines::Answer answer) {
+  for (const DataDispatcher::Answer& due : answers) {
+    Message reply = MakeControlReply(due.request);
+    *reply.envelope.mutable_work_reply() = due.reply;
+    SetStatus(due.status, reply);
+    answer(std::move(reply));
+  }
+}
+
+}  // namespace covey::scheduler

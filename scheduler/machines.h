@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+#include "scheduler/barrier.h"
+#include "scheduler/config.h"
+#include "scheduler/groups/group_adjustments.h"
+#include "scheduler/groups/groups.h"
+#include "scheduler/groups/stragglers.h"
+#include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/scaling.h"
+#include "scheduler/placement/chains.h"
+#include "scheduler/state/cluster_state.h"
+#include "scheduler/tables/governor.h"
+#include "scheduler/tables/tables.h"
+#include "scheduler/work/data_dispatcher.h"
+
+namespace covey::scheduler {
+
+// The machines of the scheduler, which read and edit one state, and what concerns all of them: the
+// start, the passing of time, and the departure of a node. Other requests concern one machine each;
+// RequestHandlers has them.
+//
+// Replies that become due go to `answer`, which sends them when everything that is committed so far
+// is durable. Actor-confined, deterministic. `state` outlives it.
+struct Machines {
+  using Answer = absl::FunctionRef<void(Message)>;
+
+  Machines(const Config& config, ClusterState& state);
+
+  // Once, before anything else.
+  void Start(absl::Time now);
+  // What time brings to all machines but Chains.
+  void Tick(absl::Time now, Answer answer);
+  // When Tick has to be called at the latest.
+  absl::Time NextTick() const;
+  // Membership has found that a node is no longer ALIVE: tells the others.
+  void OnDeparture(absl::Time now, NodeId node, Answer answer);
+
+  ClusterState& state;
+  Groups groups;
+  GroupAdjustments adjustments;
+  Membership membership;
+  Stragglers stragglers;
+  Tables tables;
+  Chains chains;
+  Scaling scaling;
+  Governor governor;
+  Barriers barriers;
+  DataDispatcher dispatcher;
+};
+
+// For machines that answer several requests at a time.
+void AnswerAll(const std::vector<Barriers::Answer>& answers, Machines::Answer answer);
+void AnswerAll(const std::vector<DataDispatcher::Answer>& answers, Machines::Answer answer);
+
+}  // namespace covey::scheduler

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/cluster/ids.h"
+#include "proto/scheduler.pb.h"
+#include "scheduler/groups/groups.h"
+#include "scheduler/state/cluster_state.h"
+
+namespace covey::scheduler {
+
+// How many servers and workers the job should have, and which of them are asked to leave. A drain
+// is nothing but Node.draining: Chains move the shards of a draining server elsewhere, Groups plan a
+// draining worker out of its group, and then the process ends by itself.
+//
+// Actor-confined, deterministic. `state` and `groups` outlive it.
+class Scaling {
+ public:
+  Scaling(ClusterState& state, Groups& groups) : state_(state), groups_(groups) {}
+
+  // Asks a node to leave, or, with `cancel`, to stay after all; `why` is the evidence, for people.
+  // Returns the epoch from which on this holds at the latest. Idempotent. NOT_FOUND: no server or
+  // worker of this name is alive. FAILED_PRECONDITION: it is the only server that does not drain,
+  // and has shards.
+  absl::StatusOr<Epoch> Drain(const proto::DrainRequest& request, absl::string_view why);
+
+  // Records how many nodes are wanted, and drains the surplus, highest rank first. Nodes that drain
+  // already go on draining. Returns as Drain. Idempotent. INVALID_ARGUMENT: 0, or more than a job
+  // can have.
+  absl::StatusOr<Epoch> Scale(const proto::ScaleRequest& request, absl::string_view why);
+
+ private:
+  void SetDraining(const proto::Node& node, bool draining, Transaction& change);
+
+  ClusterState& state_;
+  Groups& groups_;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+#include "scheduler/placement/chain_editor.h"
+#include "scheduler/placement/chains_options.h"
+#include "scheduler/placement/server_loads.h"
+
+namespace covey::scheduler {
+
+// Shards whose content no server has any more, and when and where they are re-initialized:
+//
+//   the last full member departed   on a server of the same rank, or, after `replacement_wait`, on
+//                                   others; in any case after the lease of the departed server
+//   the only full member is unfit   at once, on others if there are any
+//
+// Actor-confined, deterministic. Leases are given again at a restart of the
+// scheduler, and a server repeats its report of a corrupt shard until that is re-initialized.
+class LostShards {
+ public:
+  explicit LostShards(const ChainsOptions& options) : options_(options) {}
+
+  // The lease of a departed server: until then it may serve the shards that it alone holds.
+  void Fence(NodeId server, absl::Time until) { fenced_until_[server] = until; }
+
+  // The only full replica of the shard, in this generation, is unfit.
+  void MarkCorrupt(ShardId shard, NodeId node, uint64_t generation) {
+    corrupt_[shard] = {.node = node, .generation = generation};
+  }
+  // Another replica has become full, so the content is not lost. Returns the unfit node, which must
+  // leave the chain; 0 = none.
+  NodeId ClearCorrupt(ShardId shard, uint64_t generation);
+  bool IsCorrupt(ShardId id, const proto::Shard& shard) const;
+
+  // Around the calls of Reinitialize of one reconciliation.
+  void BeginRound();
+  void EndRound(absl::Time now);
+  // Gives a lost or corrupt shard a new generation on `target` servers, if it need not wait any
+  // longer. False: it has to wait.
+  bool Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard, uint32_t target,
+                    ChainEditor& editor);
+  // When the next shard need not wait any longer; as of the last round.
+  absl::Time NextRound() const { return next_round_; }
+
+ private:
+  struct CorruptShard {
+    NodeId node;
+    uint64_t generation = 0;
+  };
+
+  // The server that takes over from a departed one; null = the shards have to wait.
+  ServerLoads::Server* ReplacementFor(absl::Time now, NodeId departed, ChainEditor& editor);
+
+  const ChainsOptions options_;
+  absl::Time next_round_ = absl::InfiniteFuture();
+  // Since when shards wait for a server of the rank of this departed one.
+  std::map<NodeId, absl::Time> lost_since_;
+  std::set<NodeId> waited_for_;  // in this round
+  std::map<NodeId, absl::Time> fenced_until_;
+  std::map<ShardId, CorruptShard> corrupt_;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,222 @@
+#include "scheduler/request_handlers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/net/control_methods.h"
+#include "scheduler/access.h"
+
+namespace covey::scheduler {
+namespace {
+
+// A watch is answered after this duration even without news, so that those of vanished watchers go
+// away.
+constexpr absl::Duration kWatchMax = absl::Seconds(30);
+
+std::string AskedBy(NodeId node) {
+  return node == NodeId() ? "asked by hand" : absl::StrCat("asked by node ", node.value());
+}
+
+uint32_t ToMs(absl::Duration duration) {
+  return static_cast<uint32_t>(absl::ToInt64Milliseconds(duration));
+}
+
+}  // namespace
+
+RequestHandlers::RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
+                                 CommitPipeline& pipeline, Watches& watches,
+                                 const EventTrail& trail)
+    : config_(config),
+      state_(state),
+      machines_(machines),
+      pipeline_(pipeline),
+      watches_(watches),
+      trail_(trail) {}
+
+void RequestHandlers::Handle(absl::Time now, absl::Duration uptime, const Message& request,
+                             Outbox& outbox) {
+  const Call call{.now = now, .uptime = uptime, .request = request, .outbox = outbox};
+  const ControlMethod* const method = FindControlMethod(request.envelope);
+  if (method == nullptr) return;
+  if (!pipeline_.disk_failure().ok()) return Refuse(call, pipeline_.FailureStatus());
+  if (const absl::Status status = CheckAccess(*method, request, state_, machines_.membership);
+      !status.ok()) {
+    return Refuse(call, status);
+  }
+  switch (request.envelope.body_case()) {
+#define COVEY_DISPATCH(Rpc, Stem, stem, access) \
+  case proto::Envelope::k##Stem##Request:       \
+    return Rpc(call);
+    COVEY_CONTROL_METHODS(COVEY_DISPATCH)
+#undef COVEY_DISPATCH
+    default:
+      return;
+  }
+}
+
+void RequestHandlers::Register(const Call& call) {
+  const proto::RegisterRequest& request = call.envelope().register_request();
+  const auto registration =
+      machines_.membership.Register(call.now, request, call.request.incarnation());
+  if (!registration.ok()) return Refuse(call, registration.status());
+  ReconcileChains(call.now);
+  Message reply = MakeControlReply(call.request);
+  proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
+  body.set_node(registration->node.value());
+  body.set_rank(registration->rank);
+  body.set_heartbeat_ms(ToMs(config_.heartbeat));
+  if (request.role() == proto::SERVER) body.set_lease_ms(ToMs(config_.lease));
+  *body.mutable_view() = state_.view();
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::Heartbeat(const Call& call) {
+  const proto::HeartbeatRequest& request = call.envelope().heartbeat_request();
+  const NodeId node = call.sender();
+  machines_.membership.OnHeartbeat(call.now, node, request);
+  if (request.has_progress()) machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
+  machines_.governor.OnHeartbeat(node, request.load());
+  Message reply = MakeControlReply(call.request);
+  proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
+  body.set_epoch(pipeline_.published().epoch());
+  if (request.has_load()) body.set_lease_ms(ToMs(config_.lease));
+  call.outbox.Send(std::move(reply));
+}
+
+void RequestHandlers::WatchView(const Call& call) {
+  if (pipeline_.published().epoch() > call.envelope().watch_view_request().known_epoch()) {
+    return AnswerWatch(call.request, call.outbox);
+  }
+  if (watches_.Add(call.request, call.now + kWatchMax)) return;
+  Refuse(call, absl::ResourceExhaustedError(
+                   absl::StrCat("watch: ", watches_.max(), " watchers wait already; try later")));
+}
+
+void RequestHandlers::CreateTable(const Call& call) {
+  const proto::TableSpec& spec = call.envelope().create_table_request().spec();
+  // Shards are spread over the servers that are here, so all of them have to be.
+  if (const absl::Status servers = machines_.membership.CheckServers(); !servers.ok()) {
+    return Refuse(call, Annotate(absl::StrCat("create table '", spec.name(), "'"), servers));
+  }
+  const auto table = machines_.tables.Create(spec);
+  if (!table.ok()) return Refuse(call, table.status());
+  ReconcileChains(call.now);
+  Message reply = MakeControlReply(call.request);
+  proto::CreateTableReply& body = *reply.envelope.mutable_create_table_reply();
+  body.set_table(table->value());
+  *body.mutable_view() = state_.view();
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::DropTable(const Call& call) {
+  const absl::Status dropped = machines_.tables.Drop(call.envelope().drop_table_request().name());
+  if (!dropped.ok()) return Refuse(call, dropped);
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_drop_table_reply()->set_epoch(state_.epoch().value());
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::SetContract(const Call& call) {
+  const proto::SetContractRequest& request = call.envelope().set_contract_request();
+  const auto epoch =
+      machines_.tables.SetContract(request.name(), request.contract(), AskedBy(call.sender()));
+  if (!epoch.ok()) return Refuse(call, epoch.status());
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_set_contract_reply()->set_epoch(epoch->value());
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::ListTables(const Call& call) {
+  Message reply = MakeControlReply(call.request);
+  *reply.envelope.mutable_list_tables_reply()->mutable_tables() = state_.view().tables();
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::Barrier(const Call& call) {
+  std::vector<Barriers::Answer> answers;
+  machines_.barriers.Arrive(call.now, call.request, answers);
+  AnswerAll(answers, [&](Message reply) { Answer(call, std::move(reply)); });
+}
+
+void RequestHandlers::GetWork(const Call& call) {
+  std::vector<DataDispatcher::Answer> answers;
+  machines_.dispatcher.OnRequest(call.now, call.request, answers);
+  AnswerAll(answers, [&](Message reply) { Answer(call, std::move(reply)); });
+}
+
+void RequestHandlers::ReportReplicas(const Call& call) {
+  machines_.chains.OnReports(call.now, call.sender(), call.envelope().replica_report_request());
+  ReconcileChains(call.now);
+  Answer(call, MakeControlReply(call.request));
+}
+
+void RequestHandlers::Leave(const Call& call) {
+  const NodeId node = call.sender();
+  if (!machines_.membership.HasLeft(node, call.request.incarnation())) {
+    const proto::Envelope& envelope = call.envelope();
+    const absl::Status may_leave =
+        machines_.membership.CheckLeave(node, Epoch(envelope.header().epoch()));
+    if (!may_leave.ok()) return Refuse(call, may_leave);
+    machines_.membership.Leave(call.now, node, envelope.leave_request().reason());
+    machines_.OnDeparture(call.now, node, [&](Message reply) { Answer(call, std::move(reply)); });
+  }
+  Answer(call, MakeControlReply(call.request));
+}
+
+void RequestHandlers::Drain(const Call& call) {
+  const auto epoch =
+      machines_.scaling.Drain(call.envelope().drain_request(), AskedBy(call.sender()));
+  if (!epoch.ok()) return Refuse(call, epoch.status());
+  ReconcileChains(call.now);
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_drain_reply()->set_epoch(epoch->value());
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::Scale(const Call& call) {
+  const auto epoch =
+      machines_.scaling.Scale(call.envelope().scale_request(), AskedBy(call.sender()));
+  if (!epoch.ok()) return Refuse(call, epoch.status());
+  ReconcileChains(call.now);
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_scale_reply()->set_epoch(epoch->value());
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::GetStatus(const Call& call) {
+  Message reply = MakeControlReply(call.request);
+  proto::StatusReply& body = *reply.envelope.mutable_status_reply();
+  *body.mutable_view() = state_.view();
+  machines_.membership.FillStatus(call.now, body);
+  machines_.stragglers.FillStatus(body);
+  trail_.CopyAfter(call.envelope().status_request().events_after(), body);
+  body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(call.uptime)));
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::ReconcileChains(absl::Time now) {
+  if (now >= NextReconcile()) machines_.chains.Reconcile(now);
+}
+
+absl::Time RequestHandlers::NextReconcile() const {
+  return pipeline_.is_writing() ? absl::InfiniteFuture() : machines_.chains.NextReconcile();
+}
+
+void RequestHandlers::Refuse(const Call& call, const absl::Status& status) {
+  Message reply = MakeControlReply(call.request);
+  SetStatus(status, reply);
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::Answer(const Call& call, Message reply) {
+  pipeline_.Answer(std::move(reply), call.outbox);
+}
+
+void RequestHandlers::AnswerWatch(const Message& request, Outbox& outbox) const {
+  Message reply = MakeControlReply(request);
+  *reply.envelope.mutable_watch_view_reply()->mutable_view() = pipeline_.published();
+  outbox.Send(std::move(reply));
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "scheduler/config.h"
+#include "scheduler/event_trail.h"
+#include "scheduler/machines.h"
+#include "scheduler/state/cluster_state.h"
+#include "scheduler/state/commit_pipeline.h"
+#include "scheduler/watches.h"
+
+namespace covey::scheduler {
+
+// One handler for each control request: it calls the machine that the request is for, and makes the
+// reply. Requests of senders that may not send them (access.h) are refused.
+//
+// Actor-confined, deterministic. The collaborators outlive it.
+class RequestHandlers {
+ public:
+  RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
+                  CommitPipeline& pipeline, Watches& watches, const EventTrail& trail);
+
+  // `uptime`: since the scheduler started. Messages that are no control requests are ignored.
+  void Handle(absl::Time now, absl::Duration uptime, const Message& request, Outbox& outbox);
+
+  // Lets chains follow what has been committed in this call; a reply with a view comes after that.
+  void ReconcileChains(absl::Time now);
+  // When ReconcileChains has something to do. Not while a record is being written: nothing could
+  // leave before it is, and until then reports come together.
+  absl::Time NextReconcile() const;
+
+  // Answers a watch with the published view.
+  void AnswerWatch(const Message& request, Outbox& outbox) const;
+
+ private:
+  // A request, and the call of the actor that it came in.
+  struct Call {
+    absl::Time now;
+    absl::Duration uptime;
+    const Message& request;
+    Outbox& outbox;
+
+    const proto::Envelope& envelope() const { return request.envelope; }
+    NodeId sender() const { return request.from().node; }
+  };
+
+  // One for each control method, which Handle calls by its name (control_methods.h).
+  void Register(const Call& call);
+  void Heartbeat(const Call& call);
+  void WatchView(const Call& call);
+  void CreateTable(const Call& call);
+  void DropTable(const Call& call);
+  void SetContract(const Call& call);
+  void ListTables(const Call& call);
+  void Barrier(const Call& call);
+  void Leave(const Call& call);
+  void GetStatus(const Call& call);
+  void Drain(const Call& call);
+  void Scale(const Call& call);
+  void ReportReplicas(const Call& call);
+  void GetWork(const Call& call);
+
+  void Refuse(const Call& call, const absl::Status& status);
+  // Sends `reply` when everything committed so far is durable.
+  void Answer(const Call& call, Message reply);
+
+  const Config& config_;
+  ClusterState& state_;
+  Machines& machines_;
+  CommitPipeline& pipeline_;
+  Watches& watches_;
+  const EventTrail& trail_;
+};
+
+}  // namespace covey::scheduler

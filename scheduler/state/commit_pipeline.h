@@ -1,0 +1,63 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "proto/view.pb.h"
+#include "scheduler/state/cluster_state.h"
+
+namespace covey::scheduler {
+
+// Makes commits durable, and only then lets others know of them:
+//
+//               Flush, when something was committed
+//     kIdle ─────────────────────────────────────────▶ kWriting
+//       ▲     DiskAppend is sent                           │
+//       │                                                  │ DiskDurable
+//       ├──────────────────────────────────────────────────┤
+//       │ OK: the view is published, replies are released  │ error: replies are released as
+//                                                          ▼ UNAVAILABLE
+//                                                       kFailed, for ever
+//
+// One record is written at a time; what is committed meanwhile goes together into the next one.
+//
+// Invariants:
+//  1. A reply is released only when everything that was committed before it is durable.
+//  2. The epoch of published views never goes back, over restarts too.
+//
+// Actor-confined, deterministic. `state` outlives it.
+class CommitPipeline {
+ public:
+  explicit CommitPipeline(ClusterState& state) : state_(state), published_(state.view()) {}
+
+  // Sends `reply` when everything that is committed so far is durable.
+  void Answer(Message reply, Outbox& outbox);
+  // Starts to write a record if one is due and none is being written.
+  void Flush(Outbox& outbox);
+  // The disk's answer. Returns the replies that are released, to be sent in this order. An answer
+  // that was not waited for is ignored.
+  std::vector<Message> OnDiskDurable(const Message& message);
+
+  bool is_writing() const { return phase_ == Phase::kWriting; }
+  // The newest durable view: what others may know.
+  const proto::ClusterView& published() const { return published_; }
+  // Not OK once the log cannot be written any more.
+  const absl::Status& disk_failure() const { return disk_failure_; }
+  // What every request is refused with from then on.
+  absl::Status FailureStatus() const;
+
+ private:
+  enum class Phase { kIdle, kWriting, kFailed };
+
+  ClusterState& state_;
+  Phase phase_ = Phase::kIdle;
+  proto::ClusterView published_;
+  proto::ClusterView written_view_;        // of the record that is being written
+  std::vector<Message> waiting_for_this_;  // replies that wait for that record
+  std::vector<Message> waiting_for_next_;  // replies that wait for the record after it
+  absl::Status disk_failure_;
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,112 @@
+#include "scheduler/state/commit_pipeline.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "scheduler/state/cluster_state_fixture.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CommitPipelineTest : public ::testing::Test {
+ protected:
+  // An edit of the view, which has then this number of nodes.
+  void Edit() {
+    Transaction change(state_);
+    change.EditView().add_nodes();
+    change.Add(WorkerStandsBy{.worker = "worker-0"});
+    change.Commit();
+  }
+  static Message Reply(uint64_t number) {
+    Message reply;
+    reply.envelope.mutable_header()->set_request_id(number);
+    reply.envelope.mutable_status_reply();
+    return reply;
+  }
+  static std::vector<uint64_t> Numbers(const std::vector<Message>& messages) {
+    std::vector<uint64_t> numbers;
+    for (const Message& message : messages) {
+      numbers.push_back(message.envelope.header().request_id());
+    }
+    return numbers;
+  }
+  // The numbers of the replies that leave at once.
+  std::vector<uint64_t> Answer(uint64_t number) {
+    Outbox outbox;
+    pipeline_.Answer(Reply(number), outbox);
+    return Numbers(outbox.TakeMessages());
+  }
+  // The index of the record that is to be written; 0 = none.
+  uint64_t Flush() {
+    Outbox outbox;
+    pipeline_.Flush(outbox);
+    const std::vector<Message> messages = outbox.TakeMessages();
+    return messages.empty() ? 0 : messages[0].envelope.disk_append().index();
+  }
+  std::vector<Message> AnswerDisk(uint64_t index, const absl::Status& status = absl::OkStatus()) {
+    Message message;
+    message.envelope.set_from_loop(kDiskLoop);
+    message.envelope.mutable_disk_durable()->set_index(index);
+    SetStatus(status, message);
+    return pipeline_.OnDiskDurable(message);
+  }
+
+  TestState state_;
+  CommitPipeline pipeline_{state_};
+};
+
+TEST_F(CommitPipelineTest, WithoutACommitNothingIsWrittenAndRepliesLeaveAtOnce) {
+  EXPECT_EQ(Flush(), 0u);
+  EXPECT_THAT(Answer(1), ElementsAre(1));
+}
+
+TEST_F(CommitPipelineTest, RepliesAndTheViewWaitForTheRecordWithEverythingBeforeThem) {
+  Edit();
+  EXPECT_THAT(Answer(1), IsEmpty());
+  EXPECT_EQ(Flush(), 1u);
+  EXPECT_THAT(Answer(2), IsEmpty()) << "it may tell of what is being written";
+  Edit();
+  EXPECT_THAT(Answer(3), IsEmpty());
+  EXPECT_EQ(Flush(), 0u) << "one record at a time";
+  EXPECT_EQ(pipeline_.published().nodes_size(), 0);
+  EXPECT_THAT(Numbers(AnswerDisk(1)), ElementsAre(1, 2));
+  EXPECT_EQ(pipeline_.published().nodes_size(), 1);
+  EXPECT_EQ(Flush(), 2u);
+  EXPECT_THAT(Numbers(AnswerDisk(2)), ElementsAre(3));
+  EXPECT_EQ(pipeline_.published().nodes_size(), 2);
+}
+
+TEST_F(CommitPipelineTest, OnlyTheAnswerThatIsWaitedForCounts) {
+  EXPECT_THAT(AnswerDisk(0), IsEmpty());
+  Edit();
+  Answer(1);
+  Flush();
+  EXPECT_THAT(AnswerDisk(7), IsEmpty());
+  EXPECT_TRUE(pipeline_.is_writing());
+  EXPECT_THAT(Numbers(AnswerDisk(1)), ElementsAre(1));
+  EXPECT_THAT(AnswerDisk(1), IsEmpty());
+}
+
+TEST_F(CommitPipelineTest, AFailureIsForEverAndReleasesAllRepliesAsUnavailable) {
+  Edit();
+  Answer(1);
+  Flush();
+  Edit();
+  Answer(2);
+  const std::vector<Message> released = AnswerDisk(1, absl::InternalError("no space left"));
+  EXPECT_THAT(Numbers(released), ElementsAre(1, 2));
+  for (const Message& reply : released) {
+    EXPECT_TRUE(absl::IsUnavailable(StatusOf(reply)));
+    EXPECT_THAT(std::string(StatusOf(reply).message()), HasSubstr("no space left"));
+  }
+  EXPECT_EQ(pipeline_.published().nodes_size(), 0);
+  EXPECT_EQ(Flush(), 0u);
+  EXPECT_FALSE(pipeline_.disk_failure().ok());
+  EXPECT_THAT(Answer(3), ElementsAre(3)) << "a refusal waits for nothing";
+}
+
+}  // namespace
+}  // namespace covey::scheduler

@@ -1,0 +1,230 @@
+#include "scheduler/state/event.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace covey::scheduler {
+namespace {
+
+std::string Because(const std::string& evidence) {
+  return evidence.empty() ? "" : absl::StrCat(": ", evidence);
+}
+
+std::string Named(GroupId group) { return absl::StrCat("group ", group.value()); }
+
+std::string Named(const std::string& name, TableId table) {
+  return absl::StrCat("table '", name, "' (", table.value(), ")");
+}
+
+std::string Text(const NodeRegistered& e) {
+  return absl::StrCat(
+      e.description, " registered",
+      e.replaces == NodeId() ? "" : absl::StrCat(" in place of node ", e.replaces.value()));
+}
+
+std::string Text(const NodeLeft& e) {
+  return absl::StrCat(e.description, " left", Because(e.reason));
+}
+
+std::string Text(const NodeDied& e) {
+  return absl::StrCat(e.description, " dead", Because(e.evidence));
+}
+
+std::string Text(const DrainRequested& e) { return absl::StrCat(e.node, " drains: ", e.why); }
+
+std::string Text(const DrainCancelled& e) {
+  return absl::StrCat(e.node, " stays after all: ", e.why);
+}
+
+std::string Text(const JobScaled& e) {
+  std::vector<std::string> wanted;
+  if (e.servers) wanted.push_back(absl::StrCat(*e.servers, " servers"));
+  if (e.workers) wanted.push_back(absl::StrCat(*e.workers, " workers"));
+  return absl::StrCat(
+      "wanted: ", absl::StrJoin(wanted, " and "), ", ", e.why,
+      e.draining.empty() ? "" : absl::StrCat("; ", absl::StrJoin(e.draining, ", "), " to drain"));
+}
+
+std::string Text(const FirstGroupsFormed& e) {
+  return absl::StrCat("everyone is here: ", e.groups, " groups formed by labels");
+}
+
+std::string Text(const LateGroupFormed& e) {
+  return absl::StrCat(Named(e.group), " formed of ", absl::StrJoin(e.members, ", "),
+                      ", waited for from step ", e.first_step, " on");
+}
+
+std::string Text(const GroupGrew& e) {
+  return absl::StrCat(Named(e.group), " takes in ", absl::StrJoin(e.joined, ", "),
+                      " as generation ", e.generation, " of ", e.members, " members");
+}
+
+std::string Text(const GroupRecovers& e) {
+  return absl::StrCat(Named(e.group), " goes on at once without ", e.dead, " as generation ",
+                      e.generation, " of ", e.members, " members");
+}
+
+std::string Text(const GroupContinuesWithoutLeavers& e) {
+  return absl::StrCat(Named(e.group), " goes on without ", absl::StrJoin(e.left, ", "), ", left ",
+                      absl::FormatDuration(e.ago), " ago, as generation ", e.generation);
+}
+
+std::string Text(const GroupContinuesWithoutDraining& e) {
+  return absl::StrCat(Named(e.group), " goes on without ", e.draining, " as generation ",
+                      e.generation);
+}
+
+std::string Text(const GroupEnded& e) {
+  return absl::StrCat(Named(e.group), " ends with ", e.last_member,
+                      ": no member is left that knows how far the group has come");
+}
+
+std::string Text(const WorkerStandsBy& e) { return absl::StrCat(e.worker, " stands by"); }
+
+std::string Text(const StragglerNoticed& e) { return e.evidence; }
+
+std::string Text(const SharesChanged& e) {
+  return absl::StrCat(Named(e.group), " divides its samples ",
+                      e.shares.empty() ? "evenly again" : absl::StrJoin(e.shares, ":"),
+                      Because(e.evidence));
+}
+
+std::string Text(const MinimumMembersChanged& e) {
+  return absl::StrCat(Named(e.group), " waits for ",
+                      e.minimum == 0
+                          ? "all members again"
+                          : absl::StrCat(e.minimum, " of ", e.members, " members and then ",
+                                         absl::FormatDuration(e.grace)),
+                      Because(e.evidence));
+}
+
+std::string Text(const WorkerMoved& e) {
+  return absl::StrCat(
+      e.worker, " leaves ", e.from == GroupId() ? "its bench" : Named(e.from),
+      e.to == GroupId() ? ""
+                        : absl::StrCat(" for ", Named(e.to), ", now of generation ", e.generation),
+      Because(e.evidence));
+}
+
+std::string Text(const WorkerEvicted& e) {
+  return absl::StrCat(e.worker, " evicted from ", Named(e.from), ", which goes on as generation ",
+                      e.generation, Because(e.evidence));
+}
+
+std::string Text(const TableCreated& e) {
+  return absl::StrCat("table '", e.name, "' created as table ", e.table.value(), ": ", e.elements,
+                      " elements in ", e.shards, " shards on ", e.replicas, " servers each");
+}
+
+std::string Text(const TableDropped& e) { return absl::StrCat(Named(e.name, e.table), " dropped"); }
+
+std::string Text(const ContractChanged& e) {
+  return absl::StrCat(Named(e.name, e.table), " goes from ", e.from, " to ", e.to, Because(e.why));
+}
+
+std::string Text(const ShardChange& change) {
+  switch (change.kind) {
+    case ShardChange::Kind::kJoining:
+      return absl::StrCat("joining on ", change.node);
+    case ShardChange::Kind::kFull:
+      return absl::StrCat("full on ", change.node);
+    case ShardChange::Kind::kMoving:
+      return absl::StrCat("moving from ", change.from, " to ", change.node);
+    case ShardChange::Kind::kMoveCancelled:
+      return absl::StrCat("not moved after all to ", change.node);
+    case ShardChange::Kind::kMovedAway:
+      return absl::StrCat("moved away from ", change.node);
+    case ShardChange::Kind::kDepartedMember:
+      return absl::StrCat("no longer on ", change.node);
+    case ShardChange::Kind::kPromoted:
+      return absl::StrCat("promoted on ", change.node);
+    case ShardChange::Kind::kNoFullReplica:
+      return absl::StrCat("without a full replica after ", change.node);
+    case ShardChange::Kind::kAwaitingLeaseEnd:
+      return absl::StrCat("waiting for the end of the lease of ", change.node);
+    case ShardChange::Kind::kAwaitingReturn:
+      return absl::StrCat("waiting for another ", change.node);
+    case ShardChange::Kind::kReinitializedLost:
+      return absl::StrCat("lost with ", change.from, ", re-initialized on ", change.node);
+    case ShardChange::Kind::kReinitializedCorrupt:
+      return absl::StrCat("lost, their only copy on ", change.from,
+                          " being unfit, re-initialized on ", change.node);
+    case ShardChange::Kind::kUnreachable:
+      return absl::StrCat("unreachable on ", change.node);
+    case ShardChange::Kind::kUnfit:
+      return absl::StrCat("unfit on ", change.node);
+  }
+  return "";
+}
+
+std::string Text(const ShardsReconciled& e) {
+  return absl::StrCat("shards: ",
+                      absl::StrJoin(e.shards, ", ", [](std::string* out, const auto& entry) {
+                        absl::StrAppend(out, entry.second, " ", Text(entry.first));
+                      }));
+}
+
+std::string Text(const ReplicaReportsTaken&) { return "reports on replicas"; }
+
+std::string Text(const BarrierReleased& e) {
+  return absl::StrCat("barrier '", e.name, "': all ", e.participants, " arrived");
+}
+
+std::string Text(const DatasetAdded& e) {
+  return absl::StrCat("work '", e.name, "': ", e.passes, " passes over ", e.examples,
+                      " examples, first asked for by node ", e.first_asked_by.value());
+}
+
+std::string Text(const ItemsHandedOut& e) {
+  return absl::StrCat("work '", e.dataset, "': items given");
+}
+
+std::string Text(const ExamplesFinished& e) {
+  return absl::StrCat("work '", e.dataset, "': ", e.examples, " examples finished");
+}
+
+std::string Text(const PassesFinished& e) {
+  return absl::StrCat("work '", e.dataset, "': ", e.finished, " of ", e.passes, " passes finished");
+}
+
+std::string Text(const ExamplesReclaimed& e) {
+  return absl::StrCat("work '", e.dataset, "': ", e.examples, " examples of node ", e.from.value(),
+                      " are given to others");
+}
+
+std::string Text(const UnreportedExamplesExpired& e) {
+  return absl::StrCat("work '", e.dataset, "': ", e.examples,
+                      " examples that were given before the scheduler's restart are given again at "
+                      "the end of their pass, unless a worker reports them by then");
+}
+
+}  // namespace
+
+std::string Describe(const Event& event) {
+  return std::visit([](const auto& e) { return Text(e); }, event);
+}
+
+std::string Describe(const std::vector<Event>& events) {
+  return absl::StrJoin(events, "; ", [](std::string* out, const Event& event) {
+    absl::StrAppend(out, Describe(event));
+  });
+}
+
+bool IsRoutine(const Event& event) {
+  return std::holds_alternative<ReplicaReportsTaken>(event) ||
+         std::holds_alternative<ItemsHandedOut>(event) ||
+         std::holds_alternative<ExamplesFinished>(event);
+}
+
+bool AffectsPlacement(const Event& event) {
+  if (const auto* registered = std::get_if<NodeRegistered>(&event)) {
+    return registered->role == proto::SERVER;
+  }
+  return std::holds_alternative<NodeLeft>(event) || std::holds_alternative<NodeDied>(event) ||
+         std::holds_alternative<DrainRequested>(event) ||
+         std::holds_alternative<DrainCancelled>(event) ||
+         std::holds_alternative<JobScaled>(event) || std::holds_alternative<TableCreated>(event) ||
+         std::holds_alternative<TableDropped>(event);
+}
+
+}  // namespace covey::scheduler

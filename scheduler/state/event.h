@@ -1,0 +1,222 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+
+namespace covey::scheduler {
+
+// What the scheduler decides, as values: one struct for each kind of decision, with its evidence.
+// Machines add events to a Transaction; event.cc alone turns them into sentences. Nodes are given
+// by the name that people know them by ("worker-1"). Pure.
+
+// Nodes.
+struct NodeRegistered {
+  std::string description = {};
+  proto::Role role = proto::ROLE_UNSPECIFIED;
+  NodeId replaces = {};  // 0 = it replaces no departed node
+};
+struct NodeLeft {
+  std::string description = {};
+  std::string reason = {};  // empty = it gave none
+};
+struct NodeDied {
+  std::string description = {};
+  std::string evidence = {};
+};
+struct DrainRequested {
+  std::string node = {};
+  std::string why = {};
+};
+struct DrainCancelled {
+  std::string node = {};
+  std::string why = {};
+};
+struct JobScaled {
+  std::optional<uint32_t> servers = {};
+  std::optional<uint32_t> workers = {};
+  std::string why = {};
+  std::vector<std::string> draining = {};
+};
+
+// Groups of workers.
+struct FirstGroupsFormed {
+  int groups = 0;
+};
+struct LateGroupFormed {
+  GroupId group = {};
+  std::vector<std::string> members = {};
+  uint64_t first_step = 0;
+};
+struct GroupGrew {
+  GroupId group = {};
+  std::vector<std::string> joined = {};
+  uint64_t generation = 0;
+  int members = 0;
+};
+// A member has died; the others repeat their step.
+struct GroupRecovers {
+  GroupId group = {};
+  std::string dead = {};
+  uint64_t generation = 0;
+  int members = 0;
+};
+struct GroupContinuesWithoutLeavers {
+  GroupId group = {};
+  std::vector<std::string> left = {};
+  absl::Duration ago = {};
+  uint64_t generation = 0;
+};
+struct GroupContinuesWithoutDraining {
+  GroupId group = {};
+  std::string draining = {};
+  uint64_t generation = 0;
+};
+struct GroupEnded {
+  GroupId group = {};
+  std::string last_member = {};
+};
+struct WorkerStandsBy {
+  std::string worker = {};
+};
+
+// Stragglers.
+struct StragglerNoticed {
+  std::string evidence = {};
+};
+struct SharesChanged {
+  GroupId group = {};
+  std::vector<uint32_t> shares = {};  // empty = even
+  std::string evidence = {};
+};
+struct MinimumMembersChanged {
+  GroupId group = {};
+  uint32_t minimum = 0;  // 0 = all
+  int members = 0;
+  absl::Duration grace = {};
+  std::string evidence = {};
+};
+struct WorkerMoved {
+  std::string worker = {};
+  GroupId from = {};  // 0 = it had been evicted
+  GroupId to = {};    // 0 = it is placed like a late one
+  uint64_t generation = 0;
+  std::string evidence = {};
+};
+struct WorkerEvicted {
+  std::string worker = {};
+  GroupId from = {};
+  uint64_t generation = 0;
+  std::string evidence = {};
+};
+
+// Tables.
+struct TableCreated {
+  std::string name = {};
+  TableId table = {};
+  uint64_t elements = 0;
+  uint64_t shards = 0;
+  int replicas = 0;
+};
+struct TableDropped {
+  std::string name = {};
+  TableId table = {};
+};
+struct ContractChanged {
+  std::string name = {};
+  TableId table = {};
+  std::string from = {};
+  std::string to = {};
+  std::string why = {};
+};
+
+// Chains. Shards to which the same happened are counted together.
+struct ShardChange {
+  enum class Kind {
+    kJoining,            // a replica joins on `node`
+    kFull,               // the replica on `node` has the whole content
+    kMoving,             // a replica goes from `from` to `node`
+    kMoveCancelled,      // the replica on `node` is not needed after all
+    kMovedAway,          // the replica on `node` is no longer in the chain
+    kDepartedMember,     // `node` has departed
+    kPromoted,           // `node` heads the chain now
+    kNoFullReplica,      // nobody but the departed `node` had the whole content
+    kAwaitingLeaseEnd,   // the departed `node` may still serve
+    kAwaitingReturn,     // a server of the rank of the departed `node` may come back
+    kReinitializedLost,  // on `node`, since the departed `from` had the only content
+    kReinitializedCorrupt,
+    kUnreachable,
+    kUnfit,
+  };
+  Kind kind;
+  std::string node = {};
+  std::string from = {};
+
+  friend auto operator<=>(const ShardChange&, const ShardChange&) = default;
+};
+struct ShardsReconciled {
+  std::map<ShardChange, uint64_t> shards = {};
+};
+struct ReplicaReportsTaken {};
+
+// Barriers and training data.
+struct BarrierReleased {
+  std::string name = {};
+  uint32_t participants = 0;
+};
+struct DatasetAdded {
+  std::string name = {};
+  uint64_t passes = 0;
+  uint64_t examples = 0;
+  NodeId first_asked_by = {};
+};
+struct ItemsHandedOut {
+  std::string dataset = {};
+};
+struct ExamplesFinished {
+  std::string dataset = {};
+  uint64_t examples = 0;
+};
+struct PassesFinished {
+  std::string dataset = {};
+  uint64_t finished = 0;
+  uint64_t passes = 0;
+};
+struct ExamplesReclaimed {
+  std::string dataset = {};
+  uint64_t examples = 0;
+  NodeId from = {};
+};
+// Handed out before a restart of the scheduler, and not reported since.
+struct UnreportedExamplesExpired {
+  std::string dataset = {};
+  uint64_t examples = 0;
+};
+
+using Event = std::variant<
+    NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobScaled,
+    FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers, GroupContinuesWithoutLeavers,
+    GroupContinuesWithoutDraining, GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged,
+    MinimumMembersChanged, WorkerMoved, WorkerEvicted, TableCreated, TableDropped, ContractChanged,
+    ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
+    ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
+
+// One sentence without its full stop.
+std::string Describe(const Event& event);
+// The sentences, joined by "; ".
+std::string Describe(const std::vector<Event>& events);
+
+// Routine events happen all the time: they are in the log's record, but not in the event trail.
+bool IsRoutine(const Event& event);
+// Shards may have to be placed differently after this event.
+bool AffectsPlacement(const Event& event);
+
+}  // namespace covey::scheduler

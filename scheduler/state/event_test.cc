@@ -1,0 +1,44 @@
+#include "scheduler/state/event.h"
+
+#include "gtest/gtest.h"
+
+namespace covey::scheduler {
+namespace {
+
+TEST(EventTest, SentencesNameTheCauseAndTheConsequences) {
+  EXPECT_EQ(Describe({NodeDied{.description = "worker-1 (node 5)", .evidence = "silent for 2.6 s"},
+                      GroupRecovers{
+                          .group = GroupId(2), .dead = "worker-1", .generation = 3, .members = 2}}),
+            "worker-1 (node 5) dead: silent for 2.6 s; group 2 goes on at once without worker-1 as "
+            "generation 3 of 2 members");
+}
+
+TEST(EventTest, ShardsAreCountedByWhatHappenedToThem) {
+  ShardsReconciled event;
+  event.shards[{
+      .kind = ShardChange::Kind::kReinitializedLost, .node = "server-1", .from = "node 4"}] = 3;
+  event.shards[{.kind = ShardChange::Kind::kJoining, .node = "server-2", .from = ""}] = 1;
+  EXPECT_EQ(Describe(Event(event)),
+            "shards: 1 joining on server-2, 3 lost with node 4, re-initialized on server-1");
+}
+
+TEST(EventTest, EvidenceIsOptional) {
+  EXPECT_EQ(Describe(Event(NodeLeft{.description = "worker-1", .reason = ""})), "worker-1 left");
+  EXPECT_EQ(Describe(Event(NodeLeft{.description = "worker-1", .reason = "done"})),
+            "worker-1 left: done");
+}
+
+TEST(EventTest, MovesSayWhereFromAndWhereTo) {
+  EXPECT_EQ(Describe(Event(WorkerMoved{.worker = "worker-0",
+                                       .from = GroupId(),
+                                       .to = GroupId(1),
+                                       .generation = 3,
+                                       .evidence = "may try again"})),
+            "worker-0 leaves its bench for group 1, now of generation 3: may try again");
+  EXPECT_EQ(Describe(Event(
+                WorkerMoved{.worker = "worker-0", .from = GroupId(1), .evidence = "too slow"})),
+            "worker-0 leaves group 1: too slow");
+}
+
+}  // namespace
+}  // namespace covey::scheduler

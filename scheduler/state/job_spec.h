@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace covey::scheduler {
+
+// The job as its operator declared it: its name, and the nodes that it is expected to have. A value.
+struct JobSpec {
+  std::string name = "default";
+  uint32_t servers = 1;
+  uint32_t groups = 1;
+  uint32_t workers_per_group = 1;
+  // Servers and workers beyond the expected ones are accepted, and workers that register after the
+  // groups have formed are placed. Otherwise such nodes are refused.
+  bool elastic = true;
+
+  uint32_t workers() const { return groups * workers_per_group; }
+};
+
+}  // namespace covey::scheduler

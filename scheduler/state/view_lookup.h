@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "proto/view.pb.h"
+#include "scheduler/state/job_spec.h"
+
+namespace covey::scheduler {
+
+// Look-ups in a view, and the names of nodes for people. Pure.
+
+// "server", "worker", "client".
+std::string RoleName(proto::Role role);
+// "worker-3".
+std::string NodeName(proto::Role role, uint32_t rank);
+// "worker-1 (node 5, pid 123 on host h)".
+std::string Describe(const proto::Node& node);
+
+// Null when there is none. O(log n).
+const proto::Node* FindNode(const proto::ClusterView& view, NodeId id);
+// The newest node of this role and rank, whatever its state; null when there is none.
+const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, uint32_t rank);
+
+// Null when there is none.
+const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id);
+// The ACTIVE group that the worker is a member of; null when there is none.
+const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker);
+
+// "worker-1"; "node 5" when it is not in the view.
+std::string NameOf(const proto::ClusterView& view, NodeId id);
+// "worker-1", "worker-3". Precondition: all are in the view.
+std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vector<NodeId>& nodes);
+
+enum class Expected { kServers, kServersAndWorkers };
+// "server-0, worker-2": expected, and not ALIVE.
+std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Expected expected);
+
+}  // namespace covey::scheduler

@@ -1,0 +1,273 @@
+#include "scheduler/work/data_dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+
+namespace covey::scheduler {
+namespace {
+
+// When a worker should ask again that gets no items because all are given.
+constexpr uint32_t kAskAgainMs = 50;
+
+std::string Describe(const proto::WorkItem& item) {
+  return absl::StrCat("examples [", item.first(), ", ", item.first() + item.count(), ") of pass ",
+                      item.pass() + 1);
+}
+
+template <typename... Why>
+absl::Status Refusal(const std::string& name, const Why&... why) {
+  return absl::InvalidArgumentError(absl::StrCat("work '", name, "': ", why...));
+}
+
+}  // namespace
+
+void DataDispatcher::Start(absl::Time now) {
+  first_newcomer_ = NodeId(state_.record().next_node());
+  for (const proto::WorkLedger& record : state_.record().work()) {
+    Dataset dataset{.ledger = ExampleLedger(record, now + kLease), .is_recovered = true};
+    dataset.finished_recorded = dataset.ledger.finished();
+    datasets_.emplace(record.name(), std::move(dataset));
+  }
+}
+
+absl::Status DataDispatcher::Check(const proto::WorkRequest& request) const {
+  const std::string& name = request.name();
+  if (name.empty() || name.size() > kNameBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("work: a data set's name has 1 to ", kNameBytesMax, " bytes"));
+  }
+  const uint64_t examples = request.examples();
+  const uint64_t item = request.item_examples();
+  if (examples == 0 || item == 0 || item > examples || (examples - 1) / item + 1 > kWorkItemsMax) {
+    return Refusal(name, examples, " examples in items of ", item, "; choose 1 to ", kWorkItemsMax,
+                   " items of at least 1 example");
+  }
+  if (request.passes() == 0 || request.passes() > kExamplesMax / examples) {
+    return Refusal(name, request.passes(), " passes over ", examples, " examples; choose 1 to ",
+                   kExamplesMax / examples, " passes");
+  }
+  const int told = std::max(request.finished_size(), request.returned_size());
+  if (std::max<uint64_t>(request.wanted(), static_cast<uint64_t>(told)) > kWorkItemsPerRequestMax) {
+    return Refusal(name, "one request is about ", kWorkItemsPerRequestMax, " items at most");
+  }
+  const proto::WorkLedger* record = FindRecord(name);
+  if (record == nullptr) {
+    if (told > 0) return Refusal(name, "this job never gave anything of it to any worker");
+    if (datasets_.size() < kWorkLedgersMax) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "work '", name, "': the job has ", kWorkLedgersMax, " data sets, the most it can"));
+  }
+  COVEY_RETURN_IF_ERROR(CheckSameDescription(request, *record));
+  const ExampleLedger& ledger = datasets_.at(name).ledger;
+  for (const auto* items : {&request.finished(), &request.returned()}) {
+    for (const proto::WorkItem& told_of : *items) {
+      if (!ledger.Exists(told_of)) return Refusal(name, Describe(told_of), " do not exist");
+      if (!ledger.WasGiven(told_of)) {
+        return Refusal(name, Describe(told_of), " were never given to any worker");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataDispatcher::CheckSameDescription(const proto::WorkRequest& request,
+                                                  const proto::WorkLedger& record) const {
+  if (record.examples() == request.examples() &&
+      record.item_examples() == request.item_examples() && record.passes() == request.passes() &&
+      record.seed() == request.seed()) {
+    return absl::OkStatus();
+  }
+  return Refusal(request.name(), "this worker says ", request.examples(), " examples in items of ",
+                 request.item_examples(), ", ", request.passes(), " passes, seed ", request.seed(),
+                 "; others said ", record.examples(), " in items of ", record.item_examples(), ", ",
+                 record.passes(), " passes, seed ", record.seed(), ": all have to agree");
+}
+
+const proto::WorkLedger* DataDispatcher::FindRecord(const std::string& name) const {
+  const auto& records = state_.record().work();
+  const auto record = std::find_if(records.begin(), records.end(),
+                                   [&name](const auto& other) { return other.name() == name; });
+  return record == records.end() ? nullptr : &*record;
+}
+
+void DataDispatcher::Write(const std::string& name, const Dataset& dataset,
+                           Transaction& change) const {
+  for (proto::WorkLedger& record : *change.EditUnpublished().mutable_work()) {
+    if (record.name() == name) dataset.ledger.WriteTo(record);
+  }
+}
+
+void DataDispatcher::AddDataset(const proto::WorkRequest& request, NodeId node,
+                                Transaction& change) {
+  proto::WorkLedger added;
+  added.set_name(request.name());
+  added.set_examples(request.examples());
+  added.set_item_examples(request.item_examples());
+  added.set_passes(request.passes());
+  added.set_seed(request.seed());
+  datasets_.emplace(request.name(),
+                    Dataset{.ledger = ExampleLedger(added, absl::InfiniteFuture())});
+  // In growing order of name.
+  auto& all = *change.EditUnpublished().mutable_work();
+  *all.Add() = added;
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  change.Add(DatasetAdded{.name = request.name(),
+                          .passes = request.passes(),
+                          .examples = request.examples(),
+                          .first_asked_by = node});
+}
+
+void DataDispatcher::OnRequest(absl::Time now, const Message& message,
+                               std::vector<Answer>& answers) {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  if (const absl::Status status = Check(request); !status.ok()) {
+    answers.push_back({message, status});
+    return;
+  }
+  Transaction change(state_);
+  const NodeId node = message.from().node;
+  if (FindRecord(request.name()) == nullptr) AddDataset(request, node, change);
+  Dataset& dataset = datasets_.at(request.name());
+  for (const proto::WorkItem& item : request.finished()) dataset.ledger.Finish(item);
+  TakeBack(message, dataset);
+  std::vector<Range> items;
+  if (request.wanted() > 0) items = Give(now, message, dataset, change);
+  if (request.finished().empty()) {
+    answers.push_back({message, absl::OkStatus(), ReplyOf(dataset, items)});
+  } else {
+    dataset.reports[node] = message;
+    dataset.is_dirty = true;
+    // Other workers wait to hear that training is over.
+    if (dataset.ledger.finished() == dataset.ledger.total()) next_record_ = now;
+    RecordDue(now, change, answers);
+  }
+  change.Commit();
+}
+
+// Request ids of a node grow. A request with a lower id than the newest has been given up, or is a
+// copy; what it gives back may have been given to the node again. Requests for items and requests
+// that give some back are counted apart, for one of each may be in flight.
+
+void DataDispatcher::TakeBack(const Message& message, Dataset& dataset) const {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  const NodeId node = message.from().node;
+  const uint64_t id = message.envelope.header().request_id();
+  if (request.returned().empty() || id <= dataset.returned[node]) return;
+  dataset.returned[node] = id;
+  for (const proto::WorkItem& item : request.returned()) dataset.ledger.GiveBack(node, item);
+}
+
+std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Message& message,
+                                                        Dataset& dataset,
+                                                        Transaction& change) const {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  const NodeId node = message.from().node;
+  const uint64_t id = message.envelope.header().request_id();
+  Dataset::Given& given = dataset.given[node];
+  if (id > given.request_id || given.request_id == 0) {
+    // The first request of a node from before a restart may be a late copy of one that was answered
+    // then. No node holds the items of this answer in that case.
+    const bool may_be_copy =
+        dataset.is_recovered && given.request_id == 0 && node < first_newcomer_;
+    given = {.request_id = id, .items = dataset.ledger.Take(request.wanted())};
+    if (may_be_copy) {
+      dataset.ledger.LeaseAsOrphaned(given.items, now + kLease);
+    } else {
+      dataset.ledger.LeaseTo(node, given.items);
+    }
+    if (dataset.ledger.ExtendAllowance()) {
+      Write(request.name(), dataset, change);
+      change.Add(ItemsHandedOut{.dataset = request.name()});
+    }
+  }
+  return id == given.request_id ? given.items : std::vector<Range>();
+}
+
+void DataDispatcher::Tick(absl::Time now, std::vector<Answer>& answers) {
+  Transaction change(state_);
+  RecordDue(now, change, answers);
+  change.Commit();
+}
+
+void DataDispatcher::RecordDue(absl::Time now, Transaction& change, std::vector<Answer>& answers) {
+  bool recorded = false;
+  for (auto& [name, dataset] : datasets_) {
+    if (now >= dataset.ledger.orphaned_until()) {
+      if (const uint64_t examples = dataset.ledger.ExpireOrphaned(); examples > 0) {
+        change.Add(UnreportedExamplesExpired{.dataset = name, .examples = examples});
+      }
+    }
+    if (!dataset.is_dirty || now < next_record_) continue;
+    Record(name, dataset, change, answers);
+    recorded = true;
+  }
+  if (recorded) next_record_ = now + kRecordInterval;
+}
+
+void DataDispatcher::Record(const std::string& name, Dataset& dataset, Transaction& change,
+                            std::vector<Answer>& answers) {
+  const uint64_t finished = dataset.ledger.finished();
+  change.Add(ExamplesFinished{.dataset = name, .examples = finished - dataset.finished_recorded});
+  const uint64_t passes_before = FindRecord(name)->pass();
+  Write(name, dataset, change);
+  dataset.finished_recorded = finished;
+  dataset.is_dirty = false;
+  for (auto& [node, message] : std::exchange(dataset.reports, {})) {
+    // The request may have asked for items, too.
+    const auto given = dataset.given.find(node);
+    const bool asked = given != dataset.given.end() &&
+                       given->second.request_id == message.envelope.header().request_id();
+    answers.push_back({message, absl::OkStatus(),
+                       ReplyOf(dataset, asked ? given->second.items : std::vector<Range>())});
+  }
+  const proto::WorkLedger& record = *FindRecord(name);
+  if (record.pass() > passes_before) {
+    change.Add(
+        PassesFinished{.dataset = name, .finished = record.pass(), .passes = record.passes()});
+  }
+}
+
+proto::WorkReply DataDispatcher::ReplyOf(const Dataset& dataset, const std::vector<Range>& items) {
+  proto::WorkReply reply;
+  for (const Range& range : items) *reply.add_items() = dataset.ledger.ItemOf(range);
+  reply.set_examples_finished(dataset.finished_recorded);
+  reply.set_done(dataset.finished_recorded == dataset.ledger.total());
+  if (items.empty() && !reply.done()) reply.set_ask_again_ms(kAskAgainMs);
+  return reply;
+}
+
+void DataDispatcher::OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers) {
+  Transaction change(state_);
+  for (auto& [name, dataset] : datasets_) {
+    dataset.given.erase(node);
+    dataset.returned.erase(node);
+    if (const auto report = dataset.reports.find(node); report != dataset.reports.end()) {
+      // Its examples are finished all the same.
+      answers.push_back({std::move(report->second),
+                         absl::AbortedError(absl::StrCat("work '", name, "': node ", node.value(),
+                                                         " has departed"))});
+      dataset.reports.erase(report);
+    }
+    if (const uint64_t examples = dataset.ledger.Release(node); examples > 0) {
+      change.Add(ExamplesReclaimed{.dataset = name, .examples = examples, .from = node});
+    }
+  }
+  RecordDue(now, change, answers);
+  change.Commit();
+}
+
+absl::Time DataDispatcher::NextTick() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [name, dataset] : datasets_) {
+    next = std::min(next, dataset.ledger.orphaned_until());
+    if (dataset.is_dirty) next = std::min(next, next_record_);
+  }
+  return next;
+}
+
+}  // namespace covey::scheduler

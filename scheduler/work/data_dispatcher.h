@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+#include "proto/log.pb.h"
+#include "scheduler/state/cluster_state.h"
+#include "scheduler/work/example_ledger.h"
+
+namespace covey::scheduler {
+
+// Dispatches training data: gives workers the examples that they train, and collects their reports.
+// ExampleLedger has the life of an example.
+//
+//   WorkRequest ─┬─ wants items ────▶ answered at once
+//                └─ reports items ──▶ waits for the next record ──▶ answered
+//
+// Invariants:
+//  1. Each example of each pass is reported finished, with an OK answer, exactly once; unless its
+//     holder was slower than kLease after a restart of the scheduler. Then another node trains it
+//     too, and only the first report counts.
+//  2. An answer that tells of finished examples leaves when these are durable. Reports wait for
+//     the next record, at most kRecordInterval: a record per report would be one per step and worker.
+//  3. A request that is repeated is answered as the first time.
+//
+// Edits `work` of the state, which outlives it. Actor-confined, deterministic. At most
+// kWorkLedgersMax data sets of kWorkItemsMax items per pass.
+class DataDispatcher {
+ public:
+  static constexpr absl::Duration kRecordInterval = absl::Milliseconds(500);
+  static constexpr absl::Duration kLease = absl::Seconds(15);
+  // Passes times examples; far from overflow.
+  static constexpr uint64_t kExamplesMax = uint64_t{1} << 62;
+
+  explicit DataDispatcher(ClusterState& state) : state_(state) {}
+
+  // Once, before anything else.
+  void Start(absl::Time now);
+
+  // An answer that is due when everything decided so far is durable.
+  struct Answer {
+    Message request;
+    absl::Status status;
+    proto::WorkReply reply = {};
+  };
+
+  // `request` holds a WorkRequest of an ALIVE node. Appends the answers that are due now to
+  // `answers`. Errors: INVALID_ARGUMENT: malformed, or workers describe the data set differently;
+  // RESOURCE_EXHAUSTED: too many data sets.
+  void OnRequest(absl::Time now, const Message& request, std::vector<Answer>& answers);
+  // Makes reports ready to be logged and ends expired leases. Appends the answers of the reports.
+  void Tick(absl::Time now, std::vector<Answer>& answers);
+  // A node is no longer ALIVE: frees its examples. Appends the answers of its reports: ABORTED.
+  void OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers);
+  // When Tick has to be called.
+  absl::Time NextTick() const;
+
+ private:
+  using Range = ExampleLedger::Range;
+
+  struct Dataset {
+    ExampleLedger ledger;
+    // It was in the log when this object was made.
+    bool is_recovered = false;
+    // Finished examples that the record has.
+    uint64_t finished_recorded = 0;
+    bool is_dirty = false;  // `ledger` has finished more
+
+    // By node, its newest request for items and the answer.
+    struct Given {
+      uint64_t request_id = 0;
+      std::vector<Range> items;
+    };
+    std::map<NodeId, Given> given = {};
+    // By node, its newest request that gave something back.
+    std::map<NodeId, uint64_t> returned = {};
+    // By node, reports that wait for the next record.
+    std::map<NodeId, Message> reports = {};
+  };
+
+  absl::Status Check(const proto::WorkRequest& request) const;
+  absl::Status CheckSameDescription(const proto::WorkRequest& request,
+                                    const proto::WorkLedger& record) const;
+  void AddDataset(const proto::WorkRequest& request, NodeId node, Transaction& change);
+  void TakeBack(const Message& message, Dataset& dataset) const;
+  // The items for a request; the same ones when it is repeated.
+  std::vector<Range> Give(absl::Time now, const Message& message, Dataset& dataset,
+                          Transaction& change) const;
+  void RecordDue(absl::Time now, Transaction& change, std::vector<Answer>& answers);
+  // Brings the record of a data set up to date, and answers the reports.
+  void Record(const std::string& name, Dataset& dataset, Transaction& change,
+              std::vector<Answer>& answers);
+  const proto::WorkLedger* FindRecord(const std::string& name) const;
+  void Write(const std::string& name, const Dataset& dataset, Transaction& change) const;
+  static proto::WorkReply ReplyOf(const Dataset& dataset, const std::vector<Range>& items);
+
+  ClusterState& state_;
+  std::map<std::string, Dataset> datasets_;  // one for each record in the state
+  // Lowest id of nodes that have registered since Start.
+  NodeId first_newcomer_;
+  absl::Time next_record_ = absl::InfinitePast();
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,146 @@
+#include "scheduler/work/example_ledger.h"
+
+#include <algorithm>
+
+#include "common/base/planted_bug.h"
+
+namespace covey::scheduler {
+
+ExampleLedger::ExampleLedger(const proto::WorkLedger& record, absl::Time lease_end)
+    : examples_(record.examples()),
+      item_examples_(record.item_examples()),
+      passes_(record.passes()) {
+  finished_.Add({0, record.pass() * examples_});
+  for (const proto::WorkItem& item : record.finished()) {
+    const Range range = PositionsOf(item);
+    finished_.Add(range);
+    next_ = std::max(next_, range.first + range.count);
+  }
+  allowed_ = next_;
+  orphaned_.Add(finished_.Missing({0, next_}));
+  if (!orphaned_.empty()) orphaned_until_ = lease_end;
+}
+
+ExampleLedger::Range ExampleLedger::PositionsOf(const proto::WorkItem& item) const {
+  return {item.pass() * examples_ + item.first(), item.count()};
+}
+
+proto::WorkItem ExampleLedger::ItemOf(Range range) const {
+  proto::WorkItem item;
+  item.set_pass(range.first / examples_);
+  item.set_first(range.first % examples_);
+  item.set_count(range.count);
+  return item;
+}
+
+bool ExampleLedger::Exists(const proto::WorkItem& item) const {
+  return item.pass() < passes_ && item.first() < examples_ && item.count() > 0 &&
+         item.count() <= examples_ - item.first();
+}
+
+bool ExampleLedger::WasGiven(const proto::WorkItem& item) const {
+  const Range range = PositionsOf(item);
+  return range.first + range.count <= next_;
+}
+
+void ExampleLedger::Finish(const proto::WorkItem& item) {
+  const Range range = PositionsOf(item);
+  free_.Remove(range);
+  orphaned_.Remove(range);
+  if (!Planted(PlantedBug::kWorkGivenTwice)) {
+    // Another node has it only if its first holder was silent for the whole lease.
+    for (auto& [node, leased] : leased_) leased.Remove(range);
+  }
+  finished_.Add(range);
+}
+
+void ExampleLedger::GiveBack(NodeId node, const proto::WorkItem& item) {
+  const Range range = PositionsOf(item);
+  if (const auto leased = leased_.find(node); leased != leased_.end()) {
+    free_.Add(leased->second.Remove(range));
+  }
+  free_.Add(orphaned_.Remove(range));
+}
+
+bool ExampleLedger::MayGiveOrphaned() const {
+  if (!orphaned_lease_is_over_ || orphaned_.empty()) return false;
+  // Their pass has no other examples left, so their holders have had all the time that there is.
+  const uint64_t first = orphaned_.Lowest(1).first;
+  return first + LeftInPass(first) <= next_;
+}
+
+std::vector<ExampleLedger::Range> ExampleLedger::Take(uint32_t wanted) {
+  std::vector<Range> items;
+  // No item is in two passes.
+  const auto take = [&](RangeSet& from) {
+    Range range = from.Lowest(item_examples_);
+    range.count = std::min(range.count, LeftInPass(range.first));
+    from.Remove(range);
+    items.push_back(range);
+  };
+  while (items.size() < wanted) {
+    if (!free_.empty()) {
+      take(free_);
+    } else if (MayGiveOrphaned()) {
+      take(orphaned_);
+    } else if (next_ < total()) {
+      items.push_back({next_, std::min(item_examples_, LeftInPass(next_))});
+      next_ += items.back().count;
+    } else {
+      break;
+    }
+  }
+  return items;
+}
+
+void ExampleLedger::LeaseTo(NodeId node, const std::vector<Range>& items) {
+  leased_[node].Add(items);
+}
+
+void ExampleLedger::LeaseAsOrphaned(const std::vector<Range>& items, absl::Time lease_end) {
+  if (items.empty()) return;
+  orphaned_.Add(items);
+  orphaned_until_ = lease_end;
+  orphaned_lease_is_over_ = false;
+}
+
+uint64_t ExampleLedger::Release(NodeId node) {
+  const auto leased = leased_.find(node);
+  if (leased == leased_.end()) return 0;
+  const uint64_t examples = leased->second.size();
+  free_.Add(leased->second.ranges());
+  leased_.erase(leased);
+  return examples;
+}
+
+uint64_t ExampleLedger::ExpireOrphaned() {
+  orphaned_until_ = absl::InfiniteFuture();
+  orphaned_lease_is_over_ = true;
+  return orphaned_.size();
+}
+
+bool ExampleLedger::ExtendAllowance() {
+  if (next_ <= allowed_) return false;
+  const uint64_t ahead = kGivenAhead * item_examples_;
+  allowed_ = total() - next_ <= ahead ? total() : next_ + ahead;
+  return true;
+}
+
+void ExampleLedger::WriteTo(proto::WorkLedger& record) const {
+  const auto gaps = finished_.Missing({0, total()});
+  record.set_pass((gaps.empty() ? total() : gaps.front().first) / examples_);
+  record.clear_finished();
+  const uint64_t start = record.pass() * examples_;
+  for (Range range : finished_.ranges()) {
+    const uint64_t end = range.first + range.count;
+    if (end <= start) continue;
+    for (uint64_t first = std::max(range.first, start); first < end;) {
+      const uint64_t count = std::min(end - first, LeftInPass(first));
+      *record.add_finished() = ItemOf({first, count});
+      first += count;
+    }
+  }
+  *record.add_finished() = ItemOf({allowed_, 0});
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "proto/log.pb.h"
+#include "scheduler/work/range_set.h"
+
+namespace covey::scheduler {
+
+// Which examples of one data set are trained, and by which node. The passes over the data set are
+// one row of examples, pass after pass. Each example is
+//
+//                given                      reported
+//   untouched ──────────▶ leased to a node ──────────▶ finished
+//                            │        ▲
+//                            ▼        │ given again, before untouched ones
+//      the node departs, or ────▶ free
+//      gives it back
+//
+// Finished examples are in the log; leases are not. So that a restarted scheduler knows which
+// examples may be leased, the log says ahead how far examples are given (kGivenAhead): as the last
+// `finished` range of the record, with a count of 0. A restarted scheduler does not know the holders
+// of those examples ("orphaned"). It gives them again only when the lease is over and their pass has
+// no other examples left, unless they are reported before.
+//
+// Deterministic. Not thread-safe.
+class ExampleLedger {
+ public:
+  using Range = RangeSet::Range;
+  // Items beyond those given that one record allows to be given.
+  static constexpr uint64_t kGivenAhead = 64;
+
+  // As the record of a data set says; orphaned examples are held until `lease_end`.
+  ExampleLedger(const proto::WorkLedger& record, absl::Time lease_end);
+
+  uint64_t total() const { return examples_ * passes_; }
+  uint64_t finished() const { return finished_.size(); }
+  // Whether all of the range was given at some time.
+  bool WasGiven(const proto::WorkItem& item) const;
+  // Whether there is such an item at all.
+  bool Exists(const proto::WorkItem& item) const;
+  proto::WorkItem ItemOf(Range range) const;
+
+  void Finish(const proto::WorkItem& item);
+  void GiveBack(NodeId node, const proto::WorkItem& item);
+  // The next items, at most `wanted`; the caller leases them.
+  std::vector<Range> Take(uint32_t wanted);
+  void LeaseTo(NodeId node, const std::vector<Range>& items);
+  // The holder of these items is not certain.
+  void LeaseAsOrphaned(const std::vector<Range>& items, absl::Time lease_end);
+  // Frees what is leased to a departed node. Returns the number of examples.
+  uint64_t Release(NodeId node);
+  // From now on orphaned examples may be given again. Returns how many there are.
+  uint64_t ExpireOrphaned();
+  // When to call ExpireOrphaned.
+  absl::Time orphaned_until() const { return orphaned_until_; }
+
+  // More was given than the record allows: it has to be written before the items leave. Moves the
+  // limit ahead.
+  bool ExtendAllowance();
+  void WriteTo(proto::WorkLedger& record) const;
+
+ private:
+  Range PositionsOf(const proto::WorkItem& item) const;
+  // Examples from `first` to the end of its pass.
+  uint64_t LeftInPass(uint64_t first) const { return examples_ - first % examples_; }
+  bool MayGiveOrphaned() const;
+
+  // Constant after construction.
+  uint64_t examples_;
+  uint64_t item_examples_;
+  uint64_t passes_;
+
+  RangeSet finished_;
+  RangeSet free_;
+  std::map<NodeId, RangeSet> leased_;
+  RangeSet orphaned_;
+  absl::Time orphaned_until_ = absl::InfiniteFuture();
+  bool orphaned_lease_is_over_ = false;
+  // The first example that was never given, and how far the record allows to give.
+  uint64_t next_ = 0;
+  uint64_t allowed_ = 0;
+};
+
+}  // namespace covey::scheduler
