@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/contract/momentum_governor.h"
+#include "server/server_load.h"
 
 namespace covey::server {
 namespace {
@@ -65,24 +65,9 @@ void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
 
 void ServerActor::TakeLoad(const Message& message) {
   loads_[message.envelope.from_loop()] = message.envelope.heartbeat_request().load();
-  proto::ServerLoad sum;
-  AsynchronyByTable tables;
-  for (const proto::ServerLoad& load : loads_) {
-    sum.set_table_bytes(sum.table_bytes() + load.table_bytes());
-    sum.set_pushes(sum.pushes() + load.pushes());
-    sum.set_pulls(sum.pulls() + load.pulls());
-    sum.set_duplicates(sum.duplicates() + load.duplicates());
-    sum.set_malformed(sum.malformed() + load.malformed());
-    sum.set_replica_bytes(sum.replica_bytes() + load.replica_bytes());
-    sum.set_queued_bytes(sum.queued_bytes() + load.queued_bytes());
-    sum.set_refused(sum.refused() + load.refused());
-    sum.set_replicated(sum.replicated() + load.replicated());
-    sum.set_content_bytes(sum.content_bytes() + load.content_bytes());
-    sum.set_unfit_replicas(sum.unfit_replicas() + load.unfit_replicas());
-    for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables);
-  }
-  for (const auto& [table, report] : tables) *sum.add_tables() = report;
-  member_.load() = std::move(sum);
+  ServerLoadSum sum;
+  for (const proto::ServerLoad& load : loads_) sum.Add(load);
+  member_.load() = sum.Take();
 }
 
 void ServerActor::Wake(absl::Time now, Outbox& outbox) {

@@ -181,7 +181,7 @@ void Replica::Settle(absl::Time now) {
 }
 
 void Replica::Report(proto::ReplicaReport::Kind kind, NodeId node, const std::string& reason) {
-  proto::ReplicaReport& report = environment_.reports.emplace_back();
+  proto::ReplicaReport& report = reports_.emplace_back();
   report.set_table(chain_.table());
   report.set_shard(chain_.shard());
   report.set_generation(chain_.generation());

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -54,8 +55,6 @@ class Replica {
   struct Environment {
     SpareBuffers& spares;
     ShardCounters& counters;
-    // To be sent to the scheduler.
-    std::vector<proto::ReplicaReport>& reports;
   };
 
   Replica(ShardId id, uint64_t generation, const Environment& environment)
@@ -100,6 +99,8 @@ class Replica {
   std::string SuccessorName() const;
   uint64_t generation() const { return generation_; }
   uint64_t chain_epoch() const { return chain_.chain_epoch(); }
+  // What the scheduler should know, since the last call.
+  std::vector<proto::ReplicaReport> TakeReports() { return std::exchange(reports_, {}); }
 
  private:
   void FollowChain(absl::Time now, const proto::Shard& shard, const Address& self);
@@ -163,6 +164,7 @@ class Replica {
   uint64_t records_without_digest_ = 0;
   uint64_t bytes_without_digest_ = 0;
   absl::Time announce_at_ = absl::InfiniteFuture();
+  std::vector<proto::ReplicaReport> reports_;  // not taken yet
 };
 
 }  // namespace covey::server

@@ -73,8 +73,6 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     Send(now, answer, outbox);
   }
   if (new_version) ReleaseParked(now, outbox);
-  ReviewPromises(now, outbox);
-  FollowChain(now, outbox);
 }
 
 bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
@@ -132,11 +130,19 @@ uint64_t Shard::durable() const {
   return Planted(PlantedBug::kAcknowledgeBeforeReplicate) ? content().index() : replica_.durable();
 }
 
-void Shard::FollowChain(absl::Time now, Outbox& outbox) {
-  if (suspended_) return;
-  ReviewPromises(now, outbox);
-  undurable_.TakeDurable(durable(),
-                         [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
+void Shard::Settle(absl::Time now, Outbox& outbox) {
+  if (!suspended_) {
+    ReviewPromises(now, outbox);
+    undurable_.TakeDurable(durable(),
+                           [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
+  }
+  undurable_.TakeLate(now, [&](UndurableAnswer& answer) {
+    Fail(answer.reply,
+         absl::DeadlineExceededError(absl::StrCat(
+             "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
+             ", next in the chain; ask again, it is lost or durable then")),
+         outbox);
+  });
 }
 
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
@@ -151,8 +157,6 @@ void Shard::Proceed(absl::Time now, Outbox& outbox) {
   if (suspended_) return;
   ApplyDue(now, outbox);
   ReleaseParked(now, outbox);
-  ReviewPromises(now, outbox);
-  FollowChain(now, outbox);
 }
 
 void Shard::Suspend(const absl::Status& why, Outbox& outbox) {
@@ -188,7 +192,6 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
     if (std::min(gathering_.gate().NextDue(), promises_due_) <= now && ApplyDue(now, outbox)) {
       ReleaseParked(now, outbox);
     }
-    ReviewPromises(now, outbox);
   }
   // What became fresh enough by now has been answered; what did not is late.
   parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
@@ -201,14 +204,6 @@ void Shard::Wake(absl::Time now, Outbox& outbox) {
                                        "time")),
                       outbox);
                });
-  FollowChain(now, outbox);
-  undurable_.TakeLate(now, [&](UndurableAnswer& answer) {
-    Fail(answer.reply,
-         absl::DeadlineExceededError(absl::StrCat(
-             "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
-             ", next in the chain; ask again, it is lost or durable then")),
-         outbox);
-  });
 }
 
 size_t Shard::queued_bytes() const {

@@ -79,8 +79,8 @@ class Shard {
   void Suspend(const absl::Status& why, Outbox& outbox);
   void Resume(absl::Time now, Outbox& outbox);
 
-  // The replica has heard from its successor: answers what is durable now.
-  void FollowChain(absl::Time now, Outbox& outbox);
+  // Ends every call: answers what has become durable and refuses what has waited past its deadline.
+  void Settle(absl::Time now, Outbox& outbox);
 
   // Answers, with the reason, whatever still waits.
   void Close(absl::Time now, const absl::Status& why, Outbox& outbox);

@@ -26,6 +26,7 @@ void UndurableAnswers::TakeDurable(uint64_t durable,
 }
 
 void UndurableAnswers::TakeLate(absl::Time now, absl::FunctionRef<void(UndurableAnswer&)> take) {
+  if (now < next_deadline_) return;
   std::vector<UndurableAnswer> late;
   std::deque<UndurableAnswer> kept;
   for (UndurableAnswer& answer : answers_) {

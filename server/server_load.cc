@@ -1,0 +1,27 @@
+#include "server/server_load.h"
+
+#include <utility>
+
+namespace covey::server {
+
+void ServerLoadSum::Add(const proto::ServerLoad& load) {
+  sum_.set_table_bytes(sum_.table_bytes() + load.table_bytes());
+  sum_.set_pushes(sum_.pushes() + load.pushes());
+  sum_.set_pulls(sum_.pulls() + load.pulls());
+  sum_.set_duplicates(sum_.duplicates() + load.duplicates());
+  sum_.set_malformed(sum_.malformed() + load.malformed());
+  sum_.set_replica_bytes(sum_.replica_bytes() + load.replica_bytes());
+  sum_.set_queued_bytes(sum_.queued_bytes() + load.queued_bytes());
+  sum_.set_refused(sum_.refused() + load.refused());
+  sum_.set_replicated(sum_.replicated() + load.replicated());
+  sum_.set_content_bytes(sum_.content_bytes() + load.content_bytes());
+  sum_.set_unfit_replicas(sum_.unfit_replicas() + load.unfit_replicas());
+  for (const proto::TableAsynchrony& report : load.tables()) AddAsynchrony(report, tables_);
+}
+
+proto::ServerLoad ServerLoadSum::Take() {
+  for (auto& [table, report] : tables_) *sum_.add_tables() = std::move(report);
+  return std::move(sum_);
+}
+
+}  // namespace covey::server

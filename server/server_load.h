@@ -1,0 +1,23 @@
+#pragma once
+
+#include "common/contract/momentum_governor.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::server {
+
+// Adds up loads: those of shards to the load of their loop, and those of loops to the load of the
+// server. The reports of one table are merged; they come in growing order of table.
+//
+// Not thread-safe.
+class ServerLoadSum {
+ public:
+  void Add(const proto::ServerLoad& load);
+  // The sum is of no use afterwards.
+  proto::ServerLoad Take();
+
+ private:
+  proto::ServerLoad sum_;
+  AsynchronyByTable tables_;
+};
+
+}  // namespace covey::server

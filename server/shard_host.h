@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "proto/scheduler.pb.h"
+#include "server/replication/replica.h"
+#include "server/shard/shard.h"
+#include "server/replication/shard_counters.h"
+#include "server/table/spare_buffers.h"
+
+namespace covey::server {
+
+// One shard on one server: its replica and, where this server is the head of the shard's chain, the
+// open shard that serves clients.
+//
+//               chain: head              Open                   lease expired
+//   replica ───────────────▶ unopened ─────────▶ serving ──────────────────────▶ suspended
+//      ▲                        │  │                │ ▲                              │ │
+//      │                        │  └▶ failed        │ └──────── lease renewed ───────┘ │
+//      └── chain: not the head ─┴───────────────────┴──────────────────────────────────┘
+//
+// Every call that may change the shard ends in Settle: it answers what has become durable, looks at
+// the acknowledgements that were given early, and hands back what the loop has to do. The result is
+// [[nodiscard]], so no caller can forget it.
+//
+// The lease: while no second replica has joined, nothing but time tells that another server may have
+// re-initialized the shard. So once the lease has expired, requests are refused, parked ones too,
+// and no due update is applied until the lease is renewed. Where a second replica has joined,
+// nothing is durable without it, and the lease does not matter.
+//
+// Actor-confined. Deterministic.
+class ShardHost {
+ public:
+  // What the hosts of one loop share; outlives them.
+  struct Environment {
+    SpareBuffers& spares;
+    ShardCounters& counters;
+  };
+
+  // What a call leaves to the loop.
+  struct [[nodiscard]] Settled {
+    absl::Time next_wake = absl::InfiniteFuture();
+    // Open should be called when the loop has nothing else to do.
+    bool needs_open = false;
+    // For the scheduler.
+    std::vector<proto::ReplicaReport> reports;
+  };
+
+  ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
+            const Environment& environment);
+
+  // Precondition: the view has `self` in the shard's chain, and the same generation.
+  Settled SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
+                  Outbox& outbox);
+  Settled SetLease(absl::Time now, absl::Time until, Outbox& outbox);
+  Settled Wake(absl::Time now, Outbox& outbox);
+  // The view has taken the shard away: refuses what waits.
+  Settled Close(absl::Time now, const ClusterView& view, Outbox& outbox);
+
+  // Whether a push or a pull may be served. Precondition: this server is the head.
+  // FAILED_PRECONDITION: a push by a view in which another server was the head. UNAVAILABLE: the
+  // lease has expired.
+  absl::Status CheckRequest(absl::Time now, const Message& request) const;
+  // Fills the replica and opens the shard, unless that is done. failure() says why it is impossible.
+  Settled Open(absl::Time now, Outbox& outbox);
+  // Precondition: CheckRequest and failure() are OK, and needs_open() is false.
+  Settled Push(absl::Time now, const Message& request, Outbox& outbox);
+  Settled Pull(absl::Time now, const Message& request, Outbox& outbox);
+  // Precondition: a ReplicateRequest, ReplicateReply or ReplicaPiece of this shard and generation.
+  Settled OnChainMessage(absl::Time now, const Message& message, Outbox& outbox);
+
+  bool is_head() const { return replica_.is_head(); }
+  bool needs_open() const;
+  const absl::Status& failure() const { return failure_; }
+  const Replica& replica() const { return replica_; }
+  // Null: this server is not the head, or the shard is not open.
+  const Shard* shard() const { return shard_.get(); }
+  // Bytes of gradients, unacknowledged records and old values that wait here.
+  size_t queued_bytes() const;
+  // What this shard adds to the load of its loop, besides the loop's counters.
+  proto::ServerLoad Load() const;
+
+ private:
+  Settled Settle(absl::Time now, Outbox& outbox);
+  absl::Time NextWake() const;
+  absl::Status CheckSendersView(const Message& request) const;
+  absl::Status CheckLease(absl::Time now) const;
+  // Suspends or resumes the shard.
+  void ApplyLease(absl::Time now, Outbox& outbox);
+  void CloseShard(absl::Time now, const ClusterView& view, Outbox& outbox);
+
+  // Constant after construction.
+  const ShardId id_;
+  const Environment environment_;
+
+  // Owned by the actor's thread.
+  std::shared_ptr<const ClusterView> view_;
+  Address self_;
+  Replica replica_;
+  std::unique_ptr<Shard> shard_;
+  absl::Status failure_;  // why it cannot be opened
+  bool needs_lease_ = false;
+  absl::Time lease_until_;
+};
+
+}  // namespace covey::server
