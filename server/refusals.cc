@@ -5,13 +5,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace covey::server {
-namespace {
-
-// Advice to who is refused because too much waits.
-constexpr uint32_t kRetryAfterMs = 20;
-
-}  // namespace
-
 absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView& view,
                         const Address& self) {
   const auto& [request, id, generation] = misdirected;
@@ -43,22 +36,6 @@ absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView
   return absl::FailedPreconditionError(
       absl::StrCat(where, "its generation is ", shard->generation(), " in epoch ",
                    view.epoch().value(), ", the request names ", generation, "; follow that view"));
-}
-
-Message RefusalOf(const Message& request, const absl::Status& why) {
-  Message reply = MakeReply(request);
-  if (request.envelope.has_push_request()) {
-    *reply.envelope.mutable_push_reply()->mutable_id() = request.envelope.push_request().id();
-  } else {
-    proto::PullReply& body = *reply.envelope.mutable_pull_reply();
-    body.set_table(request.envelope.pull_request().table());
-    body.set_shard(request.envelope.pull_request().shard());
-  }
-  SetStatus(why, reply);
-  if (absl::IsResourceExhausted(why)) {
-    reply.envelope.mutable_status()->set_retry_after_ms(kRetryAfterMs);
-  }
-  return reply;
 }
 
 std::optional<Message> RefusalToStranger(const Message& message, const proto::ChainPosition& chain,

@@ -11,7 +11,7 @@
 
 namespace covey::server {
 
-// What a data loop says to who asks for a shard that it does not serve. Pure.
+// How a data loop refuses requests. Pure.
 
 // A push or a pull, and the shard and generation that it names.
 struct MisdirectedRequest {
@@ -24,11 +24,8 @@ struct MisdirectedRequest {
 absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView& view,
                         const Address& self);
 
-// The answer to a push or a pull that is refused; with advice when to come again if too much waits.
-Message RefusalOf(const Message& request, const absl::Status& why);
-
-// The answer to a message along a chain that `self` is not in, or not any more: ABORTED, with the
-// newer chain epoch. Nothing when the sender may know more, or only answers.
+// The reply to a message along a chain that `self` is not in, or not any more: ABORTED, with the
+// newer chain epoch. Nothing when the sender may know more, or the message is a reply itself.
 std::optional<Message> RefusalToStranger(const Message& message, const proto::ChainPosition& chain,
                                          const ClusterView& view, const Address& self);
 

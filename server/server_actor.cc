@@ -18,7 +18,7 @@ Member::Options AsServer(Member::Options options) {
 ServerActor::ServerActor(const Options& options)
     : member_(AsServer(options.member), next_request_id_),
       reports_(next_request_id_),
-      departure_(member_, next_request_id_),
+      drain_(member_, next_request_id_),
       loads_(std::max<size_t>(1, options.member.endpoints.size())) {
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
@@ -46,12 +46,12 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
     outbox.Send(std::move(message));
   }
   reports_.FollowView(*member_.view());
-  departure_.FollowView(now, outbox);
+  drain_.FollowView(now, outbox);
 }
 
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (member_.Receive(now, message, outbox)) return ForwardLease(outbox);
-  if (departure_.Receive(now, message, outbox)) return;
+  if (drain_.Receive(now, message, outbox)) return;
   // Only loops of this process speak without a connection.
   const uint32_t loop = message.envelope.from_loop();
   if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
@@ -73,17 +73,17 @@ void ServerActor::TakeLoad(const Message& message) {
 void ServerActor::Wake(absl::Time now, Outbox& outbox) {
   member_.Wake(now, outbox);
   if (member_.state() == Member::State::kMember) reports_.Wake(now, outbox);
-  departure_.Wake(now, outbox);
+  drain_.Wake(now, outbox);
 }
 
 absl::Time ServerActor::NextWake() const {
   const absl::Time reports =
       member_.state() == Member::State::kMember ? reports_.NextWake() : absl::InfiniteFuture();
-  return std::min({member_.NextWake(), reports, departure_.NextWake()});
+  return std::min({member_.NextWake(), reports, drain_.NextWake()});
 }
 
 void ServerActor::Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
-  departure_.Begin(now, std::move(reason), deadline, outbox);
+  drain_.Begin(now, std::move(reason), deadline, outbox);
 }
 
 }  // namespace covey::server

@@ -9,8 +9,8 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/member.h"
-#include "server/departure.h"
 #include "server/replica_reports.h"
+#include "server/server_drain.h"
 
 namespace covey::server {
 
@@ -53,7 +53,7 @@ class ServerActor : public Actor {
   uint64_t next_request_id_ = 1;
   Member member_;
   ReplicaReports reports_;
-  Departure departure_;
+  ServerDrain drain_;
   std::vector<proto::ServerLoad> loads_;  // of each data loop, as last reported
   Epoch forwarded_;
   absl::Time forwarded_lease_ = absl::InfiniteFuture();

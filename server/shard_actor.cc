@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/shard/push_checks.h"
 #include "server/server_load.h"
+#include "server/shard/push_checks.h"
+#include "server/shard/replies.h"
 
 namespace covey::server {
 namespace {
@@ -179,7 +180,7 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
                              ? host->CheckRequest(now, request.request)
                              : WhyNotHere(request, *view_, self_);
   // A query has no bytes, and its sender would send them if it were refused.
-  if (refusal.ok() && !IsQuestion(request.request)) refusal = CheckBudget();
+  if (refusal.ok() && !IsQuery(request.request)) refusal = CheckBudget();
   if (refusal.ok() && host->needs_open()) Keep(request.id, host->Open(now, outbox));
   if (refusal.ok()) refusal = host->failure();
   if (refusal.ok()) return host;
@@ -189,7 +190,8 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
 
 void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Status& why,
                         Outbox& outbox) {
-  Message reply = RefusalOf(request, why);
+  Message reply = BeginReply(request);
+  MakeRefusal(why, reply);
   if (absl::IsResourceExhausted(why)) ++counters_.refused;
   if (absl::IsUnavailable(why) && now >= lease_until_) {
     reply.envelope.mutable_status()->set_retry_after_ms(kLeaseRetryAfterMs);

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
-#include "common/base/annotate.h"
 
 namespace covey::server {
 

@@ -172,7 +172,7 @@ void UpdateGate::SwitchTo(const Contract& contract) {
   contract_ = contract;
 }
 
-void UpdateGate::HurryArrivals() {
+void UpdateGate::FlushPartialBuffer() {
   if (!arrivals_.empty()) overdue_.insert(overdue_.begin(), CutArrivals());
 }
 

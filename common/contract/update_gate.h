@@ -91,7 +91,7 @@ class UpdateGate {
 
   // Arrivals that wait for more are due as they are. Nothing happens under bsp and local, where an
   // update of fewer would be another one.
-  void HurryArrivals();
+  void FlushPartialBuffer();
 
   const Contract& contract() const { return contract_; }
   // Whether updates sum in the order of arrival and take all that is held, so that the owner may

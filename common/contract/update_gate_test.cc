@@ -93,13 +93,13 @@ TEST(UpdateGate, ArrivalsInAHurryWaitForNoMore) {
   Driver buffered({.kind = Kind::kBuffered, .buffer = 3}, Groups({1, 2, 3}));
   EXPECT_THAT(buffered.Push(1, 1), IsEmpty());
   EXPECT_THAT(buffered.Push(2, 1), IsEmpty());
-  buffered.gate().HurryArrivals();
+  buffered.gate().FlushPartialBuffer();
   EXPECT_THAT(buffered.Due(), ElementsAre("1.1 2.1"));
-  buffered.gate().HurryArrivals();
+  buffered.gate().FlushPartialBuffer();
   EXPECT_THAT(buffered.Due(), IsEmpty());
   Driver bsp({.kind = Kind::kBsp}, Groups({1, 2}));
   EXPECT_THAT(bsp.Push(1, 1), IsEmpty());
-  bsp.gate().HurryArrivals();
+  bsp.gate().FlushPartialBuffer();
   EXPECT_THAT(bsp.Due(), IsEmpty());
 }
 

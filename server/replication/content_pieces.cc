@@ -62,7 +62,7 @@ Message ContentExport::Piece(uint64_t number) {
   return message;
 }
 
-Message ContentExport::Question(uint64_t number) const {
+Message ContentExport::Query(uint64_t number) const {
   Message message;
   proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
   piece.set_index(index_);

@@ -29,7 +29,7 @@ class ContentExport {
   Message Piece(uint64_t piece);
   // A ReplicaPiece without a frame, which no piece is: asks whether this one, and all before it, is
   // held.
-  Message Question(uint64_t piece) const;
+  Message Query(uint64_t piece) const;
 
  private:
   struct Cut {

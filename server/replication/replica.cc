@@ -11,12 +11,12 @@
 namespace covey::server {
 namespace {
 
-// A joining replica tells the server in front so often what it holds.
+// How often a joining replica tells its predecessor what it holds.
 constexpr absl::Duration kAnnounceEvery = absl::Milliseconds(300);
-// A digest is one pass over the content; so it costs little beside so much work.
+// A digest is one pass over the content; once per so many records or bytes it costs little.
 constexpr uint64_t kRecordsPerDigest = 64;
 constexpr uint64_t kBytesPerDigest = 64 << 20;
-// A joining successor that is silent for so long does not make pushes wait.
+// A joining successor that is silent for longer does not make pushes wait.
 constexpr absl::Duration kFillingMayHoldUp = absl::Milliseconds(200);
 
 }  // namespace
@@ -37,12 +37,9 @@ void Replica::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, c
 }
 
 void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Address& self) {
-  const bool was_joining = joining_;
-  const bool is_new = chain_.generation() != generation_;
-  const bool was_head = !is_new && is_head();
+  const bool was_head = chain_.generation() == generation_ && is_head();
   position_ = *ClusterView::PositionInChain(shard, self);
   if (!was_head) head_since_ = Epoch(shard.chain_epoch());
-  joining_ = shard.chain(position_).joining();
   absl::btree_set<NodeId> in_front;
   for (int i = 0; i < position_; ++i) in_front.insert(NodeId(shard.chain(i).node()));
   const bool overtaken =
@@ -55,40 +52,61 @@ void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Addre
   chain_.set_shard(id_.index.value());
   chain_.set_generation(generation_);
   chain_.set_chain_epoch(shard.chain_epoch());
-  told_ready_ = false;
-  was_joining_ = was_joining_ || joining_;
-  if (joining_) unfit_ = false;
-  // What was said of an older chain counts no longer.
-  if (unfit_) Report(proto::ReplicaReport::UNFIT, self_.node, "it has dropped its content");
-  if (!is_new && joining_ && (!was_joining || overtaken)) Drop();
-  if (!is_new && !joining_ && overtaken && content_ != nullptr && content_->index() > durable_) {
-    DeclareUnfit(
-        absl::AbortedError(absl::StrCat("it holds record ", content_->index(), ", of which only ",
-                                        durable_, " are known to be held by who is in front now")));
+  FollowRole(shard.chain(position_).joining(), overtaken);
+  if (position_ + 1 < shard.chain_size()) {
+    LinkTo(now, shard.chain(position_ + 1));
+  } else {
+    link_.reset();
   }
-  if (!joining_ && was_joining && content_ == nullptr) {
-    DeclareUnfit(absl::DataLossError("it is to have joined, and holds no content any more"));
-  }
-  if (import_ != nullptr && overtaken) import_.reset();
-  LinkTo(now, position_ + 1 < shard.chain_size()
-                  ? std::optional<proto::Replica>(shard.chain(position_ + 1))
-                  : std::nullopt);
 }
 
-void Replica::LinkTo(absl::Time now, std::optional<proto::Replica> successor) {
-  if (!successor) {
-    link_.reset();
+void Replica::FollowRole(bool joining, bool overtaken) {
+  if (joining) {
+    if (IsJoining(state_) && !overtaken) return;
+    Drop();
+    Enter(ReplicaState::kRequesting);
     return;
   }
-  const Address address{NodeId(successor->node()), successor->loop()};
+  switch (state_) {
+    case ReplicaState::kFresh:
+      return;
+    case ReplicaState::kUnfit:
+      // Reports of an older chain count no longer.
+      Report(proto::ReplicaReport::UNFIT, self_.node, "it has dropped its content");
+      return;
+    case ReplicaState::kRequesting:
+    case ReplicaState::kImporting:
+      RejectContent(absl::DataLossError("it is to have joined, and holds no content any more"),
+                    ReplicaState::kUnfit);
+      return;
+    case ReplicaState::kCatchingUp:
+      Enter(ReplicaState::kJoined);
+      [[fallthrough]];
+    case ReplicaState::kJoined:
+      if (!overtaken || content_->index() <= durable_) return;
+      RejectContent(absl::AbortedError(absl::StrCat(
+                        "it holds record ", content_->index(), ", of which only ", durable_,
+                        " are known to be held by the servers that are in front now")),
+                    ReplicaState::kUnfit);
+      return;
+  }
+}
+
+void Replica::LinkTo(absl::Time now, const proto::Replica& successor) {
+  const Address address{NodeId(successor.node()), successor.loop()};
   if (link_ == nullptr || link_->successor() != address) {
     link_ = std::make_unique<ReplicaLink>(
-        now, address, successor->joining(),
-        ReplicaLink::Records{.first = log_.first(), .newest = log_.next() - 1},
+        now, successor, ReplicaLink::Records{.first = log_.first(), .newest = log_.next() - 1},
         ReplicaLink::Counters{.records = environment_.counters.replicated,
                               .content_bytes = environment_.counters.content_bytes});
   }
-  link_->SetChain(now, chain_, successor->joining());
+  link_->SetChain(now, chain_, successor.joining());
+}
+
+void Replica::Enter(ReplicaState next) {
+  COVEY_CHECK(IsLegalStep(state_, next));
+  state_ = next;
+  COVEY_CHECK(HasContent(state_) == (content_ != nullptr));
 }
 
 void Replica::Drop() {
@@ -98,15 +116,16 @@ void Replica::Drop() {
   durable_ = 0;
 }
 
-void Replica::DeclareUnfit(const absl::Status& why) {
+void Replica::RejectContent(const absl::Status& why, ReplicaState next) {
   ++environment_.counters.unfit_replicas;
   LogWarning(
       "replica_unfit",
       {{"table", id_.table.value()}, {"shard", id_.index.value()}, {"reason", why.message()}});
   Drop();
-  if (joining_) return;  // It asks again.
-  unfit_ = true;
-  Report(proto::ReplicaReport::UNFIT, self_.node, std::string(why.message()));
+  Enter(next);
+  if (next == ReplicaState::kUnfit) {
+    Report(proto::ReplicaReport::UNFIT, self_.node, std::string(why.message()));
+  }
 }
 
 absl::Status Replica::Open(absl::Time now) {
@@ -119,6 +138,7 @@ absl::Status Replica::Open(absl::Time now) {
                     content.status());
   }
   content_ = *std::move(content);
+  Enter(ReplicaState::kJoined);
   return absl::OkStatus();
 }
 
@@ -151,9 +171,9 @@ void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
   Settle(now);
 }
 
-void Replica::SetKeepsPromises(absl::Time now, bool keeps_promises, Outbox& outbox) {
-  if (keeps_promises_ == keeps_promises) return;
-  keeps_promises_ = keeps_promises;
+void Replica::SetEarlyAcksPending(absl::Time now, bool pending, Outbox& outbox) {
+  if (early_acks_pending_ == pending) return;
+  early_acks_pending_ = pending;
   if (link_ == nullptr || content_ == nullptr) return;
   link_->Send(now, source(), outbox);
   Settle(now);
@@ -165,17 +185,19 @@ void Replica::Settle(absl::Time now) {
     log_.Reset(durable_ + 1);
     return;
   }
-  if (!link_->refused()) {
+  const SuccessorState& successor = link_->state();
+  if (!successor.is_refused()) {
     const uint64_t held =
-        link_->counts() ? std::min(content_->index(), link_->durable()) : content_->index();
+        successor.is_required() ? std::min(content_->index(), link_->durable()) : content_->index();
     durable_ = std::max(durable_, held);
   }
-  if (log_.IsFull() && !link_->counts() && now - link_->silent_since() > kFillingMayHoldUp) {
+  if (log_.IsFull() && !successor.is_required() &&
+      now - link_->silent_since() > kFillingMayHoldUp) {
     link_->GiveUpFilling();
   }
   log_.TrimBelow(std::min(durable_ + 1, link_->NeedsFrom()));
-  if (link_->is_ready() && !told_ready_) {
-    told_ready_ = true;
+  if (successor.is_ready() && ready_reported_at_ != Epoch(chain_epoch())) {
+    ready_reported_at_ = Epoch(chain_epoch());
     Report(proto::ReplicaReport::READY, link_->successor().node, "");
   }
 }
@@ -193,9 +215,10 @@ void Replica::Report(proto::ReplicaReport::Kind kind, NodeId node, const std::st
 
 void Replica::Wake(absl::Time now, Outbox& outbox) {
   if (!is_head() && now >= announce_at_) {
-    announce_at_ = joining_ ? now + kAnnounceEvery : absl::InfiniteFuture();
-    // Records of this chain were dropped as long as it was not known here.
-    if (joining_ || content_ != nullptr) Answer(/*missing=*/!joining_, outbox);
+    const bool joining = IsJoining(state_);
+    announce_at_ = joining ? now + kAnnounceEvery : absl::InfiniteFuture();
+    // Records of this chain were dropped while this server did not know it.
+    if (joining || content_ != nullptr) Acknowledge(/*missing=*/!joining, outbox);
   }
   if (link_ == nullptr || content_ == nullptr) return;
   link_->Wake(now, outbox);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "proto/scheduler.pb.h"
 #include "server/replication/content_pieces.h"
 #include "server/replication/replica_link.h"
+#include "server/replication/replica_state.h"
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_counters.h"
 #include "server/replication/shard_record.h"
@@ -25,28 +27,24 @@
 
 namespace covey::server {
 
-// One server's place in the chain of a shard: its content, what comes from the server in front, and
-// the link to the one behind.
+// One server's place in the chain of a shard: its content, the messages from its predecessor, and
+// the link to its successor.
 //
 //     head ──records──▶ … ──records──▶ tail        each applies, passes on, and acknowledges:
 //          ◀──held, durable──  ◀──────             durable = it and all joined ones behind hold it
 //
-//                 initializer, when it has joined from the start
-//   without content ──────────────────────────────────────────▶ with content ──▶ head, or not,
-//        │   ▲                                                      ▲    │       as the view says
-//        │   └── wrong digest or record: UNFIT ─────────────────────│────┘
-//        └── joining: asks the one in front, gets pieces ───────────┘
+// What it holds is one ReplicaState, which draws its states. Content stays through all changes of
+// the chain, except where it may hold records that are no part of the history any more: when a
+// server is in front that was not there before, records that are not known to be durable may differ
+// from that server's.
 //
-// Content stays over all changes of the chain, except where it may hold records that are not part
-// of the history any more: when somebody is in front now who was not before, a tail that is not
-// known to be durable may be another one than there.
+// The fence: a message of another chain epoch is never acted upon. One of a higher epoch is dropped,
+// because the view is in flight. One of a lower epoch is refused with ABORTED; the sender then counts
+// nothing as durable until it has a newer view.
 //
-// The fence: a message of another chain epoch is never acted upon. Of a higher one: dropped, the
-// view is on its way. Of a lower one: refused with ABORTED; who is refused counts nothing durable
-// until it has a newer view.
-//
-// Invariants: 1. All that was durable is in the content of every joined replica. 2. durable() never
-// goes back. 3. Two replicas that hold the same index are equal bit for bit.
+// Invariants: 1. Every durable record is in the content of every joined replica. 2. durable() never
+// goes back. 3. Two replicas that hold the same index are equal bit for bit. 4. content() is not
+// null in kCatchingUp and kJoined, and null in all other states.
 //
 // Actor-confined. Deterministic.
 class Replica {
@@ -60,15 +58,16 @@ class Replica {
   Replica(ShardId id, uint64_t generation, const Environment& environment)
       : id_(id), generation_(generation), environment_(environment) {}
 
-  // Takes its place as the view says. Precondition: the view has `self` in the shard's chain, and
-  // the same generation.
+  // Takes the place that the view gives it. Precondition: the view has `self` in the shard's chain,
+  // and the same generation.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
                Outbox& outbox);
 
   // Fills itself from the initializer, unless it has content or must get it from another server.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
   absl::Status Open(absl::Time now);
-  bool may_open() const { return content_ == nullptr && !was_joining_ && !unfit_; }
+  bool may_open() const { return state_ == ReplicaState::kFresh; }
+  ReplicaState state() const { return state_; }
 
   // Precondition: ReplicateRequest, ReplicateReply or ReplicaPiece of this shard.
   void Receive(absl::Time now, const Message& message, Outbox& outbox);
@@ -78,22 +77,24 @@ class Replica {
   // The head's next record: sets its index and applies it. Precondition: version and all else fit;
   // `gradient` is the record's, decoded.
   void Append(absl::Time now, ShardRecord record, std::span<const float> gradient, Outbox& outbox);
-  // As ReplicaLink::Source::keeps_promises.
-  void SetKeepsPromises(absl::Time now, bool keeps_promises, Outbox& outbox);
+  // As ReplicaLink::Source::early_acks_pending.
+  void SetEarlyAcksPending(absl::Time now, bool pending, Outbox& outbox);
 
   bool is_head() const { return position_ == 0; }
   // Epoch of the chain by which it became the head.
   Epoch head_since() const { return head_since_; }
   // Nothing is durable without another server.
-  bool has_company() const { return link_ != nullptr && link_->counts(); }
-  // Null: it has none yet.
+  bool has_required_successor() const { return link_ != nullptr && link_->state().is_required(); }
+  // Null when there is no successor.
+  const ReplicaLink* link() const { return link_.get(); }
+  // Null unless HasContent(state()).
   const ShardContent* content() const { return content_.get(); }
   ShardContent* content() { return content_.get(); }
-  // The records up to here are on all joined replicas from this one on.
+  // The records up to here are on this replica and on all joined ones behind it.
   uint64_t durable() const { return durable_; }
-  // So many records wait for their acknowledgement that no more may be made.
+  // The log holds as many unacknowledged records as it may; no more may be appended.
   bool IsFull() const { return log_.IsFull(); }
-  // Of records that are kept to be sent again.
+  // Of records that are kept to be resent.
   size_t kept_bytes() const { return log_.bytes(); }
   // For errors: "server-2".
   std::string SuccessorName() const;
@@ -104,37 +105,45 @@ class Replica {
 
  private:
   void FollowChain(absl::Time now, const proto::Shard& shard, const Address& self);
-  void LinkTo(absl::Time now, std::optional<proto::Replica> successor);
+  // `overtaken`: a server is in front that was not there before.
+  void FollowRole(bool joining, bool overtaken);
+  void LinkTo(absl::Time now, const proto::Replica& successor);
+  void Enter(ReplicaState next);
   void Drop();
-  void DeclareUnfit(const absl::Status& why);
-  void ReceiveRecord(absl::Time now, const Message& message, Outbox& outbox);
+  // The content, or what is here of it, is wrong: a joining replica requests it again, a joined one
+  // is unfit.
+  void RejectContent(const absl::Status& why, ReplicaState next);
+  ReplicaState AfterWrongContent() const {
+    return IsJoining(state_) ? ReplicaState::kRequesting : ReplicaState::kUnfit;
+  }
+  void OnRecord(absl::Time now, const Message& message, Outbox& outbox);
   absl::Status ApplyRecord(absl::Time now, ShardRecord record);
-  void ReceivePiece(absl::Time now, const Message& message, Outbox& outbox);
+  void OnPiece(absl::Time now, const Message& message, Outbox& outbox);
+  void ImportPiece(absl::Time now, const Message& message);
   // False: this server cannot hold the shard.
   bool BeginImport(absl::Time now);
   void EndImport(absl::Time now);
   // Whether the piece, or one before it, has not come, and is needed.
   bool Lacks(const proto::ReplicaPiece& piece) const;
-  void ReceiveReply(absl::Time now, const Message& message, Outbox& outbox);
+  void OnReply(absl::Time now, const Message& message, Outbox& outbox);
   // Into the log, and on to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
-  // To the server in front: what is held and what is durable.
-  // `missing` as in ReplicateReply.
-  void Answer(bool missing, Outbox& outbox) const;
-  // Whether a message is of the chain as it is known here. One of a newer chain is dropped, for the
-  // view is on its way; one of an older chain is refused.
+  // Tells the predecessor what is held and what is durable. `missing` as in ReplicateReply.
+  void Acknowledge(bool missing, Outbox& outbox) const;
+  // Whether a message is of the chain as it is known here. A message of a newer chain is dropped,
+  // because the view is in flight; a message of an older chain is refused.
   bool IsOfThisChain(const Message& message, const proto::ChainPosition& chain,
                      Outbox& outbox) const;
   void Refuse(const Message& message, Outbox& outbox) const;
-  // What is durable now, what need not be kept, and what the scheduler should know.
+  // Ends every change: moves durable() on, trims the log, reports a successor that has become ready.
   void Settle(absl::Time now);
   void Report(proto::ReplicaReport::Kind kind, NodeId node, const std::string& reason);
   bool DigestIsDue(const ShardRecord& record);
   ReplicaLink::Source source() {
     return {.content = *content_,
             .log = log_,
-            .has_joined = !joining_,
-            .keeps_promises = keeps_promises_};
+            .has_joined = !IsJoining(state_),
+            .early_acks_pending = early_acks_pending_};
   }
 
   // Constant after construction.
@@ -148,19 +157,18 @@ class Replica {
   proto::ChainPosition chain_;
   int position_ = 0;
   Epoch head_since_;
-  bool joining_ = false;
   absl::btree_set<NodeId> in_front_;
   Address predecessor_;
 
+  ReplicaState state_ = ReplicaState::kFresh;
   std::unique_ptr<ShardContent> content_;
-  std::unique_ptr<ContentImport> import_;
-  bool was_joining_ = false;  // ever: its content comes from others
-  bool unfit_ = false;        // joined, and its content was dropped
+  std::unique_ptr<ContentImport> import_;  // kImporting
   RecordLog log_;
   uint64_t durable_ = 0;
   std::unique_ptr<ReplicaLink> link_;
-  bool keeps_promises_ = true;
-  bool told_ready_ = false;  // of the successor, at this chain epoch
+  bool early_acks_pending_ = false;
+  // The chain epoch at which the successor was last reported as ready.
+  std::optional<Epoch> ready_reported_at_;
   uint64_t records_without_digest_ = 0;
   uint64_t bytes_without_digest_ = 0;
   absl::Time announce_at_ = absl::InfiniteFuture();

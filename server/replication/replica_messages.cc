@@ -13,13 +13,13 @@ namespace covey::server {
 void Replica::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   switch (message.envelope.body_case()) {
     case proto::Envelope::kReplicateReply:
-      ReceiveReply(now, message, outbox);
+      OnReply(now, message, outbox);
       return;
     case proto::Envelope::kReplicateRequest:
-      ReceiveRecord(now, message, outbox);
+      OnRecord(now, message, outbox);
       return;
     case proto::Envelope::kReplicaPiece:
-      ReceivePiece(now, message, outbox);
+      OnPiece(now, message, outbox);
       return;
     default:
       return;
@@ -45,7 +45,7 @@ void Replica::Refuse(const Message& message, Outbox& outbox) const {
   outbox.Send(std::move(reply));
 }
 
-void Replica::ReceiveReply(absl::Time now, const Message& message, Outbox& outbox) {
+void Replica::OnReply(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicateReply& reply = message.envelope.replicate_reply();
   if (link_ == nullptr || message.from() != link_->successor()) return;
   if (reply.chain().generation() != generation_) return;
@@ -55,12 +55,12 @@ void Replica::ReceiveReply(absl::Time now, const Message& message, Outbox& outbo
   }
   if (reply.chain().chain_epoch() != chain_.chain_epoch() || content_ == nullptr) return;
   const uint64_t before = durable_;
-  link_->Receive(now, reply, source(), outbox);
+  link_->OnReply(now, reply, source(), outbox);
   Settle(now);
-  if (durable_ > before && !is_head()) Answer(/*missing=*/false, outbox);
+  if (durable_ > before && !is_head()) Acknowledge(/*missing=*/false, outbox);
 }
 
-void Replica::Answer(bool missing, Outbox& outbox) const {
+void Replica::Acknowledge(bool missing, Outbox& outbox) const {
   Message message;
   message.set_to(predecessor_);
   proto::ReplicateReply& reply = *message.envelope.mutable_replicate_reply();
@@ -76,13 +76,13 @@ void Replica::Answer(bool missing, Outbox& outbox) const {
   outbox.Send(std::move(message));
 }
 
-void Replica::ReceiveRecord(absl::Time now, const Message& message, Outbox& outbox) {
+void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
   if (!IsOfThisChain(message, request.chain(), outbox)) return;
   if (message.from() != predecessor_ && !Planted(PlantedBug::kAcceptOldEpoch)) return;
   if (may_open() && !Open(now).ok()) return;
   const bool is_next =
-      content_ != nullptr && !IsQuestion(request) &&
+      content_ != nullptr && !IsQuery(request) &&
       (request.index() == content_->index() + 1 ||
        (request.index() > content_->index() && Planted(PlantedBug::kSkipMissingRecord)));
   if (is_next) {
@@ -90,13 +90,13 @@ void Replica::ReceiveRecord(absl::Time now, const Message& message, Outbox& outb
     if (!record.ok() || !CheckFrameChecksums(message).ok()) {
       ++environment_.counters.malformed;
     } else if (const absl::Status status = ApplyRecord(now, *record); !status.ok()) {
-      DeclareUnfit(status);
+      RejectContent(status, AfterWrongContent());
     } else {
       PassOn(now, *std::move(record), outbox);
     }
   }
   if (is_head()) return;
-  Answer(/*missing=*/content_ != nullptr && request.index() > content_->index(), outbox);
+  Acknowledge(/*missing=*/content_ != nullptr && request.index() > content_->index(), outbox);
 }
 
 absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
@@ -121,12 +121,14 @@ bool Replica::BeginImport(absl::Time now) {
   auto content = ShardContent::Create(now, rules->shard, environment_.spares);
   if (!content.ok()) return false;
   import_ = std::make_unique<ContentImport>(*std::move(content));
+  Enter(ReplicaState::kImporting);
   return true;
 }
 
 void Replica::EndImport(absl::Time now) {
   content_ = import_->Take();
   import_.reset();
+  Enter(ReplicaState::kCatchingUp);
   log_.Reset(content_->index() + 1);
   if (link_ != nullptr) {
     const Address address = link_->successor();
@@ -140,30 +142,37 @@ void Replica::EndImport(absl::Time now) {
   Settle(now);
 }
 
-void Replica::ReceivePiece(absl::Time now, const Message& message, Outbox& outbox) {
+void Replica::OnPiece(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::ReplicaPiece& piece = message.envelope.replica_piece();
   if (!IsOfThisChain(message, piece.chain(), outbox)) return;
-  if (message.from() != predecessor_ || !joining_) return;
+  if (message.from() != predecessor_ || !IsJoining(state_)) return;
   if (message.frames.empty()) {
-    // A question. Pieces of other content than it is about are of no use any more.
-    if (import_ != nullptr && import_->index() != piece.index()) import_.reset();
-    Answer(/*missing=*/Lacks(piece), outbox);
-    return;
+    // A query. Pieces of content other than the query is about are of no use any more.
+    if (import_ != nullptr && import_->index() != piece.index()) {
+      import_.reset();
+      Enter(ReplicaState::kRequesting);
+    }
+  } else {
+    if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) {
+      Drop();
+      Enter(ReplicaState::kRequesting);
+    }
+    if (content_ == nullptr) {
+      if (import_ == nullptr && !BeginImport(now)) return;
+      ImportPiece(now, message);
+    }
   }
-  if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) Drop();
-  if (content_ != nullptr) {
-    Answer(/*missing=*/Lacks(piece), outbox);
-    return;
-  }
-  if (import_ == nullptr && !BeginImport(now)) return;
+  Acknowledge(/*missing=*/Lacks(piece), outbox);
+}
+
+void Replica::ImportPiece(absl::Time now, const Message& message) {
   if (!CheckFrameChecksums(message).ok()) {
     ++environment_.counters.malformed;
   } else if (const absl::StatusOr<bool> complete = import_->Add(now, message); !complete.ok()) {
-    DeclareUnfit(complete.status());
+    RejectContent(complete.status(), ReplicaState::kRequesting);
   } else if (*complete) {
     EndImport(now);
   }
-  Answer(/*missing=*/Lacks(piece), outbox);
 }
 
 bool Replica::Lacks(const proto::ReplicaPiece& piece) const {

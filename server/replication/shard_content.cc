@@ -44,14 +44,14 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
   index_ = record.index;
   for (const RecordedPush& push : record.pushes) {
     if (push.key.sequence == 0) {
-      producers_.Forget(push.key.producer);
+      push_history_.Forget(push.key.producer);
       continue;
     }
     if (push.discarded) {
       ++discarded_;
-      producers_.NoteDiscarded(push.key);
+      push_history_.NoteDiscarded(push.key);
     } else {
-      producers_.Note(push.key, record.version);
+      push_history_.Note(push.key, record.version);
     }
     if (push.group != GroupId()) clocks_.Advance(push.group, push.step);
   }
@@ -67,7 +67,7 @@ uint64_t ShardContent::Digest() const {
   clocks_.Describe(version(), state);
   // Else the digest would find what the bug is to show.
   if (!Planted(PlantedBug::kDropClocksOnMove)) take_in(state.clock_digest());
-  take_in(producers_.Digest());
+  take_in(push_history_.Digest());
   take_in(ValuesChecksum());
   for (const Buffer& slot : slots()) take_in(Crc32c(slot.bytes()));
   return digest;
@@ -76,7 +76,7 @@ uint64_t ShardContent::Digest() const {
 std::vector<proto::ReplicaRecord> ShardContent::DescribeRecord() const {
   std::vector<proto::ReplicaRecord> parts(1);
   size_t bytes = 0;
-  producers_.Describe([&](proto::ProducerRecord record) {
+  push_history_.Describe([&](proto::ProducerRecord record) {
     if (bytes >= kRecordPartBytes) {
       parts.emplace_back();
       bytes = 0;
@@ -99,12 +99,12 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
   table_->Restore(std::move(values), std::move(slots), version, samples);
   checksum_.reset();
   index_ = index;
-  producers_ = Producers();
+  push_history_ = PushHistory();
   clocks_ = ClockVector();
   uint64_t digest = 0;
   for (const proto::ReplicaRecord& record : records) {
     for (const proto::ProducerRecord& producer : record.producers()) {
-      COVEY_RETURN_IF_ERROR(producers_.Restore(producer));
+      COVEY_RETURN_IF_ERROR(push_history_.Restore(producer));
     }
     for (const proto::GroupClock& clock : record.clocks()) {
       clocks_.Advance(GroupId(clock.group()), Step(clock.step()));

@@ -13,7 +13,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/read_gate.h"
 #include "proto/replication.pb.h"
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/table/dense_shard.h"
 #include "server/table/spare_buffers.h"
@@ -59,14 +59,14 @@ class ShardContent {
   // Of Values(); computed once per version.
   uint32_t ValuesChecksum() const;
   const std::vector<Buffer>& slots() const { return table_->slots(); }
-  const Producers& producers() const { return producers_; }
+  const PushHistory& push_history() const { return push_history_; }
   const ClockVector& clocks() const { return clocks_; }
   uint64_t discarded() const { return discarded_; }  // pushes that are part of no update
   // Of this replica, by its own clock.
   absl::Time last_update() const { return last_update_; }
 
   // Plants PlantedBug::kForgetDedupOnTakeover.
-  void ForgetProducers() { producers_ = Producers(); }
+  void ForgetPushes() { push_history_ = PushHistory(); }
 
  private:
   explicit ShardContent(std::unique_ptr<DenseShard> table, absl::Time now)
@@ -74,7 +74,7 @@ class ShardContent {
 
   const std::unique_ptr<DenseShard> table_;
   uint64_t index_ = 0;
-  Producers producers_;
+  PushHistory push_history_;
   ClockVector clocks_;
   uint64_t discarded_ = 0;
   absl::Time last_update_;

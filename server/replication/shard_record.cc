@@ -59,13 +59,13 @@ Message ToMessage(ShardRecord& record) {
   return message;
 }
 
-Message QuestionAfter(uint64_t index) {
+Message QueryAfter(uint64_t index) {
   Message message;
   message.envelope.mutable_replicate_request()->set_index(index);
   return message;
 }
 
-bool IsQuestion(const proto::ReplicateRequest& request) {
+bool IsQuery(const proto::ReplicateRequest& request) {
   return request.version() == 0 && request.pushes().empty();
 }
 

@@ -11,7 +11,7 @@
 #include "common/cluster/ids.h"
 #include "common/net/message.h"
 #include "proto/replication.pb.h"
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 #include "server/table/dense_shard.h"
 
 namespace covey::server {
@@ -49,8 +49,8 @@ struct ShardRecord {
 Message ToMessage(ShardRecord& record);
 // A ReplicateRequest that asks whether the record, and all before it, is held: it has no push and no
 // update, as no record has.
-Message QuestionAfter(uint64_t index);
-bool IsQuestion(const proto::ReplicateRequest& request);
+Message QueryAfter(uint64_t index);
+bool IsQuery(const proto::ReplicateRequest& request);
 // INVALID_ARGUMENT: no server of ours makes such a record for a shard of so many elements. Does not
 // look at the bytes of the frame.
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);

@@ -44,7 +44,7 @@ absl::Status CheckGroup(const Message& request, const ClusterView& view) {
     return Unknown(absl::StrCat("group ", push.group(), " generation ", push.group_generation()),
                    request, view);
   }
-  // An older generation may finish its last step: Producers refuse it from the newer one's first
+  // An older generation may finish its last step: PushHistory refuse it from the newer one's first
   // push on.
   if (group->generation() < push.group_generation()) {
     return absl::AbortedError(absl::StrCat("group ", push.group(), " has generation ",
@@ -74,7 +74,7 @@ bool IsGone(const Producer& producer, const ClusterView& view) {
   return node == nullptr || node->state() != proto::Node::ALIVE;
 }
 
-bool IsQuestion(const Message& request) {
+bool IsQuery(const Message& request) {
   return request.envelope.has_push_request() && request.frames.empty();
 }
 
@@ -89,7 +89,7 @@ absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t 
                      "version"));
   }
   const size_t wanted = EncodedBytes(*format, element_count);
-  if (!IsQuestion(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
+  if (!IsQuery(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
     size_t bytes = 0;
     for (const Buffer& frame : request.frames) bytes += frame.size();
     return absl::InvalidArgumentError(absl::StrCat(

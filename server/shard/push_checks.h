@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 
 namespace covey::server {
 
@@ -21,7 +21,7 @@ std::string NameOf(const Producer& producer, const ClusterView& view);
 bool IsGone(const Producer& producer, const ClusterView& view);
 
 // A push without a frame asks whether it was received, and is answered as a duplicate of it.
-bool IsQuestion(const Message& request);
+bool IsQuery(const Message& request);
 
 // Whether the request makes sense: one frame of exactly the size that the format needs, or none,
 // samples that can be counted, an identity that fits its sender. What fails here, no honest peer

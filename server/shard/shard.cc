@@ -13,12 +13,6 @@
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
-namespace {
-
-// A shard that is to move waits so long for the arrivals that a buffered update still lacks.
-constexpr absl::Duration kPromisesWaitMax = absl::Seconds(2);
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Open(ShardId id,
                                                    std::shared_ptr<const ClusterView> view,
@@ -39,38 +33,38 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
       environment_(environment),
       view_(std::move(view)),
       replica_(replica),
-      gathering_(rules.contract, environment.spares),
-      asynchrony_(rules.asynchrony, environment.spares),
+      aggregator_(rules.contract, environment.spares),
+      correction_(rules.asynchrony, environment.spares),
       waited_for_(contract().WaitedFor(view_->live_groups())) {
   proto::ShardState state;
   content().clocks().Describe(version(), state);
   for (const proto::GroupClock& clock : state.clocks()) {
-    gathering_.Resume(GroupId(clock.group()), Step(clock.step()));
+    aggregator_.Resume(GroupId(clock.group()), Step(clock.step()));
   }
   if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
-    replica_.content()->ForgetProducers();
+    replica_.content()->ForgetPushes();
   }
 }
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
-  PendingAnswer answer = BeginAnswer(now, request, push.read(), push.deadline_ms());
-  *answer.reply.envelope.mutable_push_reply()->mutable_id() = push.id();
+  PendingReply pending = BeginPendingReply(now, request, push.read(), push.deadline_ms());
   const PushKey key = KeyOf(push.id());
-  const absl::StatusOr<bool> duplicate = TakeIn(now, request, key, outbox);
+  const absl::StatusOr<bool> duplicate = Accept(now, request, key, outbox);
   if (!duplicate.ok()) {
-    Fail(answer.reply, duplicate.status(), outbox);
+    Refuse(pending.reply, duplicate.status(), outbox);
     return;
   }
   ++(*duplicate ? environment_.counters.duplicates : environment_.counters.pushes);
   const bool new_version = ApplyDue(now, outbox);
-  answer.push = {.key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
-  answer.wants_values = push.read().wanted();
-  if (answer.wants_values) {
-    answer.requirement = ReadRequirement::Of(answer.bound, contract());
-    Answer(now, std::move(answer), outbox);
+  pending.push = {
+      .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
+  pending.wants_values = push.read().wanted();
+  if (pending.wants_values) {
+    pending.requirement = ReadRequirement::Of(pending.bound, contract());
+    ReplyWhenFresh(now, std::move(pending), outbox);
   } else {
-    Send(now, answer, outbox);
+    ReplyWhenDurable(now, pending, outbox);
   }
   if (new_version) ReleaseParked(now, outbox);
 }
@@ -79,33 +73,33 @@ bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
   const Version before = version();
   const GroupCensus groups{.live = waited_for_,
                            .known = static_cast<size_t>(view_->proto().groups_size())};
-  while (auto update = gathering_.TakeDue(now, groups)) Apply(now, *update, outbox);
+  while (auto update = aggregator_.TakeDue(now, groups)) Apply(now, *update, outbox);
   return version() != before;
 }
 
-void Shard::Apply(absl::Time now, GatheredUpdate& update, Outbox& outbox) {
+void Shard::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox) {
   ShardRecord record{
       .version = version().Next(),
       .pushes = {},
       .samples = update.samples,
-      .adjustment = asynchrony_.BeginUpdate(update, version(), waited_for_.size(), contract()),
+      .adjustment = correction_.BeginUpdate(update, version(), waited_for_.size(), contract()),
       .gradient = std::move(update.encoded),
       .digest = {}};
-  for (const GatheredPush& push : update.pushes) {
+  for (const ReceivedPush& push : update.pushes) {
     record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
   }
   MakeRoom(record);
   replica_.Append(now, std::move(record), update.gradient_sum.elements(), outbox);
-  SendReceipts(now, update);
+  QueueDurableAcks(now, update);
 }
 
 void Shard::MakeRoom(ShardRecord& record) const {
-  const Producers& producers = content().producers();
-  if (producers.size() < kProducersPerShardMax) return;
+  const PushHistory& history = content().push_history();
+  if (history.size() < kProducersPerShardMax) return;
   absl::btree_set<Producer> forgotten;
   for (size_t i = 0; i < record.pushes.size(); ++i) {
-    if (producers.Knows(record.pushes[i].key.producer)) continue;
-    const auto oldest = producers.FindOldest([&](const Producer& producer) {
+    if (history.Knows(record.pushes[i].key.producer)) continue;
+    const auto oldest = history.FindOldest([&](const Producer& producer) {
       return !forgotten.contains(producer) && IsGone(producer, *view_);
     });
     if (!oldest) return;
@@ -116,32 +110,25 @@ void Shard::MakeRoom(ShardRecord& record) const {
   }
 }
 
-void Shard::ReviewPromises(absl::Time now, Outbox& outbox) {
-  const bool keeps_promises = held_.pledged() == 0;
-  replica_.SetKeepsPromises(now, keeps_promises, outbox);
-  if (keeps_promises || !replica_.has_company() || !gathering_.gate().sums_on_arrival()) {
-    promises_due_ = absl::InfiniteFuture();
-  } else if (promises_due_ == absl::InfiniteFuture()) {
-    promises_due_ = now + kPromisesWaitMax;
-  }
-}
-
 uint64_t Shard::durable() const {
   return Planted(PlantedBug::kAcknowledgeBeforeReplicate) ? content().index() : replica_.durable();
 }
 
 void Shard::Settle(absl::Time now, Outbox& outbox) {
   if (!suspended_) {
-    ReviewPromises(now, outbox);
-    undurable_.TakeDurable(durable(),
-                           [&](UndurableAnswer& answer) { Post(now, std::move(answer), outbox); });
+    replica_.SetEarlyAcksPending(now, ledger_.early_acks_pending(), outbox);
+    ledger_.UpdateFlush(now,
+                        replica_.has_required_successor() && aggregator_.gate().sums_on_arrival());
+    undurable_.TakeDurable(
+        durable(), [&](UndurableReply& complete) { SendNow(now, std::move(complete), outbox); });
   }
-  undurable_.TakeLate(now, [&](UndurableAnswer& answer) {
-    Fail(answer.reply,
-         absl::DeadlineExceededError(absl::StrCat(
-             "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
-             ", next in the chain; ask again, it is lost or durable then")),
-         outbox);
+  undurable_.TakeLate(now, [&](UndurableReply& complete) {
+    Refuse(
+        complete.reply,
+        absl::DeadlineExceededError(absl::StrCat(
+            "applied here, but not acknowledged before the deadline by ", replica_.SuccessorName(),
+            ", next in the chain; ask again, it is lost or durable then")),
+        outbox);
   });
 }
 
@@ -149,7 +136,7 @@ void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Out
   view_ = std::move(view);
   FollowContract();
   waited_for_ = contract().WaitedFor(view_->live_groups());
-  asynchrony_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
+  correction_.Forget([this](const Producer& producer) { return IsGone(producer, *view_); });
   Proceed(now, outbox);
 }
 
@@ -161,8 +148,8 @@ void Shard::Proceed(absl::Time now, Outbox& outbox) {
 
 void Shard::Suspend(const absl::Status& why, Outbox& outbox) {
   suspended_ = true;
-  parked_.Take([](const PendingAnswer&) { return true; },
-               [&](PendingAnswer& answer) { Fail(answer.reply, why, outbox); });
+  parked_.Take([](const PendingReply&) { return true; },
+               [&](PendingReply& pending) { Refuse(pending.reply, why, outbox); });
 }
 
 void Shard::Resume(absl::Time now, Outbox& outbox) {
@@ -174,44 +161,45 @@ void Shard::FollowContract() {
   const absl::StatusOr<Contract> newest = ContractInForce(*view_->FindTable(id_.table));
   // What this server does not know, or a scheduler would never ask for, changes nothing.
   if (!newest.ok() || *newest == contract() || !contract().CheckSwitchTo(*newest).ok()) return;
-  gathering_.SwitchTo(*newest);
-  parked_.ForEach([&](PendingAnswer& answer) {
-    answer.requirement = ReadRequirement::Of(answer.bound, *newest);
+  aggregator_.SwitchTo(*newest);
+  parked_.ForEach([&](PendingReply& pending) {
+    pending.requirement = ReadRequirement::Of(pending.bound, *newest);
   });
 }
 
 absl::Time Shard::NextWake() const {
   if (suspended_) return undurable_.next_deadline();
-  return std::min({parked_.next_deadline(), undurable_.next_deadline(), gathering_.gate().NextDue(),
-                   promises_due_});
+  return std::min({parked_.next_deadline(), undurable_.next_deadline(),
+                   aggregator_.gate().NextDue(), ledger_.flush_at()});
 }
 
 void Shard::Wake(absl::Time now, Outbox& outbox) {
   if (!suspended_) {
-    if (promises_due_ <= now) gathering_.HurryArrivals();
-    if (std::min(gathering_.gate().NextDue(), promises_due_) <= now && ApplyDue(now, outbox)) {
+    if (ledger_.flush_at() <= now) aggregator_.FlushPartialBuffer();
+    if (std::min(aggregator_.gate().NextDue(), ledger_.flush_at()) <= now &&
+        ApplyDue(now, outbox)) {
       ReleaseParked(now, outbox);
     }
   }
-  // What became fresh enough by now has been answered; what did not is late.
-  parked_.Take([now](const PendingAnswer& answer) { return answer.deadline <= now; },
-               [&](PendingAnswer& answer) {
-                 Fail(answer.reply,
-                      absl::DeadlineExceededError(
-                          absl::StrCat("not as fresh as asked before the deadline: ",
-                                       Missing(answer.requirement, FreshnessAt(now)),
-                                       "; see `covey status` for who is behind, or allow more "
-                                       "time")),
-                      outbox);
+  // Readers for which the shard is fresh enough by now have their reply; the others are late.
+  parked_.Take([now](const PendingReply& pending) { return pending.deadline <= now; },
+               [&](PendingReply& pending) {
+                 Refuse(pending.reply,
+                        absl::DeadlineExceededError(
+                            absl::StrCat("not as fresh as asked before the deadline: ",
+                                         Missing(pending.requirement, FreshnessAt(now)),
+                                         "; see `covey status` for who is behind, or allow more "
+                                         "time")),
+                        outbox);
                });
 }
 
 size_t Shard::queued_bytes() const {
-  return gathering_.held_bytes() + replica_.kept_bytes() + undurable_.bytes();
+  return aggregator_.held_bytes() + replica_.kept_bytes() + undurable_.bytes();
 }
 
 proto::TableAsynchrony Shard::ReportAsynchrony() const {
-  proto::TableAsynchrony report = asynchrony_.Report();
+  proto::TableAsynchrony report = correction_.Report();
   report.set_table(id_.table.value());
   report.set_updates(version().value());
   report.set_discarded(content().discarded());

@@ -14,28 +14,28 @@
 
 namespace covey::server {
 
-absl::StatusOr<bool> Shard::TakeIn(absl::Time now, const Message& request, const PushKey& key,
+absl::StatusOr<bool> Shard::Accept(absl::Time now, const Message& request, const PushKey& key,
                                    Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
   if (absl::Status status = CheckForm(request, content().element_count(),
-                                      samples() + gathering_.gate().samples_held());
+                                      samples() + aggregator_.gate().samples_held());
       !status.ok()) {
     ++environment_.counters.malformed;
     return status;
   }
   COVEY_ASSIGN_OR_RETURN(const bool known, IsKnown(key));
-  if (known && (IsQuestion(request) || !Planted(PlantedBug::kApplyDuplicates))) return true;
+  if (known && (IsQuery(request) || !Planted(PlantedBug::kApplyDuplicates))) return true;
 
   COVEY_RETURN_IF_ERROR(CheckSender(request, *view_));
-  if (IsQuestion(request)) {
+  if (IsQuery(request)) {
     return absl::UnavailableError("it has not been received yet; push it with its gradient");
   }
-  const GatheredPush gathered{.key = key,
+  const ReceivedPush gathered{.key = key,
                               .group = GroupId(push.group()),
                               .step = Step(push.group() == 0 ? 0 : push.step()),
                               .samples = push.samples(),
                               .base_version = Version(push.base_version())};
-  COVEY_RETURN_IF_ERROR(gathering_.gate().Admit(gathered.group, gathered.step));
+  COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(gathered.group, gathered.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
   if (contract().Discards(gathered.base_version, version())) {
     Discard(now, gathered, outbox);
@@ -49,23 +49,24 @@ absl::StatusOr<bool> Shard::TakeIn(absl::Time now, const Message& request, const
   }
   const Buffer gradient = Decoded(push.format(), request.frames[0]);
   COVEY_RETURN_IF_ERROR(Screen(gradient, push));
-  held_.Add(key, /*pledged=*/!replica_.has_company());
+  ledger_.Add(
+      key, replica_.has_required_successor() ? AckLedger::Ack::kReceived : AckLedger::Ack::kEarly);
   const EncodedGradient encoded{.frame = request.frames[0],
                                 .format = push.format(),
                                 .checksum = request.envelope.frame_checksums(0)};
-  if (asynchrony_.compensates()) {
-    gathering_.Add(gathered, asynchrony_.Compensate(gathered, gradient, Values()));
+  if (correction_.compensates()) {
+    aggregator_.Add(gathered, correction_.Compensate(gathered, gradient, Values()));
   } else {
-    gathering_.Add(gathered, gradient, encoded);
+    aggregator_.Add(gathered, gradient, encoded);
   }
   return false;
 }
 
 absl::StatusOr<bool> Shard::IsKnown(const PushKey& key) const {
-  const absl::StatusOr<Producers::Finding> finding = content().producers().Find(key);
+  const absl::StatusOr<PushHistory::Finding> finding = content().push_history().Find(key);
   if (!finding.ok()) return Annotate(NameOf(key.producer, *view_), finding.status());
   if (finding->known) return true;
-  const absl::StatusOr<bool> held = held_.Find(key);
+  const absl::StatusOr<bool> held = ledger_.Find(key);
   if (!held.ok()) return Annotate(NameOf(key.producer, *view_), held.status());
   return held;
 }
@@ -76,14 +77,14 @@ absl::Status Shard::CheckRoom(const Producer& producer) const {
         absl::StrCat(replica_.SuccessorName(), " has not acknowledged ", replica_.kept_bytes(),
                      " bytes of updates yet; retry later"));
   }
-  const Producers& producers = content().producers();
-  if (producers.Knows(producer) || held_.Knows(producer) ||
-      producers.size() + held_.producers() < kProducersPerShardMax ||
-      producers.FindOldest([this](const Producer& other) { return IsGone(other, *view_); })) {
+  const PushHistory& history = content().push_history();
+  if (history.Knows(producer) || ledger_.Knows(producer) ||
+      history.size() + ledger_.producers() < kProducersPerShardMax ||
+      history.FindOldest([this](const Producer& other) { return IsGone(other, *view_); })) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(
-      absl::StrCat(producers.size(), " producers push to this shard, and all of them live; use ",
+      absl::StrCat(history.size(), " producers push to this shard, and all of them live; use ",
                    "fewer clients, or let them form groups"));
 }
 
@@ -91,7 +92,7 @@ Buffer Shard::Decoded(proto::WireFormat format, const Buffer& frame) {
   if (format == proto::WIRE_FLOAT32) return frame;
   Buffer gradient = environment_.spares.Take(bytes());
   Decode(WireFormatFromProto(format).value(), frame.bytes(), gradient.MutableAs<float>());
-  // Lent anew once the gradient has been applied.
+  // Lent again once the gradient has been applied.
   environment_.spares.Retire(gradient);
   return gradient;
 }
@@ -103,16 +104,16 @@ absl::Status Shard::Screen(const Buffer& gradient, const proto::PushRequest& pus
   return status;
 }
 
-void Shard::Discard(absl::Time now, const GatheredPush& push, Outbox& outbox) {
+void Shard::Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox) {
   ++environment_.counters.discarded;
   ShardRecord record;
   // The clock says how far a group has come; it does not pass what is held.
-  const bool counts = !gathering_.gate().Holds(push.group);
+  const bool moves_clock = !aggregator_.gate().Holds(push.group);
   record.pushes.push_back({.key = push.key,
-                           .group = counts ? push.group : GroupId(),
-                           .step = counts ? push.step : Step(),
+                           .group = moves_clock ? push.group : GroupId(),
+                           .step = moves_clock ? push.step : Step(),
                            .discarded = true});
-  gathering_.Discard(push);
+  aggregator_.Discard(push);
   MakeRoom(record);
   replica_.Append(now, std::move(record), {}, outbox);
 }

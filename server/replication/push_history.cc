@@ -1,4 +1,4 @@
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 
 #include <algorithm>
 #include <limits>
@@ -29,7 +29,7 @@ PushKey KeyOf(const proto::PushId& id) {
           .sequence = id.sequence()};
 }
 
-absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
+absl::StatusOr<PushHistory::Finding> PushHistory::Find(const PushKey& key) const {
   const auto found = entries_.find(key.producer);
   if (found == entries_.end()) return Finding{};
   const Entry& entry = found->second;
@@ -51,7 +51,7 @@ absl::StatusOr<Producers::Finding> Producers::Find(const PushKey& key) const {
                  .version = discarded ? Version() : finding.version};
 }
 
-void Producers::Note(const PushKey& key, Version version) {
+void PushHistory::Note(const PushKey& key, Version version) {
   Entry& entry = entries_[key.producer];
   if (key.incarnation > entry.incarnation) {
     if (!CountsOn(key.producer)) entry.window = DedupWindow();
@@ -72,9 +72,9 @@ void Producers::Note(const PushKey& key, Version version) {
   }
 }
 
-void Producers::NoteDiscarded(const PushKey& key) { Note(key, kDiscarded); }
+void PushHistory::NoteDiscarded(const PushKey& key) { Note(key, kDiscarded); }
 
-std::optional<Producer> Producers::FindOldest(
+std::optional<Producer> PushHistory::FindOldest(
     absl::FunctionRef<bool(const Producer&)> is_gone) const {
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -87,7 +87,7 @@ std::optional<Producer> Producers::FindOldest(
   return oldest->first;
 }
 
-void Producers::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const {
+void PushHistory::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const {
   for (const auto& [producer, entry] : entries_) {
     proto::ProducerRecord record;
     record.set_kind(producer.kind == Producer::Kind::kGroup ? proto::PushId::GROUP
@@ -104,7 +104,7 @@ void Producers::Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) con
   }
 }
 
-absl::Status Producers::Restore(const proto::ProducerRecord& record) {
+absl::Status PushHistory::Restore(const proto::ProducerRecord& record) {
   const Producer producer{.kind = record.kind() == proto::PushId::GROUP ? Producer::Kind::kGroup
                                                                         : Producer::Kind::kClient,
                           .id = record.producer()};
@@ -128,7 +128,7 @@ absl::Status Producers::Restore(const proto::ProducerRecord& record) {
   return absl::OkStatus();
 }
 
-uint64_t Producers::Digest() const {
+uint64_t PushHistory::Digest() const {
   uint64_t digest = MixBits(entries_.size());
   const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
   for (const auto& [producer, entry] : entries_) {

@@ -1,7 +1,7 @@
 // What a shard does about late gradients, push by push. What that is good for:
 // implicit_momentum_test.cc.
 
-#include "server/shard/asynchrony.h"
+#include "server/shard/staleness_correction.h"
 
 #include <optional>
 #include <vector>
@@ -120,31 +120,31 @@ class SentValues : public ::testing::Test {
   static Producer Client(uint64_t id) { return {.kind = Producer::Kind::kClient, .id = id}; }
 
   SpareBuffers spares_{1 << 20};
-  Asynchrony asynchrony_{{.delay_compensation = 1}, spares_};
+  StalenessCorrection correction_{{.delay_compensation = 1}, spares_};
   const Buffer values_ = ShardDriver::Floats({1, 2});
 };
 
 TEST_F(SentValues, AreReleasedWithTheirProducer) {
-  asynchrony_.NoteSent(Client(1), Version(1), values_, false);
-  asynchrony_.NoteSent(Client(2), Version(1), values_, false);
-  asynchrony_.Forget([](const Producer& producer) { return producer.id == 1; });
+  correction_.RecordSent(Client(1), Version(1), values_, false);
+  correction_.RecordSent(Client(2), Version(1), values_, false);
+  correction_.Forget([](const Producer& producer) { return producer.id == 1; });
   EXPECT_FALSE(values_.IsUnique());
   // Replaced by the next answer.
-  asynchrony_.NoteSent(Client(2), Version(2), Buffer::CopyOf(values_.bytes()), false);
+  correction_.RecordSent(Client(2), Version(2), Buffer::CopyOf(values_.bytes()), false);
   EXPECT_TRUE(values_.IsUnique());
 }
 
 TEST_F(SentValues, AreKeptForSoManyProducersOnly) {
   for (uint64_t id = 1; id <= kProducersPerShardMax; ++id) {
-    asynchrony_.NoteSent(Client(id), Version(1), Buffer(), false);
+    correction_.RecordSent(Client(id), Version(1), Buffer(), false);
   }
-  asynchrony_.NoteSent(Client(kProducersPerShardMax + 1), Version(1), values_, false);
+  correction_.RecordSent(Client(kProducersPerShardMax + 1), Version(1), values_, false);
   EXPECT_TRUE(values_.IsUnique());
 }
 
 TEST_F(SentValues, AreNotKeptForNothing) {
-  Asynchrony off({}, spares_);
-  off.NoteSent(Client(1), Version(1), values_, false);
+  StalenessCorrection off({}, spares_);
+  off.RecordSent(Client(1), Version(1), values_, false);
   EXPECT_TRUE(values_.IsUnique());
 }
 
@@ -233,7 +233,7 @@ TEST(AutomaticMomentum, MeasuresAlsoWhatItDoesNotGovern) {
   EXPECT_THAT(driver.Values(), Each(-7.796875));
 }
 
-TEST(Asynchrony, IsReadFromTheTablesDefinition) {
+TEST(StalenessCorrection, IsReadFromTheTablesDefinition) {
   TestJob job = Governed(0.75, 0, kAsync);
   proto::Asynchrony& asynchrony = *job.spec().mutable_asynchrony();
   const proto::Table& table = job.view.tables(0);
@@ -261,7 +261,7 @@ TEST(Asynchrony, IsReadFromTheTablesDefinition) {
   EXPECT_TRUE(rules->asynchrony.scales_rate);
 }
 
-TEST(Asynchrony, TravelsToTheControlLoopOncePerTable) {
+TEST(StalenessCorrection, TravelsToTheControlLoopOncePerTable) {
   ShardActor actor({});
   Outbox outbox;
   absl::Time now = absl::UnixEpoch();

@@ -24,10 +24,10 @@ namespace covey::server {
 // draining no longer before the scheduler has heard it.
 //
 // Actor-confined. Deterministic.
-class Departure {
+class ServerDrain {
  public:
   // `member` and `next_request_id` outlive it.
-  Departure(Member& member, uint64_t& next_request_id)
+  ServerDrain(Member& member, uint64_t& next_request_id)
       : member_(member), next_request_id_(next_request_id) {}
 
   // Wants to be gone at `deadline` at the latest. `reason`: for people, "signal 15".

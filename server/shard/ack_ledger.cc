@@ -1,4 +1,4 @@
-#include "server/shard/held_pushes.h"
+#include "server/shard/ack_ledger.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,20 +7,26 @@
 #include "absl/strings/str_cat.h"
 
 namespace covey::server {
+namespace {
 
-std::pair<uint64_t, uint64_t> HeldPushes::NumberOf(const PushKey& key) {
+// A successor waits at most this long for the pushes that a buffered update still lacks.
+constexpr absl::Duration kFlushAfter = absl::Seconds(2);
+
+}  // namespace
+
+std::pair<uint64_t, uint64_t> AckLedger::NumberOf(const PushKey& key) {
   const bool is_group = key.producer.kind == Producer::Kind::kGroup;
   return {is_group ? 0 : key.incarnation, key.sequence};
 }
 
-const HeldPushes::Push* HeldPushes::FindPush(const PushKey& key) const {
+const AckLedger::Push* AckLedger::FindPush(const PushKey& key) const {
   const auto entry = entries_.find(key.producer);
   if (entry == entries_.end()) return nullptr;
   const auto push = entry->second.pushes.find(NumberOf(key));
   return push == entry->second.pushes.end() ? nullptr : &push->second;
 }
 
-absl::StatusOr<bool> HeldPushes::Find(const PushKey& key) const {
+absl::StatusOr<bool> AckLedger::Find(const PushKey& key) const {
   const auto entry = entries_.find(key.producer);
   if (entry == entries_.end()) return false;
   if (key.incarnation < entry->second.incarnation) {
@@ -31,34 +37,43 @@ absl::StatusOr<bool> HeldPushes::Find(const PushKey& key) const {
   return FindPush(key) != nullptr;
 }
 
-void HeldPushes::Add(const PushKey& key, bool pledged) {
+void AckLedger::Add(const PushKey& key, Ack ack) {
   Entry& entry = entries_[key.producer];
   entry.incarnation = std::max(entry.incarnation, key.incarnation);
-  if (entry.pushes.emplace(NumberOf(key), Push{.pledged = pledged, .receipt = {}}).second) {
-    pledged_ += pledged;
+  if (entry.pushes.emplace(NumberOf(key), Push{.ack = ack, .owed = {}}).second) {
+    early_ += ack == Ack::kEarly;
   }
 }
 
-bool HeldPushes::IsPledged(const PushKey& key) const {
+std::optional<AckLedger::Ack> AckLedger::AckOf(const PushKey& key) const {
   const Push* push = FindPush(key);
-  return push != nullptr && push->pledged;
+  if (push == nullptr) return std::nullopt;
+  return push->ack;
 }
 
-void HeldPushes::SetReceipt(const PushKey& key, Message reply) {
+void AckLedger::OweReply(const PushKey& key, Message reply) {
   if (FindPush(key) == nullptr) return;
-  entries_.at(key.producer).pushes.at(NumberOf(key)).receipt = std::move(reply);
+  entries_.at(key.producer).pushes.at(NumberOf(key)).owed = std::move(reply);
 }
 
-std::optional<Message> HeldPushes::Take(const PushKey& key) {
+std::optional<Message> AckLedger::TakeRecorded(const PushKey& key) {
   const auto entry = entries_.find(key.producer);
   if (entry == entries_.end()) return std::nullopt;
   const auto push = entry->second.pushes.find(NumberOf(key));
   if (push == entry->second.pushes.end()) return std::nullopt;
-  pledged_ -= push->second.pledged;
-  std::optional<Message> receipt = std::move(push->second.receipt);
+  early_ -= push->second.ack == Ack::kEarly;
+  std::optional<Message> owed = std::move(push->second.owed);
   entry->second.pushes.erase(push);
   if (entry->second.pushes.empty()) entries_.erase(entry);
-  return receipt;
+  return owed;
+}
+
+void AckLedger::UpdateFlush(absl::Time now, bool successor_waits) {
+  if (!early_acks_pending() || !successor_waits) {
+    flush_at_ = absl::InfiniteFuture();
+  } else if (flush_at_ == absl::InfiniteFuture()) {
+    flush_at_ = now + kFlushAfter;
+  }
 }
 
 }  // namespace covey::server

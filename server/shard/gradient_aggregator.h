@@ -11,7 +11,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/contract.h"
 #include "common/contract/update_gate.h"
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_sum.h"
 #include "server/table/spare_buffers.h"
@@ -19,7 +19,7 @@
 namespace covey::server {
 
 // A push that has been received.
-struct GatheredPush {
+struct ReceivedPush {
   PushKey key;
   GroupId group;  // 0: a plain client's
   Step step;      // of the group
@@ -28,8 +28,8 @@ struct GatheredPush {
 };
 
 // Pushes that become one new version of a shard.
-struct GatheredUpdate {
-  absl::InlinedVector<GatheredPush, 2> pushes;  // in the order of summation
+struct AggregatedUpdate {
+  absl::InlinedVector<ReceivedPush, 2> pushes;  // in the order of summation
   GradientSum gradient_sum;
   uint64_t samples = 0;
   // The sum in the bytes to send it in: those that the only push came in, else the sum's own.
@@ -41,41 +41,41 @@ struct GatheredUpdate {
 // that it came in. Depends on nothing but the order and times of calls.
 //
 // Actor-confined. `spares` outlives it.
-class PushGathering {
+class GradientAggregator {
  public:
-  PushGathering(const Contract& contract, SpareBuffers& spares);
+  GradientAggregator(const Contract& contract, SpareBuffers& spares);
 
   // What waits, and whether a push may join it.
   const UpdateGate& gate() const { return gate_; }
 
   // Precondition: the gate admits it, and it is no duplicate. `encoded`: the same gradient as it
   // came; without a frame when that was another one.
-  void Add(const GatheredPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
+  void Add(const ReceivedPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
 
   // Instead of Add: the push is received, and will be part of no update.
-  void Discard(const GatheredPush& push) { gate_.Pass(push.group, push.step); }
+  void Discard(const ReceivedPush& push) { gate_.Pass(push.group, push.step); }
 
   // Of all gradients that are held.
   size_t held_bytes() const;
 
   // The next update, if one is due. To be asked until there is none, as UpdateGate::TakeDue.
-  std::optional<GatheredUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
+  std::optional<AggregatedUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
 
   // As UpdateGate::Resume.
   void Resume(GroupId group, Step step) { gate_.Resume(group, step); }
 
-  void HurryArrivals() { gate_.HurryArrivals(); }
+  void FlushPartialBuffer() { gate_.FlushPartialBuffer(); }
 
   // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
   void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
 
  private:
   struct HeldPush {
-    GatheredPush push;
+    ReceivedPush push;
     Buffer gradient;
     EncodedGradient encoded;
   };
-  static void Join(const HeldPush& held, GatheredUpdate& update);
+  static void Join(const HeldPush& held, AggregatedUpdate& update);
 
   // Constant after construction.
   SpareBuffers& spares_;
@@ -83,7 +83,7 @@ class PushGathering {
   // Owned by the actor's thread.
   UpdateGate gate_;
   absl::btree_map<uint64_t, HeldPush> held_;  // by the gate's number
-  GatheredUpdate arrivals_;                   // those that are summed on arrival
+  AggregatedUpdate arrivals_;                 // those that are summed on arrival
 };
 
 }  // namespace covey::server

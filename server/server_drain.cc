@@ -1,4 +1,4 @@
-#include "server/departure.h"
+#include "server/server_drain.h"
 
 #include <algorithm>
 #include <utility>
@@ -33,7 +33,7 @@ bool AnotherServerStays(const proto::ClusterView& view, NodeId node) {
 
 }  // namespace
 
-void Departure::Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
+void ServerDrain::Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
   if (is_over_ || !reason_.empty()) return;
   reason_ = std::move(reason);
   if (member_.state() != Member::State::kMember) {
@@ -46,7 +46,7 @@ void Departure::Begin(absl::Time now, std::string reason, absl::Time deadline, O
   if (!is_over_) Ask(now, outbox);
 }
 
-void Departure::Ask(absl::Time now, Outbox& outbox) {
+void ServerDrain::Ask(absl::Time now, Outbox& outbox) {
   again_ = now + kAgainAfter;
   request_id_ = next_request_id_++;
   Message message;
@@ -56,7 +56,7 @@ void Departure::Ask(absl::Time now, Outbox& outbox) {
   outbox.Send(std::move(message));
 }
 
-bool Departure::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+bool ServerDrain::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (!message.envelope.has_drain_reply()) return false;
   if (is_over_ || message.envelope.header().request_id() != request_id_) return true;
   const absl::Status status = StatusOf(message);
@@ -74,7 +74,7 @@ bool Departure::Receive(absl::Time now, const Message& message, Outbox& outbox) 
   return true;
 }
 
-void Departure::FollowView(absl::Time now, Outbox& outbox) {
+void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
   if (member_.state() != Member::State::kMember) return;
   const proto::ClusterView& view = member_.view()->proto();
   const proto::Node* self = member_.view()->FindNode(member_.node());
@@ -96,17 +96,17 @@ void Departure::FollowView(absl::Time now, Outbox& outbox) {
   }
 }
 
-void Departure::GiveUp(absl::Time now, const std::string& why, Outbox& outbox) {
+void ServerDrain::GiveUp(absl::Time now, const std::string& why, Outbox& outbox) {
   LogWarning("server_not_drained", {{"reason", why}});
   Leave(now, reason_, outbox);
 }
 
-void Departure::Leave(absl::Time now, const std::string& reason, Outbox& outbox) {
+void ServerDrain::Leave(absl::Time now, const std::string& reason, Outbox& outbox) {
   is_over_ = true;
   member_.Leave(now, reason, outbox);
 }
 
-void Departure::Wake(absl::Time now, Outbox& outbox) {
+void ServerDrain::Wake(absl::Time now, Outbox& outbox) {
   if (is_over_ || reason_.empty()) return;
   if (now >= deadline_) {
     GiveUp(now, "its shards have not been moved in time", outbox);
@@ -117,7 +117,7 @@ void Departure::Wake(absl::Time now, Outbox& outbox) {
   }
 }
 
-absl::Time Departure::NextWake() const {
+absl::Time ServerDrain::NextWake() const {
   if (is_over_ || reason_.empty()) return absl::InfiniteFuture();
   return std::min({deadline_, unheard_until_, again_});
 }

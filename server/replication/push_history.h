@@ -41,7 +41,7 @@ PushKey KeyOf(const proto::PushId& id);
 // gone. A producer that is gone must be refused before it gets here.
 //
 // Actor-confined. Deterministic.
-class Producers {
+class PushHistory {
  public:
   struct Finding {
     bool known = false;
@@ -66,7 +66,7 @@ class Producers {
   void Forget(const Producer& producer) { entries_.erase(producer); }
 
   // Everything, one record after the other in growing order of producer; and back. Restored ones
-  // answer as those described. INVALID_ARGUMENT: no Producers describe themselves so; it is of no
+  // answer as those described. INVALID_ARGUMENT: no PushHistory describe themselves so; it is of no
   // use then.
   void Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const;
   absl::Status Restore(const proto::ProducerRecord& record);

@@ -11,8 +11,8 @@
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
 #include "proto/scheduler.pb.h"
-#include "server/replication/producers.h"
-#include "server/shard/push_gathering.h"
+#include "server/replication/push_history.h"
+#include "server/shard/gradient_aggregator.h"
 #include "server/table/asynchrony_rules.h"
 #include "server/table/dense_shard.h"
 #include "server/table/spare_buffers.h"
@@ -29,26 +29,26 @@ namespace covey::server {
 // gradients of further ones go uncompensated.
 //
 // Actor-confined. Deterministic: depends on the order of calls only.
-class Asynchrony {
+class StalenessCorrection {
  public:
   // `spares` outlives it.
-  Asynchrony(const AsynchronyRules& rules, SpareBuffers& spares);
+  StalenessCorrection(const AsynchronyRules& rules, SpareBuffers& spares);
 
-  // Whether NoteSent has any use for values.
+  // Whether RecordSent has any use for values.
   bool compensates() const { return rules_.delay_compensation > 0; }
   // An answer with these values goes to the producer. `is_first` = only if none went before, for
   // answers that may not be what its next gradient is computed on.
-  void NoteSent(const Producer& producer, Version version, const Buffer& values, bool is_first);
+  void RecordSent(const Producer& producer, Version version, const Buffer& values, bool is_first);
   // Lets go of what was sent to those.
   void Forget(absl::FunctionRef<bool(const Producer&)> is_gone);
 
   // The gradient sum as it would be, to first order, at `values`, the present ones; the very same
   // handle when compensation is off, or the values that the push was computed on are not those that
   // its producer was sent last.
-  Buffer Compensate(const GatheredPush& push, const Buffer& gradient_sum, const Buffer& values);
+  Buffer Compensate(const ReceivedPush& push, const Buffer& gradient_sum, const Buffer& values);
 
   // How to apply the update that makes version `before` + 1. To be called once for each.
-  UpdateAdjustment BeginUpdate(const GatheredUpdate& update, Version before, size_t live_groups,
+  UpdateAdjustment BeginUpdate(const AggregatedUpdate& update, Version before, size_t live_groups,
                                const Contract& contract);
 
   // All but table, updates and discarded.

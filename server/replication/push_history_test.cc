@@ -1,4 +1,4 @@
-#include "server/replication/producers.h"
+#include "server/replication/push_history.h"
 
 #include <vector>
 
@@ -14,8 +14,8 @@ PushKey Key(uint64_t id, uint64_t incarnation, uint64_t sequence) {
           .sequence = sequence};
 }
 
-TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
-  Producers producers;
+TEST(PushHistory, TellClientsFromGroupsOfTheSameNumber) {
+  PushHistory producers;
   PushKey key = Key(1, 1, 1);
   producers.Note(key, Version(0));
   EXPECT_TRUE(producers.Find(key)->known);
@@ -23,8 +23,8 @@ TEST(Producers, TellClientsFromGroupsOfTheSameNumber) {
   EXPECT_FALSE(producers.Find(key)->known);
 }
 
-TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
-  Producers producers;
+TEST(PushHistory, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
+  PushHistory producers;
   producers.Note(Key(1, 5, 1), Version(0));
   EXPECT_FALSE(producers.Find(Key(1, 6, 1))->known);
   EXPECT_TRUE(producers.Find(Key(1, 5, 1))->known);
@@ -37,8 +37,8 @@ TEST(Producers, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(10));
 }
 
-TEST(Producers, AGroupCountsItsStepsOnOverGenerations) {
-  Producers producers;
+TEST(PushHistory, AGroupCountsItsStepsOnOverGenerations) {
+  PushHistory producers;
   const auto step = [](uint64_t generation, uint64_t sequence) {
     PushKey key = Key(1, generation, sequence);
     key.producer.kind = Producer::Kind::kGroup;
@@ -53,8 +53,8 @@ TEST(Producers, AGroupCountsItsStepsOnOverGenerations) {
   EXPECT_EQ(producers.Find(step(2, 5))->version, Version(9));
 }
 
-TEST(Producers, RememberWhatWasDiscarded) {
-  Producers producers;
+TEST(PushHistory, RememberWhatWasDiscarded) {
+  PushHistory producers;
   producers.Note(Key(1, 1, 1), Version(0));
   EXPECT_FALSE(producers.Find(Key(1, 1, 1))->discarded);
   producers.NoteDiscarded(Key(1, 1, 1));
@@ -64,14 +64,14 @@ TEST(Producers, RememberWhatWasDiscarded) {
   EXPECT_EQ(finding->version, Version());
 }
 
-TEST(Producers, RefuseWhatIsTooOldToTell) {
-  Producers producers;
+TEST(PushHistory, RefuseWhatIsTooOldToTell) {
+  PushHistory producers;
   producers.Note(Key(1, 1, kDedupWindow + 1), Version(0));
   EXPECT_EQ(producers.Find(Key(1, 1, 1)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Producers, FindWhoIsGoneAndWasSilentLongest) {
-  Producers producers;
+TEST(PushHistory, FindWhoIsGoneAndWasSilentLongest) {
+  PushHistory producers;
   for (const uint64_t id : {3, 1, 2, 3}) producers.Note(Key(id, 1, id), Version(1));
   EXPECT_EQ(producers.FindOldest([](const Producer&) { return false; }), std::nullopt);
   EXPECT_EQ(producers.FindOldest([](const Producer&) { return true; })->id, 1u);
@@ -82,21 +82,21 @@ TEST(Producers, FindWhoIsGoneAndWasSilentLongest) {
 }
 
 // A push beyond the window of what was noted since it was received.
-TEST(Producers, LeaveOutWhatHasGrownTooOld) {
-  Producers producers;
+TEST(PushHistory, LeaveOutWhatHasGrownTooOld) {
+  PushHistory producers;
   producers.Note(Key(1, 1, 2 * kDedupWindow), Version(1));
   producers.Note(Key(1, 1, 1), Version(2));
   EXPECT_FALSE(producers.Find(Key(1, 1, 1)).ok());
 }
 
-std::vector<proto::ProducerRecord> Described(const Producers& producers) {
+std::vector<proto::ProducerRecord> Described(const PushHistory& producers) {
   std::vector<proto::ProducerRecord> records;
   producers.Describe([&](proto::ProducerRecord record) { records.push_back(std::move(record)); });
   return records;
 }
 
-TEST(Producers, AnswerAlikeOnceRestored) {
-  Producers producers;
+TEST(PushHistory, AnswerAlikeOnceRestored) {
+  PushHistory producers;
   for (uint64_t sequence = 1; sequence <= 3 * kDedupWindow; sequence += 3) {
     producers.Note(Key(1, 7, sequence), Version(sequence));
   }
@@ -105,7 +105,7 @@ TEST(Producers, AnswerAlikeOnceRestored) {
   group.producer.kind = Producer::Kind::kGroup;
   producers.Note(group, Version(3));
 
-  Producers restored;
+  PushHistory restored;
   for (const proto::ProducerRecord& record : Described(producers)) {
     ASSERT_TRUE(restored.Restore(record).ok());
   }
@@ -127,8 +127,8 @@ TEST(Producers, AnswerAlikeOnceRestored) {
   EXPECT_EQ(restored.Digest(), producers.Digest());
 }
 
-TEST(Producers, RefuseRecordsThatNobodyDescribes) {
-  Producers producers;
+TEST(PushHistory, RefuseRecordsThatNobodyDescribes) {
+  PushHistory producers;
   producers.Note(Key(1, 7, 3), Version(1));
   producers.Note(Key(1, 7, 5), Version(2));
   std::vector<proto::ProducerRecord> wrong(4, Described(producers)[0]);
@@ -137,7 +137,7 @@ TEST(Producers, RefuseRecordsThatNobodyDescribes) {
   wrong[2].set_window_begin(1);
   wrong[3].set_sequences(0, 0);
   for (const proto::ProducerRecord& record : wrong) {
-    Producers restored;
+    PushHistory restored;
     EXPECT_FALSE(restored.Restore(record).ok()) << record.ShortDebugString();
   }
   EXPECT_FALSE(producers.Restore(Described(producers)[0]).ok()) << "twice";

@@ -1,4 +1,4 @@
-#include "server/shard/push_gathering.h"
+#include "server/shard/gradient_aggregator.h"
 
 #include <utility>
 
@@ -6,13 +6,13 @@
 
 namespace covey::server {
 
-PushGathering::PushGathering(const Contract& contract, SpareBuffers& spares)
+GradientAggregator::GradientAggregator(const Contract& contract, SpareBuffers& spares)
     : spares_(spares),
       gate_(contract),
       arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares), .encoded = {}} {}
 
-void PushGathering::Add(const GatheredPush& push, const Buffer& gradient,
-                        const EncodedGradient& encoded) {
+void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
+                             const EncodedGradient& encoded) {
   const uint64_t number =
       gate_.Add({.group = push.group, .step = push.step, .samples = push.samples});
   HeldPush held{push, gradient, encoded};
@@ -24,23 +24,24 @@ void PushGathering::Add(const GatheredPush& push, const Buffer& gradient,
   }
 }
 
-void PushGathering::Join(const HeldPush& held, GatheredUpdate& update) {
+void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);
   update.gradient_sum.Add(held.gradient);
   update.encoded =
       update.pushes.size() == 1 && !held.encoded.frame.empty() ? held.encoded : EncodedGradient{};
 }
 
-size_t PushGathering::held_bytes() const {
+size_t GradientAggregator::held_bytes() const {
   size_t bytes = arrivals_.gradient_sum.buffer().size();
   for (const auto& [number, held] : held_) bytes += held.gradient.size();
   return bytes;
 }
 
-std::optional<GatheredUpdate> PushGathering::TakeDue(absl::Time now, const GroupCensus& groups) {
+std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
+                                                            const GroupCensus& groups) {
   const std::optional<UpdateGate::Update> due = gate_.TakeDue(now, groups);
   if (!due) return std::nullopt;
-  GatheredUpdate update{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
+  AggregatedUpdate update{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
   if (!held_.contains(due->pushes.front())) {
     COVEY_CHECK(due->pushes.size() == arrivals_.pushes.size());
     std::swap(arrivals_, update);

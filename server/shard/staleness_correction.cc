@@ -1,4 +1,4 @@
-#include "server/shard/asynchrony.h"
+#include "server/shard/staleness_correction.h"
 
 #include <utility>
 
@@ -7,11 +7,11 @@
 
 namespace covey::server {
 
-Asynchrony::Asynchrony(const AsynchronyRules& rules, SpareBuffers& spares)
+StalenessCorrection::StalenessCorrection(const AsynchronyRules& rules, SpareBuffers& spares)
     : rules_(rules), spares_(spares), governor_(rules.target_momentum) {}
 
-void Asynchrony::NoteSent(const Producer& producer, Version version, const Buffer& values,
-                          bool is_first) {
+void StalenessCorrection::RecordSent(const Producer& producer, Version version,
+                                     const Buffer& values, bool is_first) {
   if (!compensates()) return;
   const auto known = sent_.find(producer);
   if (known != sent_.end()) {
@@ -21,12 +21,12 @@ void Asynchrony::NoteSent(const Producer& producer, Version version, const Buffe
   }
 }
 
-void Asynchrony::Forget(absl::FunctionRef<bool(const Producer&)> is_gone) {
+void StalenessCorrection::Forget(absl::FunctionRef<bool(const Producer&)> is_gone) {
   absl::erase_if(sent_, [&](const auto& entry) { return is_gone(entry.first); });
 }
 
-Buffer Asynchrony::Compensate(const GatheredPush& push, const Buffer& gradient_sum,
-                              const Buffer& values) {
+Buffer StalenessCorrection::Compensate(const ReceivedPush& push, const Buffer& gradient_sum,
+                                       const Buffer& values) {
   const auto sent = sent_.find(push.key.producer);
   if (sent == sent_.end() || sent->second.version != push.base_version ||
       sent->second.values.data() == values.data()) {
@@ -41,11 +41,11 @@ Buffer Asynchrony::Compensate(const GatheredPush& push, const Buffer& gradient_s
   return compensated;
 }
 
-UpdateAdjustment Asynchrony::BeginUpdate(const GatheredUpdate& update, Version before,
-                                         size_t live_groups, const Contract& contract) {
+UpdateAdjustment StalenessCorrection::BeginUpdate(const AggregatedUpdate& update, Version before,
+                                                  size_t live_groups, const Contract& contract) {
   double total = 0;
   size_t known = 0;
-  for (const GatheredPush& push : update.pushes) {
+  for (const ReceivedPush& push : update.pushes) {
     // 0 = unknown; one that lies ahead is another shard's, or a lie.
     if (push.base_version == Version() || push.base_version > before) continue;
     const double staleness = static_cast<double>(before.value() - push.base_version.value());
@@ -67,7 +67,7 @@ UpdateAdjustment Asynchrony::BeginUpdate(const GatheredUpdate& update, Version b
   return adjustment;
 }
 
-proto::TableAsynchrony Asynchrony::Report() const {
+proto::TableAsynchrony StalenessCorrection::Report() const {
   proto::TableAsynchrony report;
   report.set_staleness(governor_.staleness());
   report.set_implicit_momentum(governor_.implicit_momentum());

@@ -1,4 +1,4 @@
-#include "server/shard/push_gathering.h"
+#include "server/shard/gradient_aggregator.h"
 
 #include <algorithm>
 #include <vector>
@@ -18,26 +18,26 @@ using ::testing::IsEmpty;
 class Gatherer {
  public:
   Gatherer(const Contract& contract, const std::vector<uint32_t>& live)
-      : gathering_(contract, spares_) {
+      : aggregator_(contract, spares_) {
     for (uint32_t group : live) live_.push_back({.id = GroupId(group)});
   }
 
   void Push(uint32_t group, uint64_t step, float value) {
     const std::vector<float> gradient = {value};
-    gathering_.Add({.key = {.producer = {.id = group}, .sequence = step},
-                    .group = GroupId(group),
-                    .step = Step(step),
-                    .samples = 2},
-                   Buffer::CopyOf({reinterpret_cast<const uint8_t*>(gradient.data()), 4}));
+    aggregator_.Add({.key = {.producer = {.id = group}, .sequence = step},
+                     .group = GroupId(group),
+                     .step = Step(step),
+                     .samples = 2},
+                    Buffer::CopyOf({reinterpret_cast<const uint8_t*>(gradient.data()), 4}));
   }
   // The sums of all updates that are due.
   std::vector<float> Due() {
     std::vector<float> sums;
     pushes_.clear();
     const GroupCensus groups{.live = live_, .known = live_.size()};
-    while (const auto update = gathering_.TakeDue(absl::UnixEpoch(), groups)) {
+    while (const auto update = aggregator_.TakeDue(absl::UnixEpoch(), groups)) {
       sums.push_back(update->gradient_sum.elements()[0]);
-      for (const GatheredPush& push : update->pushes) {
+      for (const ReceivedPush& push : update->pushes) {
         pushes_.push_back(push.group.value() * 10 + push.step.value());
       }
       EXPECT_EQ(update->samples, 2 * update->pushes.size());
@@ -46,12 +46,12 @@ class Gatherer {
   }
   // In those updates, as group and step in one number.
   const std::vector<uint64_t>& pushes() const { return pushes_; }
-  void SwitchTo(const Contract& contract) { gathering_.SwitchTo(contract); }
+  void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
   size_t spare_bytes() const { return spares_.retained_bytes(); }
 
  private:
   SpareBuffers spares_{1 << 20};
-  PushGathering gathering_;
+  GradientAggregator aggregator_;
   std::vector<LiveGroup> live_;
   std::vector<uint64_t> pushes_;
 };
@@ -59,7 +59,7 @@ class Gatherer {
 // Three whose sum depends on the order.
 constexpr float kValues[] = {1e8f, 1.0f, -1e8f};
 
-TEST(PushGathering, OneGradientAloneIsNotCopied) {
+TEST(GradientAggregator, OneGradientAloneIsNotCopied) {
   for (const Contract::Kind kind : {Contract::Kind::kAsync, Contract::Kind::kSsp}) {
     Gatherer gatherer({.kind = kind}, {1, 2});
     gatherer.Push(1, 1, 3);
@@ -69,7 +69,7 @@ TEST(PushGathering, OneGradientAloneIsNotCopied) {
   }
 }
 
-TEST(PushGathering, BspAndLocalSumInTheOrderOfGroups) {
+TEST(GradientAggregator, BspAndLocalSumInTheOrderOfGroups) {
   for (const Contract::Kind kind : {Contract::Kind::kBsp, Contract::Kind::kLocal}) {
     std::vector<uint32_t> order = {1, 2, 3};
     do {
@@ -81,7 +81,7 @@ TEST(PushGathering, BspAndLocalSumInTheOrderOfGroups) {
   }
 }
 
-TEST(PushGathering, ALateChangeIsSummedBesideItsGroups) {
+TEST(GradientAggregator, ALateChangeIsSummedBesideItsGroups) {
   Gatherer gatherer({.kind = Contract::Kind::kLocal, .quorum = 2}, {1, 2, 3});
   gatherer.Push(1, 1, 5);
   gatherer.Push(2, 1, 6);
@@ -94,7 +94,7 @@ TEST(PushGathering, ALateChangeIsSummedBesideItsGroups) {
   EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 31, 32));
 }
 
-TEST(PushGathering, BufferedSumsInTheOrderOfArrival) {
+TEST(GradientAggregator, BufferedSumsInTheOrderOfArrival) {
   Gatherer gatherer({.kind = Contract::Kind::kBuffered, .buffer = 3}, {1, 2});
   gatherer.Push(2, 1, kValues[0]);
   gatherer.Push(1, 1, kValues[1]);
@@ -105,7 +105,7 @@ TEST(PushGathering, BufferedSumsInTheOrderOfArrival) {
   EXPECT_GT(gatherer.spare_bytes(), 0u);  // The sum's memory came back.
 }
 
-TEST(PushGathering, EachContractsPushesAreSummedApart) {
+TEST(GradientAggregator, EachContractsPushesAreSummedApart) {
   Gatherer gatherer({.kind = Contract::Kind::kBsp}, {1, 2});
   gatherer.Push(1, 1, 1);
   gatherer.Push(1, 2, 10);

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "common/net/message.h"
+#include "server/replication/content_pieces.h"
+#include "server/replication/shard_content.h"
+
+namespace covey::server {
+
+// Sends a shard's content, as of one record, to a successor that has none: piece by piece, with a
+// bounded number of bytes in flight.
+//
+// Invariant: held() <= sent() <= pieces.
+//
+// Actor-confined. Memory as ContentExport.
+class ContentSender {
+ public:
+  explicit ContentSender(const ShardContent& content) : export_(content) {}
+
+  // Of the record that the content is as of.
+  uint64_t index() const { return export_.index(); }
+  bool HasPiece(uint64_t piece) const { return piece < export_.pieces(); }
+  uint64_t held() const { return held_; }
+
+  // The successor holds the pieces below `piece`; nothing before it is sent again.
+  void SetHeld(uint64_t piece);
+  // The pieces from this one on were lost.
+  void Rewind(uint64_t piece) { sent_ = piece; }
+  // Gives further pieces to `post`, without address and chain. The bytes in them.
+  uint64_t SendMore(absl::FunctionRef<void(Message)> post);
+  // Asks whether all that was sent is held. Precondition: a piece was sent.
+  Message Query() const { return export_.Query(sent_ - 1); }
+
+ private:
+  ContentExport export_;
+  uint64_t sent_ = 0;
+  uint64_t held_ = 0;
+};
+
+}  // namespace covey::server

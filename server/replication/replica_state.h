@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+
+namespace covey::server {
+
+// What a replica holds of its shard, and whether the view counts it as joined:
+//
+//               initializer                     view: joining
+//     kFresh ───────────────▶ kJoined ─────────────────────────────┐
+//        │                    │     ▲                              │
+//        │  wrong digest, or  │     │ view: joined                 │
+//        │  an unknown tail   ▼     │                              │
+//        │                 kUnfit  kCatchingUp ── newer content, ──┤
+//        │                  │  ▲        ▲         wrong digest     │
+//        │   view: joining  │  │        │ last piece               │
+//        │                  │  ├─── kImporting ── wrong pieces ────┤
+//        │                  │  │        ▲                          │
+//        │                  │  │        │ first piece              ▼
+//        └──────────────────┼──┴────────┴───────────────────── kRequesting
+//         view: joining     └──────────────────────────────────────▲
+//
+// A replica that requests or imports when the view calls it joined is unfit.
+enum class ReplicaState {
+  kFresh,       // nothing; the initializer makes its content
+  kRequesting,  // joining, without content: asks the server in front
+  kImporting,   // joining; some pieces of the content are here
+  kCatchingUp,  // joining, with content
+  kJoined,      // joined, with content
+  kUnfit        // joined, and its content was dropped
+};
+
+struct ReplicaStep {
+  ReplicaState from;
+  ReplicaState to;
+};
+
+// Every legal transition.
+inline constexpr ReplicaStep kReplicaSteps[] = {
+    {ReplicaState::kFresh, ReplicaState::kJoined},
+    {ReplicaState::kFresh, ReplicaState::kRequesting},
+    {ReplicaState::kRequesting, ReplicaState::kRequesting},
+    {ReplicaState::kRequesting, ReplicaState::kImporting},
+    {ReplicaState::kRequesting, ReplicaState::kUnfit},
+    {ReplicaState::kImporting, ReplicaState::kCatchingUp},
+    {ReplicaState::kImporting, ReplicaState::kRequesting},
+    {ReplicaState::kImporting, ReplicaState::kUnfit},
+    {ReplicaState::kCatchingUp, ReplicaState::kJoined},
+    {ReplicaState::kCatchingUp, ReplicaState::kRequesting},
+    {ReplicaState::kJoined, ReplicaState::kRequesting},
+    {ReplicaState::kJoined, ReplicaState::kUnfit},
+    {ReplicaState::kUnfit, ReplicaState::kRequesting},
+};
+
+constexpr bool IsLegalStep(ReplicaState from, ReplicaState to) {
+  return std::any_of(std::begin(kReplicaSteps), std::end(kReplicaSteps),
+                     [&](const ReplicaStep& step) { return step.from == from && step.to == to; });
+}
+
+constexpr bool IsJoining(ReplicaState state) {
+  return state == ReplicaState::kRequesting || state == ReplicaState::kImporting ||
+         state == ReplicaState::kCatchingUp;
+}
+
+constexpr bool HasContent(ReplicaState state) {
+  return state == ReplicaState::kCatchingUp || state == ReplicaState::kJoined;
+}
+
+}  // namespace covey::server

@@ -1,0 +1,49 @@
+#include "server/shard/parked_replies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/cluster/limits.h"
+#include "server/shard/replies.h"
+
+namespace covey::server {
+
+PendingReply BeginPendingReply(absl::Time now, const Message& request,
+                               const proto::ReadBound& bound, uint32_t deadline_ms) {
+  return {.node = request.from().node,
+          .incarnation = request.incarnation(),
+          .request_id = request.envelope.header().request_id(),
+          .reply = BeginReply(request),
+          .bound = bound,
+          .deadline = now + std::min<absl::Duration>(absl::Milliseconds(deadline_ms), kBarrierMax)};
+}
+
+bool ParkedReplies::Park(PendingReply& reply) {
+  const auto same = std::find_if(replies_.begin(), replies_.end(), [&](const PendingReply& other) {
+    return other.request_id == reply.request_id && other.node == reply.node &&
+           other.incarnation == reply.incarnation;
+  });
+  if (same == replies_.end() && replies_.size() >= kParkedPerShardMax) return false;
+  next_deadline_ = std::min(next_deadline_, reply.deadline);
+  if (same != replies_.end()) {
+    *same = std::move(reply);
+  } else {
+    replies_.push_back(std::move(reply));
+  }
+  return true;
+}
+
+void ParkedReplies::Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
+                         absl::FunctionRef<void(PendingReply&)> take) {
+  if (replies_.empty()) return;
+  const auto first_taken = std::stable_partition(
+      replies_.begin(), replies_.end(), [&](const PendingReply& reply) { return !wanted(reply); });
+  for (auto reply = first_taken; reply != replies_.end(); ++reply) take(*reply);
+  replies_.erase(first_taken, replies_.end());
+  next_deadline_ = absl::InfiniteFuture();
+  for (const PendingReply& reply : replies_) {
+    next_deadline_ = std::min(next_deadline_, reply.deadline);
+  }
+}
+
+}  // namespace covey::server

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/contract/read_gate.h"
+#include "common/net/message.h"
+#include "server/replication/push_history.h"
+
+namespace covey::server {
+
+// The reply to a request that is not complete yet, or waits for the shard to be fresh enough.
+struct PendingReply {
+  // The request that it is for: a retry repeats all three.
+  NodeId node;
+  Incarnation incarnation;
+  uint64_t request_id = 0;
+
+  // As BeginReply makes it, until it is complete.
+  Message reply;
+  // The bound that the reader asked for, and what it means under the contract in force.
+  proto::ReadBound bound;
+  ReadRequirement requirement;
+  absl::Time deadline;
+  bool wants_values = true;
+
+  // For a push only.
+  struct Push {
+    PushKey key;
+    Version base_version;
+    bool duplicate = false;
+  };
+  std::optional<Push> push;
+};
+
+// For a push or a pull, when nothing is known but the request.
+PendingReply BeginPendingReply(absl::Time now, const Message& request,
+                               const proto::ReadBound& bound, uint32_t deadline_ms);
+
+// Replies that wait for the shard to be fresh enough, in order of arrival. At most
+// kParkedPerShardMax.
+//
+// Actor-confined. Deterministic.
+class ParkedReplies {
+ public:
+  // A retry replaces the reply that waits for the same request. False when full; the reply is
+  // untouched then.
+  bool Park(PendingReply& reply);
+
+  // Removes the replies that `wanted` accepts and gives them to `take`, in order of arrival. `take`
+  // must not park.
+  void Take(absl::FunctionRef<bool(const PendingReply&)> wanted,
+            absl::FunctionRef<void(PendingReply&)> take);
+
+  void ForEach(absl::FunctionRef<void(PendingReply&)> change) {
+    for (PendingReply& reply : replies_) change(reply);
+  }
+
+  // Earliest deadline; InfiniteFuture() when nothing waits.
+  absl::Time next_deadline() const { return next_deadline_; }
+  size_t size() const { return replies_.size(); }
+
+ private:
+  std::vector<PendingReply> replies_;
+  absl::Time next_deadline_ = absl::InfiniteFuture();
+};
+
+}  // namespace covey::server
