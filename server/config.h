@@ -9,7 +9,7 @@
 
 namespace covey::server {
 
-// What a person says to a server.
+// Configuration of a server, set by its operator. A value.
 struct Config {
   // "host:port" of the scheduler's control port. Required.
   std::string scheduler;
@@ -27,25 +27,26 @@ struct Config {
   std::string data_host = "127.0.0.1";
   // Port of the first data loop, the next ones follow; tcp only. 0 = any free ones.
   uint32_t data_port = 0;
-  // "host:port[,host:port...]", one per data loop, in order: where others reach the data loops, when
-  // that is not where these listen, as behind a forwarder; tcp only, with `loops` set. Empty = there.
+  // "host:port[,host:port...]", one per data loop, in order: where others reach the data loops,
+  // when that is not where these listen, as behind a forwarder; tcp only, with `loops` set. Empty =
+  // there.
   std::string advertise_data;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
   uint32_t loops = 0;
-  // A data loop spins so long before it sleeps: shorter round trips for a busy core. Keep 0 when
+  // How long a data loop spins before it sleeps: shorter round trips for a busy core. Keep 0 when
   // processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
   // Memory that each data loop keeps for updates while old values are still being sent. More
   // allocates less often; 1 MiB … 1 GiB.
   uint64_t spare_bytes_max = 16 << 20;
-  // Requests that wait in all data loops: an eighth of it for those on their way, which clients are
-  // told not to exceed (no more than what is soon handled: what waits longer is asked for again), the
-  // rest for gradients that are held and answers that are parked; beyond it requests are refused, to
-  // be repeated. More evens out bursts; 32 MiB … 64 GiB.
+  // Bytes of requests that wait in all data loops. An eighth is for requests in flight; clients are
+  // told this limit. (It is small, because a client repeats a request that waits long.) The rest is
+  // for gradients that wait for their update and for parked replies; beyond it requests are refused
+  // and repeated later. More evens out bursts; 32 MiB … 64 GiB.
   uint64_t queued_bytes_max = kQueuedBytesDefault;
-  // After a signal the server serves on until its shards are elsewhere, for so long at most; 0 … 1 h.
+  // After a signal the server serves on until its shards are elsewhere, at most this long; 0 … 1 h.
   absl::Duration drain_deadline = absl::Seconds(30);
-  // Give up when the scheduler has not taken this server in; 100 ms … 1 h.
+  // Give up when the scheduler has not registered this server by then; 100 ms … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);
 
   // INVALID_ARGUMENT: names the setting, its value and what is allowed.

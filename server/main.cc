@@ -35,7 +35,7 @@ namespace {
 constexpr uint32_t kDefaultLoopsMax = 64;
 constexpr absl::Duration kLeaveMax = absl::Seconds(3);
 
-// One thread that serves shards. Order of members: what runs goes first when destroyed.
+// One thread that serves shards. The order of members lets the loop be destroyed first.
 struct DataLoop {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<ShardActor> actor;
@@ -170,7 +170,7 @@ class ServerProcess {
       }
     } else if (member.state() != Member::State::kRegistering && !over_.is_set()) {
       over_.Set(std::monostate());
-      // Drained by somebody else, it leaves without a signal. A second one would kill it.
+      // A server that was drained without a signal ends as if it got one. A second would kill it.
       if (!leaving_) RequestTermination();
     }
   }
@@ -228,14 +228,14 @@ int Main(int argc, const char* const* argv) {
   options.Add("advertise-data", &config.advertise_data,
               "HOST:PORT[,HOST:PORT], one per loop: where others reach them, if not there");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
-  options.Add("spin", &config.spin, "a data loop spins so long before it sleeps");
+  options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
               "memory kept per data loop for values that are still being sent");
   options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
-              "memory for requests that wait, in all; beyond it clients are told to come later");
+              "memory for all waiting requests; beyond it clients are told to retry later");
   options.Add("drain-deadline", &config.drain_deadline,
-              "after a signal, serve on for so long until the shards are elsewhere");
-  options.Add("join-deadline", &config.join_deadline, "give up joining after so long");
+              "how long to serve on after a signal, until the shards are elsewhere");
+  options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));
   if (const absl::Status status = config.Validate(); !status.ok()) {

@@ -12,8 +12,8 @@
 
 namespace covey::server {
 
-// What the replicas of this process have to tell the scheduler, said again until a view shows that
-// the chain is another one. Many reports travel in one request.
+// Reports of the replicas of this process to the scheduler. A report is repeated until a view shows
+// a newer chain. Many reports travel in one request.
 //
 // Actor-confined. Deterministic. At most one report per shard, replica and kind.
 class ReplicaReports {
@@ -23,7 +23,7 @@ class ReplicaReports {
 
   // From a data loop of this process.
   void Add(absl::Time now, const proto::ReplicaReportRequest& request);
-  // Forgets what is settled.
+  // Forgets the reports that a newer chain has settled.
   void FollowView(const ClusterView& view);
 
   void Wake(absl::Time now, Outbox& outbox);

@@ -14,10 +14,10 @@
 
 namespace covey::server {
 
-// A server's control loop (loop 0): keeps the server a member of the cluster, hands each new view
-// and the end of its lease to the data loops (loops 1 …) in process, adds up the load that they
-// report, passes on to the scheduler what they say of replicas, and sees to it that the server goes
-// without harm.
+// A server's control loop (loop 0). It keeps the server a member of the cluster, and hands each new
+// view and the end of the lease to the data loops (loops 1 …) in process. It sums the load that
+// they report and passes their reports of replicas on to the scheduler. It drains the server before
+// the server leaves.
 //
 // Actor-confined. Deterministic in its options.
 class ServerActor : public Actor {
@@ -33,14 +33,14 @@ class ServerActor : public Actor {
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 
-  // Goes once its shards are elsewhere, or at `deadline`; member().state() becomes kLeft. It does so
-  // by itself, too, when the view says that it drains and it is in no chain any more.
+  // Leaves once its shards are elsewhere, or at `deadline`; member().state() becomes kLeft. A
+  // server that the view drains leaves by itself once it is in no chain any more.
   void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
   const Member& member() const { return member_; }
 
-  // Called when the view or the state of the membership has changed, before the data loops hear of
-  // it. At most one callback.
+  // Called when the view or the state of the membership has changed, before the data loops are
+  // told. At most one callback.
   void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
     on_change_ = std::move(callback);
   }

@@ -34,16 +34,17 @@ bool AnotherServerStays(const proto::ClusterView& view, NodeId node) {
 }  // namespace
 
 void ServerDrain::Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
-  if (is_over_ || !reason_.empty()) return;
+  if (state_ != State::kServing) return;
   reason_ = std::move(reason);
   if (member_.state() != Member::State::kMember) {
-    Leave(now, reason_, outbox);
+    Leave(now, State::kLeft, reason_, outbox);
     return;
   }
+  state_ = State::kAsking;
   deadline_ = deadline;
   unheard_until_ = now + kUnheardMax;
   FollowView(now, outbox);
-  if (!is_over_) Ask(now, outbox);
+  if (is_leaving()) Ask(now, outbox);
 }
 
 void ServerDrain::Ask(absl::Time now, Outbox& outbox) {
@@ -58,7 +59,7 @@ void ServerDrain::Ask(absl::Time now, Outbox& outbox) {
 
 bool ServerDrain::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (!message.envelope.has_drain_reply()) return false;
-  if (is_over_ || message.envelope.header().request_id() != request_id_) return true;
+  if (!is_leaving() || message.envelope.header().request_id() != request_id_) return true;
   const absl::Status status = StatusOf(message);
   // Not reached, or too busy: asked again.
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -69,7 +70,7 @@ bool ServerDrain::Receive(absl::Time now, const Message& message, Outbox& outbox
     GiveUp(now, std::string(status.message()), outbox);
     return true;
   }
-  has_consent_ = true;
+  state_ = State::kDraining;
   again_ = unheard_until_ = absl::InfiniteFuture();
   return true;
 }
@@ -79,38 +80,38 @@ void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
   const proto::ClusterView& view = member_.view()->proto();
   const proto::Node* self = member_.view()->FindNode(member_.node());
   if (self == nullptr) return;
-  if (was_drained_ && self->state() == proto::Node::ALIVE &&
+  if (state_ == State::kDrained && self->state() == proto::Node::ALIVE &&
       (!self->draining() || HoldsShards(view, member_.node()))) {
     LogInfo("server_stays", {{"epoch", view.epoch()}});
     member_.Stay();
-    is_over_ = was_drained_ = false;
+    state_ = reason_.empty() ? State::kServing : State::kAsking;
     again_ = now;
   }
-  if (is_over_ || !self->draining()) return;
+  if (state_ == State::kDrained || state_ == State::kLeft || !self->draining()) return;
   if (!HoldsShards(view, member_.node())) {
     LogInfo("server_drained", {{"epoch", view.epoch()}});
-    was_drained_ = true;
-    Leave(now, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"), outbox);
-  } else if (!reason_.empty() && !AnotherServerStays(view, member_.node())) {
+    Leave(now, State::kDrained, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"),
+          outbox);
+  } else if (is_leaving() && !AnotherServerStays(view, member_.node())) {
     GiveUp(now, "no other server stays that could take its shards", outbox);
   }
 }
 
 void ServerDrain::GiveUp(absl::Time now, const std::string& why, Outbox& outbox) {
   LogWarning("server_not_drained", {{"reason", why}});
-  Leave(now, reason_, outbox);
+  Leave(now, State::kLeft, reason_, outbox);
 }
 
-void ServerDrain::Leave(absl::Time now, const std::string& reason, Outbox& outbox) {
-  is_over_ = true;
+void ServerDrain::Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox) {
+  state_ = last;
   member_.Leave(now, reason, outbox);
 }
 
 void ServerDrain::Wake(absl::Time now, Outbox& outbox) {
-  if (is_over_ || reason_.empty()) return;
+  if (!is_leaving()) return;
   if (now >= deadline_) {
     GiveUp(now, "its shards have not been moved in time", outbox);
-  } else if (!has_consent_ && now >= unheard_until_) {
+  } else if (now >= unheard_until_) {
     GiveUp(now, "the scheduler does not answer", outbox);
   } else if (now >= again_) {
     Ask(now, outbox);
@@ -118,7 +119,7 @@ void ServerDrain::Wake(absl::Time now, Outbox& outbox) {
 }
 
 absl::Time ServerDrain::NextWake() const {
-  if (is_over_ || reason_.empty()) return absl::InfiniteFuture();
+  if (!is_leaving()) return absl::InfiniteFuture();
   return std::min({deadline_, unheard_until_, again_});
 }
 

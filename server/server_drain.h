@@ -10,18 +10,20 @@
 
 namespace covey::server {
 
-// How a server goes. It asks to be drained, serves on while its shards move to others, and says
-// goodbye when the view has it in no chain any more:
+// How a server leaves the job. It asks to be drained, serves on while its shards move to other
+// servers, and says goodbye when the view has it in no chain any more:
 //
-//   serving ──Begin──▶ asking ──view: draining──▶ draining ──in no chain──▶ left
-//      │                 │                           │
-//      │                 │ refused, or no answer     │ no other server stays, or the deadline has
-//      │                 ▼                           ▼ passed
-//      │               left, and its content with it (of tables with no other replica)
-//      └── view: draining, because somebody else has asked ──▶ draining
+//     kServing ──Begin──▶ kAsking ──consent──▶ kDraining
+//     kServing, kAsking, kDraining ──view: draining, and in no chain──▶ kDrained
+//     kAsking, kDraining ──refused; no reply; no other server stays; deadline──▶ kLeft
+//     kDrained ──view: it is to stay──▶ kServing, or kAsking after Begin
 //
-// One that says goodbye because it was drained stays, and serves, when a view has it in a chain or
-// draining no longer before the scheduler has heard it.
+// A server that ends in kLeft loses its content, which is the only copy where a table has no other
+// replica.
+//
+// A view that has the server in a chain again, or draining no longer, before the scheduler has
+// heard the goodbye, ends kDrained: the server serves on, and asks again if it was asking. Another
+// server or a person may drain it, too: then it goes from kServing to kDrained.
 //
 // Actor-confined. Deterministic.
 class ServerDrain {
@@ -30,9 +32,9 @@ class ServerDrain {
   ServerDrain(Member& member, uint64_t& next_request_id)
       : member_(member), next_request_id_(next_request_id) {}
 
-  // Wants to be gone at `deadline` at the latest. `reason`: for people, "signal 15".
+  // The server leaves at `deadline` at the latest. `reason`: for people, "signal 15".
   void Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
-  // True when the message was an answer to this machine.
+  // True when the message was a reply to this class.
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
   // The member's view has changed.
   void FollowView(absl::Time now, Outbox& outbox);
@@ -40,20 +42,27 @@ class ServerDrain {
   absl::Time NextWake() const;
 
  private:
+  enum class State {
+    kServing,
+    kAsking,    // has asked the scheduler to be drained
+    kDraining,  // the scheduler has consented
+    kDrained,   // has said goodbye because it holds no shard any more
+    kLeft       // has said goodbye for another reason
+  };
+
   void Ask(absl::Time now, Outbox& outbox);
-  // Goes although shards are here.
+  // Leaves although shards are here.
   void GiveUp(absl::Time now, const std::string& why, Outbox& outbox);
-  void Leave(absl::Time now, const std::string& reason, Outbox& outbox);
+  void Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox);
+  bool is_leaving() const { return state_ == State::kAsking || state_ == State::kDraining; }
 
   Member& member_;
   uint64_t& next_request_id_;
-  std::string reason_;  // empty: nobody has asked this process to go
-  bool is_over_ = false;
-  bool was_drained_ = false;  // that is why it is over
-  bool has_consent_ = false;  // the scheduler has said yes
+  State state_ = State::kServing;
+  std::string reason_;  // empty: Begin was not called
   uint64_t request_id_ = 0;
   absl::Time deadline_ = absl::InfiniteFuture();
-  // Gives up when nothing has been heard by then.
+  // Gives up when the scheduler has not replied by then.
   absl::Time unheard_until_ = absl::InfiniteFuture();
   absl::Time again_ = absl::InfiniteFuture();
 };

@@ -11,8 +11,8 @@
 namespace covey::server {
 namespace {
 
-// Queued bytes are counted once per so many requests: rarely enough to cost nothing, often enough to
-// notice a growing queue.
+// Queued bytes are counted once per so many requests: rarely enough to cost nothing, often enough
+// to notice a growing queue.
 constexpr uint64_t kRequestsPerCount = 16;
 // Advice to a client whose request was refused because the lease has expired.
 constexpr uint32_t kLeaseRetryAfterMs = 1000;
@@ -113,7 +113,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
       reports_.push_back(std::move(report));
     }
   }
-  neighbours_.Follow(*view_, self_, shards, outbox);
+  neighbors_.Follow(*view_, self_, shards, outbox);
 }
 
 void ShardActor::Keep(ShardId id, ShardHost::Settled settled) {

@@ -14,11 +14,11 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
-#include "server/neighbour_routes.h"
+#include "server/neighbor_routes.h"
 #include "server/refusals.h"
 #include "server/replication/replica.h"
-#include "server/shard/shard.h"
 #include "server/replication/shard_counters.h"
+#include "server/shard/shard.h"
 #include "server/shard_host.h"
 #include "server/table/spare_buffers.h"
 
@@ -37,8 +37,8 @@ namespace covey::server {
 //
 // A request for a shard that is not here is refused: UNAVAILABLE when the sender's view is newer
 // (retry, the view is in flight), NOT_FOUND when there is no such table or shard,
-// FAILED_PRECONDITION when the shard lives elsewhere or under another generation. Every request gets
-// one reply, or none once its deadline has passed.
+// FAILED_PRECONDITION when the shard lives elsewhere or under another generation. Every request
+// gets one reply, or none once its deadline has passed.
 //
 // Actor-confined. Deterministic.
 class ShardActor : public Actor {
@@ -98,7 +98,7 @@ class ShardActor : public Actor {
   ShardCounters counters_;
   std::vector<proto::ReplicaReport> reports_;  // not sent yet
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
-  NeighbourRoutes neighbours_;
+  NeighborRoutes neighbors_;
   absl::btree_set<ShardId> unopened_;
   // No host has anything due earlier.
   absl::Time next_deadline_ = absl::InfiniteFuture();

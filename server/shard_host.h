@@ -13,8 +13,8 @@
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
 #include "server/replication/replica.h"
-#include "server/shard/shard.h"
 #include "server/replication/shard_counters.h"
+#include "server/shard/shard.h"
 #include "server/table/spare_buffers.h"
 
 namespace covey::server {
@@ -32,9 +32,9 @@ namespace covey::server {
 // the acknowledgements that were given early, and hands back what the loop has to do. The result is
 // [[nodiscard]], so no caller can forget it.
 //
-// The lease: while no second replica has joined, nothing but time tells that another server may have
-// re-initialized the shard. So once the lease has expired, requests are refused, parked ones too,
-// and no due update is applied until the lease is renewed. Where a second replica has joined,
+// The lease: while no second replica has joined, nothing but time tells that another server may
+// have re-initialized the shard. So once the lease has expired, requests are refused, parked ones
+// too, and no due update is applied until the lease is renewed. Where a second replica has joined,
 // nothing is durable without it, and the lease does not matter.
 //
 // Actor-confined. Deterministic.
@@ -70,7 +70,8 @@ class ShardHost {
   // FAILED_PRECONDITION: a push by a view in which another server was the head. UNAVAILABLE: the
   // lease has expired.
   absl::Status CheckRequest(absl::Time now, const Message& request) const;
-  // Fills the replica and opens the shard, unless that is done. failure() says why it is impossible.
+  // Fills the replica and opens the shard, unless that is done. failure() says why it is
+  // impossible.
   Settled Open(absl::Time now, Outbox& outbox);
   // Precondition: CheckRequest and failure() are OK, and needs_open() is false.
   Settled Push(absl::Time now, const Message& request, Outbox& outbox);

@@ -13,9 +13,10 @@
 
 namespace covey::server {
 
-// A shard's content on its way to a replica that has none, as of one record, cut into pieces of at
-// most kReplicaPieceBytesMax. Values travel from where they are, since updates do not write what is
-// held; the optimizer's slots, which they do write, are copied when it is made.
+// A shard's content as of one record, cut into pieces of at most kReplicaPieceBytesMax for a
+// replica that has none. Values are sent from where they are, since updates do not overwrite values
+// that are referenced. The optimizer's slots, which updates do overwrite, are copied at
+// construction.
 //
 // Actor-confined. Memory: as much as the slots, and one old copy of the values.
 class ContentExport {
@@ -27,8 +28,8 @@ class ContentExport {
   uint64_t PieceBytes(uint64_t piece) const { return pieces_[piece].frame.size(); }
   // A ReplicaPiece; without address and chain. Precondition: piece < pieces().
   Message Piece(uint64_t piece);
-  // A ReplicaPiece without a frame, which no piece is: asks whether this one, and all before it, is
-  // held.
+  // A ReplicaPiece without a frame, which no piece is: asks whether this piece, and all before it,
+  // are held.
   Message Query(uint64_t piece) const;
 
  private:
@@ -47,22 +48,22 @@ class ContentExport {
   std::vector<Cut> pieces_;
 };
 
-// Puts the pieces together again. One that fits nothing is left out, one of another index begins
-// anew. Allocates what the table's definition says, never what a message says.
+// Puts the pieces together again. A piece that does not fit is ignored; a piece of another index
+// starts over. It allocates what the table's definition says, never what a message says.
 //
 // Actor-confined.
 class ContentImport {
  public:
-  // `content`: fresh, of the same definition; takes in what comes.
+  // `content`: fresh, of the same definition; it is filled from the pieces.
   explicit ContentImport(std::unique_ptr<ShardContent> content);
 
-  // As of which record the pieces are that have come.
+  // The record that the pieces so far are as of.
   uint64_t index() const { return index_; }
-  // The piece that is wanted next.
+  // The next piece that is wanted.
   uint64_t next_piece() const { return next_; }
-  // True when it was the last one: the content is complete. Its frame has been checked.
-  // INVALID_ARGUMENT: no honest piece. FAILED_PRECONDITION: all pieces are here, and wrong together.
-  // After an error it waits for the first piece again.
+  // True when it was the last piece: the content is complete. Precondition: its frame was checked.
+  // INVALID_ARGUMENT: no honest server sends this piece. FAILED_PRECONDITION: all pieces are here,
+  // and wrong together. After an error it waits for the first piece again.
   absl::StatusOr<bool> Add(absl::Time now, const Message& message);
   std::unique_ptr<ShardContent> Take() { return std::move(content_); }
 

@@ -15,8 +15,8 @@ namespace {
 // In place of a version; no shard gets there.
 constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
 
-// Whether sequences go on in a new incarnation: a group counts its steps on over changes of members,
-// a client begins at 1.
+// Whether sequences go on in a new incarnation: a group counts its steps on over changes of
+// members, a client begins at 1.
 bool CountsOn(const Producer& producer) { return producer.kind == Producer::Kind::kGroup; }
 
 }  // namespace
@@ -37,7 +37,7 @@ absl::StatusOr<PushHistory::Finding> PushHistory::Find(const PushKey& key) const
   if (key.incarnation < entry.incarnation) {
     return absl::AbortedError(absl::StrCat("incarnation ", key.incarnation,
                                            " of the producer has been replaced by ",
-                                           entry.incarnation, "; stop, or join the cluster anew"));
+                                           entry.incarnation, "; stop, or join the cluster again"));
   }
   const DedupWindow::Finding finding = entry.window.Find(key.sequence);
   if (finding.verdict == DedupWindow::Verdict::kTooOld) {

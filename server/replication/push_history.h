@@ -16,7 +16,7 @@
 
 namespace covey::server {
 
-// Who makes the pushes of one sequence: a group, or a client node.
+// The source of one sequence of pushes: a group, or a client node.
 struct Producer {
   enum class Kind { kClient, kGroup };
   Kind kind = Kind::kClient;
@@ -33,41 +33,42 @@ struct PushKey {
 };
 PushKey KeyOf(const proto::PushId& id);
 
-// The pushes that have become part of one shard's history, by producer: what tells a duplicate from
-// news. All replicas of a shard have the same, because it depends on the calls alone. Pushes that
-// were received and wait to be applied are not in here: held_pushes.h.
+// The pushes that have become part of one shard's history, by producer; it tells duplicates from
+// new pushes. All replicas of a shard have the same history, because it depends on the calls alone.
+// Pushes that were received and wait to be applied are elsewhere: AckLedger.
 //
-// Limits: whoever calls Note keeps it to about kProducersPerShardMax, by forgetting those who are
-// gone. A producer that is gone must be refused before it gets here.
+// Limits: the caller of Note keeps about kProducersPerShardMax producers, by forgetting producers
+// that are gone. A push of a producer that is gone must be refused before it gets here.
 //
 // Actor-confined. Deterministic.
 class PushHistory {
  public:
   struct Finding {
     bool known = false;
-    // Of a known push: too stale for the contract, so it was not and will not be applied.
+    // For a known push: it was too stale for the contract, so it is never applied.
     bool discarded = false;
-    // Of a known push: at which it was applied; 0 = not.
+    // For a known push: the version at which it was applied; 0 = not applied.
     Version version;
   };
-  // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: too old to tell.
+  // ABORTED: a newer incarnation of the producer has pushed. INVALID_ARGUMENT: the sequence
+  // is too old to be remembered.
   absl::StatusOr<Finding> Find(const PushKey& key) const;
 
-  // Notes the version at which a push was applied. A new incarnation of a client replaces the one
-  // before; a group's new generation goes on with its steps. Nothing happens for a push that Find
+  // Records the version at which a push was applied. A new incarnation of a client replaces the one
+  // before; a group's new generation continues its steps. Without effect for a push that Find
   // refuses.
   void Note(const PushKey& key, Version version);
-  // Notes that it never will be applied.
+  // Records that a push is never applied.
   void NoteDiscarded(const PushKey& key);
 
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
-  // Of those that are gone, the one that was silent longest. Linear.
+  // The producer that has been silent longest among those that are gone. Linear.
   std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
   void Forget(const Producer& producer) { entries_.erase(producer); }
 
-  // Everything, one record after the other in growing order of producer; and back. Restored ones
-  // answer as those described. INVALID_ARGUMENT: no PushHistory describe themselves so; it is of no
-  // use then.
+  // Everything, as one record per producer in growing order; and back. A restored history finds
+  // what the described one does. INVALID_ARGUMENT: no history describes itself so; the object is of
+  // no use then.
   void Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const;
   absl::Status Restore(const proto::ProducerRecord& record);
   // Equal for equal histories.

@@ -38,9 +38,9 @@ namespace covey::server {
 // server is in front that was not there before, records that are not known to be durable may differ
 // from that server's.
 //
-// The fence: a message of another chain epoch is never acted upon. One of a higher epoch is dropped,
-// because the view is in flight. One of a lower epoch is refused with ABORTED; the sender then counts
-// nothing as durable until it has a newer view.
+// The fence: a message of another chain epoch is never acted upon. One of a higher epoch is
+// dropped, because the view is in flight. One of a lower epoch is refused with ABORTED; the sender
+// then counts nothing as durable until it has a newer view.
 //
 // Invariants: 1. Every durable record is in the content of every joined replica. 2. durable() never
 // goes back. 3. Two replicas that hold the same index are equal bit for bit. 4. content() is not
@@ -135,7 +135,8 @@ class Replica {
   bool IsOfThisChain(const Message& message, const proto::ChainPosition& chain,
                      Outbox& outbox) const;
   void Refuse(const Message& message, Outbox& outbox) const;
-  // Ends every change: moves durable() on, trims the log, reports a successor that has become ready.
+  // Ends every change: moves durable() on, trims the log, reports a successor that has become
+  // ready.
   void Settle(absl::Time now);
   void Report(proto::ReplicaReport::Kind kind, NodeId node, const std::string& reason);
   bool DigestIsDue(const ShardRecord& record);

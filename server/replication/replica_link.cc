@@ -178,7 +178,8 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
                          Outbox& outbox) {
   const uint64_t held = reply.held_index();
   if (state_.transfer() == Transfer::kFilling && held < content_->index()) {
-    // A reply from before it asked; or it still has older content, because the first piece was lost.
+    // A reply from before it asked; or it still has older content, because the first piece was
+    // lost.
     if (reply.missing()) FillFrom(now, 0, /*missing=*/true, outbox);
     return;
   }

@@ -137,8 +137,8 @@ class ReplicaLink {
   // The record held, or the next piece, for which a gap has been filled already.
   std::optional<uint64_t> gap_filled_at_;
   std::unique_ptr<ContentSender> content_;  // while filling
-  // A required successor is ready once it holds this record. Empty: not fixed before every push that
-  // was acknowledged early is in a record.
+  // A required successor is ready once it holds this record. Empty: not fixed before every push
+  // that was acknowledged early is in a record.
   std::optional<uint64_t> ready_at_;
   absl::Time silent_since_;
   int retries_ = 0;  // without progress

@@ -145,8 +145,8 @@ TEST_F(Replication, TheNextInTheChainGoesOnWhenTheHeadIsGone) {
   EXPECT_EQ(chain.Digest(1), chain.Digest(2));
 }
 
-// What the former head had received, its senders keep; they bring it to the new one first, once they
-// know of it.
+// What the former head had received, its senders keep; they bring it to the new one first, once
+// they know of it.
 TEST_F(Replication, ANewHeadTakesPushesFromThoseWhoKnowOfIt) {
   ChainDriver chain(kAsync, 0, 3, 3);
   chain.PublishToAll();

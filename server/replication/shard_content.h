@@ -20,9 +20,9 @@
 
 namespace covey::server {
 
-// What all replicas of a shard share: values and optimizer state, version and samples, the clock
-// vector, and which pushes are part of it. It changes by Apply alone, and two that have applied the
-// same records are equal bit for bit, whichever server they are on.
+// The state that all replicas of a shard share: values and optimizer state, version and samples,
+// the clock vector, and the history of pushes. It changes by Apply alone. Two replicas that have
+// applied the same records are equal bit for bit, whichever server they are on.
 //
 // Actor-confined. Deterministic: depends on the definition and the records only.
 class ShardContent {
@@ -40,8 +40,8 @@ class ShardContent {
   uint64_t Digest() const;
 
   // All but values and slots, in parts that each keep a frame small; and back, from all parts
-  // together. FAILED_PRECONDITION: the digest does not fit. INVALID_ARGUMENT: nobody describes
-  // content so. After an error the content is of no use.
+  // together. FAILED_PRECONDITION: the digest does not fit. INVALID_ARGUMENT: no server
+  // describes content so. After an error the content is of no use.
   std::vector<proto::ReplicaRecord> DescribeRecord() const;
   absl::Status Restore(absl::Time now, uint64_t index, uint64_t version, uint64_t samples,
                        Buffer values, std::vector<Buffer> slots,

@@ -26,10 +26,11 @@ struct EncodedGradient {
 
 // A push in a record.
 struct RecordedPush {
-  PushKey key;  // sequence 0: no push; the producer is gone, and forgotten to make room
+  PushKey key;  // sequence 0: no push; the producer is gone and is forgotten to make room
   GroupId group;
   Step step;
-  // Part of no update. Its step counts in the clock vector all the same, unless `group` is left out.
+  // Part of no update. Its step counts in the clock vector all the same, unless `group` is left
+  // out.
   bool discarded = false;
 };
 
@@ -47,15 +48,15 @@ struct ShardRecord {
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);
-// A ReplicateRequest that asks whether the record, and all before it, is held: it has no push and no
-// update, as no record has.
+// A ReplicateRequest that asks whether the record, and all before it, are held: it has no push and
+// no update, which every record has.
 Message QueryAfter(uint64_t index);
 bool IsQuery(const proto::ReplicateRequest& request);
-// INVALID_ARGUMENT: no server of ours makes such a record for a shard of so many elements. Does not
-// look at the bytes of the frame.
+// INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Does
+// not look at the bytes of the frame.
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);
 
-// The newest records of a shard's history, kept to be sent again. Actor-confined.
+// The newest records of a shard's history, kept to be resent. Actor-confined.
 class RecordLog {
  public:
   // Forgets all. The next record has the index `next`.
@@ -71,7 +72,7 @@ class RecordLog {
   ShardRecord& At(uint64_t index) { return records_[index - first_]; }
   size_t size() const { return records_.size(); }
   size_t bytes() const { return bytes_; }  // of frames
-  // As many as limits.h allows to be unacknowledged.
+  // It holds as many records as limits.h allows to be unacknowledged.
   bool IsFull() const;
 
  private:

@@ -9,27 +9,22 @@ namespace covey::server {
 //
 //   Transfer: what the successor is sent
 //
-//                 wants content            replies: holds content
-//     kUnknown ─────────────────▶ kFilling ──────────────────────▶ kStreaming ──┐
-//        │ ▲                      ▲  │ given up                     ▲    │      │ chain changed
-//        │ └──────────────────────┼──┘              replies: holds  │    │      ▼
-//        │                        └────────── wants content ────────┼────┴─ kUnconfirmed
-//        └───────────── replies: holds content ─────────────────────┘
+//     kUnknown ──filled──▶ kFilling ──replied──▶ kStreaming ◀──replied── kUnconfirmed
+//        └────────────────replied─────────────────▲   └────chain changed────▲
+//     kStreaming, kUnconfirmed ──filled──▶ kFilling
+//     every state ──given up, rejoining──▶ kUnknown
 //
-//   Requirement: whether a record is durable without the successor
+//   Requirement: whether nothing is durable without the successor
 //
-//                 nearly caught up           caught up            chain changed, filled again
-//     kOptional ──────────────────▶ kRequired ────────▶ kReady ──────────────────────▶ kReconfirming
-//        ▲ │                           │                  ▲                                 │
-//        │ │ filled again ◀────────────┘                  └──────────── caught up ──────────┘
-//        │ └───────────────┐ the view counts it as joined (from every state)
-//        │                 ▼
-//        └─ rejoining ── kJoined
+//     kOptional ──nearly caught up──▶ kRequired ──caught up──▶ kReady ◀──caught up── kReconfirming
+//       ▲   ▲──────────filled────────────┘                       └──filled, chain changed──▲
+//       └──rejoining── kJoined ◀──joined── every state
 //
-//   Contact: whether it replies
+//   Contact: whether the successor replies
 //
-//     kInTouch ──silent──▶ kReportedSilent ──refused──▶ kRefused      a changed chain: kInTouch
-//        └──────────────────────refused────────────────────▲
+//     kInTouch ──silent──▶ kReportedSilent ──refused──▶ kRefused
+//        └─────────────────────refused────────────────────▲
+//     every state ──chain changed, joined, rejoining──▶ kInTouch
 class SuccessorState {
  public:
   enum class Transfer {

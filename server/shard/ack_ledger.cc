@@ -32,7 +32,7 @@ absl::StatusOr<bool> AckLedger::Find(const PushKey& key) const {
   if (key.incarnation < entry->second.incarnation) {
     return absl::AbortedError(absl::StrCat("incarnation ", key.incarnation,
                                            " has been replaced by ", entry->second.incarnation,
-                                           "; stop, or join the cluster anew"));
+                                           "; stop, or join the cluster again"));
   }
   return FindPush(key) != nullptr;
 }

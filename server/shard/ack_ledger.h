@@ -17,11 +17,11 @@ namespace covey::server {
 // With PushHistory it tells duplicates from new pushes.
 //
 //             ┌─ Add(kReceived) ──▶ received ─────────────┐
-//   a push ───┤                                           ├─ TakeRecorded ──▶ in a record; durable once
-//             └─ Add(kEarly) ─────▶ acknowledged early ───┘                   the chain holds that
+//   a push ───┤                                           ├─ TakeRecorded ──▶ in a record; durable
+//             └─ Add(kEarly) ─────▶ acknowledged early ───┘                   once the chain has it
 //
-// Received: the reply said "not durable", because a successor is required. The sender keeps the push
-// until a second reply says that it is durable, and repeats it to the next head.
+// Received: the reply said "not durable", because a successor is required. The sender keeps the
+// push until a second reply says that it is durable, and repeats it to the next head.
 //
 // Acknowledged early: the reply said "durable", because this server was the whole chain. The sender
 // has forgotten the push, so no successor may be called ready before the push is in a record. A

@@ -20,7 +20,8 @@ struct UndurableReply {
 };
 
 // Replies that wait until the chain holds the record that they show, in the order of records. No
-// reader sees values that could still be lost, so no reader sees a version go back when a head dies.
+// reader sees values that could still be lost, so no reader sees a version go back when a head
+// dies.
 //
 // Actor-confined. Memory: one old copy of the values per version that waits; the records in flight
 // are bounded (kRecordsInFlightPerShard), and so are these.

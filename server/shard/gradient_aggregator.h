@@ -24,7 +24,7 @@ struct ReceivedPush {
   GroupId group;  // 0: a plain client's
   Step step;      // of the group
   uint64_t samples = 0;
-  Version base_version;  // that the gradient was computed on; 0 = unknown
+  Version base_version;  // the gradient was computed on it; 0 = unknown
 };
 
 // Pushes that become one new version of a shard.
@@ -32,33 +32,33 @@ struct AggregatedUpdate {
   absl::InlinedVector<ReceivedPush, 2> pushes;  // in the order of summation
   GradientSum gradient_sum;
   uint64_t samples = 0;
-  // The sum in the bytes to send it in: those that the only push came in, else the sum's own.
+  // The bytes that the sum travels in: those of the only push, else the sum's own.
   EncodedGradient encoded;
 };
 
 // Received pushes with their gradients, until the UpdateGate says that they are an update. Where
-// the gate sums in the order of arrival, one running sum is kept; else each gradient in the frame
-// that it came in. Depends on nothing but the order and times of calls.
+// the gate sums in the order of arrival, it keeps one running sum; else it keeps each gradient in
+// the frame that it came in. It depends on nothing but the order and times of calls.
 //
 // Actor-confined. `spares` outlives it.
 class GradientAggregator {
  public:
   GradientAggregator(const Contract& contract, SpareBuffers& spares);
 
-  // What waits, and whether a push may join it.
+  // Says what waits, and whether a push may be added.
   const UpdateGate& gate() const { return gate_; }
 
-  // Precondition: the gate admits it, and it is no duplicate. `encoded`: the same gradient as it
-  // came; without a frame when that was another one.
+  // Precondition: the gate admits the push, and it is no duplicate. `encoded`: the same gradient as
+  // it came; without a frame when `gradient` has been changed since.
   void Add(const ReceivedPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
 
   // Instead of Add: the push is received, and will be part of no update.
   void Discard(const ReceivedPush& push) { gate_.Pass(push.group, push.step); }
 
-  // Of all gradients that are held.
+  // Bytes of all gradients that wait.
   size_t held_bytes() const;
 
-  // The next update, if one is due. To be asked until there is none, as UpdateGate::TakeDue.
+  // The next update, if one is due. Call it until there is none, as UpdateGate::TakeDue.
   std::optional<AggregatedUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
 
   // As UpdateGate::Resume.

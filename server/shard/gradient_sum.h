@@ -7,10 +7,10 @@
 
 namespace covey::server {
 
-// A sum of gradients, in the order in which they are added. One gradient alone is not copied: it
+// A sum of gradients, in the order in which they are added. A single gradient is not copied: it
 // stays in the frame that it arrived in.
 //
-// Actor-confined. `spares` lends the memory for the sum of two and more, gets it back, and outlives
+// Actor-confined. `spares` lends the memory for a sum of two or more, gets it back, and outlives
 // the sum.
 class GradientSum {
  public:

@@ -12,15 +12,15 @@
 namespace covey::server {
 namespace {
 
-// The sender's view is newer than ours: whom we do not know may be in it.
-absl::Status Unknown(const std::string& who, const Message& request, const ClusterView& view) {
+// A sender that this view lacks may be in the newer view that it knows.
+absl::Status Unknown(const std::string& sender, const Message& request, const ClusterView& view) {
   const Epoch epoch(request.envelope.header().epoch());
   if (view.epoch() < epoch) {
     return absl::UnavailableError(absl::StrCat("view epoch ", view.epoch().value(),
-                                               " is older than ", epoch.value(), " and lacks ", who,
-                                               ", retry"));
+                                               " is older than ", epoch.value(), " and lacks ",
+                                               sender, ", retry"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(who, " is not in the view of epoch ",
+  return absl::InvalidArgumentError(absl::StrCat(sender, " is not in the view of epoch ",
                                                  view.epoch().value(),
                                                  "; register with the scheduler first"));
 }
@@ -33,7 +33,7 @@ absl::Status CheckClient(const Message& request, const ClusterView& view) {
   if (node->state() == proto::Node::ALIVE) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat(
       node->name(), " is ", node->state() == proto::Node::DEAD ? "declared dead" : "gone",
-      " since epoch ", view.epoch().value(), " or before; join the cluster anew"));
+      " since epoch ", view.epoch().value(), " or before; join the cluster again"));
 }
 
 absl::Status CheckGroup(const Message& request, const ClusterView& view) {

@@ -12,25 +12,26 @@
 
 namespace covey::server {
 
-// What is asked of a push before a shard takes it in. Messages name who, what and where, and what
-// to do. Pure.
+// Checks of a push before a shard accepts it. Messages name the sender, the fault, the place and
+// the remedy. Pure.
 
 // "group 3", "worker-1".
 std::string NameOf(const Producer& producer, const ClusterView& view);
-// No push of this producer can be admitted any more.
+// Whether no push of this producer can be admitted any more.
 bool IsGone(const Producer& producer, const ClusterView& view);
 
-// A push without a frame asks whether it was received, and is answered as a duplicate of it.
+// A push without a frame is a query: it asks whether the push was received, and is answered as a
+// duplicate of it.
 bool IsQuery(const Message& request);
 
 // Whether the request makes sense: one frame of exactly the size that the format needs, or none,
-// samples that can be counted, an identity that fits its sender. What fails here, no honest peer
-// sends.
+// samples that can be counted, an identity that fits its sender. No honest peer sends a request
+// that fails here.
 // INVALID_ARGUMENT: says what is wrong.
 absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far);
 
-// Whether whoever pushes is part of the cluster. UNAVAILABLE: not in this view, but perhaps in the
-// newer one that the sender knows. INVALID_ARGUMENT: unknown. ABORTED: gone, or of another
+// Whether the sender is part of the cluster. UNAVAILABLE: it is not in this view, but perhaps in
+// the newer one that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it is gone, or of another
 // generation.
 absl::Status CheckSender(const Message& request, const ClusterView& view);
 

@@ -6,8 +6,8 @@
 namespace covey::server {
 namespace {
 
-// Advice to a client whose request was refused because too much waits: about as long as a full window
-// takes.
+// Advice to a client whose request was refused because too much waits: about as long as a full
+// window takes.
 constexpr uint32_t kRetryAfterMs = 20;
 
 }  // namespace

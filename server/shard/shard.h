@@ -26,8 +26,8 @@
 
 namespace covey::server {
 
-// Serves a shard at the head of its chain: accepts pushes, makes updates of them, and replies. A push
-// runs through
+// Serves a shard at the head of its chain: accepts pushes, makes updates of them, and replies. A
+// push runs through
 //
 //   dedup ─▶ sender lives? ─▶ contract admits? ─▶ room? ─▶ decoded ─▶ NaN screen ─▶ aggregated ─▶
 //   applied, and sent along the chain ─▶ durable ─▶ replied to
@@ -37,9 +37,9 @@ namespace covey::server {
 // them. It is parked until the shard is as fresh as the reader demands, or its deadline passes.
 //
 // Every reply shows the shard as it is when the reader's demand is met, and leaves once the whole
-// chain holds that state: nothing that a reader has seen is ever lost. A push that waits for a later
-// update gets two replies: received, and durable. Only where this server is the whole chain, a push
-// is durable at once (AckLedger).
+// chain holds that state: nothing that a reader has seen is ever lost. A push that waits for a
+// later update gets two replies: received, and durable. Only where this server is the whole chain,
+// a push is durable at once (AckLedger).
 //
 // The content is the replica's. Everything in this class is lost with the head, and the next head
 // makes it again around its own content: readers ask again, clients repeat pushes that were not
@@ -71,13 +71,13 @@ class Shard {
   void Pull(absl::Time now, const Message& request, Outbox& outbox);
 
   // The live groups and nodes and the contract in force decide what waits. Under another contract
-  // values, optimizer state, clocks and received pushes stay, pushes that waited are applied, and the
-  // new contract binds waiting readers. Precondition: `view` holds the shard.
+  // values, optimizer state, clocks and received pushes stay, pushes that waited are applied, and
+  // the new contract binds waiting readers. Precondition: `view` holds the shard.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
 
-  // Another server may hold the shard by now. Suspend refuses parked readers with `why`; until Resume
-  // nothing is applied or replied to, and Resume does what has become due meanwhile. Both may be
-  // called again. Precondition: no request comes meanwhile.
+  // Another server may hold the shard by now. Suspend refuses parked readers with `why`; until
+  // Resume nothing is applied or replied to, and Resume does what has become due meanwhile. Both
+  // may be called again. Precondition: no request comes meanwhile.
   void Suspend(const absl::Status& why, Outbox& outbox);
   void Resume(absl::Time now, Outbox& outbox);
 

@@ -135,7 +135,7 @@ TEST(ShardGates, SspAppliesOnArrivalAndGatesReaders) {
   EXPECT_THAT(ShardDriver::ValuesIn(replies[1]), ElementsAre(-3, -3, -3, -3));
 }
 
-TEST(ShardGates, ParkedAnswersEndAtTheirDeadlineNamingWhoIsBehind) {
+TEST(ShardGates, ParkedRepliesEndAtTheirDeadlineNamingWhoIsBehind) {
   ShardDriver driver(TestJob(Ssp(0), 2));
   EXPECT_TRUE(
       driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 3, {1, 1, 1, 1}), 3)).empty());

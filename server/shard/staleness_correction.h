@@ -19,14 +19,13 @@
 
 namespace covey::server {
 
-// What a shard does about gradients that are late: measures it, always, and corrects what the
-// table's rules say. The staleness of a push is the number of updates between the version that its
-// gradient was computed on and its application; of an update, the mean over its pushes that tell
-// their version.
+// Measures how stale gradients are, and corrects for it as the table's rules say. The staleness of
+// a push is the number of updates between the version that its gradient was computed on and its
+// application. The staleness of an update is the mean over its pushes with a known version.
 //
 // Memory: with delay compensation a handle to the values that each producer was sent last, which
-// keeps one old copy of the shard per producer alive. Limits: kProducersPerShardMax of them;
-// gradients of further ones go uncompensated.
+// keeps one old copy of the shard per producer alive. Limits: kProducersPerShardMax producers;
+// gradients of further producers are not compensated.
 //
 // Actor-confined. Deterministic: depends on the order of calls only.
 class StalenessCorrection {
@@ -36,10 +35,10 @@ class StalenessCorrection {
 
   // Whether RecordSent has any use for values.
   bool compensates() const { return rules_.delay_compensation > 0; }
-  // An answer with these values goes to the producer. `is_first` = only if none went before, for
-  // answers that may not be what its next gradient is computed on.
+  // A reply with these values goes to the producer. `is_first`: counts only if no reply went
+  // before, for replies that its next gradient may not be computed on.
   void RecordSent(const Producer& producer, Version version, const Buffer& values, bool is_first);
-  // Lets go of what was sent to those.
+  // Forgets the values sent to producers that are gone.
   void Forget(absl::FunctionRef<bool(const Producer&)> is_gone);
 
   // The gradient sum as it would be, to first order, at `values`, the present ones; the very same
@@ -47,7 +46,7 @@ class StalenessCorrection {
   // its producer was sent last.
   Buffer Compensate(const ReceivedPush& push, const Buffer& gradient_sum, const Buffer& values);
 
-  // How to apply the update that makes version `before` + 1. To be called once for each.
+  // How to apply the update that makes version `before` + 1. Call it once per update.
   UpdateAdjustment BeginUpdate(const AggregatedUpdate& update, Version before, size_t live_groups,
                                const Contract& contract);
 

@@ -34,8 +34,7 @@ struct UpdateAdjustment {
 };
 
 // An element range of a dense float32 table: its values, the state of its optimizer, and how far it
-// has come. Who may push when, duplicates and screening are its owner's business; this is where an
-// update happens.
+// has come. Its owner decides which pushes are admitted.
 //
 // Actor-confined, except that handles from Values() may be read and dropped on any thread.
 // Deterministic: the bits depend on the config and on the sequence of Apply calls only. Memory: the
@@ -64,7 +63,7 @@ class DenseShard {
   // The state of the optimizer; the bytes under these handles do change.
   const std::vector<Buffer>& slots() const { return slots_; }
   // Goes on from the content of another shard of the same definition. Preconditions (checked): as
-  // many slots, everything as long as the values here; nobody else holds the slots.
+  // many slots, everything as long as the values here; the slots are not referenced elsewhere.
   void Restore(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);
 
   uint64_t first_element() const { return first_element_; }

@@ -124,7 +124,7 @@ TEST(InitializerTest, NormalHasItsMomentsAndTails) {
   EXPECT_NEAR(beyond(4), 6.334e-5, 4e-5);
 }
 
-TEST(InitializerTest, NeighboursAreNotCorrelated) {
+TEST(InitializerTest, NeighborsAreNotCorrelated) {
   for (const InitializerConfig& config : {kConfigs[2], kConfigs[3]}) {
     const std::vector<float> values = Initialized(config, 0, 1 << 20);
     const Moments m = MomentsOf(values);

@@ -21,8 +21,8 @@ class SpareBuffers {
   SpareBuffers(const SpareBuffers&) = delete;
   SpareBuffers& operator=(const SpareBuffers&) = delete;
 
-  // A buffer of exactly this size that nobody else holds, its bytes unspecified. Linear in the
-  // spares kept.
+  // A buffer of exactly this size that is not referenced elsewhere, its bytes unspecified. Linear
+  // in the spares kept.
   Buffer Take(size_t size);
 
   // Keeps the buffer for a later Take; its readers may still hold it.

@@ -75,7 +75,7 @@ absl::StatusOr<TableRules> Convert(const proto::Table& table, const proto::Shard
     default:
       return Refuse("non-finite policy", spec.non_finite());
   }
-  // Who pushes chooses the format of each push; the table's is advice.
+  // The sender chooses the format of each push; the table's is advice.
   if (!proto::WireFormat_IsValid(spec.gradient_format())) {
     return Refuse("gradient format", spec.gradient_format());
   }

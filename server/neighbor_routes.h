@@ -10,9 +10,9 @@
 
 namespace covey::server {
 
-// A data loop's connections to the servers in front of it and behind it in its chains: opened and
-// closed as the view says. Actor-confined. Deterministic.
-class NeighbourRoutes {
+// A data loop's connections to its predecessors and successors in chains, opened and closed as the
+// view says. Actor-confined. Deterministic.
+class NeighborRoutes {
  public:
   // Precondition: the view has `self` in the chains of `shards`.
   void Follow(const ClusterView& view, const Address& self, std::span<const ShardId> shards,

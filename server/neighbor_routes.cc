@@ -1,18 +1,18 @@
-#include "server/neighbour_routes.h"
+#include "server/neighbor_routes.h"
 
 #include <utility>
 
 namespace covey::server {
 
-void NeighbourRoutes::Follow(const ClusterView& view, const Address& self,
-                             std::span<const ShardId> shards, Outbox& outbox) {
+void NeighborRoutes::Follow(const ClusterView& view, const Address& self,
+                            std::span<const ShardId> shards, Outbox& outbox) {
   absl::btree_map<Address, std::string> wanted;
   for (const ShardId& id : shards) {
     const proto::Shard& shard = *view.FindShard(id);
     const int position = *ClusterView::PositionInChain(shard, self);
-    for (const int neighbour : {position - 1, position + 1}) {
-      if (neighbour < 0 || neighbour >= shard.chain_size()) continue;
-      const Address address{NodeId(shard.chain(neighbour).node()), shard.chain(neighbour).loop()};
+    for (const int neighbor : {position - 1, position + 1}) {
+      if (neighbor < 0 || neighbor >= shard.chain_size()) continue;
+      const Address address{NodeId(shard.chain(neighbor).node()), shard.chain(neighbor).loop()};
       wanted[address] = view.EndpointOf(address);
     }
   }
