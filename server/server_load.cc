@@ -4,6 +4,19 @@
 
 namespace covey::server {
 
+proto::ServerLoad LoadOf(const ShardCounters& counters) {
+  proto::ServerLoad load;
+  load.set_pushes(counters.pushes);
+  load.set_pulls(counters.pulls);
+  load.set_duplicates(counters.duplicates);
+  load.set_malformed(counters.malformed);
+  load.set_refused(counters.refused);
+  load.set_replicated(counters.replicated);
+  load.set_content_bytes(counters.content_bytes);
+  load.set_unfit_replicas(counters.unfit_replicas);
+  return load;
+}
+
 void ServerLoadSum::Add(const proto::ServerLoad& load) {
   sum_.set_table_bytes(sum_.table_bytes() + load.table_bytes());
   sum_.set_pushes(sum_.pushes() + load.pushes());

@@ -2,8 +2,12 @@
 
 #include "common/contract/momentum_governor.h"
 #include "proto/scheduler.pb.h"
+#include "server/replication/shard_counters.h"
 
 namespace covey::server {
+
+// The part of a loop's load that its counters tell.
+proto::ServerLoad LoadOf(const ShardCounters& counters);
 
 // Adds up loads: those of shards to the load of their loop, and those of loops to the load of the
 // server. The reports of one table are merged; they come in growing order of table.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/server_load.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
@@ -11,33 +10,17 @@
 namespace covey::server {
 namespace {
 
-// Queued bytes are counted once per so many requests: rarely enough to cost nothing, often enough
-// to notice a growing queue.
-constexpr uint64_t kRequestsPerCount = 16;
 // Advice to a client whose request was refused because the lease has expired.
 constexpr uint32_t kLeaseRetryAfterMs = 1000;
-
-proto::ServerLoad LoadOf(const ShardCounters& counters) {
-  proto::ServerLoad load;
-  load.set_pushes(counters.pushes);
-  load.set_pulls(counters.pulls);
-  load.set_duplicates(counters.duplicates);
-  load.set_malformed(counters.malformed);
-  load.set_refused(counters.refused);
-  load.set_replicated(counters.replicated);
-  load.set_content_bytes(counters.content_bytes);
-  load.set_unfit_replicas(counters.unfit_replicas);
-  return load;
-}
 
 }  // namespace
 
 ShardActor::ShardActor(const Options& options)
-    : options_(options), spares_(options.spare_bytes_max) {}
+    : options_(options), spares_(options.spare_bytes_max), budget_(options.queued_bytes_max) {}
 
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Dispatch(now, message, outbox);
-  SendReports(outbox);
+  agenda_.SendReports({self_.node, 0}, outbox);
 }
 
 void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
@@ -74,8 +57,8 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
 
 void ShardActor::AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox) {
   lease_until_ = absl::FromUnixNanos(lease.until_ns());
-  next_deadline_ = absl::InfiniteFuture();
-  for (auto& [id, host] : hosts_) Keep(id, host->SetLease(now, lease_until_, outbox));
+  agenda_.BeginRound();
+  for (auto& [id, host] : hosts_) agenda_.Keep(id, host->SetLease(now, lease_until_, outbox));
 }
 
 void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbox) {
@@ -86,8 +69,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
   if (next_report_ == absl::InfiniteFuture()) next_report_ = now + options_.report_every;
 
   auto before = std::exchange(hosts_, {});
-  unopened_.clear();
-  next_deadline_ = absl::InfiniteFuture();
+  agenda_.BeginRound();
   std::vector<ShardId> shards;
   for (const proto::Table& table : view_->proto().tables()) {
     for (const proto::Shard& shard : table.shards()) {
@@ -104,36 +86,11 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
             id, shard.generation(), lease_until_,
             ShardHost::Environment{.spares = spares_, .counters = counters_});
       }
-      Keep(id, host->SetView(now, view_, self_, outbox));
+      agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }
   }
-  for (auto& [id, host] : before) {
-    // Of a host that is gone only the reports count.
-    for (auto& report : host->Close(now, *view_, outbox).reports) {
-      reports_.push_back(std::move(report));
-    }
-  }
+  for (auto& [id, host] : before) agenda_.KeepReports(host->Close(now, *view_, outbox));
   neighbors_.Follow(*view_, self_, shards, outbox);
-}
-
-void ShardActor::Keep(ShardId id, ShardHost::Settled settled) {
-  next_deadline_ = std::min(next_deadline_, settled.next_wake);
-  if (settled.needs_open) {
-    unopened_.insert(id);
-  } else if (!unopened_.empty()) {
-    unopened_.erase(id);
-  }
-  for (auto& report : settled.reports) reports_.push_back(std::move(report));
-}
-
-void ShardActor::SendReports(Outbox& outbox) {
-  if (reports_.empty()) return;
-  Message message;
-  message.set_to({self_.node, 0});
-  proto::ReplicaReportRequest& request = *message.envelope.mutable_replica_report_request();
-  for (proto::ReplicaReport& report : reports_) *request.add_reports() = std::move(report);
-  reports_.clear();
-  outbox.Send(std::move(message));
 }
 
 ShardHost* ShardActor::FindHost(ShardId id, uint64_t generation) const {
@@ -150,7 +107,7 @@ void ShardActor::PassAlongChain(absl::Time now, const Message& message, Outbox& 
                                        : envelope.replica_piece().chain();
   const ShardId id{TableId(chain.table()), ShardIndex(chain.shard())};
   if (ShardHost* host = FindHost(id, chain.generation())) {
-    Keep(id, host->OnChainMessage(now, message, outbox));
+    agenda_.Keep(id, host->OnChainMessage(now, message, outbox));
   } else if (auto refusal = RefusalToStranger(message, chain, *view_, self_)) {
     outbox.Send(*std::move(refusal));
   }
@@ -159,19 +116,15 @@ void ShardActor::PassAlongChain(absl::Time now, const Message& message, Outbox& 
 void ShardActor::Push(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::PushRequest& push = message.envelope.push_request();
   const ShardId id{TableId(push.id().table()), ShardIndex(push.id().shard())};
-  if (ShardHost* host = Admit(
-          now, {.request = message, .id = id, .generation = push.shard_generation()}, outbox)) {
-    Keep(id, host->Push(now, message, outbox));
-  }
+  ShardHost* host = Admit(now, {message, id, push.shard_generation()}, outbox);
+  if (host != nullptr) agenda_.Keep(id, host->Push(now, message, outbox));
 }
 
 void ShardActor::Pull(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::PullRequest& pull = message.envelope.pull_request();
   const ShardId id{TableId(pull.table()), ShardIndex(pull.shard())};
-  if (ShardHost* host = Admit(
-          now, {.request = message, .id = id, .generation = pull.shard_generation()}, outbox)) {
-    Keep(id, host->Pull(now, message, outbox));
-  }
+  ShardHost* host = Admit(now, {message, id, pull.shard_generation()}, outbox);
+  if (host != nullptr) agenda_.Keep(id, host->Pull(now, message, outbox));
 }
 
 ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox) {
@@ -180,8 +133,10 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
                              ? host->CheckRequest(now, request.request)
                              : WhyNotHere(request, *view_, self_);
   // A query has no bytes, and its sender would send them if it were refused.
-  if (refusal.ok() && !IsQuery(request.request)) refusal = CheckBudget();
-  if (refusal.ok() && host->needs_open()) Keep(request.id, host->Open(now, outbox));
+  if (refusal.ok() && !IsQuery(request.request)) {
+    refusal = budget_.Check([this] { return QueuedBytes(); });
+  }
+  if (refusal.ok() && host->needs_open()) agenda_.Keep(request.id, host->Open(now, outbox));
   if (refusal.ok()) refusal = host->failure();
   if (refusal.ok()) return host;
   Refuse(now, request.request, refusal, outbox);
@@ -199,54 +154,44 @@ void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Stat
   outbox.Send(std::move(reply));
 }
 
-absl::Status ShardActor::CheckBudget() {
-  if (++requests_since_count_ >= kRequestsPerCount) CountQueued();
-  if (queued_bytes_ <= options_.queued_bytes_max) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(queued_bytes_, " bytes wait in this loop, ", options_.queued_bytes_max,
-                   " are allowed; retry later, or allow more with --queued-bytes-max"));
-}
-
-void ShardActor::CountQueued() {
-  requests_since_count_ = 0;
-  queued_bytes_ = 0;
-  for (const auto& [id, host] : hosts_) queued_bytes_ += host->queued_bytes();
+size_t ShardActor::QueuedBytes() const {
+  size_t bytes = 0;
+  for (const auto& [id, host] : hosts_) bytes += host->queued_bytes();
+  return bytes;
 }
 
 void ShardActor::Wake(absl::Time now, Outbox& outbox) {
-  if (now >= next_deadline_) {
-    next_deadline_ = absl::InfiniteFuture();
-    for (auto& [id, host] : hosts_) Keep(id, host->Wake(now, outbox));
-    SendReports(outbox);
+  if (now >= agenda_.next_deadline()) {
+    agenda_.BeginRound();
+    for (auto& [id, host] : hosts_) agenda_.Keep(id, host->Wake(now, outbox));
+    agenda_.SendReports({self_.node, 0}, outbox);
   }
   if (now >= next_report_) ReportLoad(now, outbox);
   // One at a time, so that requests need not wait for all.
-  if (!unopened_.empty()) {
-    const ShardId id = *unopened_.begin();
-    Keep(id, hosts_.at(id)->Open(now, outbox));
-    SendReports(outbox);
+  if (const auto id = agenda_.next_to_open()) {
+    agenda_.Keep(*id, hosts_.at(*id)->Open(now, outbox));
+    agenda_.SendReports({self_.node, 0}, outbox);
   }
 }
 
 absl::Time ShardActor::NextWake() const {
-  if (!unopened_.empty()) return absl::InfinitePast();
-  return std::min(next_deadline_, next_report_);
+  if (agenda_.next_to_open()) return absl::InfinitePast();
+  return std::min(agenda_.next_deadline(), next_report_);
 }
 
 void ShardActor::ReportLoad(absl::Time now, Outbox& outbox) {
   next_report_ = now + options_.report_every;
-  CountQueued();
   ServerLoadSum load;
   load.Add(LoadOf(counters_));
   for (const auto& [id, host] : hosts_) load.Add(host->Load());
+  proto::ServerLoad sum = load.Take();
+  budget_.SetCount(sum.queued_bytes());
   if (options_.malformed_at_transport != nullptr) {
-    proto::ServerLoad transport;
-    transport.set_malformed(options_.malformed_at_transport());
-    load.Add(transport);
+    sum.set_malformed(sum.malformed() + options_.malformed_at_transport());
   }
   Message message;
   message.set_to({self_.node, 0});
-  *message.envelope.mutable_heartbeat_request()->mutable_load() = load.Take();
+  *message.envelope.mutable_heartbeat_request()->mutable_load() = std::move(sum);
   outbox.Send(std::move(message));
 }
 

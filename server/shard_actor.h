@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
+#include "server/host_agenda.h"
 #include "server/neighbor_routes.h"
+#include "server/queue_budget.h"
 #include "server/refusals.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
@@ -70,10 +70,6 @@ class ShardActor : public Actor {
  private:
   // Null when this loop is not in the shard's chain under this generation.
   ShardHost* FindHost(ShardId id, uint64_t generation) const;
-  // Keeps what a call of a host leaves to the loop.
-  void Keep(ShardId id, ShardHost::Settled settled);
-  void SendReports(Outbox& outbox);
-
   void Dispatch(absl::Time now, const Message& message, Outbox& outbox);
   void AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Outbox& outbox);
   void AdoptView(absl::Time now, const Message& message, Outbox& outbox);
@@ -83,8 +79,7 @@ class ShardActor : public Actor {
   // The host with the open shard; null when the request has been refused.
   ShardHost* Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox);
   void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
-  absl::Status CheckBudget();
-  void CountQueued();
+  size_t QueuedBytes() const;
   void ReportLoad(absl::Time now, Outbox& outbox);
 
   // Constant after construction.
@@ -96,15 +91,10 @@ class ShardActor : public Actor {
   absl::Time lease_until_ = absl::InfiniteFuture();
   SpareBuffers spares_;
   ShardCounters counters_;
-  std::vector<proto::ReplicaReport> reports_;  // not sent yet
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;
-  absl::btree_set<ShardId> unopened_;
-  // No host has anything due earlier.
-  absl::Time next_deadline_ = absl::InfiniteFuture();
-  // Of all shards; counted again every kRequestsPerCount requests.
-  size_t queued_bytes_ = 0;
-  uint64_t requests_since_count_ = 0;
+  HostAgenda agenda_;
+  QueueBudget budget_;
   absl::Time next_report_ = absl::InfiniteFuture();
 };
 

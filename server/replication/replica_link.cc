@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/cluster/limits.h"
+#include "common/cluster/retry_policy.h"
 
 namespace covey::server {
 namespace {
@@ -13,6 +14,7 @@ using Transfer = SuccessorState::Transfer;
 
 constexpr absl::Duration kRetryShortest = absl::Milliseconds(50);
 constexpr absl::Duration kRetryLongest = absl::Milliseconds(500);
+constexpr RetryPolicy kRetry{.longest = kRetryLongest};
 // A joining successor that lags by at most this many records becomes required.
 constexpr uint64_t kNearlyCaughtUp = kRecordsInFlightPerShard / 4;
 
@@ -95,7 +97,7 @@ void ReplicaLink::RestartTimer(absl::Time now, Cause cause) {
   } else if (progress || retry_at_ <= now || retry_at_ == absl::InfiniteFuture()) {
     // A reply without progress puts off no retry: a successor that asks often would get none.
     const absl::Duration usual = round_trip_.Patience(kRetryShortest, kRetryLongest);
-    retry_at_ = now + std::min(kRetryLongest, usual * (1 << std::min(retries_, 10)));
+    retry_at_ = now + kRetry.DelayAfter(retries_, usual);
   }
 }
 

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/runtime/actor.h"
+#include "proto/scheduler.pb.h"
+#include "server/shard_host.h"
+
+namespace covey::server {
+
+// What the hosts of one loop have left to it: reports for the scheduler, the next deadline, and the
+// shards that are to be opened when the loop is idle.
+//
+// Actor-confined. Deterministic.
+class HostAgenda {
+ public:
+  // Before every host is called: what was kept earlier counts no longer, except reports.
+  void BeginRound();
+  // After one call of a host.
+  void Keep(ShardId id, ShardHost::Settled settled);
+  // After the last call of a host that is gone: only its reports count.
+  void KeepReports(ShardHost::Settled settled);
+
+  // One message with all reports to the control loop, if there are any.
+  void SendReports(const Address& control_loop, Outbox& outbox);
+  // No host has anything due earlier.
+  absl::Time next_deadline() const { return next_deadline_; }
+  // The first shard that is to be opened.
+  std::optional<ShardId> next_to_open() const;
+
+ private:
+  absl::Time next_deadline_ = absl::InfiniteFuture();
+  absl::btree_set<ShardId> unopened_;
+  std::vector<proto::ReplicaReport> reports_;  // not sent yet
+};
+
+}  // namespace covey::server
