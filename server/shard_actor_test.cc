@@ -341,7 +341,7 @@ TEST(ShardActor, SaysWhyATableCannotBeServed) {
   ShardDriver driver(job);
   const Message reply = driver.Ask(driver.Pull());
   EXPECT_EQ(CodeOf(reply), Code::kInvalidArgument);
-  EXPECT_THAT(TextOf(reply), HasSubstr("table=weights"));
+  EXPECT_THAT(TextOf(reply), HasSubstr("table 'weights'"));
 }
 
 TEST(ShardActor, RefusesTheDeadAndTheUnknown) {

@@ -11,25 +11,12 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
 #include "common/contract/contract.h"
-#include "common/optimizer/definition.h"
+#include "common/optimizer/optimizer.h"
+#include "common/table/definition.h"
 #include "scheduler/placement/server_loads.h"
-#include "scheduler/tables/table_spec.h"
 
 namespace covey::scheduler {
 namespace {
-
-uint64_t Elements(const proto::TableSpec& spec) {
-  uint64_t elements = 1;
-  for (uint64_t extent : spec.shape()) elements *= extent;
-  return elements;
-}
-
-// Whether the table's optimizer takes norms over whole shards, so that each cut changes what it does
-// (common/optimizer/optimizer.h).
-bool UpdatesWhole(const proto::TableSpec& spec) {
-  const auto optimizer = OptimizerFromProto(spec.optimizer());
-  return optimizer.ok() && !IsElementwise(optimizer->kind);
-}
 
 // The data loops of the servers that new shards may go to, with what they hold and head: those that
 // drain only when there are no others.
@@ -95,7 +82,7 @@ auto FindTable(const proto::ClusterView& view, absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
-  COVEY_RETURN_IF_ERROR(ValidateTableSpec(spec));
+  COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::Parse(spec));
   const proto::ClusterView& view = state_.view();
   if (const auto same = FindTable(view, spec.name()); same != view.tables().end()) {
     // No maps in a spec, so equal specs have equal bytes.
@@ -120,11 +107,13 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
         loads.usable(), ": start ", replicas - loads.usable(),
         " more, or leave durability out: then replicas are added when servers come"));
   }
-  const uint64_t elements = Elements(spec);
+  const uint64_t elements = definition.elements;
+  // An optimizer that takes norms over whole shards does something else with each way of cutting
+  // (common/optimizer/optimizer.h), so its tables are cut as little as possible.
   const uint64_t shard_bytes = spec.shard_bytes() > 0 ? spec.shard_bytes()
-                               : UpdatesWhole(spec)
-                                   ? kShardBytesMax
-                                   : AutomaticShardBytes(elements * sizeof(float), homes.size());
+                               : IsElementwise(definition.optimizer.kind)
+                                   ? AutomaticShardBytes(elements * sizeof(float), homes.size())
+                                   : kShardBytesMax;
   const uint64_t count = ShardCount(elements, shard_bytes);
   uint64_t shards_before = 0;
   for (const proto::Table& table : view.tables()) shards_before += table.shards_size();

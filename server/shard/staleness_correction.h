@@ -10,10 +10,10 @@
 #include "common/cluster/ids.h"
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
+#include "common/table/asynchrony_rules.h"
 #include "proto/scheduler.pb.h"
 #include "server/replication/push_history.h"
 #include "server/shard/gradient_aggregator.h"
-#include "server/table/asynchrony_rules.h"
 #include "server/table/dense_shard.h"
 #include "server/table/spare_buffers.h"
 

@@ -245,13 +245,13 @@ TEST(StalenessCorrection, IsReadFromTheTablesDefinition) {
 
   asynchrony.set_delay_compensation(10.5);
   EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(),
-              HasSubstr("delay_compensation is 10.5"));
+              HasSubstr("delay_compensation = 10.5"));
   asynchrony.set_delay_compensation(0.5);
   asynchrony.set_staleness_scaled_rate(true);
   EXPECT_EQ(RulesOf(table, table.shards(0)).status().code(), absl::StatusCode::kInvalidArgument);
   asynchrony.set_staleness_scaled_rate(false);
   job.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
-  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(), HasSubstr("adam has not"));
+  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(), HasSubstr("the optimizer has no momentum"));
   asynchrony.set_automatic_momentum(false);
   asynchrony.set_staleness_scaled_rate(true);
   rules = RulesOf(table, table.shards(0));

@@ -53,6 +53,10 @@ struct TestJob {
     spec.add_shape(elements * shards);
     spec.mutable_learning_rate()->set_base(1);
     *spec.mutable_contract() = ContractToProto(contract);
+    if (contract.kind == Contract::Kind::kLocal) {
+      spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+      spec.mutable_inner_learning_rate()->set_base(1);
+    }
     for (uint32_t index = 0; index < shards; ++index) {
       proto::Shard& shard = *table.add_shards();
       shard.set_index(index);

@@ -14,7 +14,7 @@ _RUNTIME = _NET + ["common/runtime"]
 # Beside the main line: mathematics and time that only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/contract", "common/grouping",
-                    "common/collective", "common/simulation", "common/faults"]
+                    "common/table", "common/collective", "common/simulation", "common/faults"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -28,6 +28,7 @@ _MAY_INCLUDE = {
     "common/collective": _CLUSTER,
     "common/contract": _CLUSTER,
     "common/grouping": _CLUSTER,
+    "common/table": _CLUSTER + ["common/tensor", "common/optimizer", "common/contract"],
     "common/simulation": _BASE,
     "common/faults": _BASE,
     "scheduler": _ROLE,

@@ -68,6 +68,10 @@ inline proto::ClusterView ViewWithTables(uint32_t members, const Model& model) {
     table.set_id(static_cast<uint32_t>(t + 1));
     *table.mutable_spec() = model.spec;
     table.mutable_spec()->set_name(absl::StrCat("tensor-", t));
+    table.mutable_spec()->set_data_type(proto::FLOAT32);
+    if (model.spec.contract().kind() == proto::Contract::LOCAL) {
+      table.mutable_spec()->mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+    }
     uint64_t first = 0;
     for (const uint64_t count : model.tables[t]) {
       proto::Shard& shard = *table.add_shards();

@@ -3,11 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
-#include "common/optimizer/definition.h"
-#include "common/tensor/wire_format_proto.h"
+#include "common/table/definition.h"
 #include "worker/update/central_update.h"
 #include "worker/update/distributed_update.h"
 
@@ -19,43 +17,30 @@ bool FeedsBack(ErrorFeedback when, WireFormat format) {
   return when == ErrorFeedback::kAlways || format == WireFormat::kInt8Block;
 }
 
-absl::StatusOr<OwnedValues::Config> LearningOf(const proto::TableSpec& spec,
-                                               const proto::Optimizer& optimizer,
-                                               const proto::LearningRate& rate) {
-  OwnedValues::Config config;
-  config.refuses_non_finite = spec.non_finite() == proto::REJECT;
-  COVEY_ASSIGN_OR_RETURN(config.optimizer, OptimizerFromProto(optimizer));
-  COVEY_ASSIGN_OR_RETURN(config.learning_rate, LearningRateFromProto(rate));
-  COVEY_RETURN_IF_ERROR(config.optimizer.Validate());
-  COVEY_RETURN_IF_ERROR(config.learning_rate.Validate());
-  return config;
-}
-
 absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
                                     const HybridOptions& options) {
-  const proto::TableSpec& spec = table.spec();
+  COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
+  const Contract& contract = definition.contract;
   TablePlan plan;
-  const std::optional<WireFormat> format = WireFormatFromProto(spec.gradient_format());
-  if (!format.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradient format ", spec.gradient_format(), " is not known to this program"));
-  }
-  plan.format = *format;
+  plan.format = definition.gradient_format;
   plan.error_feedback = FeedsBack(options.error_feedback, plan.format);
-  COVEY_ASSIGN_OR_RETURN(const Contract contract, ContractInForce(table));
   const bool distributed = options.synchronization == Synchronization::kDistributed;
   if (distributed && (contract.kind != Contract::Kind::kBsp || groups != 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "distributed synchronization is for one group and contract bsp; this is contract ",
+        "table '", definition.name,
+        "': distributed synchronization is for one group and contract bsp; this is contract ",
         ContractName(contract), " with ", groups, " groups. Use the centralised one"));
   }
   if (distributed) {
-    COVEY_ASSIGN_OR_RETURN(plan.owned, LearningOf(spec, spec.optimizer(), spec.learning_rate()));
+    plan.owned = {.optimizer = definition.optimizer,
+                  .learning_rate = definition.learning_rate,
+                  .refuses_non_finite = definition.refuses_non_finite};
   }
   if (contract.kind == Contract::Kind::kLocal) {
     plan.rounds = LocalRounds{.steps = contract.local_steps, .overlap = contract.overlap_steps};
-    COVEY_ASSIGN_OR_RETURN(plan.owned,
-                           LearningOf(spec, spec.inner_optimizer(), spec.inner_learning_rate()));
+    plan.owned = {.optimizer = definition.inner->optimizer,
+                  .learning_rate = definition.inner->learning_rate,
+                  .refuses_non_finite = definition.refuses_non_finite};
   }
   return plan;
 }
@@ -91,14 +76,13 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
                                                   const HybridOptions& options) {
   std::vector<TablePlan> plans;
   for (size_t t = 0; t < tables.size(); ++t) {
-    auto plan = PlanTable(*tables[t], static_cast<size_t>(view.proto().groups_size()), options);
-    if (!plan.ok()) {
-      return Annotate(absl::StrCat("table '", tables[t]->spec().name(), "'"), plan.status());
+    COVEY_ASSIGN_OR_RETURN(
+        TablePlan plan,
+        PlanTable(*tables[t], static_cast<size_t>(view.proto().groups_size()), options));
+    if (plan.rounds) {
+      plan.rounds->offset = LocalRounds::OffsetOf(t, tables.size(), plan.rounds->steps);
     }
-    if (plan->rounds) {
-      plan->rounds->offset = LocalRounds::OffsetOf(t, tables.size(), plan->rounds->steps);
-    }
-    plans.push_back(*std::move(plan));
+    plans.push_back(std::move(plan));
   }
   return plans;
 }

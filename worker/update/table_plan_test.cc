@@ -11,9 +11,14 @@ using ::testing::HasSubstr;
 proto::Table TableWith(proto::Contract::Kind contract) {
   proto::Table table;
   table.mutable_spec()->set_name("weights");
+  table.mutable_spec()->set_data_type(proto::FLOAT32);
+  table.mutable_spec()->add_shape(4);
   table.mutable_spec()->mutable_contract()->set_kind(contract);
   table.mutable_spec()->mutable_learning_rate()->set_base(0.5);
-  table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.25);
+  if (contract == proto::Contract::LOCAL) {
+    table.mutable_spec()->mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+    table.mutable_spec()->mutable_inner_learning_rate()->set_base(0.25);
+  }
   return table;
 }
 

@@ -1,4 +1,4 @@
-#include "scheduler/tables/table_spec.h"
+#include "common/table/spec_checks.h"
 
 #include <cmath>
 #include <functional>
@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace covey::scheduler {
+namespace covey {
 namespace {
 
 proto::TableSpec Good() {
@@ -38,9 +38,9 @@ proto::TableSpec Local() {
   return spec;
 }
 
-TEST(TableSpecTest, GoodSpecsPass) {
-  EXPECT_TRUE(ValidateTableSpec(Local()).ok()) << ValidateTableSpec(Local());
-  EXPECT_TRUE(ValidateTableSpec(Good()).ok());
+TEST(SpecChecksTest, GoodSpecsPass) {
+  EXPECT_TRUE(CheckTableSpec(Local()).ok()) << CheckTableSpec(Local());
+  EXPECT_TRUE(CheckTableSpec(Good()).ok());
   proto::TableSpec adam = Good();
   adam.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
   adam.mutable_optimizer()->set_beta1(0.9);
@@ -48,17 +48,17 @@ TEST(TableSpecTest, GoodSpecsPass) {
   adam.mutable_learning_rate()->set_decay_samples(1000);
   adam.mutable_contract()->set_kind(proto::Contract::SSP);
   adam.set_shard_bytes(1 << 20);
-  EXPECT_TRUE(ValidateTableSpec(adam).ok());
+  EXPECT_TRUE(CheckTableSpec(adam).ok());
   proto::TableSpec governed = Good();
   governed.mutable_optimizer()->set_kind(proto::Optimizer::LARS);
   governed.mutable_optimizer()->set_momentum(0.9);
   governed.mutable_optimizer()->set_trust_coefficient(0.02);
   governed.mutable_asynchrony()->set_automatic_momentum(true);
   governed.mutable_asynchrony()->set_delay_compensation(0.04);
-  EXPECT_TRUE(ValidateTableSpec(governed).ok()) << ValidateTableSpec(governed);
+  EXPECT_TRUE(CheckTableSpec(governed).ok()) << CheckTableSpec(governed);
 }
 
-TEST(TableSpecTest, EachMistakeIsNamed) {
+TEST(SpecChecksTest, EachMistakeIsNamed) {
   using Spec = proto::TableSpec;
   const struct {
     std::string named;
@@ -179,14 +179,14 @@ TEST(TableSpecTest, EachMistakeIsNamed) {
   for (const auto& [named, spoil] : cases) {
     Spec spec = Good();
     spoil(spec);
-    const absl::Status status = ValidateTableSpec(spec);
+    const absl::Status status = CheckTableSpec(spec);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
     EXPECT_NE(status.message().find(named), absl::string_view::npos)
         << named << " is not in: " << status.message();
   }
 }
 
-TEST(TableSpecTest, EveryDurabilityWithItsReplicas) {
+TEST(SpecChecksTest, EveryDurabilityWithItsReplicas) {
   for (const auto& [durability, replicas] :
        std::vector<std::pair<proto::Durability, uint32_t>>{{proto::DURABILITY_UNSPECIFIED, 0},
                                                            {proto::DURABILITY_UNSPECIFIED, 3},
@@ -198,9 +198,9 @@ TEST(TableSpecTest, EveryDurabilityWithItsReplicas) {
     proto::TableSpec spec = Good();
     spec.set_durability(durability);
     spec.set_replicas(replicas);
-    EXPECT_TRUE(ValidateTableSpec(spec).ok()) << durability << " " << replicas;
+    EXPECT_TRUE(CheckTableSpec(spec).ok()) << durability << " " << replicas;
   }
 }
 
 }  // namespace
-}  // namespace covey::scheduler
+}  // namespace covey

@@ -1,4 +1,4 @@
-#include "scheduler/tables/table_spec.h"
+#include "common/table/spec_checks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,12 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/definition.h"
 
-namespace covey::scheduler {
+namespace covey {
 namespace {
 
-// The ranges are those that a server accepts too; tests/agreement holds both to it.
+constexpr absl::string_view kUnknown =
+    "it is unknown here: choose one of table.proto, or run all processes of the job in the "
+    "scheduler's version";
 
 absl::Status Bad(const proto::TableSpec& spec, absl::string_view field, const absl::AlphaNum& value,
                  absl::string_view allowed) {
@@ -63,7 +65,7 @@ absl::Status CheckShape(const proto::TableSpec& spec) {
 absl::Status CheckInitializer(const proto::TableSpec& spec) {
   const proto::Initializer& initializer = spec.initializer();
   if (!proto::Initializer::Kind_IsValid(initializer.kind())) {
-    return Bad(spec, "initializer.kind", static_cast<int>(initializer.kind()), "it is unknown");
+    return Bad(spec, "initializer.kind", static_cast<int>(initializer.kind()), kUnknown);
   }
   if (!std::isfinite(initializer.a()) || !std::isfinite(initializer.b())) {
     return Bad(spec, "initializer", absl::StrCat(initializer.a(), ", ", initializer.b()),
@@ -86,7 +88,7 @@ absl::Status CheckOptimizer(const proto::TableSpec& spec, absl::string_view fiel
     return Bad(spec, absl::StrCat(field, ".", name), value, allowed);
   };
   if (!proto::Optimizer::Kind_IsValid(optimizer.kind())) {
-    return bad("kind", static_cast<int>(optimizer.kind()), "it is unknown");
+    return bad("kind", static_cast<int>(optimizer.kind()), kUnknown);
   }
   const struct {
     absl::string_view name;
@@ -148,7 +150,7 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view f
     return bad("base", rate.base(), "it is above 0 and at most 1000");
   }
   if (!proto::LearningRate::Decay_IsValid(rate.decay())) {
-    return bad("decay", static_cast<int>(rate.decay()), "it is unknown");
+    return bad("decay", static_cast<int>(rate.decay()), kUnknown);
   }
   if (!(rate.decay_factor() >= 0 && rate.decay_factor() <= 1)) {
     return bad("decay_factor", rate.decay_factor(), "it lies in [0, 1]");
@@ -166,7 +168,7 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view f
   return absl::OkStatus();
 }
 
-// What workers do between two rounds: named by LOCAL tables, and by no others.
+// What workers do between two rounds: LOCAL tables name it, and no others do.
 absl::Status CheckInner(const proto::TableSpec& spec) {
   if (spec.contract().kind() != proto::Contract::LOCAL) {
     if (!spec.has_inner_optimizer() && !spec.has_inner_learning_rate()) return absl::OkStatus();
@@ -196,13 +198,13 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
     return Annotate(absl::StrCat("table '", spec.name(), "'"), contract.status());
   }
   if (!proto::NonFinitePolicy_IsValid(spec.non_finite())) {
-    return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), "it is unknown");
+    return Bad(spec, "non_finite", static_cast<int>(spec.non_finite()), kUnknown);
   }
   if (!proto::WireFormat_IsValid(spec.gradient_format())) {
-    return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), "it is unknown");
+    return Bad(spec, "gradient_format", static_cast<int>(spec.gradient_format()), kUnknown);
   }
   if (!proto::Durability_IsValid(spec.durability())) {
-    return Bad(spec, "durability", static_cast<int>(spec.durability()), "it is unknown");
+    return Bad(spec, "durability", static_cast<int>(spec.durability()), kUnknown);
   }
   if (spec.durability() == proto::MEMORY && spec.replicas() > 1) {
     return Bad(spec, "replicas", spec.replicas(),
@@ -220,7 +222,7 @@ absl::Status CheckPromises(const proto::TableSpec& spec) {
 
 }  // namespace
 
-absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
+absl::Status CheckTableSpec(const proto::TableSpec& spec) {
   COVEY_RETURN_IF_ERROR(CheckName(spec.name()));
   COVEY_RETURN_IF_ERROR(CheckShape(spec));
   COVEY_RETURN_IF_ERROR(CheckInitializer(spec));
@@ -231,4 +233,4 @@ absl::Status ValidateTableSpec(const proto::TableSpec& spec) {
   return CheckPromises(spec);
 }
 
-}  // namespace covey::scheduler
+}  // namespace covey

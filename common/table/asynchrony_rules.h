@@ -2,7 +2,7 @@
 
 #include <optional>
 
-namespace covey::server {
+namespace covey {
 
 // What a table asks to be done about late gradients; the default is to do nothing.
 struct AsynchronyRules {
@@ -14,4 +14,4 @@ struct AsynchronyRules {
   std::optional<double> target_momentum = std::nullopt;
 };
 
-}  // namespace covey::server
+}  // namespace covey

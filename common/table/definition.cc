@@ -1,0 +1,92 @@
+#include "common/table/definition.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/enum_map.h"
+#include "common/base/status_macros.h"
+#include "common/optimizer/definition.h"
+#include "common/table/spec_checks.h"
+#include "common/tensor/wire_format_proto.h"
+
+namespace covey {
+namespace {
+
+// Each takes a part of a spec that has passed CheckTableSpec.
+
+uint64_t ElementsOf(const proto::TableSpec& spec) {
+  uint64_t elements = 1;
+  for (const uint64_t extent : spec.shape()) elements *= extent;
+  return elements;
+}
+
+constexpr EnumMap kInitializerKinds({
+    std::pair(InitializerKind::kZeros, proto::Initializer::ZEROS),
+    std::pair(InitializerKind::kConstant, proto::Initializer::CONSTANT),
+    std::pair(InitializerKind::kUniform, proto::Initializer::UNIFORM),
+    std::pair(InitializerKind::kNormal, proto::Initializer::NORMAL),
+});
+static_assert(kInitializerKinds.IsOneToOne() &&
+              kInitializerKinds.size() == proto::Initializer::Kind_ARRAYSIZE);
+
+InitializerConfig InitializerOf(const proto::Initializer& initializer) {
+  return {.kind = *kInitializerKinds.ToOurs(initializer.kind()),
+          .a = initializer.a(),
+          .b = initializer.b(),
+          .seed = initializer.seed()};
+}
+
+AsynchronyRules AsynchronyOf(const proto::TableSpec& spec) {
+  const proto::Asynchrony& asynchrony = spec.asynchrony();
+  AsynchronyRules rules{.delay_compensation = asynchrony.delay_compensation(),
+                        .scales_rate = asynchrony.staleness_scaled_rate()};
+  if (asynchrony.automatic_momentum()) rules.target_momentum = spec.optimizer().momentum();
+  return rules;
+}
+
+absl::StatusOr<TableDefinition> Convert(const proto::TableSpec& spec,
+                                        const proto::Contract& contract) {
+  TableDefinition definition;
+  definition.name = spec.name();
+  definition.elements = ElementsOf(spec);
+  definition.initializer = InitializerOf(spec.initializer());
+  COVEY_ASSIGN_OR_RETURN(definition.optimizer, OptimizerFromProto(spec.optimizer()));
+  COVEY_ASSIGN_OR_RETURN(definition.learning_rate, LearningRateFromProto(spec.learning_rate()));
+  if (spec.has_inner_optimizer()) {
+    TableDefinition::InnerSteps& inner = definition.inner.emplace();
+    COVEY_ASSIGN_OR_RETURN(inner.optimizer, OptimizerFromProto(spec.inner_optimizer()));
+    COVEY_ASSIGN_OR_RETURN(inner.learning_rate, LearningRateFromProto(spec.inner_learning_rate()));
+  }
+  COVEY_ASSIGN_OR_RETURN(definition.contract, ContractFromProto(contract));
+  if (definition.inner.has_value() != (definition.contract.kind == Contract::Kind::kLocal)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("contract ", ContractName(definition.contract), " is in force for a table ",
+                     definition.inner ? "with" : "without", " inner steps"));
+  }
+  definition.refuses_non_finite = spec.non_finite() == proto::REJECT;
+  definition.asynchrony = AsynchronyOf(spec);
+  definition.gradient_format = *WireFormatFromProto(spec.gradient_format());
+  return definition;
+}
+
+absl::StatusOr<TableDefinition> CheckAndConvert(const proto::TableSpec& spec,
+                                                const proto::Contract& contract) {
+  COVEY_RETURN_IF_ERROR(CheckTableSpec(spec));
+  absl::StatusOr<TableDefinition> definition = Convert(spec, contract);
+  if (definition.ok()) return definition;
+  return Annotate(absl::StrCat("table '", spec.name(), "'"), definition.status());
+}
+
+}  // namespace
+
+absl::StatusOr<TableDefinition> TableDefinition::Parse(const proto::TableSpec& spec) {
+  return CheckAndConvert(spec, spec.contract());
+}
+
+absl::StatusOr<TableDefinition> TableDefinition::InForce(const proto::Table& table) {
+  return CheckAndConvert(table.spec(),
+                         table.has_contract() ? table.contract() : table.spec().contract());
+}
+
+}  // namespace covey

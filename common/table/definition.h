@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/contract/contract.h"
+#include "common/optimizer/learning_rate.h"
+#include "common/optimizer/optimizer.h"
+#include "common/table/asynchrony_rules.h"
+#include "common/table/initializer_config.h"
+#include "common/tensor/wire_format.h"
+#include "proto/view.pb.h"
+
+namespace covey {
+
+// What a table is: its spec, checked, with defaults filled in. Scheduler, servers and workers all
+// read specs through it, so that a table which one of them accepts means the same to the others. The
+// configs in it are valid. Plain value.
+struct TableDefinition {
+  // What a worker does to its own values between two rounds.
+  struct InnerSteps {
+    OptimizerConfig optimizer;
+    LearningRateConfig learning_rate;
+  };
+
+  std::string name;
+  // Product of the shape.
+  uint64_t elements = 0;
+  InitializerConfig initializer;
+  // Under contract LOCAL the outer ones.
+  OptimizerConfig optimizer;
+  LearningRateConfig learning_rate;
+  // Of LOCAL tables, and of no others.
+  std::optional<InnerSteps> inner;
+  Contract contract;
+  // Whether a push that holds NaN or infinity is refused.
+  bool refuses_non_finite = true;
+  AsynchronyRules asynchrony;
+  // How gradients travel. A server takes every format, whatever this says.
+  WireFormat gradient_format = WireFormat::kFloat32;
+
+  // INVALID_ARGUMENT: names table, field, value, and what is allowed; also for what this program
+  // does not know, because it is older than the scheduler.
+  static absl::StatusOr<TableDefinition> Parse(const proto::TableSpec& spec);
+  // Of a table that exists: with the contract in force, which may not be the one of its spec. Errors
+  // as Parse.
+  static absl::StatusOr<TableDefinition> InForce(const proto::Table& table);
+};
+
+}  // namespace covey

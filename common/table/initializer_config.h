@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace covey {
+
+enum class InitializerKind { kZeros, kConstant, kUniform, kNormal };
+
+// The first values of a table. An element's value is a function of the seed and of its index in the
+// whole table, and of nothing else: not of the shard it lies in, the order of filling, the library
+// or the processor.
+struct InitializerConfig {
+  InitializerKind kind = InitializerKind::kZeros;
+  // Constant: every element. Uniform: the least value. Normal: the mean.
+  float a = 0;
+  // Uniform: above every value. Normal: the standard deviation, at least 0.
+  float b = 0;
+  uint64_t seed = 0;
+
+  // INVALID_ARGUMENT: a parameter that the kind uses is not finite or out of range; names it.
+  absl::Status Validate() const;
+};
+
+}  // namespace covey
