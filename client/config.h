@@ -15,19 +15,19 @@ struct ClientConfig {
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";
-  // Wanted rank within the role; -1 = whatever is free.
+  // Wanted rank within the role; -1 = any free one.
   int rank = -1;
   // Topology, most general first: zone/rack/host/device; missing parts empty. A worker without
   // labels takes them from where it runs (common/runtime/topology_labels.h).
   std::string labels;
-  // Give up joining after so long. Longer survives slower starts; 1 s … 1 h.
+  // Joining the cluster fails after this duration. Longer survives slower starts; 1 s … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);
   // Deadline of an operation that names none. Shorter reports a lost server sooner; 100 ms … 1 h.
   absl::Duration operation_deadline = absl::Seconds(60);
-  // Bytes of requests on the wire at once. More hides latency, less bounds what a server must
+  // Bytes of requests in flight at once. More hides latency, less bounds what a server must
   // buffer for this client; 1 MiB … 1 GiB.
   size_t bytes_in_flight_max = 32 << 20;
-  // The loop spins so long before it sleeps: shorter round trips for a busy core. Keep 0 when
+  // How long the loop spins before it sleeps: shorter round trips for a busy core. Keep 0 when
   // processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
 

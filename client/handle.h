@@ -2,12 +2,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/operation.h"
+#include "client/operation_result.h"
 #include "common/base/one_shot.h"
 
 namespace covey::client {
 
-// An operation under way. Copies share it. Thread-safe.
+// An operation in progress. Copies share it. Thread-safe.
 //
 // Every operation has a deadline, so Wait always returns. Dropping a handle does not end its
 // operation: the memory it was given must stay valid until done().
@@ -26,7 +26,7 @@ class Handle {
   // Precondition: done().
   OperationResult result() const;
 
-  // For the code that runs the operation; once.
+  // Called once, by the engine that runs the operation.
   void Complete(OperationResult result) const;
 
  private:

@@ -18,6 +18,7 @@
 #include "client/parameter_client.h"
 #include "common/base/log.h"
 #include "common/runtime/event_loop.h"
+#include "proto/table.pb.h"
 
 namespace covey::client {
 namespace {
@@ -89,7 +90,7 @@ absl::Status Run(const std::string& scheduler, int clients, int outstanding, siz
                                       q * static_cast<double>(milliseconds.size() - 1))];
   };
   const double bytes = static_cast<double>(milliseconds.size()) * static_cast<double>(mib << 20);
-  ClientMachine::Counters counters;
+  Counters counters;
   for (const Load& load : loads) {
     const auto its = load.client->GetCounters();
     if (!its.ok()) return its.status();

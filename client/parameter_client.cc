@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/connection.h"
+#include "client/engine/connection.h"
+#include "client/engine/operation.h"
 #include "common/base/status_macros.h"
+#include "common/contract/contract.h"
+#include "proto/scheduler.pb.h"
 
 namespace covey::client {
 namespace {
@@ -115,7 +118,7 @@ Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
         Operation started = operation;
         started.deadline = now + patience;
         const absl::Status status =
-            connection.client().client().Start(now, std::move(started), outbox);
+            connection.client().engine().Start(now, std::move(started), outbox);
         if (!status.ok()) handle.Complete({.status = status});
       });
   if (!posted) {
@@ -140,10 +143,10 @@ absl::StatusOr<proto::StatusReply> ParameterClient::GetStatus(uint64_t events_af
   return std::move(*reply.mutable_status_reply());
 }
 
-absl::StatusOr<ClientMachine::Counters> ParameterClient::GetCounters() {
-  ClientMachine::Counters counters;
+absl::StatusOr<Counters> ParameterClient::GetCounters() {
+  Counters counters;
   COVEY_RETURN_IF_ERROR(connection_->Run([this, &counters](absl::Time, Outbox&) {
-    counters = connection_->client().client().counters();
+    counters = connection_->client().engine().counters();
   }));
   return counters;
 }

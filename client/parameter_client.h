@@ -10,16 +10,26 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/client_machine.h"
 #include "client/config.h"
+#include "client/counters.h"
 #include "client/handle.h"
+#include "client/read_bound.h"
 #include "common/cluster/ids.h"
-#include "common/contract/contract.h"
-#include "proto/scheduler.pb.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey {
+struct Contract;
+namespace proto {
+class StatusReply;
+class Table;
+class TableSpec;
+}  // namespace proto
+}  // namespace covey
 
 namespace covey::client {
 
 class Connection;
+struct Operation;
 
 // A table as a program holds it. Immutable value; stays valid as shards move.
 struct Table {
@@ -45,7 +55,9 @@ struct PullOptions {
 };
 
 // Reads and changes parameters that live on servers. The entry point for programs that belong to no
-// group; training in groups is worker/group.h.
+// group; training in groups is worker/group.h. A program that creates or lists tables includes
+// proto/table.pb.h or proto/view.pb.h itself, one that reads the status proto/scheduler.pb.h, one
+// that changes a contract common/contract/contract.h.
 //
 //   COVEY_ASSIGN_OR_RETURN(auto client, ParameterClient::Connect({.scheduler = "127.0.0.1:7000"}));
 //   proto::TableSpec spec;  // name, shape, optimizer, contract
@@ -55,17 +67,17 @@ struct PullOptions {
 //
 // Thread-safety: thread-safe. Operations of one thread leave in the order of the calls.
 // Memory: spans stay valid, gradients unchanged and values untouched, until the handle is done.
-// Retries: an operation is repeated under the same identity until its deadline; a push is applied
-// at most once however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE its effect is
-// unknown: at most once.
-// Durability: a handle is done when every shard has *received* the push. Where the table's contract
-// holds pushes in a buffer, that may be before its update is made and copied to all replicas
-// (OperationResult::durable is false then). The client keeps such a push, up to
-// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over, so the death of
-// a server loses nothing while this process lives; beyond that limit handles are done only when
-// their push is durable. Flush waits for all of them.
-// Reads: values are always durable, and of each shard no older than any that this client has seen
-// before, whichever server answers and however often servers were replaced.
+// Retries: an operation is retried under the same identity until its deadline. A push is applied at
+// most once, however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE it is not known
+// whether the push was applied.
+// Durability: a handle is done when every shard has *received* the push. A table whose contract
+// buffers pushes may receive a push before the update is made and copied to all replicas; then
+// OperationResult::durable is false. The client keeps such a push, up to
+// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over. The death of a
+// server therefore loses nothing while this process lives. Beyond that limit a handle is done only
+// when its push is durable. Flush waits for all of them.
+// Reads: values are always durable. The values of a shard are never older than any that this client
+// has seen before, whichever server answers and however often servers were replaced.
 // Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
 // infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. ABORTED: this
 // process was declared dead or replaced. CANCELLED: the client was destroyed first.
@@ -87,11 +99,11 @@ class ParameterClient {
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
 
-  // Changes how groups relate through a table in use, from the next epoch on: values, optimizer
+  // Changes how groups relate through a table in use, from the next epoch on. Values, optimizer
   // state and clocks stay, and pushes that were held are applied. The servers follow within
-  // milliseconds of the answer. Without effect when the contract is in force already. NOT_FOUND: no
-  // table of that name. INVALID_ARGUMENT: not allowed for it: local is neither left nor entered,
-  // and bsp needs groups.
+  // milliseconds of the reply. No effect when the contract is in force already. NOT_FOUND: no table
+  // of that name. INVALID_ARGUMENT: the table may not change to this contract: local is neither left
+  // nor entered, and bsp needs groups.
   absl::Status SetContract(absl::string_view name, const Contract& contract);
 
   Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
@@ -101,19 +113,20 @@ class ParameterClient {
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
   // Returns when every push that was started before is over, and those that servers have received
-  // are durable as their tables ask. Call it before telling anybody that the pushes count, and at
-  // the end. DEADLINE_EXCEEDED: names a push that is left, its shard and server. DATA_LOSS: since
-  // the last flush, pushes were lost after a server had received them: all replicas of a shard were.
-  // ABORTED: this process is taken for dead, and whether its last pushes count is not known.
+  // are durable as their tables ask. Call it before reporting that the pushes count, and at the end.
+  // DEADLINE_EXCEEDED: names a push that is not durable yet, its shard and server. DATA_LOSS: since
+  // the last flush, pushes were lost after a server had received them, because all replicas of a
+  // shard were lost. ABORTED: this process was declared dead, and it is not known whether its last
+  // pushes count.
   absl::Status Flush(absl::Duration timeout);
 
-  // Returns when `participants` nodes wait under this name; one call of a name at a time. DEADLINE_EXCEEDED: names who is missing.
+  // Returns when `participants` nodes wait under this name; one call of a name at a time.
+  // DEADLINE_EXCEEDED: names the nodes that are missing.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
   // What `covey status` shows.
   absl::StatusOr<proto::StatusReply> GetStatus(uint64_t events_after = 0);
 
-  // How often requests were repeated, refused and damaged since the start, and what was lost.
-  absl::StatusOr<ClientMachine::Counters> GetCounters();
+  absl::StatusOr<Counters> GetCounters();
 
   NodeId node() const;
 

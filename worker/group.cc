@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/connection.h"
+#include "client/engine/connection.h"
 #include "common/base/log.h"
 #include "common/base/one_shot.h"
 #include "common/base/random.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/connection.h"
+#include "client/engine/connection.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 #include "worker/layout/sample_shares.h"

@@ -10,7 +10,7 @@ namespace covey::worker {
 
 WorkerActor::WorkerActor(const client::ClientActor::Options& options,
                          const GroupMachine::Options& group)
-    : client_(options), group_(group), hybrid_(client_.client(), group_) {
+    : client_(options), group_(group), hybrid_(client_.engine(), group_) {
   group_.OnReady([this](absl::Time now, Outbox& outbox) {
     hybrid_.GroupReady(now, outbox);
     TellReady();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/client_actor.h"
+#include "client/engine/client_actor.h"
 #include "common/runtime/actor.h"
 #include "worker/group/group_machine.h"
 #include "worker/hybrid/hybrid_machine.h"

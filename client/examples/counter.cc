@@ -7,6 +7,7 @@
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/process_main.h"
+#include "proto/table.pb.h"
 
 namespace {
 

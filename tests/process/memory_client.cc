@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/process_main.h"
+#include "proto/table.pb.h"
 
 namespace {
 

@@ -41,7 +41,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
 // Why the simulator does not look for a bug, and who does.
 std::map<PlantedBug, absl::string_view> Elsewhere() {
   return {
-      {PlantedBug::kCountMessagesNotBytes, "memory is not simulated: client/server_window_test"},
+      {PlantedBug::kCountMessagesNotBytes,
+       "memory is not simulated: client/engine/server_window_test"},
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: server/replication_test"},
       // In the simulator such a slice nearly always meets a step that has ended.

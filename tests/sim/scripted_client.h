@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/client_actor.h"
+#include "client/engine/client_actor.h"
 #include "tests/sim/process.h"
 
 namespace covey::sim {

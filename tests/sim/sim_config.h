@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "client/client_machine.h"
+#include "client/engine/request_engine.h"
 #include "common/base/random.h"
 #include "common/runtime/member.h"
 #include "scheduler/config.h"
@@ -25,7 +25,7 @@ struct SimConfig {
   scheduler::Config scheduler;
   // Timing only; who it is and where it listens differs per process.
   Member::Options member;
-  client::ClientMachine::Options client;
+  client::RequestEngine::Options client;
   NetworkConfig network;
 
   bool reuse_endpoints = false;

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/client_machine.h"
+#include "client/engine/request_engine.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
@@ -70,7 +70,7 @@ class HybridMachine {
  public:
   using Work = worker::Work;
 
-  HybridMachine(client::ClientMachine& client, GroupMachine& group)
+  HybridMachine(client::RequestEngine& client, GroupMachine& group)
       : group_(group), link_(client, group) {}
   ~HybridMachine();
 

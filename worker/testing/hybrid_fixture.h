@@ -270,8 +270,8 @@ class Fleet {
       if (to < hybrids.size()) hybrids[to]->Notice(ring.now(), message, ring.outbox(to));
     });
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-      clients.push_back(std::make_unique<client::ClientMachine>(
-          client::ClientMachine::Options{.incarnation = Incarnation(100 + rank)},
+      clients.push_back(std::make_unique<client::RequestEngine>(
+          client::RequestEngine::Options{.incarnation = Incarnation(100 + rank)},
           request_ids_[rank]));
       hybrids.push_back(std::make_unique<HybridMachine>(*clients[rank], ring.machine(rank)));
       ring.machine(rank).OnReady([hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
@@ -404,7 +404,7 @@ class Fleet {
   bool answering = true;
   uint64_t withheld_table = 0;  // its requests wait
   uint64_t group_messages = 0;
-  std::vector<std::unique_ptr<client::ClientMachine>> clients;
+  std::vector<std::unique_ptr<client::RequestEngine>> clients;
   std::vector<std::unique_ptr<HybridMachine>> hybrids;
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> gradients;  // by member and tensor
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> values;

@@ -116,7 +116,7 @@ class LocalMachineTest : public testing::Test {
 
   uint64_t request_id_ = 1;
   Ring ring_;
-  client::ClientMachine client_;
+  client::RequestEngine client_;
   ServerLink link_;
   std::deque<Message> requests_;
   std::shared_ptr<LocalMachine> machine_;

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/client_machine.h"
+#include "client/engine/request_engine.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
@@ -43,7 +43,7 @@ class ServerLink {
     Done done;
   };
 
-  ServerLink(client::ClientMachine& client, GroupMachine& group) : client_(client), group_(group) {}
+  ServerLink(client::RequestEngine& client, GroupMachine& group) : client_(client), group_(group) {}
 
   void Start(absl::Time now, Transfer transfer, Outbox& outbox);
   // Ends the group's transfers with the group's failure, if it has failed.
@@ -54,7 +54,7 @@ class ServerLink {
   double TakeStaleness();
 
  private:
-  client::ClientMachine& client_;
+  client::RequestEngine& client_;
   GroupMachine& group_;
   uint64_t staleness_sum_ = 0;
   uint64_t staleness_count_ = 0;

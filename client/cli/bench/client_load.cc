@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
+#include "proto/table.pb.h"
 
 namespace covey::cli {
 namespace {

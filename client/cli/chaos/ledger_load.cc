@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "proto/table.pb.h"
 
 namespace covey::cli {
 namespace {

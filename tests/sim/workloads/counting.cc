@@ -148,7 +148,7 @@ class CountingWorkload::Pusher : public Script {
           }
         }};
     ++under_way_;
-    const absl::Status status = client.client().Start(now, std::move(operation), outbox);
+    const absl::Status status = client.engine().Start(now, std::move(operation), outbox);
     if (status.ok()) return;
     --under_way_;
     watch_.End(watched);
@@ -162,8 +162,8 @@ class CountingWorkload::Pusher : public Script {
     next_filler_ = workload_.arrivals_ > 1 ? now + kFillAfter : absl::InfiniteFuture();
     const absl::Time deadline = now + kFlushPatience;
     const uint64_t watched = watch_.Begin(deadline);
-    client.client().Flush(
-        now, client::ClientMachine::FlushScope::kAll, deadline,
+    client.engine().Flush(
+        now, client::RequestEngine::FlushScope::kAll, deadline,
         [this, watched](absl::Time at, const absl::Status& status, Outbox&) {
           --under_way_;
           watch_.End(watched);
@@ -180,7 +180,7 @@ class CountingWorkload::Pusher : public Script {
     memory->gradient = workload_.Gradient(workload_.TakeSlot(), workload_.shards_);
     ++under_way_;
     const absl::Status status =
-        client.client().Start(now,
+        client.engine().Start(now,
                               {.table = table,
                                .gradient = memory->gradient,
                                .deadline = now + kFillAfter,
@@ -239,7 +239,7 @@ class CountingWorkload::Auditor : public Script {
     }
     values_.assign(workload_.shards_ * workload_.slots_, -1);
     under_way_ = true;
-    const absl::Status status = client.client().Start(
+    const absl::Status status = client.engine().Start(
         now,
         {.table = TableId(table->id()),
          .gradient = push ? std::span<const float>(gradient_) : std::span<const float>(),

@@ -153,8 +153,8 @@ class StalenessWorkload::Trainer : public Script {
     flushing_ = true;
     const absl::Time deadline = now + kFlushPatience;
     const uint64_t watched = watch_.Begin(deadline);
-    client.client().Flush(
-        now, client::ClientMachine::FlushScope::kAll, deadline,
+    client.engine().Flush(
+        now, client::RequestEngine::FlushScope::kAll, deadline,
         [this, watched](absl::Time at, const absl::Status& status, Outbox&) {
           watch_.End(watched);
           GaveWay(at, status);
@@ -239,7 +239,7 @@ class StalenessWorkload::Trainer : public Script {
       watch_.End(watched);
       done(at, result, out);
     };
-    const absl::Status status = client.client().Start(now, std::move(operation), outbox);
+    const absl::Status status = client.engine().Start(now, std::move(operation), outbox);
     if (status.ok()) return;
     watch_.End(watched);
     workload_.violations_.Add("staleness", absl::StrCat("refused at once: ", status.ToString()));

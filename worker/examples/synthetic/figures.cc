@@ -4,6 +4,7 @@
 
 #include "client/parameter_client.h"
 #include "common/base/status_macros.h"
+#include "proto/table.pb.h"
 
 namespace covey::synthetic {
 namespace {

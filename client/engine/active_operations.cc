@@ -1,0 +1,87 @@
+#include "client/engine/active_operations.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace covey::client {
+
+absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table) {
+  const std::string& name = table.spec().name();
+  const uint32_t shards = static_cast<uint32_t>(table.shards_size());
+  const uint32_t first = operation.first_shard.value();
+  if (first >= shards || operation.shard_count > shards - first) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", name, "' has ", shards,
+                                                   " shards; asked for ", operation.shard_count,
+                                                   " from shard ", first));
+  }
+  const uint32_t count = operation.shard_count == 0 ? shards - first : operation.shard_count;
+  const proto::Shard& last = table.shards(static_cast<int>(first + count - 1));
+  const uint64_t begin = table.shards(static_cast<int>(first)).first_element();
+  const uint64_t elements = last.first_element() + last.element_count() - begin;
+  if ((operation.pushes() && operation.gradient.size() != elements) ||
+      (operation.pulls() && operation.values.size() != elements) ||
+      (!operation.pushes() && !operation.pulls())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': these shards hold ", elements, " elements; got ",
+        operation.gradient.size(), " gradient and ", operation.values.size(),
+        " value elements; pass spans of the table's size (or an empty one for the half that is not "
+        "wanted)"));
+  }
+  if (!operation.residual.empty() && operation.residual.size() != operation.gradient.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", name, "': the residual has ", operation.residual.size(),
+        " elements and the gradient ", operation.gradient.size(), "; they go together"));
+  }
+  if (operation.samples == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name, "': a push stands for at least 1 sample"));
+  }
+  return ShardRange{.first = first, .count = count, .first_element = begin, .elements = elements};
+}
+
+ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& shards,
+                                       uint64_t first_request) {
+  auto active = std::make_unique<ActiveOperation>();
+  active->number = next_number_++;
+  active->operation = std::move(operation);
+  if (active->operation.pushes()) {
+    active->gradient =
+        Buffer::Wrap(active->operation.gradient.data(), shards.elements * sizeof(float), {});
+  }
+  active->first_request = first_request;
+  active->unanswered = shards.count;
+  active->result.version = Version(~uint64_t{0});
+  active->result.durable = true;
+  ActiveOperation& added = *active;
+  active_.emplace(added.number, std::move(active));
+  return added;
+}
+
+bool ActiveOperations::MarkIfOver(ActiveOperation& operation) {
+  if (!operation.over() || operation.is_retiring) return false;
+  operation.is_retiring = true;
+  retiring_.push_back(operation.number);
+  return true;
+}
+
+void ActiveOperations::Retire(absl::Time now, Outbox& outbox) {
+  // Operations that `done` starts may be over at once; they join a list of their own.
+  std::vector<uint64_t> still_referenced;
+  while (!retiring_.empty()) {
+    for (const uint64_t number : std::exchange(retiring_, {})) {
+      const auto found = active_.find(number);
+      const Buffer& gradient = found->second->gradient;
+      if (gradient.size() > 0 && !gradient.IsUnique()) {
+        still_referenced.push_back(number);
+        continue;
+      }
+      const std::unique_ptr<ActiveOperation> over = std::move(found->second);
+      active_.erase(found);
+      if (over->operation.done) over->operation.done(now, over->result, outbox);
+    }
+  }
+  retiring_ = std::move(still_referenced);
+}
+
+}  // namespace covey::client

@@ -1,0 +1,45 @@
+#include "client/engine/client_actor.h"
+
+#include <algorithm>
+
+namespace covey::client {
+
+ClientActor::ClientActor(const Options& options)
+    : member_(options.member, next_request_id_),
+      engine_(options.client, next_request_id_),
+      control_(next_request_id_) {
+  member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
+}
+
+void ClientActor::MembershipChanged(absl::Time now, Outbox& outbox) {
+  engine_.SetView(now, member_.node(), member_.view(), outbox);
+  if (member_.state() == Member::State::kFailed) {
+    engine_.FailAll(now, member_.failure(), outbox);
+    control_.FailAll(now, member_.failure(), outbox);
+  }
+  for (const auto& callback : on_change_) callback(now, outbox);
+}
+
+void ClientActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  // A created table comes with the view that holds it, so that it can be used at once. Only the
+  // answer to a request of this client is believed.
+  if (message.envelope.has_create_table_reply() && control_.Awaits(message) &&
+      StatusOf(message).ok()) {
+    member_.Adopt(now, message.envelope.create_table_reply().view(), outbox);
+  }
+  if (engine_.Receive(now, message, outbox)) return;
+  if (member_.Receive(now, message, outbox)) return;
+  control_.Receive(now, message, outbox);
+}
+
+void ClientActor::Wake(absl::Time now, Outbox& outbox) {
+  member_.Wake(now, outbox);
+  engine_.Wake(now, outbox);
+  control_.Wake(now, outbox);
+}
+
+absl::Time ClientActor::NextWake() const {
+  return std::min({member_.NextWake(), engine_.NextWake(), control_.NextWake()});
+}
+
+}  // namespace covey::client

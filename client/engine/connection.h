@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/config.h"
+#include "client/engine/client_actor.h"
+#include "common/base/mutex.h"
+#include "common/net/transport.h"
+#include "common/runtime/event_loop.h"
+
+namespace covey::client {
+
+// A process's place in the cluster: one loop with its transport, the channel to the scheduler, and
+// the bridge between the user's threads and the loop. Under ParameterClient and under a worker.
+//
+// Thread-safety: thread-safe after Open. Owns actor, loop, transport and channel; destruction
+// waits for what servers have received to be durable (up to two seconds), leaves the cluster (up to
+// two seconds), then stops the loop.
+class Connection {
+ public:
+  // The actor that runs on the loop, and the client machines inside it.
+  struct LoopActor {
+    std::unique_ptr<Actor> actor;
+    ClientActor* client = nullptr;
+  };
+  using MakeActor = std::function<LoopActor(const ClientActor::Options& options)>;
+
+  struct Options {
+    proto::Role role = proto::CLIENT;
+    // Where the loop listens ("tcp://127.0.0.1:0", "ipc://…"); empty = nowhere, as a plain client.
+    std::string listen;
+    // Builds the actor once the endpoints are known; empty = a ClientActor.
+    MakeActor make_actor;
+  };
+
+  // Blocks until the scheduler has taken this process in, or config.join_deadline. Errors as
+  // Member::failure.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const ClientConfig& config,
+                                                          const Options& options);
+  ~Connection();
+
+  // Runs `work` on the loop; false when the loop is flooded or stopped.
+  bool Post(std::function<void(absl::Time, Outbox&)> work) { return loop_->Post(std::move(work)); }
+  // Runs `work` on the loop and waits until it has run. UNAVAILABLE: the loop is flooded or
+  // stopped.
+  absl::Status Run(std::function<void(absl::Time, Outbox&)> work);
+
+  // One request to the scheduler and its answer. Blocks, at most until `timeout`.
+  absl::StatusOr<proto::Envelope> Request(proto::Envelope request, absl::Duration timeout);
+  // See ParameterClient::Flush.
+  absl::Status Flush(absl::Duration timeout);
+  // See ParameterClient::Barrier.
+  absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
+
+  // On the loop only.
+  ClientActor& client() { return *client_; }
+
+  NodeId node() const { return node_; }
+  uint32_t rank() const { return rank_; }
+
+ private:
+  Connection() = default;
+  absl::Status AwaitMembership(absl::Duration timeout);
+  absl::Status FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout);
+
+  NodeId node_;
+  uint32_t rank_ = 0;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Actor> actor_;
+  ClientActor* client_ = nullptr;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<MessagePort> scheduler_;
+
+  Mutex mutex_;
+  CondVar membership_changed_;
+  Member::State membership_ ABSL_GUARDED_BY(mutex_) = Member::State::kRegistering;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace covey::client

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "absl/time/time.h"
+#include "client/operation_result.h"
+#include "client/read_bound.h"
+#include "common/cluster/ids.h"
+#include "common/runtime/actor.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey::client {
+
+// The producer of a push that is a group's: each shard applies one update per group and step,
+// whichever member sends it.
+struct GroupIdentity {
+  GroupId group;
+  uint64_t generation = 0;
+  Step step;
+};
+
+// A push, a pull, or both in one round trip, on consecutive whole shards of one table.
+//
+// Memory: `gradient` stays valid and unchanged, `values` and `residual` valid and untouched, until
+// `done` is called. `done` is always called once, at the latest soon after the deadline.
+struct Operation {
+  TableId table;
+  ShardIndex first_shard;
+  // 0 = all shards from first_shard on.
+  uint32_t shard_count = 0;
+  // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
+  // push.
+  std::span<const float> gradient;
+  // Where the values go. Empty = no pull.
+  std::span<float> values;
+  uint64_t samples = 1;
+  // How the gradient travels. A gradient in another format than float32 is encoded once per shard,
+  // when that shard's request first leaves; a retry sends the same bytes.
+  WireFormat format = WireFormat::kFloat32;
+  // Error feedback, for a lossy format: holds what the last push of these shards lost, which is
+  // added to this one; afterwards it holds what this one loses. As long as the gradient; empty = no
+  // feedback. After a failed operation each shard's part holds the one or the other.
+  std::span<float> residual;
+  // Absent = a push of this client.
+  std::optional<GroupIdentity> group;
+  ReadBound read;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Runs on the loop.
+  std::function<void(absl::Time, const OperationResult&, Outbox&)> done;
+
+  bool pushes() const { return !gradient.empty(); }
+  bool pulls() const { return !values.empty(); }
+};
+
+}  // namespace covey::client

@@ -1,0 +1,247 @@
+#include "client/engine/request_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/testing/request_engine_fixture.h"
+#include "common/tensor/kernels.h"
+
+namespace covey::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(RequestEngineTest, EncodesEachShardOnceInTheAskedFormat) {
+  for (const WireFormat format :
+       {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {
+    gradient_ = {0.1f, -2.03f, 3, 4, 500, -0.6f};
+    Operation operation = PushAll();
+    operation.format = format;
+    Start(std::move(operation));
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    for (const auto& [message, first, count] :
+         {std::tuple(sent[0], 0, 4), std::tuple(sent[1], 4, 2)}) {
+      EXPECT_EQ(static_cast<WireFormat>(message.envelope.push_request().format()), format);
+      std::vector<uint8_t> expected(EncodedBytes(format, count));
+      Encode(format, std::span(gradient_).subspan(first, count), expected);
+      EXPECT_THAT(message.frames[0].bytes(), ::testing::ElementsAreArray(expected));
+    }
+    EXPECT_EQ(engine_.bytes_in_flight(), EncodedBytes(format, 4) + EncodedBytes(format, 2));
+    // A retry sends the very bytes that were sent before.
+    Refuse(sent[0], absl::UnavailableError("not now"));
+    engine_.Wake(kStart + absl::Seconds(1), outbox_);
+    const std::vector<Message> again = outbox_.TakeMessages();
+    ASSERT_FALSE(again.empty());
+    EXPECT_EQ(again[0].frames[0].data(), sent[0].frames[0].data());
+    for (const Message& message : sent) Answer(message, 1);
+    EXPECT_TRUE(results_.back().status.ok());
+    EXPECT_EQ(engine_.operations(), 0u) << "waits for bytes that are not the caller's";
+    EXPECT_EQ(engine_.bytes_in_flight(), 0u);
+  }
+}
+
+TEST_F(RequestEngineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
+  std::vector<float> residual(6, 0.0f);
+  std::vector<float> received(6, 0.0f);
+  std::vector<float> pushed(6, 0.0f);
+  gradient_ = {1, 0.1f, 0.01f, 0.001f, 1, 0.003f};
+  for (int i = 0; i < 50; ++i) {
+    Operation operation = PushAll();
+    operation.format = WireFormat::kInt8Block;
+    operation.residual = residual;
+    Start(std::move(operation));
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    ASSERT_EQ(sent.size(), 2u);
+    DecodeAndAdd(WireFormat::kInt8Block, sent[0].frames[0].bytes(), std::span(received).first(4));
+    DecodeAndAdd(WireFormat::kInt8Block, sent[1].frames[0].bytes(), std::span(received).last(2));
+    AddInto(pushed, gradient_);
+    for (const Message& message : sent) Answer(message, 1);
+  }
+  // Without feedback the smallest ones would be lost every time.
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(received[i] + residual[i], pushed[i], 1e-4) << i;
+  EXPECT_NEAR(received[3], 0.05, 0.01);
+
+  Operation unfit = PushAll();
+  unfit.residual = std::span(residual).first(5);
+  EXPECT_EQ(engine_.Start(kStart, std::move(unfit), outbox_).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RequestEngineTest, TellsWhenAPushWasTooStale) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  for (Message& message : sent) message.frames.clear();
+  Message reply = MakeReply(sent[0]);
+  reply.envelope.mutable_push_reply()->set_discarded(true);
+  engine_.Receive(kStart, reply, outbox_);
+  Answer(sent[1], 1);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+  EXPECT_TRUE(results_[0].discarded);
+}
+
+TEST_F(RequestEngineTest, CutsAPushByShardsAndSendsTheCallersOwnMemory) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].to(), (Address{NodeId(kServerA), 1}));
+  EXPECT_EQ(sent[1].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(sent[0].frames[0].data(), reinterpret_cast<const uint8_t*>(gradient_.data()));
+  EXPECT_EQ(sent[1].frames[0].As<float>()[0], 5.0f);
+  EXPECT_EQ(sent[1].envelope.push_request().samples(), 8u);
+  EXPECT_EQ(sent[1].envelope.push_request().id().producer_incarnation(), 77u);
+  EXPECT_EQ(outbox_.TakeRoutes().size(), 2u);
+  Answer(sent[0], 4);
+  Answer(sent[1], 9);
+  EXPECT_TRUE(results_.empty()) << "done while its memory is still referenced by " << sent.size()
+                                << " messages";
+  sent.clear();
+  engine_.Wake(kStart, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_TRUE(results_[0].status.ok());
+  EXPECT_EQ(results_[0].version, Version(4));
+}
+
+TEST_F(RequestEngineTest, RepeatsAnUnansweredPushUnderTheSameIdentity) {
+  Start(PushAll());
+  const std::vector<Message> first = outbox_.TakeMessages();
+  engine_.Wake(kStart + absl::Milliseconds(900), outbox_);
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  engine_.Wake(kStart + absl::Milliseconds(1200), outbox_);
+  const std::vector<Message> second = outbox_.TakeMessages();
+  ASSERT_EQ(second.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(second[i].envelope.header().request_id(), first[i].envelope.header().request_id());
+    EXPECT_EQ(second[i].envelope.push_request().id().SerializeAsString(),
+              first[i].envelope.push_request().id().SerializeAsString());
+  }
+}
+
+TEST_F(RequestEngineTest, GivesEachPushOfAShardItsOwnSequence) {
+  Start(PushAll());
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  EXPECT_EQ(sent[0].envelope.push_request().id().sequence(), 1u);
+  EXPECT_EQ(sent[2].envelope.push_request().id().sequence(), 2u);
+}
+
+TEST_F(RequestEngineTest, PushesForAGroupUnderTheGroupsStep) {
+  Operation operation = PushAll();
+  operation.group = GroupIdentity{.group = GroupId(2), .generation = 6, .step = Step(41)};
+  Start(std::move(operation));
+  const proto::PushId id = outbox_.TakeMessages()[0].envelope.push_request().id();
+  EXPECT_EQ(id.producer_kind(), proto::PushId::GROUP);
+  EXPECT_EQ(id.producer(), 2u);
+  EXPECT_EQ(id.producer_incarnation(), 6u);
+  EXPECT_EQ(id.sequence(), 41u);
+}
+
+TEST_F(RequestEngineTest, BacksOffWhenRefusedAndFollowsANewerView) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  outbox_.TakeRoutes();
+  Refuse(sent[0], absl::FailedPreconditionError("moved"));
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  engine_.SetView(kStart, NodeId(5), View(2, kServerB, kServerB), outbox_);
+  engine_.Wake(engine_.NextWake(), outbox_);
+  const std::vector<Message> again = outbox_.TakeMessages();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(again[0].envelope.header().request_id(), sent[0].envelope.header().request_id());
+}
+
+TEST_F(RequestEngineTest, EndsOnARefusalThatRetryingCannotMend) {
+  Start(PushAll());
+  {
+    const std::vector<Message> sent = outbox_.TakeMessages();
+    Refuse(sent[1], absl::InvalidArgumentError("NaN at element 5"));
+  }
+  engine_.Wake(kStart, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(engine_.bytes_in_flight(), 0u);
+}
+
+TEST_F(RequestEngineTest, DeadlineNamesServerAndLastRefusalAndLetsTheConnectionGo) {
+  Start(PushAll());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  outbox_.TakeRoutes();
+  Answer(sent[0], 1);
+  Refuse(sent[1], absl::UnavailableError("draining"));
+  engine_.Wake(kStart + absl::Seconds(10), outbox_);
+  EXPECT_TRUE(results_.empty());
+  EXPECT_THAT(outbox_.TakeRoutes(), ::testing::Contains(std::pair<Address, std::string>(
+                                        Address{NodeId(kServerB), 1}, "")));
+  sent.clear();
+  outbox_.TakeMessages();
+  engine_.Wake(kStart + absl::Seconds(10), outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(results_[0].status.message()), HasSubstr("server-1"));
+  EXPECT_THAT(std::string(results_[0].status.message()), HasSubstr("draining"));
+}
+
+TEST_F(RequestEngineTest, PullFillsTheCallersSpan) {
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[1], 2);
+  Answer(sent[0], 3);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
+  Answer(sent[0], 9);  // A second answer to the same request changes nothing.
+  EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
+}
+
+TEST_F(RequestEngineTest, AWrongAnswerIsAnErrorNotAnOverrun) {
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Message reply = MakeReply(sent[0]);
+  reply.envelope.mutable_pull_reply();
+  reply.frames.push_back(Buffer::Allocate(400));
+  engine_.Receive(kStart, reply, outbox_);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(RequestEngineTest, RefusesWhatCannotFit) {
+  Operation operation = PushAll();
+  operation.table = TableId(4);
+  EXPECT_EQ(engine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kNotFound);
+  operation = PushAll();
+  operation.gradient = operation.gradient.first(5);
+  EXPECT_EQ(engine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kInvalidArgument);
+  operation = PushAll();
+  operation.samples = 0;
+  EXPECT_EQ(engine_.Start(kStart, operation, outbox_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+class SmallBudgetTest : public RequestEngineTest {
+ protected:
+  SmallBudgetTest() : RequestEngineTest(20) {}
+};
+
+TEST_F(SmallBudgetTest, KeepsBytesOnTheWireWithinTheBudget) {
+  Start(PushAll());  // 16 and 8 bytes
+  std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(engine_.bytes_in_flight(), 16u);
+  Answer(sent[0], 1);
+  sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(engine_.bytes_in_flight(), 8u);
+}
+
+}  // namespace
+}  // namespace covey::client

@@ -1,0 +1,127 @@
+#include "client/engine/request_message.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
+
+namespace covey::client {
+namespace {
+
+Buffer EncodeGradient(const Operation& operation, const ShardRequest& request) {
+  Buffer encoded = Buffer::Allocate(EncodedBytes(operation.format, request.element_count));
+  const std::span<const float> gradient =
+      operation.gradient.subspan(request.first_element, request.element_count);
+  const std::span<uint8_t> bytes(encoded.MutableData(), encoded.size());
+  if (operation.residual.empty()) {
+    Encode(operation.format, gradient, bytes);
+  } else {
+    EncodeWithFeedback(operation.format, gradient,
+                       operation.residual.subspan(request.first_element, request.element_count),
+                       bytes);
+  }
+  return encoded;
+}
+
+void FillReadBound(const ShardRequest& request, proto::ReadBound& bound) {
+  const ReadBound& read = request.owner->operation.read;
+  bound.set_wanted(true);
+  bound.set_step(read.step.value());
+  bound.set_group(read.group.value());
+  bound.set_min_version(std::max(read.min_version, request.version_floor).value());
+  if (read.max_staleness) bound.set_max_staleness(*read.max_staleness);
+  bound.set_max_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(read.max_age)));
+}
+
+}  // namespace
+
+uint32_t DeadlineMs(absl::Time now, absl::Time deadline) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(absl::ToInt64Milliseconds(deadline - now), 1,
+                                                   absl::ToInt64Milliseconds(kBarrierMax)));
+}
+
+Message MessageTo(const ShardRequest& request, Epoch epoch) {
+  Message message;
+  message.set_to(request.head);
+  message.envelope.mutable_header()->set_request_id(request.request_id);
+  message.envelope.mutable_header()->set_epoch(epoch.value());
+  return message;
+}
+
+proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
+  const Operation& operation = request.owner->operation;
+  proto::PushRequest push;
+  proto::PushId& id = *push.mutable_id();
+  id.set_table(request.shard.table.value());
+  id.set_shard(request.shard.index.value());
+  id.set_sequence(request.sequence);
+  if (operation.group) {
+    id.set_producer_kind(proto::PushId::GROUP);
+    id.set_producer(operation.group->group.value());
+    id.set_producer_incarnation(operation.group->generation);
+    push.set_group(operation.group->group.value());
+    push.set_group_generation(operation.group->generation);
+    push.set_step(operation.group->step.value());
+  } else {
+    id.set_producer(sender.node.value());
+    id.set_producer_incarnation(sender.incarnation.value());
+  }
+  push.set_shard_generation(request.generation);
+  push.set_samples(operation.samples);
+  // Versions of an earlier generation say nothing about this one.
+  if (request.base_generation == request.generation) {
+    push.set_base_version(request.base_version.value());
+  }
+  push.set_format(ToProto(operation.format));
+  return push;
+}
+
+Buffer GradientFrame(ShardRequest& request) {
+  const Operation& operation = request.owner->operation;
+  Buffer frame;
+  if (operation.format == WireFormat::kFloat32) {
+    frame = request.owner->gradient.Slice(request.first_element * sizeof(float),
+                                          request.element_count * sizeof(float));
+  } else {
+    if (request.encoded.empty()) request.encoded = EncodeGradient(operation, request);
+    frame = request.encoded;
+  }
+  if (!request.checksum) request.checksum = FrameChecksum(frame);
+  return frame;
+}
+
+Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attempt attempt,
+                       ShardRequest& request) {
+  const Operation& operation = request.owner->operation;
+  Message message = MessageTo(request, epoch);
+  const uint32_t deadline_ms = DeadlineMs(now, operation.deadline);
+  if (request.pushes) {
+    proto::PushRequest& push = *message.envelope.mutable_push_request();
+    push = PushBody(sender, request);
+    push.set_deadline_ms(deadline_ms);
+    // A repeat asks for no values, because they are mostly on their way, too. If they were lost, the
+    // reply that the push was received shows it.
+    if (operation.pulls() && attempt == Attempt::kFirst) {
+      FillReadBound(request, *push.mutable_read());
+    }
+    if (!std::exchange(request.query_only, true)) {
+      Buffer gradient = GradientFrame(request);
+      AddFrame(message, std::move(gradient), *request.checksum);
+    }
+    request.owner->sent_to.insert(request.head);
+  } else {
+    proto::PullRequest& pull = *message.envelope.mutable_pull_request();
+    pull.set_table(request.shard.table.value());
+    pull.set_shard(request.shard.index.value());
+    pull.set_shard_generation(request.generation);
+    pull.set_deadline_ms(deadline_ms);
+    FillReadBound(request, *pull.mutable_read());
+  }
+  return message;
+}
+
+}  // namespace covey::client

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "client/engine/active_operations.h"
+#include "client/engine/shard_request.h"
+#include "common/base/buffer.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+
+namespace covey::client {
+
+// The process that sends requests, as servers know it.
+struct Sender {
+  NodeId node;
+  Incarnation incarnation;
+};
+
+// How far away `deadline` is, for a server.
+uint32_t DeadlineMs(absl::Time now, absl::Time deadline);
+
+// An empty message to the head that `request` is for.
+Message MessageTo(const ShardRequest& request, Epoch epoch);
+
+// A push, without deadline and without a wish for values. The identity depends only on the operation
+// and the request's sequence, so it is the same in each retry.
+proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
+
+// The frame to push: a slice of the caller's memory, or what is encoded once and kept for retries.
+// The request's checksum is set afterwards.
+Buffer GradientFrame(ShardRequest& request);
+
+// A request that its operation still waits for. Precondition: it has an owner.
+enum class Attempt {
+  kFirst,   // the first one to this head, or the first one after a refusal
+  kRepeat,  // no reply came: a push is queried without its bytes, and asks for no values
+};
+Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attempt attempt,
+                       ShardRequest& request);
+
+}  // namespace covey::client

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/runtime/actor.h"
+
+namespace covey::client {
+
+// Whether messages to a node lead nowhere any more: it is dead, has left, or is unknown.
+bool IsGone(const ClusterView& view, NodeId node);
+
+// The endpoints of the server loops that this client sends to, as the loop's transport knows them.
+// Actor-confined. Deterministic.
+class ServerRoutes {
+ public:
+  // Before a message to `server`: its route is as the view says.
+  void Ensure(const Address& server, const ClusterView& view, Outbox& outbox);
+  // Routes follow the newest view. The connection to a dead server is closed, because what waits in
+  // it keeps the caller's memory.
+  void FollowView(const ClusterView& view, Outbox& outbox);
+  // Closes the connection, and with it the frames that wait in it; the next send opens it again.
+  void Close(const Address& server, Outbox& outbox);
+
+ private:
+  std::map<Address, std::string> endpoints_;
+};
+
+}  // namespace covey::client

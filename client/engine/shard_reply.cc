@@ -1,0 +1,84 @@
+#include "client/engine/shard_reply.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/engine/active_operations.h"
+#include "common/net/frame_checksum.h"
+
+namespace covey::client {
+namespace {
+
+size_t ValueBytes(const ShardRequest& request) { return request.element_count * sizeof(float); }
+
+// OK, or why the values are of no use and must be asked for again.
+absl::Status CheckValues(const ShardRequest& request, const Message& reply, const ClusterView& view,
+                         Counters& counters) {
+  if (absl::Status intact = CheckFrameChecksums(reply); !intact.ok()) {
+    ++counters.damaged;
+    return intact;
+  }
+  const proto::ShardState& state = StateOf(reply);
+  const bool other_generation = state.generation() != 0 && state.generation() != request.generation;
+  if (!other_generation && Version(state.version()) >= request.version_floor) {
+    return absl::OkStatus();
+  }
+  ++counters.outdated_answers;
+  return absl::UnavailableError(
+      absl::StrCat(view.NameOf(request.head.node), " answered with version ", state.version(),
+                   " of generation ", state.generation(), "; this client knows of version ",
+                   request.version_floor.value(), " of generation ", request.generation));
+}
+
+}  // namespace
+
+const proto::ShardState& StateOf(const Message& reply) {
+  return reply.envelope.has_push_reply() ? reply.envelope.push_reply().state()
+                                         : reply.envelope.pull_reply().state();
+}
+
+Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterView& view,
+              Counters& counters) {
+  absl::Status status = StatusOf(reply);
+  if (IsRetryable(status)) return {Verdict::Kind::kRefused, std::move(status)};
+  if (!status.ok()) return {Verdict::Kind::kFailed, std::move(status)};
+  if (request.owner->operation.pulls()) {
+    if (request.pushes && !reply.envelope.push_reply().has_values()) {
+      // It says that the push of an earlier try is durable; that try's reply was lost.
+      return {Verdict::Kind::kValuesUnfit,
+              absl::UnavailableError("received; the values are still missing")};
+    }
+    if (reply.frames.size() != 1 || reply.frames[0].size() != ValueBytes(request)) {
+      return {Verdict::Kind::kFailed,
+              absl::InternalError(absl::StrCat(
+                  "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
+                  " answered with ", reply.frames.size(), " frames instead of one of ",
+                  ValueBytes(request), " bytes; report this as a bug"))};
+    }
+  }
+  if (absl::Status fit = CheckValues(request, reply, view, counters); !fit.ok()) {
+    return {Verdict::Kind::kValuesUnfit, std::move(fit)};
+  }
+  return {};
+}
+
+void TakeIn(const ShardRequest& request, const Message& reply) {
+  const Operation& operation = request.owner->operation;
+  if (operation.pulls()) {
+    std::memcpy(operation.values.data() + request.first_element, reply.frames[0].data(),
+                ValueBytes(request));
+  }
+  const proto::ShardState& state = StateOf(reply);
+  OperationResult& result = request.owner->result;
+  result.version = std::min(result.version, Version(state.version()));
+  result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
+  if (!request.pushes) return;
+  const proto::PushReply& pushed = reply.envelope.push_reply();
+  result.staleness = std::max(result.staleness, pushed.staleness());
+  result.duplicate = result.duplicate || pushed.duplicate();
+  result.discarded = result.discarded || pushed.discarded();
+}
+
+}  // namespace covey::client

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/counters.h"
+#include "client/engine/shard_request.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "proto/parameter.pb.h"
+
+namespace covey::client {
+
+// What a reply means for the request that it answers. The request has an owner.
+struct Verdict {
+  enum class Kind : uint8_t {
+    kAccepted,     // the request has what it asked for
+    kRefused,      // not now: retry, a push with its bytes
+    kValuesUnfit,  // a push is received, but its values are missing, damaged or too old: ask again
+    kFailed,       // a retry cannot mend it
+  };
+  Kind kind = Kind::kAccepted;
+  absl::Status why;
+};
+
+// Counts damaged and outdated replies.
+Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterView& view,
+              Counters& counters);
+
+// The state of the shard that the reply shows.
+const proto::ShardState& StateOf(const Message& reply);
+
+// Precondition: accepted. Copies the values to where the operation wants them, and adds what the
+// reply says to the operation's result.
+void TakeIn(const ShardRequest& request, const Message& reply);
+
+}  // namespace covey::client

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/buffer.h"
+#include "common/cluster/ids.h"
+#include "proto/parameter.pb.h"
+
+namespace covey::client {
+
+struct ActiveOperation;
+
+// One request to one shard: a push, a pull, or both in one round trip. This is the only record of a
+// push, from its start until it is durable.
+//
+//                 retry_at          window, budget
+//   kBackingOff ───────────▶ kQueued ──────────▶ kInFlight
+//        ▲                      │                    │
+//        └──────────────────────┴────────────────────┤ refused; another head
+//                                                    │
+//                                                    ├──▶ kOver: values or a durable push; an error
+//                                                    │
+//            the shard's head has a push that is not durable yet
+//                                                    │
+//                                                    ▼
+//        ┌───────── another head; refused ────── kReceived
+//        │                                           ▲
+//        ▼     window, budget                        │ received
+//   kStranded ───────────────▶ kResending ───────────┤
+//        ▲                      │      │             │
+//        └── another head; refused     └──▶ kUnconfirmed
+//                                 DEADLINE_EXCEEDED: the head has the bytes and its chain is slow
+//
+// The upper three states wait for a reply; the operation of the lower four has been answered, or
+// waits only for durability (undurable_pushes.h). Each state may end in kOver. The first reply that
+// says "received" may be late: it leads from any of the upper three to kReceived, or to kStranded
+// when it is of a server that is not the head any more.
+//
+// Invariants, held by MoveTo and the two classes that call it (SendQueue, UndurablePushes):
+// 1. A request moves only along this picture (SuccessorsOf).
+// 2. It is in its head's queue exactly when kQueued.
+// 3. Its bytes count against window and budget exactly when kInFlight or kResending.
+// 4. A push in kStranded, kResending or kUnconfirmed holds back later ones of its producer.
+//
+// Actor-confined; owned by the engine before the push is received and by UndurablePushes afterwards.
+struct ShardRequest {
+  enum class State : uint8_t {
+    kBackingOff,   // until `retry_at`; then the shard's present head is chosen
+    kQueued,       // in the queue of `head`
+    kInFlight,     // sent, and not answered
+    kReceived,     // `head` has the push; queried now and then whether it has become durable
+    kStranded,     // the shard's present head may lack the push: its bytes must be sent again
+    kResending,    // its bytes are in flight to `head` again
+    kUnconfirmed,  // its bytes have arrived at `head`, which has not said that it keeps them
+    kOver,
+  };
+
+  // What a push is sent again from once it was received, when its operation may be gone.
+  struct Kept {
+    proto::PushRequest body;  // wants no values
+    Buffer gradient;
+  };
+
+  // The operation that waits for this request. Null: the operation has ended, and `kept->gradient`
+  // is memory of the client's own.
+  ActiveOperation* owner = nullptr;
+
+  // Constant after the start.
+  ShardId shard;
+  uint64_t request_id = 0;
+  uint64_t sequence = 0;
+  size_t first_element = 0;  // within the operation's spans
+  size_t element_count = 0;
+  bool pushes = false;
+  // The version of the values that the gradient was computed on, as far as this client knows.
+  Version base_version;
+  uint64_t base_generation = 0;
+
+  // The gradient as it travels.
+  Buffer encoded;  // in the operation's format, unless that is float32
+  std::optional<uint32_t> checksum;
+  size_t wire_bytes = 0;  // of the larger direction; what counts against window and budget
+
+  // Where it goes: the head it waits for or was sent to, and the shard as it was then.
+  Address head;
+  uint64_t generation = 0;
+  uint64_t chain_epoch = 0;
+  uint64_t window_number = 0;
+  absl::Time first_sent;  // to that head
+  // Newest version of the shard that this client had seen before; no older reply is accepted.
+  Version version_floor;
+
+  // Retries.
+  // Of a push before it is received: the head has its bytes, or they are in flight to it, so that a
+  // repeat carries no bytes.
+  bool query_only = false;
+  int tries = 0;  // since the head or its chain changed, or since the push was received
+  int refusals = 0;
+  absl::Time retry_at = absl::InfiniteFuture();
+  absl::Status last_refusal;
+
+  std::unique_ptr<Kept> kept;  // from kReceived or kStranded on
+
+  State state() const { return state_; }
+  // Precondition: `next` is among SuccessorsOf(state()).
+  void MoveTo(State next);
+  bool in_flight() const { return state_ == State::kInFlight || state_ == State::kResending; }
+  // Of a push that was received: the group it counts for; none = this client.
+  GroupId producer() const { return GroupId(kept->body.group()); }
+
+ private:
+  State state_ = State::kBackingOff;
+};
+
+// The states that may follow `state`; the picture above as a table.
+std::span<const ShardRequest::State> SuccessorsOf(ShardRequest::State state);
+// "kInFlight", for messages of tests and checks.
+absl::string_view NameOf(ShardRequest::State state);
+
+// A refusal that a retry may mend, at the same server or another.
+bool IsRetryable(const absl::Status& status);
+
+}  // namespace covey::client

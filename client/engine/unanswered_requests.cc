@@ -1,0 +1,192 @@
+#include "client/engine/unanswered_requests.h"
+
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/planted_bug.h"
+#include "common/tensor/wire_format.h"
+
+namespace covey::client {
+namespace {
+
+using State = ShardRequest::State;
+
+// A shard whose chain is empty has a server again within about a second. A view makes the request
+// leave then; this retry is a safeguard.
+constexpr absl::Duration kNoServerRetry = absl::Milliseconds(200);
+
+uint64_t NextSequence(uint64_t& last) {
+  ++last;
+  constexpr uint64_t kSixBits = 63;
+  return Planted(PlantedBug::kSequenceWraps) ? (last - 1) % kSixBits + 1 : last;
+}
+
+}  // namespace
+
+void UnansweredRequests::Start(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
+                               const proto::Table& table, const ClusterView& view, Outbox& outbox) {
+  COVEY_CHECK(owner.first_request == next_request_id_);
+  for (uint32_t i = 0; i < shards.count; ++i) {
+    Add(owner, shards, table.shards(static_cast<int>(shards.first + i)));
+  }
+  const auto first = requests_.find(owner.first_request);
+  for (auto next = first; next != requests_.end(); ++next) {
+    Enqueue(now, next->second, view, outbox);
+  }
+}
+
+void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
+                             const proto::Shard& shard) {
+  const Operation& operation = owner.operation;
+  const uint64_t id = next_request_id_++;
+  ShardRequest& request = requests_.try_emplace(requests_.end(), id)->second;
+  request.owner = &owner;
+  request.request_id = id;
+  request.shard = {operation.table, ShardIndex(shard.index())};
+  request.first_element = shard.first_element() - shards.first_element;
+  request.element_count = shard.element_count();
+  request.wire_bytes = operation.pulls() ? request.element_count * sizeof(float)
+                                         : EncodedBytes(operation.format, request.element_count);
+  if (!operation.pushes()) return;
+  request.pushes = true;
+  request.sequence =
+      operation.group ? operation.group->step.value() : NextSequence(sequences_[request.shard]);
+  const VersionFloor::Base base = versions_.BaseOf(request.shard);
+  request.base_version = base.version;
+  request.base_generation = base.generation;
+}
+
+ShardRequest* UnansweredRequests::Find(uint64_t request_id) {
+  const auto found = requests_.find(request_id);
+  return found == requests_.end() ? nullptr : &found->second;
+}
+
+ShardRequest& UnansweredRequests::FirstOf(const ActiveOperation& owner) {
+  const auto first = requests_.lower_bound(owner.first_request);
+  COVEY_CHECK(first != requests_.end() && first->second.owner == &owner);
+  return first->second;
+}
+
+UnansweredRequests::Requests::node_type UnansweredRequests::Take(const ShardRequest& request) {
+  return requests_.extract(request.request_id);
+}
+
+void UnansweredRequests::Enqueue(absl::Time now, ShardRequest& request, const ClusterView& view,
+                                 Outbox& outbox) {
+  const proto::Shard* shard = view.FindShard(request.shard);
+  if (shard == nullptr) {
+    dropped_(request, outbox);
+    return;
+  }
+  request.head = view.PrimaryOf(*shard);
+  request.generation = shard->generation();
+  request.chain_epoch = shard->chain_epoch();
+  if (request.head.node == NodeId()) {
+    request.last_refusal = absl::UnavailableError("no server holds the shard at present");
+    RetryAt(now + kNoServerRetry, request);
+    return;
+  }
+  request.retry_at = absl::InfiniteFuture();
+  queue_.Enqueue(request);
+}
+
+void UnansweredRequests::FollowView(absl::Time now, const ClusterView& view) {
+  for (auto& [id, request] : requests_) FollowHead(now, request, view);
+}
+
+void UnansweredRequests::FollowHead(absl::Time now, ShardRequest& request,
+                                    const ClusterView& view) {
+  const proto::Shard* shard = view.FindShard(request.shard);
+  if (shard == nullptr || view.PrimaryOf(*shard) != request.head ||
+      shard->generation() != request.generation) {
+    queue_.Withdraw(request, State::kBackingOff);
+    request.tries = 0;
+  } else if (shard->chain_epoch() != request.chain_epoch && request.in_flight()) {
+    request.chain_epoch = shard->chain_epoch();
+    request.tries = 0;
+    RetryAt(std::min(request.retry_at, now + queue_.ChainChangeDelay()), request);
+  }
+  if (request.state() != State::kBackingOff) return;
+  // A refusal said that some view was behind; now one is newer.
+  request.refusals = 0;
+  RetryAt(now, request);
+}
+
+void UnansweredRequests::SendQueued(absl::Time now, const Sender& self, const ClusterView& view,
+                                    absl::FunctionRef<bool(const ShardRequest&)> held_back,
+                                    Outbox& outbox) {
+  while (ShardRequest* next = queue_.Next(held_back)) {
+    queue_.Send(now, *next);
+    next->version_floor = versions_.Of(next->shard, next->generation);
+    Transmit(now, self, view, Attempt::kFirst, *next, outbox);
+  }
+}
+
+void UnansweredRequests::Transmit(absl::Time now, const Sender& self, const ClusterView& view,
+                                  Attempt attempt, ShardRequest& request, Outbox& outbox) {
+  RetryAt(now + queue_.ReplyPatience(request.head, request.tries), request);
+  if (request.tries++ > 0) ++counters_.repeats;
+  routes_.Ensure(request.head, view, outbox);
+  outbox.Send(RequestMessage(now, self, view.epoch(), attempt, request));
+}
+
+void UnansweredRequests::RepeatDue(absl::Time now, const Sender& self, const ClusterView& view,
+                                   Outbox& outbox) {
+  std::vector<uint64_t> due;
+  for (const auto& [id, request] : requests_) {
+    if (request.retry_at <= now) due.push_back(id);
+  }
+  for (const uint64_t id : due) {
+    ShardRequest* request = Find(id);
+    if (request == nullptr) continue;  // Another request of its operation has failed.
+    if (request->in_flight()) {
+      Transmit(now, self, view, Attempt::kRepeat, *request, outbox);
+    } else {
+      Enqueue(now, *request, view, outbox);
+    }
+  }
+}
+
+Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, const Message& reply,
+                                        const ClusterView& view) {
+  Verdict verdict = Judge(request, reply, view, counters_);
+  if (verdict.kind == Verdict::Kind::kRefused || verdict.kind == Verdict::Kind::kValuesUnfit) {
+    BackOff(now, request, reply, verdict);
+  }
+  if (verdict.kind != Verdict::Kind::kAccepted) return verdict;
+  if (request.in_flight()) queue_.OnReply(now, request, reply.envelope.credit_bytes());
+  TakeIn(request, reply);
+  const Version version(StateOf(reply).version());
+  if (request.owner->operation.pulls()) {
+    versions_.ObserveValues(request.shard, request.generation, version);
+  } else {
+    versions_.Observe(request.shard, request.generation, version);
+  }
+  return verdict;
+}
+
+void UnansweredRequests::BackOff(absl::Time now, ShardRequest& request, const Message& reply,
+                                 const Verdict& verdict) {
+  if (absl::IsResourceExhausted(verdict.why)) {
+    ++counters_.refusals;
+    if (request.in_flight()) queue_.OnRefusal(request);
+  }
+  if (absl::IsDataLoss(StatusOf(reply))) ++counters_.damaged;
+  // A request that is queued or backs off will be sent anyway; the refusal is of an earlier try.
+  if (request.in_flight()) {
+    queue_.Withdraw(request, State::kBackingOff);
+    request.last_refusal = verdict.why;
+    const absl::Duration asked = absl::Milliseconds(reply.envelope.status().retry_after_ms());
+    RetryAt(now + queue_.RefusalDelay(request.refusals++, asked), request);
+  }
+  if (verdict.kind == Verdict::Kind::kValuesUnfit) {
+    request.query_only = reply.from() == request.head;
+  }
+}
+
+void UnansweredRequests::UpdateNextDue() {
+  next_due_ = absl::InfiniteFuture();
+  for (const auto& [id, request] : requests_) next_due_ = std::min(next_due_, request.retry_at);
+}
+
+}  // namespace covey::client

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "client/counters.h"
+#include "client/engine/active_operations.h"
+#include "client/engine/request_message.h"
+#include "client/engine/send_queue.h"
+#include "client/engine/server_routes.h"
+#include "client/engine/shard_reply.h"
+#include "client/engine/shard_request.h"
+#include "client/engine/version_floor.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+
+namespace covey::client {
+
+// The first half of a request's life: from the start of its operation until a reply has what the
+// request asked for (the upper three states of ShardRequest). Each request is retried under the same
+// identity, at the head that its shard has by then. The second half of a push that is received and
+// not durable is in undurable_pushes.h.
+//
+// Actor-confined. Deterministic.
+class UnansweredRequests {
+ public:
+  using Requests = std::map<uint64_t, ShardRequest>;  // by request id
+  // The request's table was dropped; it is taken out by the callee.
+  using Dropped = std::function<void(ShardRequest& request, Outbox& outbox)>;
+
+  // The collaborators outlive this. `next_request_id` is shared with other machines of the loop.
+  UnansweredRequests(uint64_t& next_request_id, SendQueue& queue, ServerRoutes& routes,
+                     Counters& counters, Dropped dropped)
+      : next_request_id_(next_request_id),
+        queue_(queue),
+        routes_(routes),
+        counters_(counters),
+        dropped_(std::move(dropped)) {}
+
+  // Cuts an operation into requests, with consecutive ids from `owner.first_request` on, and puts
+  // them into the queues of their shards' heads.
+  void Start(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
+             const proto::Table& table, const ClusterView& view, Outbox& outbox);
+  // A request whose shard has another head leaves for it at once.
+  void FollowView(absl::Time now, const ClusterView& view);
+  // Sends what window and budget allow, but for requests that are `held_back`.
+  void SendQueued(absl::Time now, const Sender& self, const ClusterView& view,
+                  absl::FunctionRef<bool(const ShardRequest&)> held_back, Outbox& outbox);
+  // Repeats what was not answered in time, and queues what has backed off for long enough.
+  void RepeatDue(absl::Time now, const Sender& self, const ClusterView& view, Outbox& outbox);
+  // After kAccepted the operation's result has what the reply says. After kAccepted and kFailed the
+  // caller takes the request out; otherwise it backs off.
+  Verdict HandleReply(absl::Time now, ShardRequest& request, const Message& reply,
+                      const ClusterView& view);
+
+  // Null when there is none.
+  ShardRequest* Find(uint64_t request_id);
+  // Precondition: `owner` has unanswered requests.
+  ShardRequest& FirstOf(const ActiveOperation& owner);
+  // Takes a request out as it is; it may still be queued or in flight.
+  Requests::node_type Take(const ShardRequest& request);
+
+  // Never later than the next retry; exact after UpdateNextDue.
+  absl::Time next_due() const { return next_due_; }
+  void UpdateNextDue();
+
+ private:
+  void Add(ActiveOperation& owner, const ShardRange& shards, const proto::Shard& shard);
+  // Puts a request that backs off into the queue of its shard's present head.
+  void Enqueue(absl::Time now, ShardRequest& request, const ClusterView& view, Outbox& outbox);
+  void FollowHead(absl::Time now, ShardRequest& request, const ClusterView& view);
+  // Precondition: in flight.
+  void Transmit(absl::Time now, const Sender& self, const ClusterView& view, Attempt attempt,
+                ShardRequest& request, Outbox& outbox);
+  void BackOff(absl::Time now, ShardRequest& request, const Message& reply, const Verdict& verdict);
+  void RetryAt(absl::Time when, ShardRequest& request) {
+    request.retry_at = when;
+    next_due_ = std::min(next_due_, when);
+  }
+
+  uint64_t& next_request_id_;
+  SendQueue& queue_;
+  ServerRoutes& routes_;
+  Counters& counters_;
+  const Dropped dropped_;
+  VersionFloor versions_;
+  // Sequence that was given out last, for pushes of this client.
+  absl::flat_hash_map<ShardId, uint64_t> sequences_;
+  Requests requests_;
+  absl::Time next_due_ = absl::InfiniteFuture();
+};
+
+}  // namespace covey::client

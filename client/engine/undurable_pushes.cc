@@ -1,0 +1,257 @@
+#include "client/engine/undurable_pushes.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/engine/request_errors.h"
+#include "client/engine/request_message.h"
+#include "common/base/check.h"
+#include "common/cluster/limits.h"
+#include "common/cluster/retry_policy.h"
+#include "common/net/frame_checksum.h"
+
+namespace covey::client {
+namespace {
+
+using State = ShardRequest::State;
+
+// The reply that says "durable" comes by itself, mostly within milliseconds; a buffered table may
+// take as long as its groups need for their pushes.
+constexpr absl::Duration kQueryAfter = absl::Seconds(2);
+constexpr RetryPolicy kQueryRetry{.longest = absl::Seconds(16)};
+// How long a server remembers to report that a push has become durable; then it is queried again.
+constexpr absl::Duration kQueryDeadline = absl::Minutes(1);
+
+bool MayBeMissing(State state) {
+  return state == State::kStranded || state == State::kResending || state == State::kUnconfirmed;
+}
+
+Address HeadOf(const ClusterView& view, ShardId id) {
+  const proto::Shard* shard = view.FindShard(id);
+  return shard == nullptr ? Address() : view.PrimaryOf(*shard);
+}
+
+// A group's new generation goes on with its steps, so what the one before pushed is the new one's.
+void FollowGroup(const ClusterView& view, proto::PushRequest& push) {
+  const proto::Group* group = view.FindGroup(GroupId(push.group()));
+  if (group == nullptr || group->generation() <= push.group_generation()) return;
+  push.set_group_generation(group->generation());
+  push.mutable_id()->set_producer_incarnation(group->generation());
+}
+
+// The push was refused because a newer generation of its group had pushed, under which it may be
+// sent again, or because of a view that is still on its way here.
+bool WasOvertaken(const ShardRequest& push, const Message& reply, const ClusterView& view) {
+  if (push.producer() == GroupId() || !absl::IsAborted(StatusOf(reply))) return false;
+  const proto::Group* group = view.FindGroup(push.producer());
+  return view.epoch() < Epoch(reply.envelope.header().epoch()) ||
+         (group != nullptr &&
+          reply.envelope.push_reply().id().producer_incarnation() < group->generation());
+}
+
+}  // namespace
+
+bool UndurablePushes::HasRoomFor(size_t bytes) const {
+  return bytes_ + bytes <= kUndurableBytesPerClientMax;
+}
+
+void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address& receiver,
+                           const ClusterView& view) {
+  const auto inserted = pushes_.insert(std::move(node));
+  COVEY_CHECK(inserted.inserted);
+  ShardRequest& push = inserted.position->second;
+  // A late reply of a head that was replaced says nothing of the next one.
+  const bool is_of_head = receiver == HeadOf(view, push.shard);
+  queue_.Withdraw(push, is_of_head ? State::kReceived : State::kStranded);
+  if (!is_of_head) unconfirmed_[StreamOf(push)].insert(push.request_id);
+  push.head = receiver;
+  push.wire_bytes = push.kept->gradient.size();
+  push.tries = 0;
+  if (push.owner == nullptr) bytes_ += push.kept->gradient.size();
+  ScheduleQuery(now, push);
+  if (!is_of_head) ScheduleNoLaterThan(now, push);
+}
+
+ShardRequest* UndurablePushes::Find(uint64_t request_id) {
+  const auto found = pushes_.find(request_id);
+  return found == pushes_.end() ? nullptr : &found->second;
+}
+
+void UndurablePushes::MoveTo(State next, ShardRequest& push) {
+  if (push.state() == next) return;
+  if (push.in_flight()) {
+    queue_.Withdraw(push, next);
+  } else {
+    push.MoveTo(next);
+  }
+  if (MayBeMissing(next)) {
+    unconfirmed_[StreamOf(push)].insert(push.request_id);
+    return;
+  }
+  const auto stream = unconfirmed_.find(StreamOf(push));
+  if (stream == unconfirmed_.end()) return;
+  stream->second.erase(push.request_id);
+  if (stream->second.empty()) unconfirmed_.erase(stream);
+}
+
+void UndurablePushes::End(ShardRequest& push, const absl::Status& lost) {
+  MoveTo(State::kOver, push);
+  due_.erase(push.request_id);
+  const Pushes::node_type over = pushes_.extract(push.request_id);
+  if (push.owner == nullptr) bytes_ -= push.kept->gradient.size();
+  if (!lost.ok()) ++counters_.lost_pushes;
+  ended_(push, lost);
+}
+
+void UndurablePushes::ScheduleQuery(absl::Time now, ShardRequest& push) {
+  due_.erase(push.request_id);
+  push.retry_at = now + UpToATenthLonger(kQueryRetry.DelayAfter(push.tries, kQueryAfter), random_);
+  next_due_ = std::min(next_due_, push.retry_at);
+}
+
+void UndurablePushes::ScheduleNoLaterThan(absl::Time when, ShardRequest& push) {
+  push.retry_at = std::min(push.retry_at, when);
+  next_due_ = std::min(next_due_, push.retry_at);
+}
+
+bool UndurablePushes::HoldsBack(uint64_t request_id, ShardId shard, GroupId producer) const {
+  if (unconfirmed_.empty()) return false;
+  const auto found = unconfirmed_.find({shard, producer});
+  return found != unconfirmed_.end() && *found->second.begin() < request_id;
+}
+
+void UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
+  std::vector<ShardRequest*> unreachable;
+  for (auto& [id, push] : pushes_) {
+    const proto::Shard* shard = view.FindShard(push.shard);
+    if (shard == nullptr || shard->generation() != push.kept->body.shard_generation()) {
+      unreachable.push_back(&push);
+    } else if (view.PrimaryOf(*shard) != push.head) {
+      push.tries = 0;
+      MoveTo(State::kStranded, push);
+      ScheduleNoLaterThan(now, push);
+    } else if (push.state() == State::kStranded || push.state() == State::kUnconfirmed) {
+      // It was refused because some view was behind; now one is newer.
+      ScheduleNoLaterThan(now, push);
+    }
+  }
+  for (ShardRequest* push : unreachable) {
+    const bool was_dropped = view.FindTable(push->shard.table) == nullptr;  // on purpose
+    End(*push, was_dropped ? absl::OkStatus() : ContentLostError(view, *push));
+  }
+}
+
+void UndurablePushes::CollectDue(absl::Time now) {
+  if (next_due_ > now) return;
+  next_due_ = absl::InfiniteFuture();
+  for (auto& [id, push] : pushes_) {
+    if (push.retry_at <= now) {
+      due_.insert(id);
+      push.retry_at = absl::InfiniteFuture();
+    }
+    next_due_ = std::min(next_due_, push.retry_at);
+  }
+}
+
+void UndurablePushes::SendDue(absl::Time now, const ClusterView& view, Outbox& outbox) {
+  CollectDue(now);
+  const std::set<uint64_t> due = due_;  // sending takes them out of the original
+  for (const uint64_t id : due) SendIfPossible(now, pushes_.at(id), view, outbox);
+}
+
+void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view,
+                                     Outbox& outbox) {
+  const Address head = HeadOf(view, push.shard);
+  if (head.node == NodeId()) {
+    ScheduleQuery(now, push);
+    return;
+  }
+  // It stays due until the head has the earlier ones, or until a reply makes room.
+  if (HoldsBack(push.request_id, push.shard, push.producer())) return;
+  const bool with_bytes = push.state() == State::kStranded;
+  if (with_bytes) {
+    if (!queue_.HasRoom(head, push.wire_bytes)) return;
+    push.head = head;
+    queue_.Send(now, push);
+  }
+  const absl::Time reply_expected = now + queue_.ResendPatience(head, push.tries);
+  ++push.tries;
+  ScheduleQuery(now, push);
+  // Others may wait for a push that the head may lack: its reply is expected as soon as any.
+  if (push.state() != State::kReceived) ScheduleNoLaterThan(reply_expected, push);
+  ++counters_.repeats;
+  routes_.Ensure(head, view, outbox);
+  Message message = MessageTo(push, view.epoch());
+  FollowGroup(view, push.kept->body);
+  *message.envelope.mutable_push_request() = push.kept->body;
+  message.envelope.mutable_push_request()->set_deadline_ms(DeadlineMs(now, now + kQueryDeadline));
+  if (with_bytes) AddFrame(message, push.kept->gradient, *push.checksum);
+  outbox.Send(std::move(message));
+}
+
+void UndurablePushes::HandleReply(absl::Time now, ShardRequest& push, const Message& reply,
+                                  const ClusterView& view) {
+  const absl::Status status = StatusOf(reply);
+  const proto::PushReply& pushed = reply.envelope.push_reply();
+  // A head that was replaced says nothing of the one that the push is on its way to.
+  if (reply.from() != push.head && !(status.ok() && pushed.durable())) return;
+  if (push.state() == State::kResending) {
+    if (status.ok()) queue_.OnResendReply(push, reply.envelope.credit_bytes());
+    if (absl::IsResourceExhausted(status)) queue_.OnRefusal(push);
+    MoveTo(State::kUnconfirmed, push);
+  }
+  if (status.ok()) {
+    HandleSuccess(now, push, pushed, view);
+    return;
+  }
+  const bool is_slow_chain = absl::IsDeadlineExceeded(status);
+  if (!is_slow_chain && !IsRetryable(status) && !WasOvertaken(push, reply, view)) {
+    End(push, RefusedForGoodError(view, push, status));
+    return;
+  }
+  // A chain that takes longer than a try may yet make the push durable; a server that refuses the
+  // push does not have it.
+  if (!is_slow_chain) MoveTo(State::kStranded, push);
+  if (absl::IsResourceExhausted(status)) ++counters_.refusals;
+  if (absl::IsDataLoss(status)) ++counters_.damaged;
+  const absl::Duration asked = absl::Milliseconds(reply.envelope.status().retry_after_ms());
+  ScheduleNoLaterThan(now + queue_.RefusalDelay(push.tries, asked), push);
+}
+
+void UndurablePushes::HandleSuccess(absl::Time now, ShardRequest& push,
+                                    const proto::PushReply& pushed, const ClusterView& view) {
+  const uint64_t generation = pushed.state().generation();
+  if (generation != 0 && generation != push.kept->body.shard_generation()) return;
+  if (pushed.durable()) {
+    End(push, absl::OkStatus());
+    return;
+  }
+  // The view already names another head, to which the push is still to be sent.
+  if (push.head != HeadOf(view, push.shard)) return;
+  MoveTo(State::kReceived, push);
+  ScheduleQuery(now, push);
+}
+
+void UndurablePushes::GiveUp(const ActiveOperation& owner) {
+  std::vector<ShardRequest*> its;
+  for (auto& [id, push] : pushes_) {
+    if (push.owner == &owner) its.push_back(&push);
+  }
+  for (ShardRequest* push : its) End(*push, absl::OkStatus());
+}
+
+void UndurablePushes::FailAll(const ClusterView& view, const absl::Status& status) {
+  while (!pushes_.empty()) {
+    ShardRequest& push = pushes_.begin()->second;
+    End(push, UnknownDurabilityError(view, push, status));
+  }
+}
+
+absl::Status UndurablePushes::LeftBefore(uint64_t request_id, const ClusterView& view) const {
+  if (pushes_.empty() || pushes_.begin()->first >= request_id) return absl::OkStatus();
+  return NotDurableError(view, pushes_.begin()->second, pushes_.size());
+}
+
+}  // namespace covey::client

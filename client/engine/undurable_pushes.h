@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/counters.h"
+#include "client/engine/send_queue.h"
+#include "client/engine/server_routes.h"
+#include "client/engine/shard_request.h"
+#include "common/base/random.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+
+namespace covey::client {
+
+// The second half of a push's life: from the reply that a server has received it until it is
+// durable (the lower four states of ShardRequest). A push is kept here so that it can be sent again
+// under the same identity when its shard gets another head. A group's push goes on under the group's
+// newest generation, because servers refuse an older one once a newer one has pushed. Now and then
+// the head is queried, without the bytes, in case the reply that says "durable" was lost.
+//
+// Order: a head that lacks a producer's earlier push must not get a later one, or its clock would
+// pass the gap. So from a change of the head until the new head has received a push, that push holds
+// back the later ones of the same producer to the same shard, and that producer's reads.
+//
+// Limits: kUndurableBytesPerClientMax of memory of its own (HasRoomFor). What a push borrows from
+// its operation is not counted. Actor-confined. Deterministic.
+class UndurablePushes {
+ public:
+  // The push is over: durable, given up (OK), or lost. Called before it is forgotten.
+  using Ended = std::function<void(const ShardRequest& push, const absl::Status& lost)>;
+  using Pushes = std::map<uint64_t, ShardRequest>;  // by request id
+
+  // The collaborators outlive this.
+  UndurablePushes(uint64_t seed, SendQueue& queue, ServerRoutes& routes, Counters& counters,
+                  Ended ended)
+      : random_(seed), queue_(queue), routes_(routes), counters_(counters), ended_(ended) {}
+
+  bool HasRoomFor(size_t bytes) const;
+  // Takes over a push that `receiver` has received. Preconditions: in one of the upper three states;
+  // `kept` and `checksum` are set; `owner` is null exactly if the bytes are the client's own.
+  void Keep(absl::Time now, Pushes::node_type push, const Address& receiver,
+            const ClusterView& view);
+  // Null when there is none.
+  ShardRequest* Find(uint64_t request_id);
+
+  // A reply to `push`; it may end here.
+  void HandleReply(absl::Time now, ShardRequest& push, const Message& reply,
+                   const ClusterView& view);
+  // Strands the pushes whose shard has another head now, and ends those that can never become
+  // durable because their table is gone or their shard's content was lost.
+  void FollowView(absl::Time now, const ClusterView& view);
+  // Sends what is due, oldest first, as far as window, budget and order allow. A push stays due
+  // until it was sent.
+  void SendDue(absl::Time now, const ClusterView& view, Outbox& outbox);
+  // Whether an earlier push of `producer` must reach the shard's present head before this request.
+  // No producer = the client.
+  bool HoldsBack(uint64_t request_id, ShardId shard, GroupId producer) const;
+
+  // Forgets the pushes that an operation waits for.
+  void GiveUp(const ActiveOperation& owner);
+  // Forgets all pushes; `status` says why it is not known whether they became durable.
+  void FailAll(const ClusterView& view, const absl::Status& status);
+
+  // When SendDue is to be called next; never later than the next push is due. Pushes that are due
+  // already wait for a reply that makes room.
+  absl::Time next_due() const { return next_due_; }
+  // OK when no push with a smaller request id is left; else names the oldest.
+  absl::Status LeftBefore(uint64_t request_id, const ClusterView& view) const;
+  size_t size() const { return pushes_.size(); }
+  // In memory of the client's own.
+  size_t bytes() const { return bytes_; }
+
+ private:
+  // The pushes of one producer to one shard, whose order matters.
+  using Stream = std::pair<ShardId, GroupId>;
+
+  static Stream StreamOf(const ShardRequest& push) { return {push.shard, push.producer()}; }
+  // Keeps unconfirmed_ in step.
+  void MoveTo(ShardRequest::State next, ShardRequest& push);
+  // The next query of a push whose head has it.
+  void ScheduleQuery(absl::Time now, ShardRequest& push);
+  void ScheduleNoLaterThan(absl::Time when, ShardRequest& push);
+  void CollectDue(absl::Time now);
+  void SendIfPossible(absl::Time now, ShardRequest& push, const ClusterView& view, Outbox& outbox);
+  void HandleSuccess(absl::Time now, ShardRequest& push, const proto::PushReply& pushed,
+                     const ClusterView& view);
+  // `lost` is OK unless the push is lost, or may be.
+  void End(ShardRequest& push, const absl::Status& lost);
+
+  Random random_;
+  SendQueue& queue_;
+  ServerRoutes& routes_;
+  Counters& counters_;
+  const Ended ended_;
+  Pushes pushes_;
+  // Those that their shard's head may lack, by stream.
+  std::map<Stream, std::set<uint64_t>> unconfirmed_;
+  std::set<uint64_t> due_;
+  size_t bytes_ = 0;
+  absl::Time next_due_ = absl::InfiniteFuture();
+};
+
+}  // namespace covey::client

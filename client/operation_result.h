@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+
+namespace covey::client {
+
+// What an operation brought back, over all its shards.
+struct OperationResult {
+  absl::Status status;
+  // Lowest version among the shards.
+  Version version;
+  // Most updates by others between the values a gradient was computed on and its application.
+  uint64_t staleness = 0;
+  // Longest time since a shard's last update.
+  absl::Duration age = absl::ZeroDuration();
+  // Some shard had the push before (a retry crossed its reply).
+  bool duplicate = false;
+  // Some shard found the push too stale for the table's contract, and did not apply it.
+  bool discarded = false;
+  // Every shard holds the push as durably as the table asks. False: every shard has received it,
+  // and this client keeps what is not durable yet and sends it again to a server that takes over
+  // (ParameterClient::Flush waits for that). Without meaning when `status` is an error.
+  bool durable = false;
+};
+
+}  // namespace covey::client
