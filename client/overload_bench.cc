@@ -1,11 +1,11 @@
-// Offers a running cluster more pushes than it can take, and says what came of it:
+// Offers a running cluster more pushes than it can take, and reports the outcome:
 //
 //   overload_bench HOST:PORT CLIENTS OUTSTANDING MIB SECONDS
 //
 // CLIENTS clients in this process push gradients of MIB to a table of their own, OUTSTANDING at a
 // time each, without regard for how many the cluster can take. Prints goodput (bytes of pushes that
-// ended well, per second) and how long a push took. The cluster's memory and its heartbeats are for
-// others to watch (`covey status`, /proc).
+// ended well, per second) and how long a push took. Watch the cluster's memory and heartbeats with
+// other tools (`covey status`, /proc).
 
 #include <algorithm>
 #include <cstdlib>

@@ -73,9 +73,9 @@ struct PullOptions {
 // Durability: a handle is done when every shard has *received* the push. A table whose contract
 // buffers pushes may receive a push before the update is made and copied to all replicas; then
 // OperationResult::durable is false. The client keeps such a push, up to
-// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over. The death of a
-// server therefore loses nothing while this process lives. Beyond that limit a handle is done only
-// when its push is durable. Flush waits for all of them.
+// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over. The death of
+// a server therefore loses nothing while this process lives. Beyond that limit a handle is done
+// only when its push is durable. Flush waits for all of them.
 // Reads: values are always durable. The values of a shard are never older than any that this client
 // has seen before, whichever server answers and however often servers were replaced.
 // Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
@@ -102,8 +102,8 @@ class ParameterClient {
   // Changes how groups relate through a table in use, from the next epoch on. Values, optimizer
   // state and clocks stay, and pushes that were held are applied. The servers follow within
   // milliseconds of the reply. No effect when the contract is in force already. NOT_FOUND: no table
-  // of that name. INVALID_ARGUMENT: the table may not change to this contract: local is neither left
-  // nor entered, and bsp needs groups.
+  // of that name. INVALID_ARGUMENT: the table may not change to this contract: local is neither
+  // left nor entered, and bsp needs groups.
   absl::Status SetContract(absl::string_view name, const Contract& contract);
 
   Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
@@ -113,11 +113,11 @@ class ParameterClient {
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
   // Returns when every push that was started before is over, and those that servers have received
-  // are durable as their tables ask. Call it before reporting that the pushes count, and at the end.
-  // DEADLINE_EXCEEDED: names a push that is not durable yet, its shard and server. DATA_LOSS: since
-  // the last flush, pushes were lost after a server had received them, because all replicas of a
-  // shard were lost. ABORTED: this process was declared dead, and it is not known whether its last
-  // pushes count.
+  // are durable as their tables ask. Call it before reporting that the pushes count, and at the
+  // end. DEADLINE_EXCEEDED: names a push that is not durable yet, its shard and server. DATA_LOSS:
+  // since the last flush, pushes were lost after a server had received them, because all replicas
+  // of a shard were lost. ABORTED: this process was declared dead, and it is not known whether its
+  // last pushes count.
   absl::Status Flush(absl::Duration timeout);
 
   // Returns when `participants` nodes wait under this name; one call of a name at a time.

@@ -46,8 +46,8 @@ struct ActiveOperation {
 };
 
 // The operations of a client, from their start until `done` was called. An operation ends when all
-// its requests are over and no frame of its gradient is referenced any more, so that the caller gets
-// its memory back. Actor-confined. Deterministic.
+// its requests are over and no frame of its gradient is referenced any more, so that the caller
+// gets its memory back. Actor-confined. Deterministic.
 class ActiveOperations {
  public:
   // The requests have the ids from `first_request` on, one for each shard.

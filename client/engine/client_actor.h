@@ -34,8 +34,8 @@ class ClientActor : public Actor {
   ControlRequests& control() { return control_; }
   uint64_t& next_request_id() { return next_request_id_; }
 
-  // Called, in the order of these calls, after the machines have taken in a change of membership or
-  // view.
+  // Adds a callback for changes of membership or view. The callbacks run in the order of these
+  // calls, after the machines have seen the change.
   void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
     on_change_.push_back(std::move(callback));
   }

@@ -46,10 +46,10 @@ class Connection {
                                                           const Options& options);
   ~Connection();
 
-  // Runs `work` on the loop; false when the loop is flooded or stopped.
+  // Runs `work` on the loop; false when the loop has stopped or its queue is full.
   bool Post(std::function<void(absl::Time, Outbox&)> work) { return loop_->Post(std::move(work)); }
-  // Runs `work` on the loop and waits until it has run. UNAVAILABLE: the loop is flooded or
-  // stopped.
+  // Runs `work` on the loop and waits until it has run. UNAVAILABLE: the loop has stopped or its
+  // queue is full.
   absl::Status Run(std::function<void(absl::Time, Outbox&)> work);
 
   // One request to the scheduler and its answer. Blocks, at most until `timeout`.

@@ -236,7 +236,8 @@ TEST_F(DurabilityTest, APushThatIsHeldForLongTravelsOnce) {
   EXPECT_EQ(engine_.bytes_in_flight(), 0u);
 }
 
-// It was head, held the push in a buffer, was none for a while, and this client saw nothing of that.
+// It was head, held the push in a buffer, was none for a while, and this client saw nothing of
+// that.
 TEST_F(DurabilityTest, SendsTheBytesToAServerThatDoesNotHaveThemAnyMore) {
   PushReceived();
   const std::vector<Message> question = After(absl::Seconds(3));
@@ -358,8 +359,8 @@ TEST_F(DurabilityTest, DropsWhatANewHeadRefusesForGood) {
   EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("1 pushes may have been lost"));
 }
 
-// Found by simulation: its push was dropped, and lost with the head that held it; the others waited for
-// that step for ever.
+// Found by simulation: its push was dropped, and lost with the head that held it; the others waited
+// for that step for ever.
 TEST_F(DurabilityTest, AGroupsPushGoesOnUnderItsNewestGeneration) {
   PushReceivedOfGroup(1);
   ShowView(View(2, kServerA, kServerB, {.group_generation = 3}));

@@ -26,8 +26,8 @@ class FlushTracker {
 
   void Add(Flush flush) { pending_.push_back(std::move(flush)); }
 
-  // A push that a server had received is lost (DATA_LOSS), or may be (ABORTED). The next flush tells
-  // of it; it names the first one that is lost for sure.
+  // A push that a server had received is lost (DATA_LOSS), or may be (ABORTED). The next flush
+  // tells of it; it names the first one that is lost for sure.
   void NoteLost(const absl::Status& why);
 
   // Ends each flush that waits for nothing more or whose deadline has passed. `left` says what a

@@ -28,13 +28,12 @@ namespace covey::client {
 // view, and retries each request under the same identity until it is answered or its deadline has
 // passed. The life of a request is drawn above ShardRequest; the parts of the engine:
 //
-//   Start ─▶ ActiveOperations ─▶ UnansweredRequests ─▶ SendQueue ─▶ Outbox
-//               ▲                  │             ▲                  ▲
-//               │ over             │             └── Receive        │ another head
-//               ├──────────────────┤ reply                           │
-//               │                  └─ received, not durable ─▶ UndurablePushes
-//               └──────────────────────────────── durable ─────────┘ │
-//                                                 FlushTracker ◀─────┘ lost
+//   Start ─▶ ActiveOperations ─▶ UnansweredRequests ──▶ SendQueue ──▶ Outbox
+//                  ▲                   │  ▲                 ▲
+//                  │ reply             │  └─ Receive        │ another head
+//                  ├───────────────────┤                    │
+//                  │                   └─ received ─▶ UndurablePushes ─▶ FlushTracker: lost
+//                  └────────────────────── durable ──────┘
 //
 // Invariants:
 // 1. Bytes in flight never exceed the budget, nor those to one server loop its window

@@ -21,7 +21,8 @@ absl::Status NoReplyError(const ClusterView& view, const ShardRequest& request);
 // NOT_FOUND: the table is gone.
 absl::Status TableDroppedError(const ClusterView& view, ShardId shard);
 
-// Of flushes. DEADLINE_EXCEEDED: a push without a reply, and one that was received (`count` in all).
+// Of flushes. DEADLINE_EXCEEDED: a push without a reply, and one that was received (`count` in
+// all).
 absl::Status UnansweredPushError(const ClusterView& view, const ShardRequest& push);
 absl::Status NotDurableError(const ClusterView& view, const ShardRequest& push, size_t count);
 

@@ -23,8 +23,8 @@ uint32_t DeadlineMs(absl::Time now, absl::Time deadline);
 // An empty message to the head that `request` is for.
 Message MessageTo(const ShardRequest& request, Epoch epoch);
 
-// A push, without deadline and without a wish for values. The identity depends only on the operation
-// and the request's sequence, so it is the same in each retry.
+// A push, without deadline and without a wish for values. The identity depends only on the
+// operation and the request's sequence, so it is the same in each retry.
 proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
 
 // The frame to push: a slice of the caller's memory, or what is encoded once and kept for retries.

@@ -39,8 +39,8 @@ class SendQueue {
 
   // kBackingOff → kQueued, at `request.head`.
   void Enqueue(ShardRequest& request);
-  // Takes a request out of the queue or off the wire, wherever it is, and moves it to `next`. A push
-  // carries its bytes when it is sent next.
+  // Takes a request out of the queue or off the wire, wherever it is, and moves it to `next`. A
+  // push carries its bytes when it is sent next.
   void Withdraw(ShardRequest& request, ShardRequest::State next);
   // The oldest request that may leave now; null when there is none. `held_back` says which requests
   // wait for another one, although window and budget have room.
@@ -65,8 +65,8 @@ class SendQueue {
   // How long to wait after the given number of refusals before this one. Never shorter than the
   // server asked for. With jitter, so that clients do not return at once together.
   absl::Duration RefusalDelay(int refusals, absl::Duration asked);
-  // How soon to ask a head whose chain has changed: nothing should be lost, but the first retry need
-  // not wait for a whole patience. With jitter.
+  // How soon to ask a head whose chain has changed: nothing should be lost, but the first retry
+  // need not wait for a whole patience. With jitter.
   absl::Duration ChainChangeDelay();
 
   // Forgets servers that `is_gone` and to which nothing is queued or in flight.

@@ -89,7 +89,7 @@ TEST_F(SendQueueTest, APushThatIsSentAgainCountsLikeAnyRequest) {
   ShardRequest later = Request(2, kB, 20);
   queue_.Enqueue(later);
   EXPECT_TRUE(SendAll().empty());
-  queue_.Withdraw(push, State::kReceived);
+  queue_.Withdraw(push, State::kUnconfirmed);
   EXPECT_EQ(SendAll(), (std::vector<uint64_t>{2}));
 }
 

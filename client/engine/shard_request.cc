@@ -17,8 +17,7 @@ constexpr State kAfterInFlight[] = {State::kBackingOff, State::kReceived, State:
                                     State::kOver};
 constexpr State kAfterReceived[] = {State::kStranded, State::kOver};
 constexpr State kAfterStranded[] = {State::kResending, State::kReceived, State::kOver};
-constexpr State kAfterResending[] = {State::kReceived, State::kStranded, State::kUnconfirmed,
-                                     State::kOver};
+constexpr State kAfterResending[] = {State::kUnconfirmed, State::kStranded, State::kOver};
 constexpr State kAfterUnconfirmed[] = {State::kReceived, State::kStranded, State::kOver};
 
 }  // namespace

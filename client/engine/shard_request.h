@@ -21,27 +21,28 @@ struct ActiveOperation;
 // push, from its start until it is durable.
 //
 //                 retry_at          window, budget
-//   kBackingOff ───────────▶ kQueued ──────────▶ kInFlight
-//        ▲                      │                    │
-//        └──────────────────────┴────────────────────┤ refused; another head
-//                                                    │
-//                                                    ├──▶ kOver: values or a durable push; an error
-//                                                    │
-//            the shard's head has a push that is not durable yet
-//                                                    │
-//                                                    ▼
-//        ┌───────── another head; refused ────── kReceived
-//        │                                           ▲
-//        ▼     window, budget                        │ received
-//   kStranded ───────────────▶ kResending ───────────┤
-//        ▲                      │      │             │
-//        └── another head; refused     └──▶ kUnconfirmed
-//                                 DEADLINE_EXCEEDED: the head has the bytes and its chain is slow
+//   kBackingOff ───────────▶ kQueued ──────────▶ kInFlight ──▶ kOver: values, a durable push, or an
+//        ▲                      │                   │  │              error
+//        └──────────────────────┴───────────────────┘  │
+//              refused, or another head                │ a push was received and is not durable
+//                                                      ▼
+//                                                  kReceived ──▶ kOver: durable, or lost
+//                                                   │     ▲
+//                          another head, or refused │     │ received
+//                                                   ▼     │
+//                                       ┌──▶ kStranded    │
+//             another head, or refused  │           │     │
+//                                       │           ▼     │
+//                                       ├─── kResending   │
+//                                       │           │     │
+//                                       │     reply ▼     │
+//                                       └─── kUnconfirmed ┘
 //
-// The upper three states wait for a reply; the operation of the lower four has been answered, or
-// waits only for durability (undurable_pushes.h). Each state may end in kOver. The first reply that
-// says "received" may be late: it leads from any of the upper three to kReceived, or to kStranded
-// when it is of a server that is not the head any more.
+// The first three states wait for a reply (unanswered_requests.h). The operation of a request in
+// the next four has been answered, or waits only for durability (undurable_pushes.h). Each state
+// may end in kOver. Replies may be late: a first "received" leads from any of the first three
+// states to kReceived, or to kStranded if its server is not the head any more; a late one of the
+// head leads from kStranded to kReceived.
 //
 // Invariants, held by MoveTo and the two classes that call it (SendQueue, UndurablePushes):
 // 1. A request moves only along this picture (SuccessorsOf).
@@ -49,7 +50,8 @@ struct ActiveOperation;
 // 3. Its bytes count against window and budget exactly when kInFlight or kResending.
 // 4. A push in kStranded, kResending or kUnconfirmed holds back later ones of its producer.
 //
-// Actor-confined; owned by the engine before the push is received and by UndurablePushes afterwards.
+// Actor-confined; owned by the engine before the push is received and by UndurablePushes
+// afterwards.
 struct ShardRequest {
   enum class State : uint8_t {
     kBackingOff,   // until `retry_at`; then the shard's present head is chosen
@@ -58,7 +60,7 @@ struct ShardRequest {
     kReceived,     // `head` has the push; queried now and then whether it has become durable
     kStranded,     // the shard's present head may lack the push: its bytes must be sent again
     kResending,    // its bytes are in flight to `head` again
-    kUnconfirmed,  // its bytes have arrived at `head`, which has not said that it keeps them
+    kUnconfirmed,  // answered, but not whether `head` keeps it, as when its chain is slow
     kOver,
   };
 

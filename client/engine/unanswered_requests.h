@@ -25,9 +25,9 @@
 namespace covey::client {
 
 // The first half of a request's life: from the start of its operation until a reply has what the
-// request asked for (the upper three states of ShardRequest). Each request is retried under the same
-// identity, at the head that its shard has by then. The second half of a push that is received and
-// not durable is in undurable_pushes.h.
+// request asked for (the first three states of ShardRequest). Each request is retried under the
+// same identity, at the head that its shard has by then. The second half of a push that is received
+// and not durable is in undurable_pushes.h.
 //
 // Actor-confined. Deterministic.
 class UnansweredRequests {

@@ -7,9 +7,9 @@
 
 namespace covey::client {
 
-// What replies have shown of each shard, so that versions never go back: a request that leaves later
-// asks for at least the version that was seen before. A new generation of a shard is a new history;
-// versions of an earlier one say nothing about it. Actor-confined. Pure.
+// What replies have shown of each shard, so that versions never go back: a request that leaves
+// later asks for at least the version that was seen before. A new generation of a shard is a new
+// history; versions of an earlier one say nothing about it. Actor-confined. Pure.
 class VersionFloor {
  public:
   // The values that were last copied out of a shard; what the next gradient is computed on.

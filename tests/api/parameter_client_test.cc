@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/contract/contract.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/scheduler.pb.h"
+#include "proto/table.pb.h"
 #include "tests/api/cluster.h"
 
 namespace covey::client {
