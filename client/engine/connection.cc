@@ -116,7 +116,7 @@ Connection::~Connection() {
   if (loop_ == nullptr) return;
   const absl::Status kept = FlushPushes(RequestEngine::FlushScope::kReceived, kFlushMax);
   if (!kept.ok()) LogWarning("closed_before_durable", {{"reason", kept.message()}});
-  // Each operation that still waits ends, and its caller gets its memory back, before the loop goes.
+  // Each pending operation ends, and its caller gets its memory back, before the loop goes.
   Post([this](absl::Time now, Outbox& outbox) {
     const absl::Status closed = absl::CancelledError("the client was closed before this was done");
     client_->engine().FailAll(now, closed, outbox);

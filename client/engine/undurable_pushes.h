@@ -22,10 +22,11 @@
 namespace covey::client {
 
 // The second half of a push's life: from the reply that a server has received it until it is
-// durable (the four states from kReceived to kUnconfirmed). A push is kept here so that it can be sent again
-// under the same identity when its shard gets another head. A group's push goes on under the
-// group's newest generation, because servers refuse an older one once a newer one has pushed. Now
-// and then the head is queried, without the bytes, in case the reply that says "durable" was lost.
+// durable (the four states from kReceived to kUnconfirmed). A push is kept here so that it can be
+// sent again under the same identity when its shard gets another head. A group's push goes on under
+// the group's newest generation, because servers refuse an older one once a newer one has pushed.
+// Now and then the head is queried, without the bytes, in case the reply that says "durable" was
+// lost.
 //
 // Order: a head that lacks a producer's earlier push must not get a later one, or its clock would
 // pass the gap. So from a change of the head until the new head has received a push, that push
@@ -45,7 +46,7 @@ class UndurablePushes {
       : random_(seed), queue_(queue), routes_(routes), counters_(counters), ended_(ended) {}
 
   bool HasRoomFor(size_t bytes) const;
-  // Takes over a push that `receiver` has received. Preconditions: in one of the upper three
+  // Takes over a push that `receiver` has received. Preconditions: in one of the first three
   // states; `kept` and `checksum` are set; `owner` is null exactly if the bytes are the client's
   // own.
   void Keep(absl::Time now, Pushes::node_type push, const Address& receiver,
