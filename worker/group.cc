@@ -131,11 +131,10 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
     handle.Complete({.status = result.status});
   };
   const bool posted = worker_.connection_->Post(
-      [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline, id = id_,
-       formation = formation_,
-       collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
+      [&actor = *worker_.actor_, patience = worker_.config_.cluster.operation_deadline,
+       round = round_, collective = std::move(collective)](absl::Time now, Outbox& outbox) mutable {
         GroupMachine& group = actor.group();
-        if (group.id() != id || group.formation() != formation || !group.formed()) {
+        if (group.round() != round || !group.formed()) {
           collective.done(now,
                           {.status = absl::FailedPreconditionError(absl::StrCat(
                                "the group has other members now, ", group.size(),
@@ -162,7 +161,7 @@ absl::Status Group::Refresh() {
     id_ = group.id();
     rank_ = group.rank();
     size_ = group.size();
-    formation_ = group.formation();
+    round_ = group.round();
     status = absl::OkStatus();
   }));
   return status;
@@ -227,7 +226,7 @@ absl::Status Worker::TakeInGroup() {
   group_.id_ = group.id();
   group_.rank_ = group.rank();
   group_.size_ = group.size();
-  group_.formation_ = group.formation();
+  group_.round_ = group.round();
   const ClusterView& view = *actor_->client().member().view();
   groups_ = static_cast<uint32_t>(view.proto().groups_size());
   for (const proto::Group& other : view.proto().groups()) {
@@ -242,7 +241,7 @@ Worker::~Worker() {
   for (bool idle = false; !idle;) {
     const absl::Status ran = connection_->Run([this, &idle](absl::Time now, Outbox& outbox) {
       GroupMachine& group = actor_->group();
-      if (group.collectives() > 0) {
+      if (group.collectives() > 0 || group.meeting()) {
         group.Abort(now, absl::CancelledError("the worker was closed meanwhile"), outbox);
       }
       idle = group.collectives() == 0;

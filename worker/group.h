@@ -18,6 +18,7 @@
 #include "common/tensor/wire_format.h"
 #include "worker/collective/collective.h"
 #include "worker/config.h"
+#include "worker/group/group_round.h"
 
 namespace covey::client {
 class Connection;
@@ -101,7 +102,7 @@ class Group {
   GroupId id_;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
-  uint64_t formation_ = 0;
+  GroupRound round_;
 };
 
 // A process that trains, as one of many. The entry point of training programs:

@@ -102,6 +102,18 @@ inline constexpr int kTransportQueueMessagesMax = 4096;
 inline constexpr size_t kSliceBytesMax = 1 << 20;
 static_assert(kSliceBytesMax <= kFrameBytesMax);
 inline constexpr size_t kGroupMembersMax = 4096;
+// The frame beside a GroupHello: the words of one member whose model has as many buckets as there
+// may be tables fit in. Parsed, a frame takes up to 25 times as much memory for a moment.
+inline constexpr size_t kGroupHelloBytesMax = 8 << 20;
+inline constexpr size_t kBucketProgressBytesMax = 48;
+inline constexpr size_t kTableRoundBytesMax = 48;
+static_assert((kBucketProgressBytesMax + kTableRoundBytesMax) * (kTablesMax + 16) <=
+              kGroupHelloBytesMax);
+static_assert(kGroupHelloBytesMax <= kFrameBytesMax);
+// Steps and pulls of a group are numbered below this: no sum of a few of them overflows.
+inline constexpr uint64_t kGroupStepsMax = uint64_t{1} << 60;
+// How often the members of one generation may meet again before the group gives up.
+inline constexpr uint32_t kGroupAttemptsMax = 0xffff;
 // Slices from a member that is ahead, kept until this one has begun the same collective; beyond it
 // the group fails, because slices are sent only once.
 inline constexpr size_t kGroupEarlyBytesMax = 256 << 20;

@@ -57,6 +57,8 @@ def refused_messages(random, count, job):
         lambda: [wire.head(wire.envelope(wire.CREATE_TABLE_REPLY, _view(2), job=job))],
         lambda: [wire.head(wire.envelope(wire.LEASE_NOTICE, wire.number(1, 1), job=job))],
         lambda: [wire.head(wire.envelope(wire.GROUP_SLICE, b"", job=job))],
+        lambda: [wire.head(wire.envelope(wire.GROUP_PROBE, b"", job=job))],
+        lambda: [wire.head(wire.envelope(wire.GROUP_HELLO, b"", job=job))],
         lambda: [wire.head(wire.header(job=job))],
     ]
     return [makers[i % len(makers)]() for i in range(count)]

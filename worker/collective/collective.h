@@ -24,7 +24,6 @@ namespace covey::worker {
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
 //   kInheritStreams + t  what a member knows of the LOCAL rounds of bucket t; sequence as its pull
-//   kFormationStream   what members of a new generation tell each other
 struct CollectiveId {
   uint32_t stream = 0;
   uint64_t sequence = 0;  // from 1
@@ -33,7 +32,6 @@ struct CollectiveId {
 };
 inline constexpr uint32_t kPullStreams = 0x80000000;
 inline constexpr uint32_t kInheritStreams = 0xc0000000;
-inline constexpr uint32_t kFormationStream = 0xffffffff;
 
 struct CollectiveResult {
   absl::Status status;

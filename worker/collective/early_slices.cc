@@ -8,7 +8,9 @@ namespace covey::worker {
 namespace {
 
 size_t BytesOf(const Message& message) {
-  return message.frames.empty() ? 0 : message.frames[0].size();
+  size_t bytes = 0;
+  for (const Buffer& frame : message.frames) bytes += frame.size();
+  return bytes;
 }
 
 }  // namespace

@@ -4,15 +4,9 @@
 #include <utility>
 
 namespace covey::worker {
-namespace {
-
-constexpr uint64_t kNumbersFrom = uint64_t{1} << 32;
-
-}  // namespace
 
 void DistanceProber::Begin(absl::Time now, uint32_t rank, uint32_t size) {
   *this = DistanceProber();
-  last_number_ = kNumbersFrom;
   peers_.resize(size);
   seconds_.resize(size);
   open_ = size - 1;

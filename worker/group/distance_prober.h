@@ -33,8 +33,7 @@ class DistanceProber {
 
   struct Probe {
     uint32_t peer = 0;
-    // Never one of LinkProber's, which may use the same links soon after.
-    uint64_t number = 0;
+    uint64_t number = 0;  // from 1
   };
   // What is to be sent since the last call.
   std::vector<Probe> TakeProbes();

@@ -1,7 +1,6 @@
 // How the members of a group meet, measure their links and agree: the part of GroupMachine that begins a
 // generation.
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -11,66 +10,33 @@
 #include "common/net/message.h"
 #include "worker/group/group_machine.h"
 #include "worker/group/measured_racks.h"
+#include "worker/group/member_hello.h"
 
 namespace covey::worker {
 namespace {
 
 // All members know the plan within a heartbeat or two; longer means that one of them is lost.
 constexpr absl::Duration kAgreementPatience = absl::Seconds(60);
-// Above so many members, they meet in log N messages each.
-constexpr uint32_t kMeetDirectlyMax = 32;
-
-// What each member tells the others, as bits that travel in floats: the step it has finished; whether
-// it was interrupted, and how many numbers it brings along; what it knows of the members' places; then
-// one round trip per level and probe size (0 = not measured).
-constexpr size_t kProbeSizes[] = {0, LinkProber::kSmallProbeBytes, LinkProber::kLargeProbeBytes};
-constexpr size_t kStepAt = 0;
-constexpr size_t kInterruptedAt = 2;
-constexpr size_t kWordsAt = 3;
-constexpr size_t kPlacesAt = 4;
-constexpr size_t kTripsAt = 6;
-constexpr size_t kRecordFloats = kTripsAt + kLevels * std::size(kProbeSizes);
-// More than any model has buckets.
-constexpr uint32_t kWordsMax = 3 * kTablesMax;
-
-void WriteWord(uint64_t word, std::span<float> at) {
-  at[0] = std::bit_cast<float>(static_cast<uint32_t>(word));
-  at[1] = std::bit_cast<float>(static_cast<uint32_t>(word >> 32));
-}
-
-uint64_t ReadWord(std::span<const float> at) {
-  return std::bit_cast<uint32_t>(at[0]) | static_cast<uint64_t>(std::bit_cast<uint32_t>(at[1]))
-                                              << 32;
-}
-
-void WriteSamples(std::span<const LinkSample> samples, std::span<float> record) {
+// Of each level and size the shortest.
+std::vector<LinkSample> ShortestTrips(std::span<const LinkSample> samples) {
+  std::vector<LinkSample> trips;
   for (const LinkSample& sample : samples) {
-    const size_t size =
-        std::find(std::begin(kProbeSizes), std::end(kProbeSizes), sample.bytes) - kProbeSizes;
-    float& trip =
-        record[kTripsAt + static_cast<size_t>(sample.level) * std::size(kProbeSizes) + size];
-    const auto seconds = static_cast<float>(sample.round_trip_seconds);
-    if (trip == 0 || seconds < trip) trip = seconds;
-  }
-}
-
-void ReadSamples(std::span<const float> record, std::vector<LinkSample>& samples) {
-  for (size_t level = 0; level < kLevels; ++level) {
-    for (size_t size = 0; size < std::size(kProbeSizes); ++size) {
-      const float trip = record[kTripsAt + level * std::size(kProbeSizes) + size];
-      if (trip > 0) {
-        samples.push_back({.level = static_cast<Level>(level),
-                           .bytes = kProbeSizes[size],
-                           .round_trip_seconds = trip});
-      }
+    const auto same = std::find_if(trips.begin(), trips.end(), [&](const LinkSample& trip) {
+      return trip.level == sample.level && trip.bytes == sample.bytes;
+    });
+    if (same == trips.end()) {
+      trips.push_back(sample);
+    } else {
+      same->round_trip_seconds = std::min(same->round_trip_seconds, sample.round_trip_seconds);
     }
   }
+  return trips;
 }
 
 }  // namespace
 
 void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox,
-                        uint64_t attempt) {
+                        uint32_t attempt) {
   id_ = GroupId(group.id());
   generation_ = group.generation();
   members_.clear();
@@ -99,8 +65,11 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   meet_again_ = absl::InfiniteFuture();
   superseded_ = false;
   overtaken_ = false;
-  brought_.clear();
-  own_words_ = on_meet_ ? on_meet_() : std::vector<uint64_t>();
+  exchange_by_ = absl::InfiniteFuture();
+  distances_.Begin(rank_, size_);
+  states_.Begin(rank_, size_);
+  recovery_state_.clear();
+  own_progress_ = on_meet_ ? on_meet_() : MemberProgress();
   if (has_been_ready_) meet_by_ = std::min(meet_by_, now + kAgreementPatience);
   // What the members know of their links from before will do.
   const bool measures = options_.formation == Formation::kMeasured && !recovers;
@@ -142,10 +111,19 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
 void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
   if (!formed() || ready_ || !failure_.ok() || agreeing_ || superseded_) return;
   for (const DistanceProber::Probe& probe : distance_prober_.TakeProbes()) {
-    SendProbe(probe.peer, probe.number, 0, outbox);
+    Message message = MakeProbe(probe.peer, outbox);
+    message.envelope.mutable_group_probe()->mutable_distance()->set_number(probe.number);
+    outbox.Send(std::move(message));
   }
   for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
-    SendProbe(probe.peer, probe.number, probe.bytes, outbox);
+    Message message = MakeProbe(probe.peer, outbox);
+    message.envelope.mutable_group_probe()->mutable_link()->set_number(probe.number);
+    if (probe.bytes > 0) {
+      Buffer zeros = Buffer::Allocate(probe.bytes);
+      std::fill_n(zeros.MutableData(), probe.bytes, 0);
+      message.frames.push_back(std::move(zeros));
+    }
+    outbox.Send(std::move(message));
   }
   if (finding_racks_) {
     if (distance_prober_.done()) TellDistances(now, outbox);
@@ -154,85 +132,134 @@ void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
   }
 }
 
-void GroupMachine::SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox) {
+Message GroupMachine::MakeProbe(uint32_t peer, Outbox& outbox) {
   Reach(peer, outbox);
   Message message;
   message.set_to(AddressOf(peer));
   proto::GroupProbe& body = *message.envelope.mutable_group_probe();
-  body.set_group(id_.value());
-  body.set_generation(formation());
+  WriteRound(round(), *body.mutable_round());
   body.set_from_rank(rank_);
-  body.set_number(number);
-  if (bytes > 0) {
-    Buffer zeros = Buffer::Allocate(bytes);
-    std::fill_n(zeros.MutableData(), bytes, 0);
-    message.frames.push_back(std::move(zeros));
-  }
-  outbox.Send(std::move(message));
+  return message;
 }
 
 void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupProbe& probe = message.envelope.group_probe();
-  if (probe.from_rank() == rank_ || !IsMember(message, probe.from_rank())) return;
-  if (ReceiveQuestion(message, outbox)) return;
-  if (probe.echo()) {
-    distance_prober_.Echo(now, probe.from_rank(), probe.number());
-    prober_.Echo(now, probe.from_rank(), probe.number());
-    Probe(now, outbox);
-    return;
+  const uint32_t rank = probe.from_rank();
+  if (rank == rank_ || !IsMember(message, rank)) return;
+  switch (probe.kind_case()) {
+    case proto::GroupProbe::kSlicesSentQuery:
+      return AnswerSlicesSent(rank, outbox);
+    case proto::GroupProbe::kSlicesSent:
+      return ReceiveSlicesSent(rank, probe.slices_sent().slices());
+    case proto::GroupProbe::kLink:
+      if (probe.link().reply()) {
+        prober_.Echo(now, rank, probe.link().number());
+        return Probe(now, outbox);
+      }
+      break;
+    case proto::GroupProbe::kDistance:
+      if (probe.distance().reply()) {
+        distance_prober_.Echo(now, rank, probe.distance().number());
+        return Probe(now, outbox);
+      }
+      break;
+    case proto::GroupProbe::KIND_NOT_SET:
+      return;
   }
-  Reach(probe.from_rank(), outbox);
-  Message reply;
-  reply.set_to(AddressOf(probe.from_rank()));
+  Message reply = MakeProbe(rank, outbox);
   proto::GroupProbe& body = *reply.envelope.mutable_group_probe();
-  body = probe;
-  body.set_from_rank(rank_);
-  body.set_echo(true);
+  if (probe.has_link()) {
+    *body.mutable_link() = probe.link();
+    body.mutable_link()->set_reply(true);
+  } else {
+    *body.mutable_distance() = probe.distance();
+    body.mutable_distance()->set_reply(true);
+  }
   outbox.Send(std::move(reply));
 }
 
-void GroupMachine::Exchange(
-    absl::Time now, Records records,
-    std::function<void(absl::Time, const std::vector<float>&, Outbox&)> then, Outbox& outbox) {
+void GroupMachine::Say(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox) {
   agreeing_ = true;
-  // Owned by the collective: the transport may read it after this generation is forgotten.
-  Collective meeting{
-      .id = {.stream = kFormationStream, .sequence = ++last_started_[kFormationStream]},
-      .kind = CollectiveKind::kAllGather,
-      .data = *records,
-      .owner = records,
-      .parts = EvenParts(records->size(), size_),
-      .deadline = now + kAgreementPatience,
-      .algorithm = size_ <= kMeetDirectlyMax ? Algorithm::kDirect : Algorithm::kHalvingDoubling};
+  exchange_by_ = now + kAgreementPatience;
   meet_again_ = now + Patience();
-  meeting.done = [this, formed_as = formation(), records, then = std::move(then)](
-                     absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-    // It may have arrived, and wait for its frames until nobody wants this generation any more.
-    if (!result.status.ok() || formed_as != formation() || superseded_) return;
-    agreeing_ = false;
-    meet_again_ = absl::InfiniteFuture();
-    then(now, *records, outbox);
-  };
-  Begin(now, std::move(meeting), outbox);
+  exchange.Say(std::move(hello));
+  AdvanceHellos(now, outbox);
+}
+
+void GroupMachine::ReceiveHello(absl::Time now, const Message& message, Outbox& outbox) {
+  const uint32_t from = message.envelope.group_hello().from_rank();
+  if (ready_ || superseded_ || from == rank_ || !IsMember(message, from)) return;
+  absl::StatusOr<std::vector<MemberHello>> hellos = ReadHellos(message, size_);
+  if (absl::IsDataLoss(hellos.status())) {
+    return NoteLoss(absl::StrCat("what ", NameOf(from), " said to ", NameOf(rank_),
+                                 " was damaged: ", hellos.status().message()));
+  }
+  if (!hellos.ok()) {
+    return Abort(now,
+                 absl::InvalidArgumentError(absl::StrCat(
+                     "group ", id_.value(), ": ", NameOf(from), " sent ", hellos.status().message(),
+                     "; all members must run the same version")),
+                 outbox);
+  }
+  for (MemberHello& hello : *hellos) {
+    HelloExchange& exchange =
+        std::holds_alternative<MemberDistances>(hello.said) ? distances_ : states_;
+    exchange.Hear(std::move(hello));
+  }
+  AdvanceHellos(now, outbox);
+}
+
+void GroupMachine::AdvanceHellos(absl::Time now, Outbox& outbox) {
+  if (!agreeing_) return;
+  HelloExchange& exchange = finding_racks_ ? distances_ : states_;
+  SendHellos(exchange, outbox);
+  if (!exchange.complete()) return;
+  EndExchange();
+  if (finding_racks_) {
+    FindRacks(now, outbox);
+  } else {
+    Agreed(now, outbox);
+  }
+}
+
+void GroupMachine::SendHellos(HelloExchange& exchange, Outbox& outbox) {
+  for (const HelloExchange::Outgoing& outgoing : exchange.TakeOutgoing()) {
+    std::span<const MemberHello* const> left = outgoing.hellos;
+    while (!left.empty()) {
+      size_t count = 0;
+      for (size_t bytes = 0; count < left.size(); ++count) {
+        bytes += EncodedBytesMax(*left[count]);
+        if (count > 0 && bytes > kGroupHelloBytesMax) break;
+      }
+      Reach(outgoing.peer, outbox);
+      Message message;
+      message.set_to(AddressOf(outgoing.peer));
+      proto::GroupHello& body = *message.envelope.mutable_group_hello();
+      WriteRound(round(), *body.mutable_round());
+      body.set_from_rank(rank_);
+      WriteHellos(left.first(count), message);
+      outbox.Send(std::move(message));
+      left = left.subspan(count);
+    }
+  }
+}
+
+void GroupMachine::EndExchange() {
+  agreeing_ = false;
+  exchange_by_ = absl::InfiniteFuture();
+  meet_again_ = absl::InfiniteFuture();
 }
 
 void GroupMachine::TellDistances(absl::Time now, Outbox& outbox) {
-  const auto rows = std::make_shared<std::vector<float>>(size_t{size_} * size_);
-  std::copy(distance_prober_.seconds().begin(), distance_prober_.seconds().end(),
-            rows->begin() + static_cast<ptrdiff_t>(size_t{rank_} * size_));
-  Exchange(
-      now, rows,
-      [this](absl::Time now, const std::vector<float>& distances, Outbox& outbox) {
-        FindRacks(now, distances, outbox);
-      },
-      outbox);
+  Say(now, distances_, {.rank = rank_, .said = distance_prober_.seconds()}, outbox);
 }
 
 // Then links are measured as if labels had said so.
-void GroupMachine::FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox) {
+void GroupMachine::FindRacks(absl::Time now, Outbox& outbox) {
   DistanceMatrix matrix(size_);
   for (uint32_t from = 0; from < size_; ++from) {
-    for (uint32_t to = 0; to < size_; ++to) matrix.Set(from, to, distances[from * size_ + to]);
+    const auto& seconds = std::get<MemberDistances>(distances_.of(from).said);
+    for (uint32_t to = 0; to < size_; ++to) matrix.Set(from, to, seconds[to]);
   }
   measured_racks_ = NameMeasuredRacks(matrix, paths_);
   plans_.clear();
@@ -257,34 +284,26 @@ void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
   if (!prober_.samples().empty()) {
     own_samples_.assign(prober_.samples().begin(), prober_.samples().end());
   }
-  const auto records = std::make_shared<std::vector<float>>(kRecordFloats * size_);
-  const std::span<float> own = std::span(*records).subspan(kRecordFloats * rank_, kRecordFloats);
-  WriteWord(own_step_, own.subspan(kStepAt));
-  own[kInterruptedAt] = std::bit_cast<float>(static_cast<uint32_t>(interrupted_ ? 1 : 0));
-  own[kWordsAt] = std::bit_cast<float>(static_cast<uint32_t>(own_words_.size()));
-  WriteWord(KnownPlaces(), own.subspan(kPlacesAt));
-  WriteSamples(own_samples_, own);
-  Exchange(
-      now, records,
-      [this](absl::Time now, const std::vector<float>& records, Outbox& outbox) {
-        Agreed(now, records, outbox);
-      },
+  Say(now, states_,
+      {.rank = rank_,
+       .said = MemberState{.finished = Step(own_step_),
+                           .interrupted = interrupted_,
+                           .known_places = KnownPlaces(),
+                           .round_trips = ShortestTrips(own_samples_),
+                           .progress = own_progress_}},
       outbox);
 }
 
-void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox) {
+void GroupMachine::Agreed(absl::Time now, Outbox& outbox) {
   std::vector<LinkSample> samples;
   bool interrupted = false;
   bool knows_places = measured_racks_ == 0 && KnownPlaces() != 0;
-  std::vector<uint32_t> words;
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    const auto record =
-        std::span<const float>(records).subspan(kRecordFloats * rank, kRecordFloats);
-    agreed_step_ = std::max(agreed_step_, ReadWord(record.subspan(kStepAt)));
-    interrupted = interrupted || std::bit_cast<uint32_t>(record[kInterruptedAt]) != 0;
-    words.push_back(std::bit_cast<uint32_t>(record[kWordsAt]));
-    knows_places = knows_places && ReadWord(record.subspan(kPlacesAt)) == KnownPlaces();
-    ReadSamples(record, samples);
+    const auto& state = std::get<MemberState>(states_.of(rank).said);
+    agreed_step_ = std::max(agreed_step_, state.finished.value());
+    interrupted = interrupted || state.interrupted;
+    knows_places = knows_places && state.known_places == KnownPlaces();
+    samples.insert(samples.end(), state.round_trips.begin(), state.round_trips.end());
   }
   if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
   if (knows_places) {
@@ -294,44 +313,29 @@ void GroupMachine::Agreed(absl::Time now, const std::vector<float>& records, Out
     measured_paths_.clear();
     for (uint32_t rank = 0; rank < size_; ++rank) measured_paths_[members_[rank]] = paths_[rank];
   }
-  if (interrupted) {
-    ShareWords(now, words, outbox);
-  } else {
-    Ready(now, outbox);
-  }
+  if (interrupted && !TakeProgress(now, outbox)) return;
+  Ready(now, outbox);
 }
 
-// Of those that have any, all have as many.
-void GroupMachine::ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox) {
-  const uint32_t count = *std::max_element(counts.begin(), counts.end());
+// All members that have a model have the same one.
+bool GroupMachine::TakeProgress(absl::Time now, Outbox& outbox) {
+  std::vector<MemberProgress> progress;
+  size_t buckets = 0;
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    if (counts[rank] == 0 || (counts[rank] == count && count <= kWordsMax)) continue;
+    progress.push_back(std::get<MemberState>(states_.of(rank).said).progress);
+    buckets = std::max(buckets, progress.back().size());
+  }
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    if (progress[rank].empty() || progress[rank].size() == buckets) continue;
     Abort(now,
           absl::InvalidArgumentError(absl::StrCat("group ", id_.value(), ": ", NameOf(rank),
                                                   " trains another model than the others; ",
                                                   "give all members the same tables and options")),
           outbox);
-    return;
+    return false;
   }
-  if (count == 0) return Ready(now, outbox);
-  const size_t floats = 2 * size_t{count};
-  const auto shared = std::make_shared<std::vector<float>>(floats * size_);
-  for (size_t i = 0; i < own_words_.size(); ++i) {
-    WriteWord(own_words_[i], std::span(*shared).subspan(floats * rank_ + 2 * i, 2));
-  }
-  Exchange(
-      now, shared,
-      [this, counts, floats](absl::Time now, const std::vector<float>& all, Outbox& outbox) {
-        brought_.resize(size_);
-        for (uint32_t rank = 0; rank < size_; ++rank) {
-          for (size_t i = 0; i < counts[rank]; ++i) {
-            brought_[rank].push_back(
-                ReadWord(std::span<const float>(all).subspan(floats * rank + 2 * i, 2)));
-          }
-        }
-        Ready(now, outbox);
-      },
-      outbox);
+  if (buckets > 0) recovery_state_ = std::move(progress);
+  return true;
 }
 
 void GroupMachine::Ready(absl::Time now, Outbox& outbox) {

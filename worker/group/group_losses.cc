@@ -25,15 +25,11 @@ constexpr double kSmoothing = 0.1;
 constexpr absl::Duration kMeasuringPatience = absl::Seconds(5);
 constexpr absl::Duration kMeetingPatience = absl::Milliseconds(500);
 // Doubled so many times at most: some members may not have the view yet.
-constexpr uint64_t kDoublingsMax = 2;
-constexpr uint64_t kAttemptsMax = 0xffff;
-// Marks the probes that ask for a count, and their answers; those that measure count from 1.
-constexpr uint64_t kQuestion = uint64_t{1} << 63;
+constexpr uint32_t kDoublingsMax = 2;
 
 }  // namespace
 
 void GroupMachine::NoteDuration(absl::Time now, const CollectiveRun& run) {
-  if (run.collective().id.stream == kFormationStream) return;
   const double seconds = absl::ToDoubleSeconds(now - run.began);
   usual_seconds_ += kSmoothing * (seconds - usual_seconds_);
 }
@@ -45,7 +41,7 @@ absl::Duration GroupMachine::Silence() const {
 absl::Duration GroupMachine::Patience() const {
   const bool measures = options_.formation == Formation::kMeasured && attempt_ == 0;
   return (measures ? kMeasuringPatience : kMeetingPatience) *
-         static_cast<double>(uint64_t{1} << std::min(attempt_, kDoublingsMax));
+         static_cast<double>(1 << std::min(attempt_, kDoublingsMax));
 }
 
 absl::Time GroupMachine::NextLook() const {
@@ -64,41 +60,38 @@ void GroupMachine::LookForLosses(absl::Time now, Outbox& outbox) {
   for (const uint32_t rank : silent) Ask(rank, outbox);
 }
 
-void GroupMachine::Ask(uint32_t rank, Outbox& outbox) { SendProbe(rank, kQuestion, 0, outbox); }
-
-bool GroupMachine::ReceiveQuestion(const Message& message, Outbox& outbox) {
-  const proto::GroupProbe& probe = message.envelope.group_probe();
-  if ((probe.number() & kQuestion) == 0) return false;
-  const uint32_t rank = probe.from_rank();
-  if (!probe.echo()) {
-    Reach(rank, outbox);
-    Message reply;
-    reply.set_to(AddressOf(rank));
-    proto::GroupProbe& body = *reply.envelope.mutable_group_probe();
-    body = probe;
-    body.set_from_rank(rank_);
-    body.set_number(kQuestion | sender_.sent_to(members_[rank]));
-    body.set_echo(true);
-    outbox.Send(std::move(reply));
-  } else if (heard_[rank] < (probe.number() & ~kQuestion)) {
-    NoteLoss(absl::StrCat("slices from ", NameOf(rank), " to ", NameOf(rank_),
-                          " were lost with a connection"));
-  }
-  return true;
+void GroupMachine::Ask(uint32_t rank, Outbox& outbox) {
+  Message query = MakeProbe(rank, outbox);
+  query.envelope.mutable_group_probe()->mutable_slices_sent_query();
+  outbox.Send(std::move(query));
 }
 
-bool GroupMachine::FollowFormation(absl::Time now, const Message& message, uint64_t formation,
-                                   Outbox& outbox) {
-  const uint64_t attempt = formation >> kAttemptShift;
+void GroupMachine::AnswerSlicesSent(uint32_t rank, Outbox& outbox) {
+  Message reply = MakeProbe(rank, outbox);
+  reply.envelope.mutable_group_probe()->mutable_slices_sent()->set_slices(
+      sender_.sent_to(members_[rank]));
+  outbox.Send(std::move(reply));
+}
+
+void GroupMachine::ReceiveSlicesSent(uint32_t rank, uint64_t slices) {
+  if (heard_[rank] >= slices) return;
+  NoteLoss(absl::StrCat("slices from ", NameOf(rank), " to ", NameOf(rank_),
+                        " were lost with a connection"));
+}
+
+bool GroupMachine::FollowFormation(absl::Time now, const Message& message,
+                                   const GroupSender& sender, Outbox& outbox) {
+  const uint32_t attempt = sender.round.attempt;
   if (attempt == attempt_) return true;
-  const uint32_t rank = message.envelope.has_group_slice()
-                            ? message.envelope.group_slice().from_rank()
-                            : message.envelope.group_probe().from_rank();
-  if (attempt < attempt_ || superseded_ || rank == rank_ || !IsMember(message, rank)) return false;
+  const uint32_t rank = *sender.rank;
+  if (attempt < attempt_ || attempt > kGroupAttemptsMax || superseded_ || rank == rank_ ||
+      !IsMember(message, rank)) {
+    return false;
+  }
   BeginFormation(now, attempt,
                  absl::StrCat(NameOf(rank), " has noticed that messages were lost or damaged"),
                  outbox);
-  return failure_.ok() && formed() && this->formation() == formation;
+  return failure_.ok() && formed() && round() == sender.round;
 }
 
 void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& outbox) {
@@ -111,7 +104,7 @@ void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& out
           outbox);
     return;
   }
-  if (attempt_ == kAttemptsMax) {
+  if (attempt_ == kGroupAttemptsMax) {
     Abort(now,
           absl::UnavailableError(absl::StrCat("group ", id_.value(), ": ", why, ", again and ",
                                               "again; look at the network, then start the run "
@@ -122,7 +115,7 @@ void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& out
   BeginFormation(now, attempt_ + 1, why, outbox);
 }
 
-void GroupMachine::BeginFormation(absl::Time now, uint64_t attempt, const std::string& why,
+void GroupMachine::BeginFormation(absl::Time now, uint32_t attempt, const std::string& why,
                                   Outbox& outbox) {
   // There is a newer plan to go over to.
   if (change_pending()) return Recover(now, outbox);
@@ -146,7 +139,6 @@ void GroupMachine::BeginFormation(absl::Time now, uint64_t attempt, const std::s
   Form(now, group, outbox, attempt);
   COVEY_CHECK(!ready_);  // It takes an answer of somebody else.
   last_plain_ = last_plain;
-  last_started[kFormationStream] = last_started_[kFormationStream];
   last_started_ = std::move(last_started);
   waiting_ = std::move(waiting);
 }
@@ -170,18 +162,14 @@ bool GroupMachine::Interrupt(absl::Time now, const absl::Status& status, Outbox&
   return failure_.ok();
 }
 
-uint64_t GroupMachine::NewestAttempt(const std::deque<Message>& kept) const {
-  uint64_t newest = 0;
+uint32_t GroupMachine::NewestAttempt(const std::deque<Message>& kept) const {
+  uint32_t newest = 0;
   for (const Message& message : kept) {
-    if (message.envelope.has_group_abort()) continue;
-    const bool slice = message.envelope.has_group_slice();
-    const proto::GroupSlice& said = message.envelope.group_slice();
-    const proto::GroupProbe& probe = message.envelope.group_probe();
-    const uint64_t formation = slice ? said.generation() : probe.generation();
-    if (GroupId(slice ? said.group() : probe.group()) != id_) continue;
-    if (GenerationOf(formation) != generation_) continue;
-    if (!IsMember(message, slice ? said.from_rank() : probe.from_rank())) continue;
-    newest = std::max(newest, formation >> kAttemptShift);
+    const std::optional<GroupSender> sender = SenderOf(message);
+    if (!sender || !sender->rank || !IsMember(message, *sender->rank)) continue;
+    const GroupRound& round = sender->round;
+    if (round.group != id_ || round.generation != generation_) continue;
+    if (round.attempt <= kGroupAttemptsMax) newest = std::max(newest, round.attempt);
   }
   return newest;
 }

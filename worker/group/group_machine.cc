@@ -144,8 +144,7 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
                            .peer = members_[saying.peer],
                            .priority = run.collective().priority};
     item.message.set_to(AddressOf(saying.peer));
-    saying.slice.set_group(id_.value());
-    saying.slice.set_generation(formation());
+    WriteRound(round(), *saying.slice.mutable_round());
     *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
     if (!saying.frame.empty()) AddFrame(item.message, std::move(saying.frame), saying.checksum);
     ++run.frames_out;
@@ -155,46 +154,30 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
 }
 
 bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  uint32_t group = 0;
-  uint64_t generation = 0;
-  switch (message.envelope.body_case()) {
-    case proto::Envelope::kGroupSlice:
-      group = message.envelope.group_slice().group();
-      generation = message.envelope.group_slice().generation();
-      break;
-    case proto::Envelope::kGroupAbort:
-      group = message.envelope.group_abort().group();
-      generation = message.envelope.group_abort().generation();
-      break;
-    case proto::Envelope::kGroupProbe:
-      group = message.envelope.group_probe().group();
-      generation = message.envelope.group_probe().generation();
-      break;
-    default:
-      return false;
-  }
+  const std::optional<GroupSender> sender = SenderOf(message);
+  if (!sender) return false;
   if (!failure_.ok()) return true;
-  const uint64_t formed_as = std::exchange(generation, GenerationOf(generation));
-  const bool stale = Planted(PlantedBug::kStaleGroupGeneration) && generation < generation_ &&
-                     GroupId(group) == id_ && message.envelope.has_group_slice();
-  if (!formed() || GroupId(group) != id_ || (generation != generation_ && !stale)) {
+  const GroupRound& round = sender->round;
+  const bool same_group = formed() && round.group == id_;
+  const bool stale = Planted(PlantedBug::kStaleGroupGeneration) && same_group &&
+                     round.generation < generation_ && message.envelope.has_group_slice();
+  if (!same_group || (round.generation != generation_ && !stale)) {
     // The sender may be a stranger, who must not fail anything.
-    if (!MayBeNext(group, generation)) {
-      TellSuperseded(message, outbox);
+    if (!MayBeNext(round)) {
+      TellSuperseded(message, round, outbox);
     } else if (before_forming_.HasRoom(message, 0)) {
       before_forming_.Keep({}, message);
     }
     return true;
   }
-  // Who gives up does so for good.
-  if (!message.envelope.has_group_abort() && !stale &&
-      !FollowFormation(now, message, formed_as, outbox)) {
-    return true;
-  }
+  // A member that gives up does so for good, in whichever round.
+  if (sender->rank && !stale && !FollowFormation(now, message, *sender, outbox)) return true;
   if (message.envelope.has_group_slice()) {
     ReceiveSlice(now, message, outbox);
   } else if (message.envelope.has_group_abort()) {
     ReceiveAbort(now, message, outbox);
+  } else if (message.envelope.has_group_hello()) {
+    ReceiveHello(now, message, outbox);
   } else {
     ReceiveProbe(now, message, outbox);
   }
@@ -216,9 +199,8 @@ void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& 
     return;
   }
   const auto last = last_started_.find(id.stream);
-  // Others than the formation's may have been started and still wait for the group to be ready.
-  const bool begun = ready_ || id.stream == kFormationStream;
-  const bool over = begun && last != last_started_.end() && id.sequence <= last->second;
+  // They may have been started and still wait for the group to be ready.
+  const bool over = ready_ && last != last_started_.end() && id.sequence <= last->second;
   if (over) return;
   if (early_.HasRoom(message, waiting_bytes_)) {
     early_.Keep(id, message);
@@ -292,8 +274,7 @@ void GroupMachine::Abort(absl::Time now, const absl::Status& status, Outbox& out
     Message message;
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
-    abort.set_group(id_.value());
-    abort.set_generation(formation());
+    WriteRound(round(), *abort.mutable_round());
     const absl::string_view reason = status.message().substr(0, kStatusMessageBytesMax);
     abort.set_reason(std::string(reason));
     outbox.Send(std::move(message));
@@ -401,6 +382,11 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
+    if (now >= exchange_by_) {
+      if (Lost() != nullptr) return Recover(now, outbox);
+      Abort(now, MeetingDeadlineStatus(), outbox);
+      return;
+    }
     if (now >= meet_by_) {
       Abort(now,
             absl::DeadlineExceededError(absl::StrCat("generation ", generation_, " of group ",
@@ -426,32 +412,41 @@ absl::Time GroupMachine::NextWake() const {
   for (const auto& [number, run] : runs_) {
     if (!run->abandoned) next = std::min(next, run->collective().deadline);
   }
-  next = std::min({next, meet_by_, meet_again_, NextLook()});
+  next = std::min({next, exchange_by_, meet_by_, meet_again_, NextLook()});
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
   return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
 }
 
 std::string GroupMachine::Describe(const Collective& collective) const {
-  return absl::StrCat(
-      collective.id.stream == kFormationStream ? "formation" : CollectiveName(collective.kind), " ",
-      collective.id.sequence, collective.name.empty() ? "" : " of ", collective.name, " in group ",
-      id_.value());
+  return absl::StrCat(CollectiveName(collective.kind), " ", collective.id.sequence,
+                      collective.name.empty() ? "" : " of ", collective.name, " in group ",
+                      id_.value());
+}
+
+std::string GroupMachine::NothingFrom(std::vector<uint32_t> ranks) const {
+  constexpr size_t kNamesMax = 3;
+  const size_t more = ranks.size() - std::min(ranks.size(), kNamesMax);
+  ranks.resize(ranks.size() - more);
+  const auto name = [this](std::string* out, uint32_t rank) {
+    const proto::Node* node = view_->FindNode(members_[rank]);
+    const bool left = node != nullptr && node->state() == proto::Node::LEFT;
+    absl::StrAppend(out, NameOf(rank), left ? ", which has left" : "");
+  };
+  return absl::StrCat("nothing from ", absl::StrJoin(ranks, " and ", name),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+absl::Status GroupMachine::MeetingDeadlineStatus() const {
+  return absl::DeadlineExceededError(
+      absl::StrCat("generation ", generation_, " of group ", id_.value(), ": ",
+                   NothingFrom((finding_racks_ ? distances_ : states_).Missing()),
+                   " before the deadline of the members' meeting; see `covey status`"));
 }
 
 absl::Status GroupMachine::DeadlineStatus(const CollectiveRun& run) const {
-  constexpr size_t kNamesMax = 3;
   std::string waits_for;
-  std::vector<uint32_t> ranks = run.WaitsFor();
-  if (!ranks.empty()) {
-    const size_t more = ranks.size() - std::min(ranks.size(), kNamesMax);
-    ranks.resize(ranks.size() - more);
-    const auto name = [this](std::string* out, uint32_t rank) {
-      const proto::Node* node = view_->FindNode(members_[rank]);
-      const bool left = node != nullptr && node->state() == proto::Node::LEFT;
-      absl::StrAppend(out, NameOf(rank), left ? ", which has left" : "");
-    };
-    waits_for = absl::StrCat("nothing from ", absl::StrJoin(ranks, " and ", name),
-                             more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  if (const std::vector<uint32_t> ranks = run.WaitsFor(); !ranks.empty()) {
+    waits_for = NothingFrom(ranks);
   } else if (run.collective().held) {
     waits_for = absl::StrCat("the own part of ", NameOf(rank_), " was not ready");
   } else {

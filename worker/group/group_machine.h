@@ -23,7 +23,11 @@
 #include "worker/collective/early_slices.h"
 #include "worker/collective/slice_sender.h"
 #include "worker/group/distance_prober.h"
+#include "worker/group/group_messages.h"
+#include "worker/group/group_round.h"
+#include "worker/group/hello_exchange.h"
 #include "worker/group/link_prober.h"
+#include "worker/group/member_progress.h"
 
 namespace covey::worker {
 
@@ -58,7 +62,7 @@ namespace covey::worker {
 // When a member has died, nothing that is under way can end. As soon as the view has a plan without it
 // this generation stops where it is (OnInterrupted), every collective ends with UNAVAILABLE, and the
 // next generation forms, without measuring anything anew. What its members bring along
-// (OnMeet, brought) lets them agree on what is to be done again. The same happens while a generation
+// (OnMeet, recovery_state) lets them agree on what is to be done again. The same happens while a generation
 // forms, whoever of its members is gone, and when a member that has left is still waited for.
 //
 // A slice that is lost with a connection, or damaged, ends this formation of the generation, as a death
@@ -119,9 +123,9 @@ class GroupMachine {
   }
   // While OnInterrupted runs: "group 1 has lost worker-2 (silent for 2.6 s)".
   const std::string& interruption() const { return interruption_; }
-  // Asked for what this member brings along to a generation that follows an interrupted one: as many
-  // numbers as every other member that brings any.
-  void OnMeet(std::function<std::vector<uint64_t>()> callback) { on_meet_ = std::move(callback); }
+  // Asked how far this member has come whenever it meets the others: as many buckets as every other
+  // member that has a model.
+  void OnMeet(std::function<MemberProgress()> callback) { on_meet_ = std::move(callback); }
 
   // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
   // none.
@@ -134,9 +138,12 @@ class GroupMachine {
   // The following mean something once formed.
   GroupId id() const { return id_; }
   uint64_t generation() const { return generation_; }
-  // The generation, and how often its members have met: another number whenever what was under way has
-  // ended. What messages between members call the generation.
-  uint64_t formation() const { return generation_ | attempt_ << kAttemptShift; }
+  // Another one whenever what was under way has ended.
+  GroupRound round() const {
+    return {.group = id_, .generation = generation_, .attempt = attempt_};
+  }
+  // The members tell each other what each of them says of itself, and this one waits for the rest.
+  bool meeting() const { return agreeing_; }
   // Times that messages were lost or damaged, and members had to meet again.
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
@@ -147,9 +154,9 @@ class GroupMachine {
   // Once ready: the highest step that any member brought along to this generation, steps_before() at
   // the least.
   uint64_t agreed_step() const { return agreed_step_; }
-  // Once ready, when some member was interrupted: what each has brought along, by rank; who brought
-  // nothing is new. The same on all members. Else empty.
-  const std::vector<std::vector<uint64_t>>& brought() const { return brought_; }
+  // Once ready, when some member was interrupted: how far each has come, by rank; a member without
+  // progress is new. The same on all members. Else empty.
+  const std::vector<MemberProgress>& recovery_state() const { return recovery_state_; }
   // Where the members are, by rank: what their labels say and, once ready, measured racks.
   const std::vector<TopologyPath>& paths() const { return paths_; }
   // How many racks the members have found by their distances; 0: paths are those of the labels.
@@ -203,11 +210,6 @@ class GroupMachine {
   size_t collectives() const { return runs_.size() - abandoned_ + waiting_.size(); }
 
  private:
-  static constexpr int kAttemptShift = 48;
-  static uint64_t GenerationOf(uint64_t formation) {
-    return formation & ((uint64_t{1} << kAttemptShift) - 1);
-  }
-
   // Messages that were lost: group_losses.cc.
   void NoteProgress(absl::Time now) { progress_ = now; }
   void NoteDuration(absl::Time now, const CollectiveRun& run);
@@ -218,19 +220,20 @@ class GroupMachine {
   void LookForLosses(absl::Time now, Outbox& outbox);
   absl::Time NextLook() const;
   void Ask(uint32_t rank, Outbox& outbox);
-  // An answer to Ask, or what is to be answered. False: an ordinary probe.
-  bool ReceiveQuestion(const Message& message, Outbox& outbox);
+  void AnswerSlicesSent(uint32_t rank, Outbox& outbox);
+  void ReceiveSlicesSent(uint32_t rank, uint64_t slices);
   // Follows members that have begun another formation; false: the message means nothing here.
-  bool FollowFormation(absl::Time now, const Message& message, uint64_t formation, Outbox& outbox);
+  bool FollowFormation(absl::Time now, const Message& message, const GroupSender& sender,
+                       Outbox& outbox);
   // The members meet again with the next Wake: not now, when somebody may be in the middle of starting
   // several collectives.
   void NoteLoss(std::string why) {
     if (loss_.empty()) loss_ = std::move(why);
   }
   void MeetAgain(absl::Time now, const std::string& why, Outbox& outbox);
-  void BeginFormation(absl::Time now, uint64_t attempt, const std::string& why, Outbox& outbox);
+  void BeginFormation(absl::Time now, uint32_t attempt, const std::string& why, Outbox& outbox);
   // The newest formation of which kept messages of the generation's members speak.
-  uint64_t NewestAttempt(const std::deque<Message>& kept) const;
+  uint32_t NewestAttempt(const std::deque<Message>& kept) const;
   const proto::Node* Left() const;
   // Interrupts what is under way. False: the group has failed.
   bool Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox);
@@ -238,11 +241,11 @@ class GroupMachine {
   // Membership: group_membership.cc.
   void FollowGroup(absl::Time now, Outbox& outbox);
   bool IsMember(const Message& message, uint32_t rank) const;
-  bool MayBeNext(uint32_t group, uint64_t generation) const;
+  bool MayBeNext(const GroupRound& round) const;
   Address AddressOf(uint32_t rank) const { return {members_[rank], 0}; }
   std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
   void Reach(uint32_t rank, Outbox& outbox);
-  void TellSuperseded(const Message& message, Outbox& outbox);
+  void TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox);
   void Abandon(absl::Time now, Outbox& outbox);
   // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
   // that are in this state only.
@@ -255,21 +258,24 @@ class GroupMachine {
   absl::Status ChangeOver(absl::Time now, Outbox& outbox);
 
   // How a generation begins: group_formation.cc.
-  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint64_t attempt = 0);
+  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint32_t attempt = 0);
   void Probe(absl::Time now, Outbox& outbox);
-  void SendProbe(uint32_t peer, uint64_t number, size_t bytes, Outbox& outbox);
+  // A probe of this round to a member; `kind` is for the caller to set.
+  Message MakeProbe(uint32_t peer, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
-  // All members get all records, of the same size; `then` is called unless that fails.
-  using Records = std::shared_ptr<std::vector<float>>;
-  void Exchange(absl::Time now, Records records,
-                std::function<void(absl::Time, const std::vector<float>&, Outbox&)> then,
-                Outbox& outbox);
+  // Tells all members, and goes on when all have told.
+  void Say(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox);
+  void ReceiveHello(absl::Time now, const Message& message, Outbox& outbox);
+  void AdvanceHellos(absl::Time now, Outbox& outbox);
+  void SendHellos(HelloExchange& exchange, Outbox& outbox);
+  void EndExchange();
   void TellDistances(absl::Time now, Outbox& outbox);
-  void FindRacks(absl::Time now, const std::vector<float>& distances, Outbox& outbox);
+  void FindRacks(absl::Time now, Outbox& outbox);
   uint64_t KnownPlaces() const;
   void Agree(absl::Time now, Outbox& outbox);
-  void Agreed(absl::Time now, const std::vector<float>& records, Outbox& outbox);
-  void ShareWords(absl::Time now, const std::vector<uint32_t>& counts, Outbox& outbox);
+  void Agreed(absl::Time now, Outbox& outbox);
+  // False: members train different models, and the group has failed.
+  bool TakeProgress(absl::Time now, Outbox& outbox);
   void Ready(absl::Time now, Outbox& outbox);
 
   // Collectives: group_machine.cc.
@@ -293,19 +299,22 @@ class GroupMachine {
   void RunCallbacks(absl::Time now, Outbox& outbox);
   absl::Status TooFarAhead(uint32_t rank) const;
   absl::Status DeadlineStatus(const CollectiveRun& run) const;
+  absl::Status MeetingDeadlineStatus() const;
+  // "nothing from worker-1 and worker-2, which has left".
+  std::string NothingFrom(std::vector<uint32_t> ranks) const;
   std::string Describe(const Collective& collective) const;
 
   Options options_;
   std::function<void(absl::Time, Outbox&)> on_ready_;
   std::function<void(absl::Time, const absl::Status&, Outbox&)> on_left_;
   std::function<uint64_t(absl::Time, Outbox&)> on_interrupted_;
-  std::function<std::vector<uint64_t>()> on_meet_;
+  std::function<MemberProgress()> on_meet_;
 
   NodeId self_;
   std::shared_ptr<const ClusterView> view_;
   GroupId id_;
   uint64_t generation_ = 0;
-  uint64_t attempt_ = 0;  // formations of the generation before this one
+  uint32_t attempt_ = 0;  // formations of the generation before this one
   std::vector<NodeId> members_;
   std::vector<TopologyPath> paths_;  // of the members
   uint32_t rank_ = 0;
@@ -331,8 +340,10 @@ class GroupMachine {
   std::vector<LinkSample> own_samples_;            // what this member has measured last
   std::map<NodeId, TopologyPath> measured_paths_;  // of the members that measured racks together
   uint64_t own_step_ = 0;
-  std::vector<uint64_t> own_words_;  // what it brings along
-  std::vector<std::vector<uint64_t>> brought_;
+  MemberProgress own_progress_;
+  std::vector<MemberProgress> recovery_state_;
+  HelloExchange distances_;  // while racks are found
+  HelloExchange states_;
   bool interrupted_ = false;  // on the way here
   bool has_been_ready_ = false;
   bool overtaken_ = false;  // a member has left this generation for a newer one
@@ -341,6 +352,7 @@ class GroupMachine {
   uint64_t steps_before_ = 0;
   uint64_t agreed_step_ = 0;
   bool agreeing_ = false;
+  absl::Time exchange_by_ = absl::InfiniteFuture();
   bool superseded_ = false;  // this generation will never be; a view with the next one will come
   std::vector<Collective> waiting_;  // for the group to be ready
 

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <vector>
 
+#include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/collective/reference_reduce.h"
+#include "worker/group/group_messages.h"
 #include "worker/testing/ring_fixture.h"
 
 namespace covey::worker {
@@ -284,6 +286,90 @@ TEST(GroupMachineOneTest, ADepartedMemberIsNamedSoon) {
   EXPECT_THAT(trial.outcome[0].message(), HasSubstr("worker-1, which has left"));
 }
 
+// As if the member of this rank had sent it.
+void ReceiveFrom(Ring& ring, uint32_t from, uint32_t to, Message message) {
+  message.envelope.mutable_header()->set_node(Ring::kFirstNode + from);
+  message.envelope.mutable_header()->set_incarnation(100 + from);
+  EXPECT_TRUE(ring.machine(to).Receive(ring.now(), message, ring.outbox(to)));
+}
+
+TEST(GroupMachineOneTest, WordsOfMembersBeyondEveryLimitDoNoHarm) {
+  constexpr uint64_t kMost = UINT64_MAX;
+  for (const uint64_t number : {uint64_t{0}, uint64_t{1}, uint64_t{kGroupAttemptsMax} + 1, kMost}) {
+    const auto small = static_cast<uint32_t>(number);
+    for (const uint64_t generation : {Ring::kGeneration, Ring::kGeneration + 1, kMost}) {
+      proto::GroupRound round;
+      round.set_generation(generation);
+      if (small > kGroupAttemptsMax) round.set_attempt(small);
+      Ring ring(3, kSmallSlice, 1);
+      Message slice;
+      *slice.envelope.mutable_group_slice()->mutable_round() = round;
+      slice.envelope.mutable_group_slice()->set_from_rank(1);
+      slice.envelope.mutable_group_slice()->set_stream(small);
+      slice.envelope.mutable_group_slice()->set_sequence(number);
+      slice.envelope.mutable_group_slice()->set_first(number);
+      slice.envelope.mutable_group_slice()->set_count(number);
+      ReceiveFrom(ring, 1, 0, slice);
+      Message probe;
+      proto::GroupProbe& kind = *probe.envelope.mutable_group_probe();
+      *kind.mutable_round() = round;
+      kind.set_from_rank(number == 0 ? 1 : small);
+      ReceiveFrom(ring, 1, 0, probe);
+      kind.set_from_rank(1);
+      ReceiveFrom(ring, 1, 0, probe);
+      kind.mutable_link()->set_number(number);
+      kind.mutable_link()->set_reply(true);
+      ReceiveFrom(ring, 1, 0, probe);
+      kind.mutable_distance()->set_number(number);
+      kind.mutable_distance()->set_reply(true);
+      ReceiveFrom(ring, 1, 0, probe);
+      Message hello;
+      *hello.envelope.mutable_group_hello()->mutable_round() = round;
+      hello.envelope.mutable_group_hello()->set_from_rank(small);
+      ReceiveFrom(ring, 1, 0, hello);
+      hello.envelope.mutable_group_hello()->set_from_rank(1);
+      ReceiveFrom(ring, 1, 0, hello);
+      ring.machine(0).Wake(ring.now(), ring.outbox(0));
+      EXPECT_TRUE(ring.machine(0).ready());
+      EXPECT_EQ(ring.machine(0).losses(), 0u);
+      EXPECT_TRUE(ring.machine(0).failure().ok()) << ring.machine(0).failure();
+    }
+  }
+}
+
+TEST(GroupMachineOneTest, AMemberThatCountsMoreSlicesThanCameMakesAllMeetAgain) {
+  Ring ring(3, kSmallSlice, 1);
+  Message probe;
+  proto::GroupProbe& kind = *probe.envelope.mutable_group_probe();
+  WriteRound(ring.machine(0).round(), *kind.mutable_round());
+  kind.set_from_rank(1);
+  kind.mutable_slices_sent()->set_slices(UINT64_MAX);
+  ReceiveFrom(ring, 1, 0, probe);
+  ring.Run();
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(ring.machine(rank).ready());
+    EXPECT_EQ(ring.machine(rank).round().attempt, 1u);
+  }
+}
+
+TEST(GroupMachineOneTest, AHelloBeyondALimitEndsTheGroupAndNamesItsSender) {
+  proto::ClusterView view = Ring::ActiveView(3);
+  Ring ring(view, {.formation = GroupMachine::Formation::kAgreed}, 1);
+  Message hello;
+  WriteRound(ring.machine(0).round(), *hello.envelope.mutable_group_hello()->mutable_round());
+  hello.envelope.mutable_group_hello()->set_from_rank(1);
+  hello.frames.push_back(Buffer::CopyOf(std::vector<uint8_t>{0xff, 0xff, 0xff}));
+  SetFrameChecksums(hello);
+  Message damaged = hello;
+  damaged.envelope.set_frame_checksums(0, damaged.envelope.frame_checksums(0) + 1);
+  ReceiveFrom(ring, 1, 0, damaged);
+  EXPECT_TRUE(ring.machine(0).failure().ok());
+  EXPECT_EQ(ring.machine(0).NextWake(), absl::InfinitePast()) << "it was not noticed";
+  ReceiveFrom(ring, 1, 0, hello);
+  EXPECT_EQ(ring.machine(0).failure().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("worker-1 sent a hello that is none"));
+}
+
 TEST(GroupMachineOneTest, SlicesOfAnotherGenerationOrAStrangerHaveNoEffect) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
@@ -295,7 +381,7 @@ TEST(GroupMachineOneTest, SlicesOfAnotherGenerationOrAStrangerHaveNoEffect) {
   ring.Collect();
   const Message genuine = ring.link(0, NodeId(Ring::kFirstNode + 1)).front();
   Message stale = genuine;
-  stale.envelope.mutable_group_slice()->set_generation(Ring::kGeneration - 1);
+  stale.envelope.mutable_group_slice()->mutable_round()->set_generation(Ring::kGeneration - 1);
   Message stranger = genuine;
   stranger.envelope.mutable_header()->set_node(99);
   Message restarted = genuine;

@@ -56,6 +56,7 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
     for (Collective& waiting : waiting_) {
       waiting.deadline = std::min(waiting.deadline, now + kDepartedGrace);
     }
+    if (agreeing_) exchange_by_ = std::min(exchange_by_, now + kDepartedGrace);
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (routes_.contains(members_[rank])) Reach(rank, outbox);
@@ -137,12 +138,12 @@ bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
 }
 
 // Whether a message of another generation than the present one may be of one to come.
-bool GroupMachine::MayBeNext(uint32_t group, uint64_t generation) const {
-  if (GroupId(group) == id_ && generation <= generation_ && formed()) return false;
-  const proto::Group* known = view_->FindGroup(GroupId(group));
-  if (known == nullptr || known->generation() < generation) return true;  // Not heard of yet.
+bool GroupMachine::MayBeNext(const GroupRound& round) const {
+  if (round.group == id_ && round.generation <= generation_ && formed()) return false;
+  const proto::Group* known = view_->FindGroup(round.group);
+  if (known == nullptr || known->generation() < round.generation) return true;  // Not heard of yet.
   const auto& members = known->members();
-  return known->generation() == generation &&
+  return known->generation() == round.generation &&
          std::find(members.begin(), members.end(), self_.value()) != members.end();
 }
 
@@ -181,7 +182,7 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   if (node != nullptr && node->state() != proto::Node::ALIVE) reason = node->departure();
   size_ = 0;
   ready_ = false;
-  meet_again_ = absl::InfiniteFuture();
+  EndExchange();
   superseded_ = false;
   interrupted_ = false;
   meet_by_ = absl::InfiniteFuture();
@@ -197,16 +198,11 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
 
 // Somebody waits for this member in a generation that it will never take part in, because it knows
 // of a newer one; so that one can never begin, and who waits for it may go on.
-void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
+void GroupMachine::TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox) {
   if (message.envelope.has_group_abort()) return;
-  const bool slice = message.envelope.has_group_slice();
-  const uint32_t group =
-      slice ? message.envelope.group_slice().group() : message.envelope.group_probe().group();
-  const uint64_t generation = slice ? message.envelope.group_slice().generation()
-                                    : message.envelope.group_probe().generation();
-  const proto::Group* known = view_->FindGroup(GroupId(group));
+  const proto::Group* known = view_->FindGroup(round.group);
   const proto::Node* sender = view_->FindNode(message.from().node);
-  if (known == nullptr || known->generation() <= GenerationOf(generation) || sender == nullptr ||
+  if (known == nullptr || known->generation() <= round.generation || sender == nullptr ||
       Incarnation(sender->incarnation()) != message.incarnation()) {
     return;
   }
@@ -214,8 +210,7 @@ void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
   Message reply;
   reply.set_to(message.from());
   proto::GroupAbort& abort = *reply.envelope.mutable_group_abort();
-  abort.set_group(group);
-  abort.set_generation(generation);
+  WriteRound(round, *abort.mutable_round());
   abort.set_reason("the group has a newer plan");
   abort.set_superseded(true);
   outbox.Send(std::move(reply));
@@ -225,21 +220,9 @@ void GroupMachine::TellSuperseded(const Message& message, Outbox& outbox) {
 void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   if (ready_ || superseded_) return;
   superseded_ = true;
-  agreeing_ = false;
-  meet_again_ = absl::InfiniteFuture();
+  EndExchange();
   distance_prober_ = DistanceProber();
   prober_ = LinkProber();
-  const auto meeting =
-      numbers_.find({.stream = kFormationStream, .sequence = last_started_[kFormationStream]});
-  if (meeting != numbers_.end()) {
-    CollectiveRun& run = *runs_.at(meeting->second);
-    run.abandoned = true;
-    stopped_ = absl::CancelledError("the group's plan was superseded");
-    ++abandoned_;
-    changed_.push_back(run.number());
-    numbers_.erase(meeting);
-    sender_.CancelQueued(run.number(), [this](uint64_t number) { Released(number); });
-  }
   // Not all of them have heard it from the one who knew.
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
@@ -247,8 +230,7 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
     Message message;
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
-    abort.set_group(id_.value());
-    abort.set_generation(formation());
+    WriteRound(round(), *abort.mutable_round());
     abort.set_reason("the group has a newer plan");
     abort.set_superseded(true);
     outbox.Send(std::move(message));

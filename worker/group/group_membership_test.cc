@@ -54,7 +54,7 @@ TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
   const absl::Time before = ring.now();
   // Labels say where the racks are: nobody measures distances.
   ring.SetHeard([](uint32_t, const Message& message) {
-    EXPECT_EQ(message.envelope.group_probe().number() >> 32, 0u);
+    EXPECT_FALSE(message.envelope.group_probe().has_distance());
   });
   RunInTime(ring);
   EXPECT_LT(ring.now() - before, absl::Milliseconds(50));
@@ -231,8 +231,7 @@ TEST(MeasuredRacksTest, WithoutAGapNothingChanges) {
 TEST(MeasuredRacksTest, WithLostProbesNothingChanges) {
   UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 10);
   racks.Lose([](uint32_t from, uint32_t to, const Message& message) {
-    // The links' probes are numbered lower.
-    return from + to == 2 && message.envelope.group_probe().number() >> 32 != 0;
+    return from + to == 2 && message.envelope.group_probe().has_distance();
   });
   EXPECT_LT(racks.Form(absl::Seconds(3)), absl::Seconds(2.1));
   for (uint32_t rank = 0; rank < racks.size(); ++rank) {
@@ -246,9 +245,8 @@ TEST(MeasuredRacksTest, OneDirectionIsEnough) {
   UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 10);
   racks.Lose([](uint32_t from, uint32_t, const Message& message) {
     // Nobody answers what member 3 asks.
-    return from == 3 && message.envelope.has_group_probe() &&
-           message.envelope.group_probe().number() >> 32 != 0 &&
-           !message.envelope.group_probe().echo();
+    const proto::GroupProbe& probe = message.envelope.group_probe();
+    return from == 3 && probe.has_distance() && !probe.distance().reply();
   });
   racks.Form(absl::Seconds(3));
   EXPECT_EQ(racks.machine(3).measured_racks(), 2u);

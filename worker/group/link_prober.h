@@ -26,6 +26,7 @@ class LinkProber {
  public:
   static constexpr size_t kSmallProbeBytes = 32 << 10;
   static constexpr size_t kLargeProbeBytes = 512 << 10;
+  static constexpr size_t kProbeSizes[] = {0, kSmallProbeBytes, kLargeProbeBytes};
 
   // The links of member `rank`; `paths` of all members, by rank.
   void Begin(absl::Time now, uint32_t rank, std::span<const TopologyPath> paths);

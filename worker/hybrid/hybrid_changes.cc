@@ -17,10 +17,6 @@ namespace {
 // Buckets are hardly ever more than a step apart.
 constexpr size_t kStepsHeardMax = 8;
 
-// What a member brings along of each bucket: the step it has finished; twice its pulls, and one more
-// when it waits for one; and, when it knows of LOCAL rounds, one more than the step up to which it does.
-constexpr size_t kNumbersPerBucket = 3;
-
 // Ranks whose values are in what `rank` sends up its tree, its own included.
 void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
                       std::vector<uint32_t>& members) {
@@ -57,7 +53,7 @@ void HybridMachine::Notice(absl::Time now, const Message& message, Outbox& outbo
   const uint32_t bucket = (slice.stream() - 1) / 2;
   if (slice.stream() % 2 == 0 || bucket >= flows_.size()) return;
   if (slice.phase() != proto::GroupSlice::REDUCE) return;
-  if (GroupId(slice.group()) != group_.id() || slice.generation() != group_.formation()) return;
+  if (ReadRound(slice.round()) != group_.round()) return;
   BucketFlow& flow = *flows_[bucket];
   const Step step(slice.sequence());
   if (step != flow.step().Next() || slice.from_rank() >= group_.size()) return;
@@ -222,42 +218,48 @@ uint64_t HybridMachine::Interrupted(absl::Time now, Outbox& outbox) {
   return finished.value();
 }
 
-std::vector<uint64_t> HybridMachine::Progress() const {
-  std::vector<uint64_t> progress;
+MemberProgress HybridMachine::Progress() const {
+  MemberProgress progress;
   for (const auto& flow : flows_) {
-    progress.push_back(flow->finished().value());
-    progress.push_back(2 * flow->pulls() + (flow->pulling() ? 1 : 0));
-    progress.push_back(flow->knows_rounds() ? flow->rounds_known().value() + 1 : 0);
+    BucketProgress& bucket = progress.emplace_back();
+    bucket.finished = flow->finished();
+    bucket.pulls = flow->pulls();
+    bucket.waits_for_pull = flow->pulling();
+    if (flow->knows_rounds()) bucket.rounds = RoundProgress{.learned = flow->rounds_known()};
   }
   return progress;
 }
 
 HybridMachine::Standing HybridMachine::StandingOf(size_t bucket) const {
   Standing standing;
-  std::optional<std::pair<uint64_t, uint64_t>> first;
-  const size_t at = kNumbersPerBucket * bucket;
-  for (const std::vector<uint64_t>& member : group_.brought()) {
-    if (at + kNumbersPerBucket > member.size()) {
+  const BucketProgress* first = nullptr;
+  for (const MemberProgress& member : group_.recovery_state()) {
+    if (bucket >= member.size()) {
       standing.even = false;  // It is new.
       continue;
     }
-    const std::pair state(member[at], member[at + 1]);
-    standing.finished = std::max(standing.finished, Step(state.first));
-    standing.pulls = std::max(standing.pulls, state.second / 2);
-    // Somebody waits for a pull, or has finished another step or pull than the others.
-    if (!first) first = state;
-    if (state.second % 2 == 1 || state != *first) standing.even = false;
+    const BucketProgress& progress = member[bucket];
+    standing.finished = std::max(standing.finished, progress.finished);
+    standing.pulls = std::max(standing.pulls, progress.pulls);
+    // It waits for a pull, or has finished another step or pull than the others.
+    if (first == nullptr) first = &progress;
+    if (progress.waits_for_pull || progress.finished != first->finished ||
+        progress.pulls != first->pulls) {
+      standing.even = false;
+    }
   }
   // Members of another group have made a new one.
   if (standing.finished < Step(group_.steps_before())) {
     standing.finished = Step(group_.steps_before());
     standing.even = false;
   }
-  uint64_t most = 0;
-  for (uint32_t rank = 0; rank < group_.brought().size(); ++rank) {
-    const std::vector<uint64_t>& member = group_.brought()[rank];
-    if (at + kNumbersPerBucket > member.size() || member[at + 2] <= most) continue;
-    most = member[at + 2];
+  Step most;
+  for (uint32_t rank = 0; rank < group_.recovery_state().size(); ++rank) {
+    const MemberProgress& member = group_.recovery_state()[rank];
+    if (bucket >= member.size() || !member[bucket].rounds) continue;
+    const Step learned = member[bucket].rounds->learned;
+    if (standing.heir_of && learned <= most) continue;
+    most = learned;
     standing.heir_of = rank;
   }
   return standing;
@@ -273,7 +275,8 @@ void HybridMachine::NoteRecovery(absl::Time now) {
 
 void HybridMachine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!forming_) return;
-  const absl::Status adopted = group_.brought().empty() ? Adopt(now, outbox) : Rejoin(now, outbox);
+  const absl::Status adopted =
+      group_.recovery_state().empty() ? Adopt(now, outbox) : Rejoin(now, outbox);
   forming_ = false;
   if (!adopted.ok()) group_.Abort(now, adopted, outbox);
   for (const auto& flow : flows_) flow->Advance(now, outbox);

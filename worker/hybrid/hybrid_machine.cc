@@ -48,7 +48,7 @@ absl::Status HybridMachine::SetTables(std::span<const TableId> tables, const Hyb
   const Step own = flows_.empty() ? Step() : step_;
   step_ = std::max(own, Step(group_.agreed_step()));
   // It may come to a group whose buckets are not at the same step.
-  const bool joins = flows_.empty() && !group_.brought().empty();
+  const bool joins = flows_.empty() && !group_.recovery_state().empty();
   uint64_t pulls = 0;
   for (const auto& flow : flows_) {
     pulls = std::max(pulls, flow->pulls());

@@ -79,8 +79,8 @@ class HybridMachine {
   // The group leaves its generation in the middle of a step: returns the newest step that is finished
   // here.
   uint64_t Interrupted(absl::Time now, Outbox& outbox);
-  // What this member brings along to the next one: three numbers per bucket.
-  std::vector<uint64_t> Progress() const;
+  // How far each bucket has come; the members tell each other when they meet.
+  MemberProgress Progress() const;
   // In no group any more: everything ends, with ABORTED, or CANCELLED when the worker was asked to go.
   void Left(absl::Time now, const absl::Status& status, Outbox& outbox);
   // The group has become ready.

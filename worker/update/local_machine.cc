@@ -184,13 +184,13 @@ PartStep LocalUpdate::Narrow(const PartStep& step, const PartRange& range, PartS
 
 void LocalUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   const auto all = AfterAll(machines_.size(), step.done);
-  const uint64_t formation = group_.formation();
+  const GroupRound round = group_.round();
   for (const auto& machine : machines_) {
     machine->Apply(
         now,
         Narrow(step, machine->shards().elements,
-               [this, formation, all](absl::Time now, const absl::Status& status, Outbox& outbox) {
-                 if (!status.ok() && group_.formation() == formation) {
+               [this, round, all](absl::Time now, const absl::Status& status, Outbox& outbox) {
+                 if (!status.ok() && group_.round() == round) {
                    group_.Abort(now, status, outbox);
                  }
                  all(now, status, outbox);

@@ -23,11 +23,10 @@ void ServerLink::Start(absl::Time now, Transfer transfer, Outbox& outbox) {
       .group = group_.id(), .generation = group_.generation(), .step = transfer.step};
   operation.read = {.step = transfer.step, .group = group_.id()};
   operation.deadline = transfer.deadline;
-  operation.done = [this, push, id = group_.id(), formation = group_.formation(),
-                    done = transfer.done](absl::Time now, const client::OperationResult& result,
-                                          Outbox& outbox) {
+  operation.done = [this, push, round = group_.round(), done = transfer.done](
+                       absl::Time now, const client::OperationResult& result, Outbox& outbox) {
     if (!result.status.ok()) {
-      if (group_.id() == id && group_.formation() == formation) {
+      if (group_.round() == round) {
         group_.Abort(now, result.status, outbox);
       }
     } else if (push) {

@@ -39,7 +39,7 @@ class GivenGradients : public Observer {
       // Sums travel on odd streams, one per bucket.
       if (slice.phase() != proto::GroupSlice::REDUCE || slice.stream() % 2 == 0) return;
       if (slice.samples() == 0) return;
-      shown_.insert({program, {GroupId(slice.group()), Step(slice.sequence())}});
+      shown_.insert({program, {GroupId(slice.round().group()), Step(slice.sequence())}});
     } else if (message.envelope.has_push_request()) {
       const proto::PushId& id = message.envelope.push_request().id();
       shown_.insert(

@@ -51,9 +51,10 @@ void GroupResults::Succeeded(absl::string_view member, const Moment& moment, siz
   } else if (known.digest == digest) {
     ++compared_;
   } else {
-    violations_.Add(kName, absl::StrCat(member, " and ", known.member, " of group ",
-                                        moment.group.value(), " have different bits of tensor ",
-                                        tensor, " after step ", moment.step.value()));
+    violations_.Add(
+        kName, absl::StrCat(member, " and ", known.member, " of group ", moment.round.group.value(),
+                            " have different bits of tensor ", tensor, " after step ",
+                            moment.step.value()));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/cluster/ids.h"
 #include "tests/sim/checkers/violations.h"
+#include "worker/group/group_round.h"
 
 namespace covey::sim {
 
@@ -25,12 +26,11 @@ class GroupResults {
  public:
   explicit GroupResults(Violations& violations) : violations_(violations) {}
 
-  // When values were had: at the end of a step, say, under a generation of the group. Who died after
+  // When values were had: at the end of a step, say, in a round of the group. Who died after
   // a step, and those who do it again, may have different ones.
   struct Moment {
-    GroupId group;
+    worker::GroupRound round;
     Step step;
-    uint64_t generation = 0;
     int phase = 0;
     friend auto operator<=>(const Moment&, const Moment&) = default;
   };

@@ -140,8 +140,8 @@ class GroupsWorkload::Trainer : public WorkerScript {
   uint64_t samples_ = 0;
   uint64_t steps_aside_ = 0;
   // Of the group, when this step began, and the one before.
-  uint64_t generation_ = 0;
-  uint64_t generation_before_ = 0;
+  worker::GroupRound round_;
+  worker::GroupRound round_before_;
   // It was forming then: its members agree which step this is, and it is another one.
   bool forming_ = false;
 };
@@ -237,7 +237,7 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
   phase_ = Phase::kPull;
   step_ = worker.hybrid().step();
   steps_aside_ = worker.hybrid().steps_aside();
-  generation_before_ = std::exchange(generation_, worker.group().formation());
+  round_before_ = std::exchange(round_, worker.group().round());
   for (size_t t = 0; t < tensors_.size(); ++t) {
     worker.hybrid().Pull(now, WorkOf(now, t, worker), outbox);
   }
@@ -272,7 +272,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   group_ = worker.group().id();
   position_ = workload_.truth_.PositionOf(group_);
   steps_aside_ = worker.hybrid().steps_aside();
-  generation_before_ = std::exchange(generation_, worker.group().formation());
+  round_before_ = std::exchange(round_, worker.group().round());
   forming_ = !worker.group().ready();
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
@@ -385,9 +385,8 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
   }
   // Who does a step again, after a death or a loss, may find that others have its values already; then it
   // pulls them, and what other groups have pushed meanwhile.
-  const uint64_t generation = worker.group().formation();
-  const bool changed =
-      generation != generation_ || (plan().hybrid.lag > 0 && generation_ != generation_before_);
+  const worker::GroupRound round = worker.group().round();
+  const bool changed = round != round_ || (plan().hybrid.lag > 0 && round_ != round_before_);
   if (changed && plan().positions() > 1) {
     if (!pulled) CheckOwnSteps(t);
     return;
@@ -395,9 +394,8 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
   // A late program gets what is there, which may be another step's.
   if (worker.hybrid().steps_aside() != steps_aside_) return;
   workload_.results_.Succeeded(name_,
-                               {.group = worker.group().id(),
+                               {.round = round,
                                 .step = pulled ? covey::Step() : worker.hybrid().step(),
-                                .generation = generation,
                                 .phase = static_cast<int>(phase_)},
                                t, tensors_[t].values);
   if (!pulled) CheckOwnSteps(t);
@@ -409,7 +407,7 @@ void GroupsWorkload::Trainer::NoteMove(worker::WorkerActor& worker) {
   const uint64_t step_now = worker.hybrid().step().value();
   const bool same_step = group == group_ && step_now == step_.value();
   if (same_step) forming_ = false;
-  if (worker.group().formation() == generation_ && group == group_ && !forming_) return;
+  if (worker.group().round() == round_ && !forming_) return;
   if (same_step) return;
   for (size_t t = 0; t < tensors_.size(); ++t) {
     for (uint64_t step = OldestStep(); step <= step_.value(); ++step) {

@@ -40,7 +40,7 @@ Message From(uint64_t node) {
 Message Slice(uint64_t step) {
   Message message = From(kMoves.value());
   proto::GroupSlice& slice = *message.envelope.mutable_group_slice();
-  slice.set_group(kGroup.value());
+  slice.mutable_round()->set_group(kGroup.value());
   slice.set_stream(1);
   slice.set_sequence(step);
   slice.set_phase(proto::GroupSlice::REDUCE);
