@@ -35,45 +35,46 @@ std::vector<LinkSample> ShortestTrips(std::span<const LinkSample> samples) {
 
 }  // namespace
 
-void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbox,
-                        uint32_t attempt) {
+void GroupMachine::StartRendezvous(absl::Time now, const proto::Group& group, Outbox& outbox,
+                                   uint32_t attempt) {
   id_ = GroupId(group.id());
   generation_ = group.generation();
   members_.clear();
   paths_.clear();
   for (const uint64_t node : group.members()) {
     members_.push_back(NodeId(node));
-    const proto::Node* member = view_->FindNode(NodeId(node));
+    const proto::Node* member = view().FindNode(NodeId(node));
     paths_.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
   }
   size_ = static_cast<uint32_t>(members_.size());
   std::deque<Message> kept = before_forming_.Take({});
   attempt_ = std::max(attempt, NewestAttempt(kept));
-  heard_.assign(size_, 0);
+  plan_.Follow(id_, generation_, members_);
+  loss_detector_.Begin(size_);
   loss_.clear();
   sender_.ForgetCounts();
   const bool recovers = group.recovery_generation() == generation_ || attempt_ > 0;
-  rank_ =
-      static_cast<uint32_t>(std::find(members_.begin(), members_.end(), self_) - members_.begin());
+  rank_ = static_cast<uint32_t>(std::find(members_.begin(), members_.end(), plan_.self()) -
+                                members_.begin());
   COVEY_CHECK(rank_ < size_);  // GroupOf(self) found it.
   plans_.clear();
   choices_.clear();
   last_plain_ = 0;
   last_started_.clear();
   early_.Clear();
-  agreeing_ = false;
-  meet_again_ = absl::InfiniteFuture();
+  exchanging_ = false;
+  retry_at_ = absl::InfiniteFuture();
   superseded_ = false;
-  overtaken_ = false;
+  member_went_over_ = false;
   exchange_by_ = absl::InfiniteFuture();
   distances_.Begin(rank_, size_);
   states_.Begin(rank_, size_);
   recovery_state_.clear();
   own_progress_ = on_meet_ ? on_meet_() : MemberProgress();
-  if (has_been_ready_) meet_by_ = std::min(meet_by_, now + kAgreementPatience);
+  if (has_been_ready_) rendezvous_by_ = std::min(rendezvous_by_, now + kAgreementPatience);
   // What the members know of their links from before will do.
   const bool measures = options_.formation == Formation::kMeasured && !recovers;
-  finding_racks_ = measures && RacksAreToBeMeasured(paths_);
+  ranging_ = measures && RacksAreToBeMeasured(paths_);
   measured_racks_ = 0;
   distance_prober_ = DistanceProber();
   prober_ = LinkProber();
@@ -87,17 +88,17 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
   costs_ = LinkCosts();
   costs_.slice_bytes = options_.slice_bytes;
   steps_before_ = std::max<uint64_t>(group.first_step(), 1) - 1;
-  agreed_step_ = std::max(own_step_, steps_before_);
+  agreed_step_ = std::max(finished_step_, steps_before_);
   ready_ = options_.formation == Formation::kAtOnce && !interrupted_;
   for (const Message& message : kept) Receive(now, message, outbox);
   if (ready_) {
     has_been_ready_ = true;
-    meet_by_ = absl::InfiniteFuture();
+    rendezvous_by_ = absl::InfiniteFuture();
     if (on_ready_) on_ready_(now, outbox);
     return;
   }
   if (measures && failure_.ok() && !superseded_) {
-    if (finding_racks_) {
+    if (ranging_) {
       distance_prober_.Begin(now, rank_, size_);
     } else {
       prober_.Begin(now, rank_, paths_);
@@ -109,7 +110,7 @@ void GroupMachine::Form(absl::Time now, const proto::Group& group, Outbox& outbo
 
 // Sends what the probers have to say; when one is done, the members tell each other.
 void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
-  if (!formed() || ready_ || !failure_.ok() || agreeing_ || superseded_) return;
+  if (!formed() || ready_ || !failure_.ok() || exchanging_ || superseded_) return;
   for (const DistanceProber::Probe& probe : distance_prober_.TakeProbes()) {
     Message message = MakeProbe(probe.peer, outbox);
     message.envelope.mutable_group_probe()->mutable_distance()->set_number(probe.number);
@@ -125,15 +126,15 @@ void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
     }
     outbox.Send(std::move(message));
   }
-  if (finding_racks_) {
-    if (distance_prober_.done()) TellDistances(now, outbox);
+  if (ranging_) {
+    if (distance_prober_.done() && !distance_prober_.seconds().empty()) ShareDistances(now, outbox);
   } else if (prober_.done()) {
-    Agree(now, outbox);
+    ShareState(now, outbox);
   }
 }
 
 Message GroupMachine::MakeProbe(uint32_t peer, Outbox& outbox) {
-  Reach(peer, outbox);
+  EnsureRoute(peer, outbox);
   Message message;
   message.set_to(AddressOf(peer));
   proto::GroupProbe& body = *message.envelope.mutable_group_probe();
@@ -178,10 +179,11 @@ void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& 
   outbox.Send(std::move(reply));
 }
 
-void GroupMachine::Say(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox) {
-  agreeing_ = true;
+void GroupMachine::BeginExchange(absl::Time now, HelloExchange& exchange, MemberHello hello,
+                                 Outbox& outbox) {
+  exchanging_ = true;
   exchange_by_ = now + kAgreementPatience;
-  meet_again_ = now + Patience();
+  retry_at_ = now + Patience();
   exchange.Say(std::move(hello));
   AdvanceHellos(now, outbox);
 }
@@ -191,8 +193,8 @@ void GroupMachine::ReceiveHello(absl::Time now, const Message& message, Outbox& 
   if (ready_ || superseded_ || from == rank_ || !IsMember(message, from)) return;
   absl::StatusOr<std::vector<MemberHello>> hellos = ReadHellos(message, size_);
   if (absl::IsDataLoss(hellos.status())) {
-    return NoteLoss(absl::StrCat("what ", NameOf(from), " said to ", NameOf(rank_),
-                                 " was damaged: ", hellos.status().message()));
+    return RecordLoss(absl::StrCat("what ", NameOf(from), " said to ", NameOf(rank_),
+                                   " was damaged: ", hellos.status().message()));
   }
   if (!hellos.ok()) {
     return Abort(now,
@@ -210,15 +212,15 @@ void GroupMachine::ReceiveHello(absl::Time now, const Message& message, Outbox& 
 }
 
 void GroupMachine::AdvanceHellos(absl::Time now, Outbox& outbox) {
-  if (!agreeing_) return;
-  HelloExchange& exchange = finding_racks_ ? distances_ : states_;
+  if (!exchanging_) return;
+  HelloExchange& exchange = ranging_ ? distances_ : states_;
   SendHellos(exchange, outbox);
   if (!exchange.complete()) return;
   EndExchange();
-  if (finding_racks_) {
+  if (ranging_) {
     FindRacks(now, outbox);
   } else {
-    Agreed(now, outbox);
+    TakeStates(now, outbox);
   }
 }
 
@@ -231,7 +233,7 @@ void GroupMachine::SendHellos(HelloExchange& exchange, Outbox& outbox) {
         bytes += EncodedBytesMax(*left[count]);
         if (count > 0 && bytes > kGroupHelloBytesMax) break;
       }
-      Reach(outgoing.peer, outbox);
+      EnsureRoute(outgoing.peer, outbox);
       Message message;
       message.set_to(AddressOf(outgoing.peer));
       proto::GroupHello& body = *message.envelope.mutable_group_hello();
@@ -245,13 +247,13 @@ void GroupMachine::SendHellos(HelloExchange& exchange, Outbox& outbox) {
 }
 
 void GroupMachine::EndExchange() {
-  agreeing_ = false;
+  exchanging_ = false;
   exchange_by_ = absl::InfiniteFuture();
-  meet_again_ = absl::InfiniteFuture();
+  retry_at_ = absl::InfiniteFuture();
 }
 
-void GroupMachine::TellDistances(absl::Time now, Outbox& outbox) {
-  Say(now, distances_, {.rank = rank_, .said = distance_prober_.seconds()}, outbox);
+void GroupMachine::ShareDistances(absl::Time now, Outbox& outbox) {
+  BeginExchange(now, distances_, {.rank = rank_, .said = distance_prober_.seconds()}, outbox);
 }
 
 // Then links are measured as if labels had said so.
@@ -263,7 +265,7 @@ void GroupMachine::FindRacks(absl::Time now, Outbox& outbox) {
   }
   measured_racks_ = NameMeasuredRacks(matrix, paths_);
   plans_.clear();
-  finding_racks_ = false;
+  ranging_ = false;
   prober_.Begin(now, rank_, paths_);
   Probe(now, outbox);
 }
@@ -280,21 +282,21 @@ uint64_t GroupMachine::KnownPlaces() const {
   return known;
 }
 
-void GroupMachine::Agree(absl::Time now, Outbox& outbox) {
+void GroupMachine::ShareState(absl::Time now, Outbox& outbox) {
   if (!prober_.samples().empty()) {
     own_samples_.assign(prober_.samples().begin(), prober_.samples().end());
   }
-  Say(now, states_,
-      {.rank = rank_,
-       .said = MemberState{.finished = Step(own_step_),
-                           .interrupted = interrupted_,
-                           .known_places = KnownPlaces(),
-                           .round_trips = ShortestTrips(own_samples_),
-                           .progress = own_progress_}},
-      outbox);
+  BeginExchange(now, states_,
+                {.rank = rank_,
+                 .said = MemberState{.finished = Step(finished_step_),
+                                     .interrupted = interrupted_,
+                                     .known_places = KnownPlaces(),
+                                     .round_trips = ShortestTrips(own_samples_),
+                                     .progress = own_progress_}},
+                outbox);
 }
 
-void GroupMachine::Agreed(absl::Time now, Outbox& outbox) {
+void GroupMachine::TakeStates(absl::Time now, Outbox& outbox) {
   std::vector<LinkSample> samples;
   bool interrupted = false;
   bool knows_places = measured_racks_ == 0 && KnownPlaces() != 0;
@@ -342,7 +344,7 @@ void GroupMachine::Ready(absl::Time now, Outbox& outbox) {
   ready_ = true;
   has_been_ready_ = true;
   interrupted_ = false;
-  meet_by_ = absl::InfiniteFuture();
+  rendezvous_by_ = absl::InfiniteFuture();
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
     if (ready_ && failure_.ok()) {

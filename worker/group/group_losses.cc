@@ -15,12 +15,6 @@
 namespace covey::worker {
 namespace {
 
-// A silence of so many times what a collective usually takes is worth a question; nothing is lost by
-// asking.
-constexpr double kUsualTimes = 4;
-constexpr absl::Duration kSilenceMin = absl::Milliseconds(500);
-constexpr absl::Duration kSilenceMax = absl::Seconds(10);
-constexpr double kSmoothing = 0.1;
 // Members that measure their links come to the meeting up to so much apart.
 constexpr absl::Duration kMeasuringPatience = absl::Seconds(5);
 constexpr absl::Duration kMeetingPatience = absl::Milliseconds(500);
@@ -29,38 +23,29 @@ constexpr uint32_t kDoublingsMax = 2;
 
 }  // namespace
 
-void GroupMachine::NoteDuration(absl::Time now, const CollectiveRun& run) {
-  const double seconds = absl::ToDoubleSeconds(now - run.began);
-  usual_seconds_ += kSmoothing * (seconds - usual_seconds_);
-}
-
-absl::Duration GroupMachine::Silence() const {
-  return std::clamp(absl::Seconds(kUsualTimes * usual_seconds_), kSilenceMin, kSilenceMax);
-}
-
 absl::Duration GroupMachine::Patience() const {
   const bool measures = options_.formation == Formation::kMeasured && attempt_ == 0;
   return (measures ? kMeasuringPatience : kMeetingPatience) *
          static_cast<double>(1 << std::min(attempt_, kDoublingsMax));
 }
 
-absl::Time GroupMachine::NextLook() const {
+absl::Time GroupMachine::NextQuery() const {
   if (!ready_ || runs_.size() == abandoned_) return absl::InfiniteFuture();
-  return progress_ + Silence();
+  return loss_detector_.NextQuery();
 }
 
 void GroupMachine::LookForLosses(absl::Time now, Outbox& outbox) {
-  if (now < NextLook()) return;
-  NoteProgress(now);
+  if (now < NextQuery()) return;
+  loss_detector_.Asked(now);
   std::set<uint32_t> silent;
   for (const auto& [number, run] : runs_) {
     if (run->abandoned) continue;
     for (const uint32_t rank : run->WaitsFor()) silent.insert(rank);
   }
-  for (const uint32_t rank : silent) Ask(rank, outbox);
+  for (const uint32_t rank : silent) QueryPeer(rank, outbox);
 }
 
-void GroupMachine::Ask(uint32_t rank, Outbox& outbox) {
+void GroupMachine::QueryPeer(uint32_t rank, Outbox& outbox) {
   Message query = MakeProbe(rank, outbox);
   query.envelope.mutable_group_probe()->mutable_slices_sent_query();
   outbox.Send(std::move(query));
@@ -74,13 +59,13 @@ void GroupMachine::AnswerSlicesSent(uint32_t rank, Outbox& outbox) {
 }
 
 void GroupMachine::ReceiveSlicesSent(uint32_t rank, uint64_t slices) {
-  if (heard_[rank] >= slices) return;
-  NoteLoss(absl::StrCat("slices from ", NameOf(rank), " to ", NameOf(rank_),
-                        " were lost with a connection"));
+  if (!loss_detector_.HasLost(rank, slices)) return;
+  RecordLoss(absl::StrCat("slices from ", NameOf(rank), " to ", NameOf(rank_),
+                          " were lost with a connection"));
 }
 
-bool GroupMachine::FollowFormation(absl::Time now, const Message& message,
-                                   const GroupSender& sender, Outbox& outbox) {
+bool GroupMachine::FollowAttempt(absl::Time now, const Message& message, const GroupSender& sender,
+                                 Outbox& outbox) {
   const uint32_t attempt = sender.round.attempt;
   if (attempt == attempt_) return true;
   const uint32_t rank = *sender.rank;
@@ -88,15 +73,15 @@ bool GroupMachine::FollowFormation(absl::Time now, const Message& message,
       !IsMember(message, rank)) {
     return false;
   }
-  BeginFormation(now, attempt,
-                 absl::StrCat(NameOf(rank), " has noticed that messages were lost or damaged"),
-                 outbox);
+  BeginAttempt(now, attempt,
+               absl::StrCat(NameOf(rank), " has noticed that messages were lost or damaged"),
+               outbox);
   return failure_.ok() && formed() && round() == sender.round;
 }
 
-void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& outbox) {
+void GroupMachine::RetryRendezvous(absl::Time now, const std::string& why, Outbox& outbox) {
   if (!failure_.ok() || !formed() || superseded_) return;
-  if (const proto::Node* left = Left(); left != nullptr && !change_pending()) {
+  if (const proto::Node* left = plan_.FirstDepartedMember(); left != nullptr && !change_pending()) {
     Abort(now,
           absl::UnavailableError(absl::StrCat("group ", id_.value(), ": ", why, ", and ",
                                               left->name(),
@@ -112,21 +97,21 @@ void GroupMachine::MeetAgain(absl::Time now, const std::string& why, Outbox& out
           outbox);
     return;
   }
-  BeginFormation(now, attempt_ + 1, why, outbox);
+  BeginAttempt(now, attempt_ + 1, why, outbox);
 }
 
-void GroupMachine::BeginFormation(absl::Time now, uint32_t attempt, const std::string& why,
-                                  Outbox& outbox) {
+void GroupMachine::BeginAttempt(absl::Time now, uint32_t attempt, const std::string& why,
+                                Outbox& outbox) {
   // There is a newer plan to go over to.
   if (change_pending()) return Recover(now, outbox);
-  const proto::Group group = *view_->GroupOf(self_);
+  const proto::Group group = *view().GroupOf(plan_.self());
   ++losses_;
   interruption_ = absl::StrCat("group ", id_.value(), ": ", why);
   const absl::Status status =
       absl::UnavailableError(absl::StrCat(interruption_, "; it goes on, and does its step again",
                                           "; call Group::Refresh, and start the collective again"));
   if (ready_) {
-    if (Interrupt(now, status, outbox)) Form(now, group, outbox, attempt);
+    if (Interrupt(now, status, outbox)) StartRendezvous(now, group, outbox, attempt);
     return;
   }
   // Nothing was under way but the meeting: what waits for it waits on.
@@ -136,24 +121,15 @@ void GroupMachine::BeginFormation(absl::Time now, uint32_t attempt, const std::s
   // A meeting that is over but for its frames counts no more.
   superseded_ = true;
   Stop(now, status, outbox);
-  Form(now, group, outbox, attempt);
+  StartRendezvous(now, group, outbox, attempt);
   COVEY_CHECK(!ready_);  // It takes an answer of somebody else.
   last_plain_ = last_plain;
   last_started_ = std::move(last_started);
   waiting_ = std::move(waiting);
 }
 
-// A member that has left, and will meet nobody again.
-const proto::Node* GroupMachine::Left() const {
-  for (const NodeId member : members_) {
-    const proto::Node* node = view_->FindNode(member);
-    if (node != nullptr && node->state() == proto::Node::LEFT) return node;
-  }
-  return nullptr;
-}
-
 bool GroupMachine::Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox) {
-  if (on_interrupted_) own_step_ = std::max(own_step_, on_interrupted_(now, outbox));
+  if (on_interrupted_) finished_step_ = std::max(finished_step_, on_interrupted_(now, outbox));
   if (!failure_.ok()) return false;  // The callback has seen that it cannot go on.
   interrupted_ = true;
   ready_ = false;

@@ -21,8 +21,7 @@ constexpr size_t kChoicesMax = 4096;
 
 }  // namespace
 
-GroupMachine::GroupMachine(const Options& options)
-    : options_(options), view_(ClusterView::Empty()) {
+GroupMachine::GroupMachine(const Options& options) : options_(options) {
   COVEY_CHECK(options.slice_bytes > 0 && options.slice_bytes % sizeof(float) == 0);
 }
 
@@ -80,7 +79,7 @@ void GroupMachine::Begin(absl::Time now, Collective collective, Outbox& outbox) 
   const CollectiveId id = collective.id;
   const std::shared_ptr<const Plan> plan = PlanOf(AlgorithmOf(collective));
   const bool tells = change_pending() && !collective.hides_plans;
-  const uint64_t seen_epoch = tells ? view_->epoch().value() : 0;
+  const uint64_t seen_epoch = tells ? view().epoch().value() : 0;
   auto& run = *runs_
                    .emplace(number, std::make_unique<CollectiveRun>(
                                         number, std::move(collective), plan,
@@ -92,7 +91,7 @@ void GroupMachine::Begin(absl::Time now, Collective collective, Outbox& outbox) 
   numbers_[id] = number;
   changed_.push_back(number);
   run.began = now;
-  NoteProgress(now);
+  loss_detector_.CollectiveBegan(now);
   run.Begin();
   for (const Message& message : early_.Take(id)) {
     if (IsUnderWay(number)) Apply(now, run, message, outbox);
@@ -148,7 +147,7 @@ void GroupMachine::QueueSayings(CollectiveRun& run, Outbox& outbox) {
     *item.message.envelope.mutable_group_slice() = std::move(saying.slice);
     if (!saying.frame.empty()) AddFrame(item.message, std::move(saying.frame), saying.checksum);
     ++run.frames_out;
-    Reach(saying.peer, outbox);
+    EnsureRoute(saying.peer, outbox);
     sender_.Queue(std::move(item));
   }
 }
@@ -171,7 +170,7 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
     return true;
   }
   // A member that gives up does so for good, in whichever round.
-  if (sender->rank && !stale && !FollowFormation(now, message, *sender, outbox)) return true;
+  if (sender->rank && !stale && !FollowAttempt(now, message, *sender, outbox)) return true;
   if (message.envelope.has_group_slice()) {
     ReceiveSlice(now, message, outbox);
   } else if (message.envelope.has_group_abort()) {
@@ -188,8 +187,7 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
 void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& outbox) {
   const proto::GroupSlice& slice = message.envelope.group_slice();
   if (slice.from_rank() == rank_ || !IsMember(message, slice.from_rank())) return;
-  ++heard_[slice.from_rank()];
-  NoteProgress(now);
+  loss_detector_.SliceCame(now, slice.from_rank());
   const CollectiveId id{.stream = slice.stream(), .sequence = slice.sequence()};
   const auto found = numbers_.find(id);
   if (found != numbers_.end()) {
@@ -214,13 +212,15 @@ void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& 
     if (rank == rank_ || !IsMember(message, rank)) continue;
     const bool superseded = message.envelope.group_abort().superseded();
     if (superseded && ready_) {
-      overtaken_ = true;
-      if (MustLeaveAtOnce()) Recover(now, outbox);
+      member_went_over_ = true;
+      if (plan_.Decide(Situation()).kind == PlanFollower::Decision::Kind::kInterrupt) {
+        Recover(now, outbox);
+      }
       return;
     }
     // Members of a group that has run before go on without one that gives up before they have met.
     if (superseded || (!ready_ && has_been_ready_)) {
-      Abandon(now, outbox);
+      SupersedeGeneration(now, outbox);
       return;
     }
     Fail(now,
@@ -239,10 +239,11 @@ void GroupMachine::Apply(absl::Time now, CollectiveRun& run, const Message& mess
   waiting_bytes_ += run.waiting_bytes() - before;
   changed_.push_back(run.number());
   if (absl::IsUnavailable(taken) || absl::IsDataLoss(taken)) {
-    NoteLoss(absl::StrCat(Describe(run.collective()), ": slices from ", NameOf(slice.from_rank()),
-                          " to ", NameOf(rank_),
-                          absl::IsDataLoss(taken) ? absl::StrCat(" were damaged: ", taken.message())
-                                                  : " were lost with a connection"));
+    RecordLoss(absl::StrCat(Describe(run.collective()), ": slices from ", NameOf(slice.from_rank()),
+                            " to ", NameOf(rank_),
+                            absl::IsDataLoss(taken)
+                                ? absl::StrCat(" were damaged: ", taken.message())
+                                : " were lost with a connection"));
   } else if (!taken.ok()) {
     Abort(now,
           absl::InvalidArgumentError(absl::StrCat(
@@ -270,7 +271,7 @@ void GroupMachine::Abort(absl::Time now, const absl::Status& status, Outbox& out
   Fail(now, status, outbox);
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
-    outbox.Route(AddressOf(rank), view_->EndpointOf(AddressOf(rank)));
+    outbox.Route(AddressOf(rank), view().EndpointOf(AddressOf(rank)));
     Message message;
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
@@ -343,7 +344,7 @@ void GroupMachine::RunCallbacks(absl::Time now, Outbox& outbox) {
     const bool failed = !failure_.ok();
     if (!failed && !run.abandoned && run.arrived() && !run.told_arrived) {
       run.told_arrived = true;
-      NoteDuration(now, run);
+      loss_detector_.CollectiveTook(now - run.began);
       changed_.push_back(run.number());
       const Collective::Callback arrived = std::move(run.collective().arrived);
       if (arrived) arrived(now, run.result(), outbox);
@@ -368,13 +369,13 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
   if (failure_.ok()) {
     for (const auto& [number, run] : runs_) {
       if (run->abandoned || now < run->collective().deadline) continue;
-      if (Lost() != nullptr) return Recover(now, outbox);
+      if (plan_.FirstLostMember() != nullptr) return Recover(now, outbox);
       Abort(now, DeadlineStatus(*run), outbox);
       return;
     }
     for (const Collective& waiting : waiting_) {
       if (now < waiting.deadline) continue;
-      if (Lost() != nullptr) return Recover(now, outbox);
+      if (plan_.FirstLostMember() != nullptr) return Recover(now, outbox);
       Abort(now,
             absl::DeadlineExceededError(absl::StrCat(
                 Describe(waiting),
@@ -383,11 +384,11 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
       return;
     }
     if (now >= exchange_by_) {
-      if (Lost() != nullptr) return Recover(now, outbox);
+      if (plan_.FirstLostMember() != nullptr) return Recover(now, outbox);
       Abort(now, MeetingDeadlineStatus(), outbox);
       return;
     }
-    if (now >= meet_by_) {
+    if (now >= rendezvous_by_) {
       Abort(now,
             absl::DeadlineExceededError(absl::StrCat("generation ", generation_, " of group ",
                                                      id_.value(), ": the members have not met ",
@@ -395,8 +396,8 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
-    if (now >= meet_again_) NoteLoss("what the members told each other while they met was lost");
-    if (!loss_.empty()) MeetAgain(now, std::exchange(loss_, ""), outbox);
+    if (now >= retry_at_) RecordLoss("what the members told each other while they met was lost");
+    if (!loss_.empty()) RetryRendezvous(now, std::exchange(loss_, ""), outbox);
     LookForLosses(now, outbox);
     distance_prober_.Wake(now);
     prober_.Wake(now);
@@ -412,7 +413,7 @@ absl::Time GroupMachine::NextWake() const {
   for (const auto& [number, run] : runs_) {
     if (!run->abandoned) next = std::min(next, run->collective().deadline);
   }
-  next = std::min({next, exchange_by_, meet_by_, meet_again_, NextLook()});
+  next = std::min({next, exchange_by_, rendezvous_by_, retry_at_, NextQuery()});
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
   return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
 }
@@ -428,7 +429,7 @@ std::string GroupMachine::NothingFrom(std::vector<uint32_t> ranks) const {
   const size_t more = ranks.size() - std::min(ranks.size(), kNamesMax);
   ranks.resize(ranks.size() - more);
   const auto name = [this](std::string* out, uint32_t rank) {
-    const proto::Node* node = view_->FindNode(members_[rank]);
+    const proto::Node* node = view().FindNode(members_[rank]);
     const bool left = node != nullptr && node->state() == proto::Node::LEFT;
     absl::StrAppend(out, NameOf(rank), left ? ", which has left" : "");
   };
@@ -439,7 +440,7 @@ std::string GroupMachine::NothingFrom(std::vector<uint32_t> ranks) const {
 absl::Status GroupMachine::MeetingDeadlineStatus() const {
   return absl::DeadlineExceededError(
       absl::StrCat("generation ", generation_, " of group ", id_.value(), ": ",
-                   NothingFrom((finding_racks_ ? distances_ : states_).Missing()),
+                   NothingFrom((ranging_ ? distances_ : states_).Missing()),
                    " before the deadline of the members' meeting; see `covey status`"));
 }
 
@@ -451,7 +452,7 @@ absl::Status GroupMachine::DeadlineStatus(const CollectiveRun& run) const {
     waits_for = absl::StrCat("the own part of ", NameOf(rank_), " was not ready");
   } else {
     const std::vector<NodeId> peers = sender_.peers_in_flight();
-    waits_for = absl::StrCat(peers.empty() ? "another member" : view_->NameOf(peers[0]),
+    waits_for = absl::StrCat(peers.empty() ? "another member" : view().NameOf(peers[0]),
                              " did not take what was sent to it");
   }
   return absl::DeadlineExceededError(

@@ -27,7 +27,9 @@
 #include "worker/group/group_round.h"
 #include "worker/group/hello_exchange.h"
 #include "worker/group/link_prober.h"
+#include "worker/group/loss_detector.h"
 #include "worker/group/member_progress.h"
+#include "worker/group/plan_follower.h"
 
 namespace covey::worker {
 
@@ -132,7 +134,7 @@ class GroupMachine {
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
                Outbox& outbox);
 
-  bool formed() const { return size_ > 0; }
+  bool formed() const { return plan_.follows(); }
   // Members have agreed. Collectives may be started before, and wait for it.
   bool ready() const { return ready_; }
   // The following mean something once formed.
@@ -143,7 +145,7 @@ class GroupMachine {
     return {.group = id_, .generation = generation_, .attempt = attempt_};
   }
   // The members tell each other what each of them says of itself, and this one waits for the rest.
-  bool meeting() const { return agreeing_; }
+  bool meeting() const { return exchanging_; }
   // Times that messages were lost or damaged, and members had to meet again.
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
@@ -194,7 +196,7 @@ class GroupMachine {
 
   // The newest view has another plan for this worker: other members, another group, or none; or it
   // is the only member, and drains.
-  bool change_pending() const;
+  bool change_pending() const { return plan_.change_pending(); }
   // Goes over to that plan. `step`: the last one that this member has finished. With other members,
   // a new generation forms, and agreed_step() says where to go on; or this worker is in no group any
   // more (not formed() until a view has it in one again).
@@ -211,30 +213,26 @@ class GroupMachine {
 
  private:
   // Messages that were lost: group_losses.cc.
-  void NoteProgress(absl::Time now) { progress_ = now; }
-  void NoteDuration(absl::Time now, const CollectiveRun& run);
-  absl::Duration Silence() const;
   // How long members may take to tell each other.
   absl::Duration Patience() const;
-  // Asks those that collectives wait for, when it is time.
+  // Queries those that collectives wait for, when it is time.
   void LookForLosses(absl::Time now, Outbox& outbox);
-  absl::Time NextLook() const;
-  void Ask(uint32_t rank, Outbox& outbox);
+  absl::Time NextQuery() const;
+  void QueryPeer(uint32_t rank, Outbox& outbox);
   void AnswerSlicesSent(uint32_t rank, Outbox& outbox);
   void ReceiveSlicesSent(uint32_t rank, uint64_t slices);
   // Follows members that have begun another formation; false: the message means nothing here.
-  bool FollowFormation(absl::Time now, const Message& message, const GroupSender& sender,
-                       Outbox& outbox);
+  bool FollowAttempt(absl::Time now, const Message& message, const GroupSender& sender,
+                     Outbox& outbox);
   // The members meet again with the next Wake: not now, when somebody may be in the middle of starting
   // several collectives.
-  void NoteLoss(std::string why) {
+  void RecordLoss(std::string why) {
     if (loss_.empty()) loss_ = std::move(why);
   }
-  void MeetAgain(absl::Time now, const std::string& why, Outbox& outbox);
-  void BeginFormation(absl::Time now, uint32_t attempt, const std::string& why, Outbox& outbox);
+  void RetryRendezvous(absl::Time now, const std::string& why, Outbox& outbox);
+  void BeginAttempt(absl::Time now, uint32_t attempt, const std::string& why, Outbox& outbox);
   // The newest formation of which kept messages of the generation's members speak.
   uint32_t NewestAttempt(const std::deque<Message>& kept) const;
-  const proto::Node* Left() const;
   // Interrupts what is under way. False: the group has failed.
   bool Interrupt(absl::Time now, const absl::Status& status, Outbox& outbox);
 
@@ -243,37 +241,37 @@ class GroupMachine {
   bool IsMember(const Message& message, uint32_t rank) const;
   bool MayBeNext(const GroupRound& round) const;
   Address AddressOf(uint32_t rank) const { return {members_[rank], 0}; }
-  std::string NameOf(uint32_t rank) const { return view_->NameOf(members_[rank]); }
-  void Reach(uint32_t rank, Outbox& outbox);
+  std::string NameOf(uint32_t rank) const { return view().NameOf(members_[rank]); }
+  const ClusterView& view() const { return plan_.view(); }
+  PlanFollower::Situation Situation() const;
+  void EnsureRoute(uint32_t rank, Outbox& outbox);
   void TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox);
-  void Abandon(absl::Time now, Outbox& outbox);
-  // Some member of this generation is no longer ALIVE, and there is a newer plan; `state`: of those
-  // that are in this state only.
-  const proto::Node* Lost(std::optional<proto::Node::State> state = std::nullopt) const;
-  bool MustLeaveAtOnce() const;
+  void SupersedeGeneration(absl::Time now, Outbox& outbox);
   // Leaves this generation where it is.
   void Recover(absl::Time now, Outbox& outbox);
-  void Leave(absl::Time now, const absl::Status& status, Outbox& outbox);
-  // To the newest view's plan for this worker. As Reform: there is none.
+  // To the plan that PlanFollower decided on: another one, or none. The latter is told to OnLeft.
+  void GoOver(absl::Time now, Outbox& outbox);
+  // As Reform: there is none.
   absl::Status ChangeOver(absl::Time now, Outbox& outbox);
 
   // How a generation begins: group_formation.cc.
-  void Form(absl::Time now, const proto::Group& group, Outbox& outbox, uint32_t attempt = 0);
+  void StartRendezvous(absl::Time now, const proto::Group& group, Outbox& outbox,
+                       uint32_t attempt = 0);
   void Probe(absl::Time now, Outbox& outbox);
   // A probe of this round to a member; `kind` is for the caller to set.
   Message MakeProbe(uint32_t peer, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
   // Tells all members, and goes on when all have told.
-  void Say(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox);
+  void BeginExchange(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox);
   void ReceiveHello(absl::Time now, const Message& message, Outbox& outbox);
   void AdvanceHellos(absl::Time now, Outbox& outbox);
   void SendHellos(HelloExchange& exchange, Outbox& outbox);
   void EndExchange();
-  void TellDistances(absl::Time now, Outbox& outbox);
+  void ShareDistances(absl::Time now, Outbox& outbox);
   void FindRacks(absl::Time now, Outbox& outbox);
   uint64_t KnownPlaces() const;
-  void Agree(absl::Time now, Outbox& outbox);
-  void Agreed(absl::Time now, Outbox& outbox);
+  void ShareState(absl::Time now, Outbox& outbox);
+  void TakeStates(absl::Time now, Outbox& outbox);
   // False: members train different models, and the group has failed.
   bool TakeProgress(absl::Time now, Outbox& outbox);
   void Ready(absl::Time now, Outbox& outbox);
@@ -310,8 +308,7 @@ class GroupMachine {
   std::function<uint64_t(absl::Time, Outbox&)> on_interrupted_;
   std::function<MemberProgress()> on_meet_;
 
-  NodeId self_;
-  std::shared_ptr<const ClusterView> view_;
+  PlanFollower plan_;
   GroupId id_;
   uint64_t generation_ = 0;
   uint32_t attempt_ = 0;  // formations of the generation before this one
@@ -325,33 +322,32 @@ class GroupMachine {
 
   std::string interruption_;
   uint64_t losses_ = 0;
-  std::string loss_;                            // noticed since the last Wake
-  std::vector<uint64_t> heard_;                 // slices of this formation, by rank
-  absl::Time progress_ = absl::InfinitePast();  // when one came last, or a collective began
-  double usual_seconds_ = 0;                    // that a collective takes, smoothed
-  absl::Time meet_again_ = absl::InfiniteFuture();
+  std::string loss_;  // noticed since the last Wake
+  LossDetector loss_detector_;
+  absl::Time retry_at_ = absl::InfiniteFuture();
 
   bool ready_ = false;
-  bool finding_racks_ = false;  // before the links are measured
+  bool ranging_ = false;  // before the links are measured
   DistanceProber distance_prober_;
   size_t measured_racks_ = 0;
   LinkProber prober_;
   LinkCosts costs_;
   std::vector<LinkSample> own_samples_;            // what this member has measured last
   std::map<NodeId, TopologyPath> measured_paths_;  // of the members that measured racks together
-  uint64_t own_step_ = 0;
+  uint64_t finished_step_ = 0;
   MemberProgress own_progress_;
   std::vector<MemberProgress> recovery_state_;
   HelloExchange distances_;  // while racks are found
   HelloExchange states_;
   bool interrupted_ = false;  // on the way here
   bool has_been_ready_ = false;
-  bool overtaken_ = false;  // a member has left this generation for a newer one
-  absl::Time meet_by_ = absl::InfiniteFuture();  // the members of a generation to follow another
-  absl::Status stopped_;                         // why collectives of an older one ended
+  bool member_went_over_ = false;  // a member has left this generation for a newer one
+  absl::Time rendezvous_by_ =
+      absl::InfiniteFuture();  // the members of a generation to follow another
+  absl::Status stopped_;       // why collectives of an older one ended
   uint64_t steps_before_ = 0;
   uint64_t agreed_step_ = 0;
-  bool agreeing_ = false;
+  bool exchanging_ = false;
   absl::Time exchange_by_ = absl::InfiniteFuture();
   bool superseded_ = false;  // this generation will never be; a view with the next one will come
   std::vector<Collective> waiting_;  // for the group to be ready

@@ -18,37 +18,44 @@ constexpr absl::Duration kDepartedGrace = absl::Seconds(2);
 
 void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
                            Outbox& outbox) {
-  self_ = self;
-  view_ = std::move(view);
+  plan_.SetView(self, std::move(view));
   if (!failure_.ok()) return;
   if (formed()) {
     FollowGroup(now, outbox);
-  } else {
-    const proto::Group* group = view_->GroupOf(self_);
-    if (group != nullptr && group->state() == proto::Group::ACTIVE) Form(now, *group, outbox);
+  } else if (const proto::Group* group = plan_.FirstPlan(); group != nullptr) {
+    StartRendezvous(now, *group, outbox);
   }
   // What was kept for a generation to come may be known now to be of one that never comes.
   if (!failure_.ok()) return;
   for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
 }
 
+PlanFollower::Situation GroupMachine::Situation() const {
+  using Phase = PlanFollower::Phase;
+  return {.phase = superseded_ ? Phase::kSuperseded
+                   : ready_    ? Phase::kReady
+                               : Phase::kForming,
+          .waits_for_departed = member_went_over_ && collectives() > 0,
+          .finished = Step(finished_step_)};
+}
+
 void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
-  if (superseded_) {
-    if (change_pending()) Leave(now, ChangeOver(now, outbox), outbox);
-    return;
-  }
-  if (MustLeaveAtOnce()) return Recover(now, outbox);
-  const proto::Group* group = view_->FindGroup(id_);
-  const bool same = group != nullptr && group->generation() == generation_;
-  if (same && group->state() == proto::Group::BROKEN) {
-    Fail(now,
-         absl::UnavailableError(absl::StrCat("group ", id_.value(), " is broken: ", group->reason(),
-                                             "; start the run again")),
-         outbox);
-    return;
+  using Kind = PlanFollower::Decision::Kind;
+  const PlanFollower::Decision decision = plan_.Decide(Situation());
+  switch (decision.kind) {
+    case Kind::kInterrupt:
+      return Recover(now, outbox);
+    case Kind::kFail:
+      return Fail(now, decision.status, outbox);
+    case Kind::kChangeOver:
+    case Kind::kLeave:
+      return GoOver(now, outbox);
+    case Kind::kStay:
+      if (superseded_) return;
+      break;
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    const proto::Node* member = view_->FindNode(members_[rank]);
+    const proto::Node* member = view().FindNode(members_[rank]);
     if (member == nullptr || member->state() != proto::Node::LEFT) continue;
     for (auto& [number, run] : runs_) {
       run->collective().deadline = std::min(run->collective().deadline, now + kDepartedGrace);
@@ -56,42 +63,16 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
     for (Collective& waiting : waiting_) {
       waiting.deadline = std::min(waiting.deadline, now + kDepartedGrace);
     }
-    if (agreeing_) exchange_by_ = std::min(exchange_by_, now + kDepartedGrace);
+    if (exchanging_) exchange_by_ = std::min(exchange_by_, now + kDepartedGrace);
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    if (routes_.contains(members_[rank])) Reach(rank, outbox);
+    if (routes_.contains(members_[rank])) EnsureRoute(rank, outbox);
   }
   Advance(now, outbox);
 }
 
-const proto::Node* GroupMachine::Lost(std::optional<proto::Node::State> state) const {
-  if (!change_pending()) return nullptr;
-  for (const NodeId member : members_) {
-    const proto::Node* node = view_->FindNode(member);
-    if (node == nullptr || node->state() == proto::Node::ALIVE) continue;
-    if (!state || node->state() == *state) return node;
-  }
-  return nullptr;
-}
-
-bool GroupMachine::MustLeaveAtOnce() const {
-  const proto::Group* group = view_->FindGroup(id_);
-  if (group != nullptr && group->recovery_generation() > generation_) return true;
-  if (!change_pending()) return false;
-  // Nobody cuts the steps of a group that has ended, when one of its members has gone.
-  const bool ended = group == nullptr || group->state() != proto::Group::ACTIVE;
-  if (ended && Lost() != nullptr) return true;
-  // Of a member that has left in order the last slices may still be on their way, unless the
-  // members have not even met.
-  if (Lost(ready_ ? std::optional(proto::Node::DEAD) : std::nullopt) != nullptr) return true;
-  return overtaken_ && collectives() > 0;
-}
-
 void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
-  const proto::Node* lost = Lost();
-  interruption_ = absl::StrCat(
-      "group ", id_.value(), " has lost ",
-      lost == nullptr ? "a member" : absl::StrCat(lost->name(), " (", lost->departure(), ")"));
+  interruption_ = plan_.DescribeLoss();
   const absl::Status status = absl::UnavailableError(absl::StrCat(
       interruption_, " and goes on with other members, in the middle of its step; call ",
       "Group::Refresh, and start the collective again"));
@@ -109,11 +90,11 @@ void GroupMachine::Recover(absl::Time now, Outbox& outbox) {
     }
   }
   if (!Interrupt(now, status, outbox)) return;
-  Leave(now, ChangeOver(now, outbox), outbox);
+  GoOver(now, outbox);
 }
 
-// After ChangeOver.
-void GroupMachine::Leave(absl::Time now, const absl::Status& status, Outbox& outbox) {
+void GroupMachine::GoOver(absl::Time now, Outbox& outbox) {
+  const absl::Status status = ChangeOver(now, outbox);
   if (status.ok()) return;
   if (on_left_) {
     on_left_(now, status, outbox);
@@ -122,8 +103,8 @@ void GroupMachine::Leave(absl::Time now, const absl::Status& status, Outbox& out
   }
 }
 
-void GroupMachine::Reach(uint32_t rank, Outbox& outbox) {
-  const std::string endpoint = view_->EndpointOf(AddressOf(rank));
+void GroupMachine::EnsureRoute(uint32_t rank, Outbox& outbox) {
+  const std::string endpoint = view().EndpointOf(AddressOf(rank));
   std::string& route = routes_[members_[rank]];
   if (route == endpoint) return;
   route = endpoint;
@@ -132,7 +113,7 @@ void GroupMachine::Reach(uint32_t rank, Outbox& outbox) {
 
 bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
   if (rank >= size_) return false;
-  const proto::Node* node = view_->FindNode(members_[rank]);
+  const proto::Node* node = view().FindNode(members_[rank]);
   return message.from() == AddressOf(rank) && node != nullptr &&
          Incarnation(node->incarnation()) == message.incarnation();
 }
@@ -140,21 +121,11 @@ bool GroupMachine::IsMember(const Message& message, uint32_t rank) const {
 // Whether a message of another generation than the present one may be of one to come.
 bool GroupMachine::MayBeNext(const GroupRound& round) const {
   if (round.group == id_ && round.generation <= generation_ && formed()) return false;
-  const proto::Group* known = view_->FindGroup(round.group);
+  const proto::Group* known = view().FindGroup(round.group);
   if (known == nullptr || known->generation() < round.generation) return true;  // Not heard of yet.
   const auto& members = known->members();
   return known->generation() == round.generation &&
-         std::find(members.begin(), members.end(), self_.value()) != members.end();
-}
-
-bool GroupMachine::change_pending() const {
-  if (!formed()) return false;
-  const proto::Group* group = view_->GroupOf(self_);
-  if (group == nullptr || GroupId(group->id()) != id_ || group->generation() != generation_) {
-    return true;
-  }
-  const proto::Node* node = view_->FindNode(self_);
-  return size_ == 1 && node != nullptr && node->draining();
+         std::find(members.begin(), members.end(), plan_.self().value()) != members.end();
 }
 
 absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox) {
@@ -164,49 +135,37 @@ absl::Status GroupMachine::Reform(absl::Time now, uint64_t step, Outbox& outbox)
         "group ", id_.value(), " cannot change now: ", collectives(),
         " collectives are under way, and a change is ", change_pending() ? "" : "not ", "pending"));
   }
-  own_step_ = step;
+  finished_step_ = step;
   return ChangeOver(now, outbox);
 }
 
 absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
-  const proto::Group* group = view_->GroupOf(self_);
-  const proto::Node* node = view_->FindNode(self_);
-  const bool drains = node != nullptr && node->draining();
-  const bool stays = drains && group != nullptr && group->members_size() == 1;
-  if (group != nullptr && group->state() == proto::Group::ACTIVE && !stays) {
-    Form(now, *group, outbox);
+  const PlanFollower::Decision next = plan_.Next(Step(finished_step_));
+  if (next.kind == PlanFollower::Decision::Kind::kChangeOver) {
+    StartRendezvous(now, *next.group, outbox);
     return absl::OkStatus();
   }
-  std::string reason = "the scheduler's plan has no place for it";
-  if (node != nullptr && !node->standby().empty()) reason = node->standby();
-  if (node != nullptr && node->state() != proto::Node::ALIVE) reason = node->departure();
+  plan_.FollowNone();
   size_ = 0;
   ready_ = false;
   EndExchange();
   superseded_ = false;
   interrupted_ = false;
-  meet_by_ = absl::InfiniteFuture();
-  if (drains) {
-    return absl::CancelledError(absl::StrCat(view_->NameOf(self_),
-                                             " was asked to go, and has left group ", id_.value(),
-                                             " after step ", own_step_, "; the program can end"));
-  }
-  return absl::UnavailableError(absl::StrCat(view_->NameOf(self_), " left group ", id_.value(),
-                                             " after step ", own_step_, ": ", reason,
-                                             "; the group goes on without it, see `covey status`"));
+  rendezvous_by_ = absl::InfiniteFuture();
+  return next.status;
 }
 
 // Somebody waits for this member in a generation that it will never take part in, because it knows
 // of a newer one; so that one can never begin, and who waits for it may go on.
 void GroupMachine::TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox) {
   if (message.envelope.has_group_abort()) return;
-  const proto::Group* known = view_->FindGroup(round.group);
-  const proto::Node* sender = view_->FindNode(message.from().node);
+  const proto::Group* known = view().FindGroup(round.group);
+  const proto::Node* sender = view().FindNode(message.from().node);
   if (known == nullptr || known->generation() <= round.generation || sender == nullptr ||
       Incarnation(sender->incarnation()) != message.incarnation()) {
     return;
   }
-  outbox.Route(message.from(), view_->EndpointOf(message.from()));
+  outbox.Route(message.from(), view().EndpointOf(message.from()));
   Message reply;
   reply.set_to(message.from());
   proto::GroupAbort& abort = *reply.envelope.mutable_group_abort();
@@ -217,7 +176,7 @@ void GroupMachine::TellSuperseded(const Message& message, const GroupRound& roun
 }
 
 // The members of this generation will never meet.
-void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
+void GroupMachine::SupersedeGeneration(absl::Time now, Outbox& outbox) {
   if (ready_ || superseded_) return;
   superseded_ = true;
   EndExchange();
@@ -226,7 +185,7 @@ void GroupMachine::Abandon(absl::Time now, Outbox& outbox) {
   // Not all of them have heard it from the one who knew.
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
-    Reach(rank, outbox);
+    EnsureRoute(rank, outbox);
     Message message;
     message.set_to(AddressOf(rank));
     proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
