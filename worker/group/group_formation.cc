@@ -1,37 +1,18 @@
-// How the members of a group meet, measure their links and agree: the part of GroupMachine that begins a
-// generation.
+// How a generation of a group begins: the part of GroupMachine that lets the members meet.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/random.h"
 #include "common/net/message.h"
 #include "worker/group/group_machine.h"
-#include "worker/group/measured_racks.h"
-#include "worker/group/member_hello.h"
 
 namespace covey::worker {
 namespace {
 
-// All members know the plan within a heartbeat or two; longer means that one of them is lost.
-constexpr absl::Duration kAgreementPatience = absl::Seconds(60);
-// Of each level and size the shortest.
-std::vector<LinkSample> ShortestTrips(std::span<const LinkSample> samples) {
-  std::vector<LinkSample> trips;
-  for (const LinkSample& sample : samples) {
-    const auto same = std::find_if(trips.begin(), trips.end(), [&](const LinkSample& trip) {
-      return trip.level == sample.level && trip.bytes == sample.bytes;
-    });
-    if (same == trips.end()) {
-      trips.push_back(sample);
-    } else {
-      same->round_trip_seconds = std::min(same->round_trip_seconds, sample.round_trip_seconds);
-    }
-  }
-  return trips;
-}
+// A generation that follows another one has this long to become ready.
+constexpr absl::Duration kRendezvousMax = absl::Seconds(60);
 
 }  // namespace
 
@@ -40,11 +21,11 @@ void GroupMachine::StartRendezvous(absl::Time now, const proto::Group& group, Ou
   id_ = GroupId(group.id());
   generation_ = group.generation();
   members_.clear();
-  paths_.clear();
+  std::vector<TopologyPath> paths;
   for (const uint64_t node : group.members()) {
     members_.push_back(NodeId(node));
     const proto::Node* member = view().FindNode(NodeId(node));
-    paths_.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
+    paths.push_back(ParseTopologyPath(member == nullptr ? "" : member->labels()));
   }
   size_ = static_cast<uint32_t>(members_.size());
   std::deque<Message> kept = before_forming_.Take({});
@@ -62,22 +43,21 @@ void GroupMachine::StartRendezvous(absl::Time now, const proto::Group& group, Ou
   last_plain_ = 0;
   last_started_.clear();
   early_.Clear();
-  exchanging_ = false;
-  retry_at_ = absl::InfiniteFuture();
-  superseded_ = false;
   member_went_over_ = false;
-  exchange_by_ = absl::InfiniteFuture();
-  distances_.Begin(rank_, size_);
-  states_.Begin(rank_, size_);
-  recovery_state_.clear();
-  own_progress_ = on_meet_ ? on_meet_() : MemberProgress();
-  if (has_been_ready_) rendezvous_by_ = std::min(rendezvous_by_, now + kAgreementPatience);
-  // What the members know of their links from before will do.
-  const bool measures = options_.formation == Formation::kMeasured && !recovers;
-  ranging_ = measures && RacksAreToBeMeasured(paths_);
-  measured_racks_ = 0;
-  distance_prober_ = DistanceProber();
-  prober_ = LinkProber();
+  if (has_been_ready_) rendezvous_by_ = std::min(rendezvous_by_, now + kRendezvousMax);
+  steps_before_ = std::max<uint64_t>(group.first_step(), 1) - 1;
+  // What the members know of their links from before will do, when time is short.
+  rendezvous_.Begin({.round = round(),
+                     .rank = rank_,
+                     .members = members_,
+                     .paths = std::move(paths),
+                     .measures = options_.formation == Formation::kMeasured && !recovers,
+                     .slice_bytes = options_.slice_bytes,
+                     .patience = Patience(),
+                     .first_agreed = Step(steps_before_),
+                     .finished = Step(finished_step_),
+                     .interrupted = interrupted_,
+                     .progress = on_meet_ ? on_meet_() : MemberProgress()});
   for (const Collective& waiting : std::exchange(waiting_, {})) {
     if (!waiting.done) continue;
     waiting.done(now,
@@ -85,51 +65,41 @@ void GroupMachine::StartRendezvous(absl::Time now, const proto::Group& group, Ou
                       Describe(waiting), ": the group has other members now; start it again"))},
                  outbox);
   }
-  costs_ = LinkCosts();
-  costs_.slice_bytes = options_.slice_bytes;
-  steps_before_ = std::max<uint64_t>(group.first_step(), 1) - 1;
-  agreed_step_ = std::max(finished_step_, steps_before_);
-  ready_ = options_.formation == Formation::kAtOnce && !interrupted_;
+  const bool at_once = options_.formation == Formation::kAtOnce && !interrupted_;
+  if (at_once) rendezvous_.MeetAtOnce();
   for (const Message& message : kept) Receive(now, message, outbox);
-  if (ready_) {
+  if (at_once) {
     has_been_ready_ = true;
     rendezvous_by_ = absl::InfiniteFuture();
     if (on_ready_) on_ready_(now, outbox);
     return;
   }
-  if (measures && failure_.ok() && !superseded_) {
-    if (ranging_) {
-      distance_prober_.Begin(now, rank_, size_);
-    } else {
-      prober_.Begin(now, rank_, paths_);
-    }
+  if (rendezvous_.state() == Rendezvous::State::kListening && failure_.ok()) {
+    rendezvous_.Start(now);
+    FollowRendezvous(now, outbox);
   }
-  Probe(now, outbox);
   Advance(now, outbox);
 }
 
-// Sends what the probers have to say; when one is done, the members tell each other.
-void GroupMachine::Probe(absl::Time now, Outbox& outbox) {
-  if (!formed() || ready_ || !failure_.ok() || exchanging_ || superseded_) return;
-  for (const DistanceProber::Probe& probe : distance_prober_.TakeProbes()) {
-    Message message = MakeProbe(probe.peer, outbox);
-    message.envelope.mutable_group_probe()->mutable_distance()->set_number(probe.number);
-    outbox.Send(std::move(message));
+// Sends what the rendezvous has to say. Precondition: it was not ready before.
+void GroupMachine::FollowRendezvous(absl::Time now, Outbox& outbox) {
+  SendRendezvous(outbox);
+  if (const std::optional<uint32_t> misfit = rendezvous_.misfit()) {
+    Abort(now,
+          absl::InvalidArgumentError(absl::StrCat("group ", id_.value(), ": ", NameOf(*misfit),
+                                                  " trains another model than the others; ",
+                                                  "give all members the same tables and options")),
+          outbox);
+  } else if (ready()) {
+    Ready(now, outbox);
   }
-  for (const LinkProber::Probe& probe : prober_.TakeProbes()) {
-    Message message = MakeProbe(probe.peer, outbox);
-    message.envelope.mutable_group_probe()->mutable_link()->set_number(probe.number);
-    if (probe.bytes > 0) {
-      Buffer zeros = Buffer::Allocate(probe.bytes);
-      std::fill_n(zeros.MutableData(), probe.bytes, 0);
-      message.frames.push_back(std::move(zeros));
-    }
-    outbox.Send(std::move(message));
-  }
-  if (ranging_) {
-    if (distance_prober_.done() && !distance_prober_.seconds().empty()) ShareDistances(now, outbox);
-  } else if (prober_.done()) {
-    ShareState(now, outbox);
+}
+
+void GroupMachine::SendRendezvous(Outbox& outbox) {
+  for (Rendezvous::Outgoing& next : rendezvous_.TakeOutgoing()) {
+    EnsureRoute(next.peer, outbox);
+    next.message.set_to(AddressOf(next.peer));
+    outbox.Send(std::move(next.message));
   }
 }
 
@@ -147,207 +117,43 @@ void GroupMachine::ReceiveProbe(absl::Time now, const Message& message, Outbox& 
   const proto::GroupProbe& probe = message.envelope.group_probe();
   const uint32_t rank = probe.from_rank();
   if (rank == rank_ || !IsMember(message, rank)) return;
-  switch (probe.kind_case()) {
-    case proto::GroupProbe::kSlicesSentQuery:
-      return AnswerSlicesSent(rank, outbox);
-    case proto::GroupProbe::kSlicesSent:
-      return ReceiveSlicesSent(rank, probe.slices_sent().slices());
-    case proto::GroupProbe::kLink:
-      if (probe.link().reply()) {
-        prober_.Echo(now, rank, probe.link().number());
-        return Probe(now, outbox);
-      }
-      break;
-    case proto::GroupProbe::kDistance:
-      if (probe.distance().reply()) {
-        distance_prober_.Echo(now, rank, probe.distance().number());
-        return Probe(now, outbox);
-      }
-      break;
-    case proto::GroupProbe::KIND_NOT_SET:
-      return;
-  }
-  Message reply = MakeProbe(rank, outbox);
-  proto::GroupProbe& body = *reply.envelope.mutable_group_probe();
-  if (probe.has_link()) {
-    *body.mutable_link() = probe.link();
-    body.mutable_link()->set_reply(true);
+  if (probe.has_slices_sent_query()) return AnswerSlicesSent(rank, outbox);
+  if (probe.has_slices_sent()) return ReceiveSlicesSent(rank, probe.slices_sent().slices());
+  const bool was_ready = ready();
+  rendezvous_.Receive(now, rank, probe);
+  if (was_ready) {
+    SendRendezvous(outbox);
   } else {
-    *body.mutable_distance() = probe.distance();
-    body.mutable_distance()->set_reply(true);
+    FollowRendezvous(now, outbox);
   }
-  outbox.Send(std::move(reply));
-}
-
-void GroupMachine::BeginExchange(absl::Time now, HelloExchange& exchange, MemberHello hello,
-                                 Outbox& outbox) {
-  exchanging_ = true;
-  exchange_by_ = now + kAgreementPatience;
-  retry_at_ = now + Patience();
-  exchange.Say(std::move(hello));
-  AdvanceHellos(now, outbox);
 }
 
 void GroupMachine::ReceiveHello(absl::Time now, const Message& message, Outbox& outbox) {
   const uint32_t from = message.envelope.group_hello().from_rank();
-  if (ready_ || superseded_ || from == rank_ || !IsMember(message, from)) return;
-  absl::StatusOr<std::vector<MemberHello>> hellos = ReadHellos(message, size_);
-  if (absl::IsDataLoss(hellos.status())) {
+  if (ready() || from == rank_ || !IsMember(message, from)) return;
+  const absl::Status heard = rendezvous_.ReceiveHello(now, message);
+  if (absl::IsDataLoss(heard)) {
     return RecordLoss(absl::StrCat("what ", NameOf(from), " said to ", NameOf(rank_),
-                                   " was damaged: ", hellos.status().message()));
+                                   " was damaged: ", heard.message()));
   }
-  if (!hellos.ok()) {
+  if (!heard.ok()) {
     return Abort(now,
-                 absl::InvalidArgumentError(absl::StrCat(
-                     "group ", id_.value(), ": ", NameOf(from), " sent ", hellos.status().message(),
-                     "; all members must run the same version")),
+                 absl::InvalidArgumentError(
+                     absl::StrCat("group ", id_.value(), ": ", NameOf(from), " sent ",
+                                  heard.message(), "; all members must run the same version")),
                  outbox);
   }
-  for (MemberHello& hello : *hellos) {
-    HelloExchange& exchange =
-        std::holds_alternative<MemberDistances>(hello.said) ? distances_ : states_;
-    exchange.Hear(std::move(hello));
-  }
-  AdvanceHellos(now, outbox);
-}
-
-void GroupMachine::AdvanceHellos(absl::Time now, Outbox& outbox) {
-  if (!exchanging_) return;
-  HelloExchange& exchange = ranging_ ? distances_ : states_;
-  SendHellos(exchange, outbox);
-  if (!exchange.complete()) return;
-  EndExchange();
-  if (ranging_) {
-    FindRacks(now, outbox);
-  } else {
-    TakeStates(now, outbox);
-  }
-}
-
-void GroupMachine::SendHellos(HelloExchange& exchange, Outbox& outbox) {
-  for (const HelloExchange::Outgoing& outgoing : exchange.TakeOutgoing()) {
-    std::span<const MemberHello* const> left = outgoing.hellos;
-    while (!left.empty()) {
-      size_t count = 0;
-      for (size_t bytes = 0; count < left.size(); ++count) {
-        bytes += EncodedBytesMax(*left[count]);
-        if (count > 0 && bytes > kGroupHelloBytesMax) break;
-      }
-      EnsureRoute(outgoing.peer, outbox);
-      Message message;
-      message.set_to(AddressOf(outgoing.peer));
-      proto::GroupHello& body = *message.envelope.mutable_group_hello();
-      WriteRound(round(), *body.mutable_round());
-      body.set_from_rank(rank_);
-      WriteHellos(left.first(count), message);
-      outbox.Send(std::move(message));
-      left = left.subspan(count);
-    }
-  }
-}
-
-void GroupMachine::EndExchange() {
-  exchanging_ = false;
-  exchange_by_ = absl::InfiniteFuture();
-  retry_at_ = absl::InfiniteFuture();
-}
-
-void GroupMachine::ShareDistances(absl::Time now, Outbox& outbox) {
-  BeginExchange(now, distances_, {.rank = rank_, .said = distance_prober_.seconds()}, outbox);
-}
-
-// Then links are measured as if labels had said so.
-void GroupMachine::FindRacks(absl::Time now, Outbox& outbox) {
-  DistanceMatrix matrix(size_);
-  for (uint32_t from = 0; from < size_; ++from) {
-    const auto& seconds = std::get<MemberDistances>(distances_.of(from).said);
-    for (uint32_t to = 0; to < size_; ++to) matrix.Set(from, to, seconds[to]);
-  }
-  measured_racks_ = NameMeasuredRacks(matrix, paths_);
-  plans_.clear();
-  ranging_ = false;
-  prober_.Begin(now, rank_, paths_);
-  Probe(now, outbox);
-}
-
-// What this member knows of the places of all members, beyond their labels; 0 = not of all.
-uint64_t GroupMachine::KnownPlaces() const {
-  uint64_t known = 1;
-  for (const NodeId member : members_) {
-    const auto found = measured_paths_.find(member);
-    if (found == measured_paths_.end()) return 0;
-    known = MixBits(known ^ member.value());
-    known = MixBits(known ^ JobFingerprint(FormatTopologyPath(found->second)));
-  }
-  return known;
-}
-
-void GroupMachine::ShareState(absl::Time now, Outbox& outbox) {
-  if (!prober_.samples().empty()) {
-    own_samples_.assign(prober_.samples().begin(), prober_.samples().end());
-  }
-  BeginExchange(now, states_,
-                {.rank = rank_,
-                 .said = MemberState{.finished = Step(finished_step_),
-                                     .interrupted = interrupted_,
-                                     .known_places = KnownPlaces(),
-                                     .round_trips = ShortestTrips(own_samples_),
-                                     .progress = own_progress_}},
-                outbox);
-}
-
-void GroupMachine::TakeStates(absl::Time now, Outbox& outbox) {
-  std::vector<LinkSample> samples;
-  bool interrupted = false;
-  bool knows_places = measured_racks_ == 0 && KnownPlaces() != 0;
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    const auto& state = std::get<MemberState>(states_.of(rank).said);
-    agreed_step_ = std::max(agreed_step_, state.finished.value());
-    interrupted = interrupted || state.interrupted;
-    knows_places = knows_places && state.known_places == KnownPlaces();
-    samples.insert(samples.end(), state.round_trips.begin(), state.round_trips.end());
-  }
-  if (!samples.empty()) costs_ = FitLinkCosts(samples, costs_);
-  if (knows_places) {
-    for (uint32_t rank = 0; rank < size_; ++rank) paths_[rank] = measured_paths_[members_[rank]];
-    plans_.clear();
-  } else if (measured_racks_ > 0) {
-    measured_paths_.clear();
-    for (uint32_t rank = 0; rank < size_; ++rank) measured_paths_[members_[rank]] = paths_[rank];
-  }
-  if (interrupted && !TakeProgress(now, outbox)) return;
-  Ready(now, outbox);
-}
-
-// All members that have a model have the same one.
-bool GroupMachine::TakeProgress(absl::Time now, Outbox& outbox) {
-  std::vector<MemberProgress> progress;
-  size_t buckets = 0;
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    progress.push_back(std::get<MemberState>(states_.of(rank).said).progress);
-    buckets = std::max(buckets, progress.back().size());
-  }
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    if (progress[rank].empty() || progress[rank].size() == buckets) continue;
-    Abort(now,
-          absl::InvalidArgumentError(absl::StrCat("group ", id_.value(), ": ", NameOf(rank),
-                                                  " trains another model than the others; ",
-                                                  "give all members the same tables and options")),
-          outbox);
-    return false;
-  }
-  if (buckets > 0) recovery_state_ = std::move(progress);
-  return true;
+  FollowRendezvous(now, outbox);
 }
 
 void GroupMachine::Ready(absl::Time now, Outbox& outbox) {
-  ready_ = true;
+  plans_.clear();  // The members may be at other places than their labels say.
   has_been_ready_ = true;
   interrupted_ = false;
   rendezvous_by_ = absl::InfiniteFuture();
   if (on_ready_) on_ready_(now, outbox);
   for (Collective& waiting : std::exchange(waiting_, {})) {
-    if (ready_ && failure_.ok()) {
+    if (ready() && failure_.ok()) {
       Begin(now, std::move(waiting), outbox);
     } else if (waiting.done) {
       // A slice that came before was damaged.

@@ -30,7 +30,7 @@ absl::Duration GroupMachine::Patience() const {
 }
 
 absl::Time GroupMachine::NextQuery() const {
-  if (!ready_ || runs_.size() == abandoned_) return absl::InfiniteFuture();
+  if (!ready() || runs_.size() == abandoned_) return absl::InfiniteFuture();
   return loss_detector_.NextQuery();
 }
 
@@ -69,8 +69,8 @@ bool GroupMachine::FollowAttempt(absl::Time now, const Message& message, const G
   const uint32_t attempt = sender.round.attempt;
   if (attempt == attempt_) return true;
   const uint32_t rank = *sender.rank;
-  if (attempt < attempt_ || attempt > kGroupAttemptsMax || superseded_ || rank == rank_ ||
-      !IsMember(message, rank)) {
+  if (attempt < attempt_ || attempt > kGroupAttemptsMax || rendezvous_.superseded() ||
+      rank == rank_ || !IsMember(message, rank)) {
     return false;
   }
   BeginAttempt(now, attempt,
@@ -80,7 +80,7 @@ bool GroupMachine::FollowAttempt(absl::Time now, const Message& message, const G
 }
 
 void GroupMachine::RetryRendezvous(absl::Time now, const std::string& why, Outbox& outbox) {
-  if (!failure_.ok() || !formed() || superseded_) return;
+  if (!failure_.ok() || !formed() || rendezvous_.superseded()) return;
   if (const proto::Node* left = plan_.FirstDepartedMember(); left != nullptr && !change_pending()) {
     Abort(now,
           absl::UnavailableError(absl::StrCat("group ", id_.value(), ": ", why, ", and ",
@@ -110,7 +110,7 @@ void GroupMachine::BeginAttempt(absl::Time now, uint32_t attempt, const std::str
   const absl::Status status =
       absl::UnavailableError(absl::StrCat(interruption_, "; it goes on, and does its step again",
                                           "; call Group::Refresh, and start the collective again"));
-  if (ready_) {
+  if (ready()) {
     if (Interrupt(now, status, outbox)) StartRendezvous(now, group, outbox, attempt);
     return;
   }
@@ -119,10 +119,10 @@ void GroupMachine::BeginAttempt(absl::Time now, uint32_t attempt, const std::str
   const uint64_t last_plain = last_plain_;
   std::map<uint32_t, uint64_t> last_started = last_started_;
   // A meeting that is over but for its frames counts no more.
-  superseded_ = true;
+  rendezvous_.Supersede();
   Stop(now, status, outbox);
   StartRendezvous(now, group, outbox, attempt);
-  COVEY_CHECK(!ready_);  // It takes an answer of somebody else.
+  COVEY_CHECK(!ready());  // It takes an answer of somebody else.
   last_plain_ = last_plain;
   last_started_ = std::move(last_started);
   waiting_ = std::move(waiting);
@@ -132,8 +132,7 @@ bool GroupMachine::Interrupt(absl::Time now, const absl::Status& status, Outbox&
   if (on_interrupted_) finished_step_ = std::max(finished_step_, on_interrupted_(now, outbox));
   if (!failure_.ok()) return false;  // The callback has seen that it cannot go on.
   interrupted_ = true;
-  ready_ = false;
-  superseded_ = true;
+  rendezvous_.Supersede();
   Stop(now, status, outbox);
   return failure_.ok();
 }

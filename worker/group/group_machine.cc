@@ -39,14 +39,14 @@ Algorithm GroupMachine::AlgorithmFor(CollectiveKind kind, size_t bytes) {
   const auto known = choices_.find(key);
   if (known != choices_.end()) return known->second;
   if (choices_.size() >= kChoicesMax) choices_.clear();
-  return choices_[key] = ChooseAlgorithm(kind, bytes, paths_, costs_).algorithm;
+  return choices_[key] = ChooseAlgorithm(kind, bytes, paths(), link_costs()).algorithm;
 }
 
 std::shared_ptr<const Plan> GroupMachine::PlanOf(Algorithm algorithm) {
   std::shared_ptr<const Plan>& plan = plans_[algorithm];
   if (plan == nullptr) {
     plan = std::make_shared<const Plan>(
-        PlanOptions{.algorithm = algorithm, .size = size_, .paths = paths_});
+        PlanOptions{.algorithm = algorithm, .size = size_, .paths = paths()});
   }
   return plan;
 }
@@ -66,7 +66,7 @@ void GroupMachine::Start(absl::Time now, Collective collective, Outbox& outbox) 
     if (collective.done) collective.done(now, {.status = failure_}, outbox);
     return;
   }
-  if (!ready_) {
+  if (!ready()) {
     waiting_.push_back(std::move(collective));
     return;
   }
@@ -198,7 +198,7 @@ void GroupMachine::ReceiveSlice(absl::Time now, const Message& message, Outbox& 
   }
   const auto last = last_started_.find(id.stream);
   // They may have been started and still wait for the group to be ready.
-  const bool over = ready_ && last != last_started_.end() && id.sequence <= last->second;
+  const bool over = ready() && last != last_started_.end() && id.sequence <= last->second;
   if (over) return;
   if (early_.HasRoom(message, waiting_bytes_)) {
     early_.Keep(id, message);
@@ -211,7 +211,7 @@ void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& 
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || !IsMember(message, rank)) continue;
     const bool superseded = message.envelope.group_abort().superseded();
-    if (superseded && ready_) {
+    if (superseded && ready()) {
       member_went_over_ = true;
       if (plan_.Decide(Situation()).kind == PlanFollower::Decision::Kind::kInterrupt) {
         Recover(now, outbox);
@@ -219,7 +219,7 @@ void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& 
       return;
     }
     // Members of a group that has run before go on without one that gives up before they have met.
-    if (superseded || (!ready_ && has_been_ready_)) {
+    if (superseded || (!ready() && has_been_ready_)) {
       SupersedeGeneration(now, outbox);
       return;
     }
@@ -383,7 +383,7 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
-    if (now >= exchange_by_) {
+    if (now >= rendezvous_.deadline()) {
       if (plan_.FirstLostMember() != nullptr) return Recover(now, outbox);
       Abort(now, MeetingDeadlineStatus(), outbox);
       return;
@@ -396,12 +396,14 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
-    if (now >= retry_at_) RecordLoss("what the members told each other while they met was lost");
+    if (now >= rendezvous_.retry_at())
+      RecordLoss("what the members told each other while they met was lost");
     if (!loss_.empty()) RetryRendezvous(now, std::exchange(loss_, ""), outbox);
     LookForLosses(now, outbox);
-    distance_prober_.Wake(now);
-    prober_.Wake(now);
-    Probe(now, outbox);
+    if (formed() && !ready()) {
+      rendezvous_.Wake(now);
+      FollowRendezvous(now, outbox);
+    }
   }
   Advance(now, outbox);
 }
@@ -413,9 +415,10 @@ absl::Time GroupMachine::NextWake() const {
   for (const auto& [number, run] : runs_) {
     if (!run->abandoned) next = std::min(next, run->collective().deadline);
   }
-  next = std::min({next, exchange_by_, rendezvous_by_, retry_at_, NextQuery()});
+  next =
+      std::min({next, rendezvous_.deadline(), rendezvous_by_, rendezvous_.retry_at(), NextQuery()});
   for (const Collective& waiting : waiting_) next = std::min(next, waiting.deadline);
-  return std::min({next, distance_prober_.NextWake(), prober_.NextWake()});
+  return std::min(next, rendezvous_.NextWake());
 }
 
 std::string GroupMachine::Describe(const Collective& collective) const {
@@ -440,7 +443,7 @@ std::string GroupMachine::NothingFrom(std::vector<uint32_t> ranks) const {
 absl::Status GroupMachine::MeetingDeadlineStatus() const {
   return absl::DeadlineExceededError(
       absl::StrCat("generation ", generation_, " of group ", id_.value(), ": ",
-                   NothingFrom((ranging_ ? distances_ : states_).Missing()),
+                   NothingFrom(rendezvous_.Missing()),
                    " before the deadline of the members' meeting; see `covey status`"));
 }
 

@@ -22,63 +22,58 @@
 #include "worker/collective/collective_run.h"
 #include "worker/collective/early_slices.h"
 #include "worker/collective/slice_sender.h"
-#include "worker/group/distance_prober.h"
 #include "worker/group/group_messages.h"
 #include "worker/group/group_round.h"
-#include "worker/group/hello_exchange.h"
-#include "worker/group/link_prober.h"
 #include "worker/group/loss_detector.h"
 #include "worker/group/member_progress.h"
 #include "worker/group/plan_follower.h"
+#include "worker/group/rendezvous.h"
 
 namespace covey::worker {
 
-// The collectives of the group that this worker is in, several at once, over messages between
-// members.
+// The group that this worker is in: it lets the members meet, runs their collectives, and follows
+// the scheduler's plans. Each part is a machine of its own: the rendezvous (rendezvous.h), the runs
+// (worker/collective/collective_run.h), the plans (plan_follower.h), lost slices (loss_detector.h).
 //
-//                  SetView: group is ACTIVE           members have agreed
-//   without group ──────────────────────────▶ formed ─────────────────────▶ ready
-//        ▲                                      ▲                            │
-//        └── in no group any more ── Reform ────┴── another group or members ┘
-//
-//   formed or ready ── deadline, lost slice, members disagree: tells all
-//                   ├─ GroupAbort; view says BROKEN
+//                  SetView: group is ACTIVE           rendezvous is over
+//   without group ──────────────────────────▶ meeting ───────────────────▶ ready
+//        ▲                                     ▲   ▲                         │ │
+//        │                                     │   └── member or slice lost ─┤ │
+//        └── no group any more ── Reform ──────┴────── other members ────────┘ │
+//                                                                              │
+//   meeting or ready ── deadline, or members disagree: all are told            │
+//                   ├─ GroupAbort from another member; the view says BROKEN ◀──┘
 //                   ▼
-//                failed: every collective, present and future, ends so
+//                failed: every collective, present and future, ends with the same status
 //
 // Invariants:
 //   1. A collective is named by stream and sequence (collective.h). Within a stream all members
-//      start the same ones in the same order; streams are independent.
-//   2. Every sum is taken in the order that the plan states (common/collective/plan.h): the same
-//      bits on every run and, after spreading, on every member, whatever the timing.
+//      start the same collectives in the same order; streams are independent.
+//   2. Every sum is taken in the order that the plan states (common/collective/plan.h). It has the
+//      same bits on every run and on every member, whatever the timing.
 //   3. Data is sent in slices, each passed on as soon as it is complete (collective_run.h).
-//   4. A slice is sent once. When one is lost or damaged, the members meet again (below).
+//   4. A slice is sent once. When a slice is lost or damaged, the members meet again.
 //   5. A collective is done only when the transport holds none of its frames.
-//   6. Slices of another generation, of strangers, or of finished collectives have no effect.
-//   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for members that are ahead, or sooner
-//      than the order of summation allows; beyond them the group fails with RESOURCE_EXHAUSTED.
+//   6. Slices of another round, of strangers, or of finished collectives have no effect.
+//   7. Memory: kGroupEarlyBytesMax and kGroupEarlySlicesMax for slices that come before their turn.
+//      Beyond them the group fails with RESOURCE_EXHAUSTED.
 //
-// A member that leaves while a collective is under way fails it after a moment, in which its last
-// slices may still arrive.
+// A member that leaves in order while a collective waits for it fails that collective after a
+// moment, in which its last slices may still arrive.
 //
-// When a member has died, nothing that is under way can end. As soon as the view has a plan without it
-// this generation stops where it is (OnInterrupted), every collective ends with UNAVAILABLE, and the
-// next generation forms, without measuring anything anew. What its members bring along
-// (OnMeet, recovery_state) lets them agree on what is to be done again. The same happens while a generation
-// forms, whoever of its members is gone, and when a member that has left is still waited for.
+// A death: as soon as the view has a plan without the dead member, this generation stops where it
+// is. OnInterrupted is called, every collective ends with UNAVAILABLE, and the members of the next
+// generation meet without measuring. What they say of their progress (OnMeet, recovery_state) lets
+// them agree on what is to be done again. The same happens when a member is lost while a generation
+// meets, and when a member that has left is still waited for.
 //
-// A slice that is lost with a connection, or damaged, ends this formation of the generation, as a death
-// ends the generation: every collective ends with UNAVAILABLE, and the same members meet again in the
-// next formation (OnInterrupted, OnMeet). Loss is noticed by the gap that it leaves. When nothing comes
-// for longer than usual, a member asks those that it waits for how many slices they have sent to it;
-// order holds between two members until a reconnect, so one that was sent before the answer and is not
-// here will not come. Who has only not spoken yet is waited for. Whoever notices a loss begins the
-// next formation, and its first message takes the others along. What members say to each other while
-// they meet may be lost too: after a while they begin anew.
+// A lost or damaged slice ends this round, as a death ends the generation, and the same members meet
+// again in the next attempt. The first message of a later attempt takes a member along. What
+// members say while they meet may be lost too: after a while they try again.
 //
-// Changing the members without a restart: a view with another plan for this worker changes nothing
-// by itself. Collectives carry whether all members whose values they hold know of such a plan
-// (CollectiveResult.seen_epoch), which is the same answer on all members, in the same collective.
+// A change of members without a loss: a view with another plan changes nothing by itself.
+// Collectives carry whether all members whose values they hold know of such a plan
+// (CollectiveResult.seen_epoch). The answer is the same on all members, in the same collective.
 // There every member finishes what is under way and calls Reform.
 //
 // Actor-confined. Deterministic.
@@ -136,7 +131,7 @@ class GroupMachine {
 
   bool formed() const { return plan_.follows(); }
   // Members have agreed. Collectives may be started before, and wait for it.
-  bool ready() const { return ready_; }
+  bool ready() const { return rendezvous_.ready(); }
   // The following mean something once formed.
   GroupId id() const { return id_; }
   uint64_t generation() const { return generation_; }
@@ -145,7 +140,7 @@ class GroupMachine {
     return {.group = id_, .generation = generation_, .attempt = attempt_};
   }
   // The members tell each other what each of them says of itself, and this one waits for the rest.
-  bool meeting() const { return exchanging_; }
+  bool meeting() const { return rendezvous_.exchanging(); }
   // Times that messages were lost or damaged, and members had to meet again.
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
@@ -155,16 +150,16 @@ class GroupMachine {
   uint64_t steps_before() const { return steps_before_; }
   // Once ready: the highest step that any member brought along to this generation, steps_before() at
   // the least.
-  uint64_t agreed_step() const { return agreed_step_; }
+  uint64_t agreed_step() const { return rendezvous_.agreed_step().value(); }
   // Once ready, when some member was interrupted: how far each has come, by rank; a member without
   // progress is new. The same on all members. Else empty.
-  const std::vector<MemberProgress>& recovery_state() const { return recovery_state_; }
+  const std::vector<MemberProgress>& recovery_state() const { return rendezvous_.recovery_state(); }
   // Where the members are, by rank: what their labels say and, once ready, measured racks.
-  const std::vector<TopologyPath>& paths() const { return paths_; }
+  const std::vector<TopologyPath>& paths() const { return rendezvous_.paths(); }
   // How many racks the members have found by their distances; 0: paths are those of the labels.
-  size_t measured_racks() const { return measured_racks_; }
+  size_t measured_racks() const { return rendezvous_.measured_racks(); }
   // Once ready: what the members have measured, the same on all of them.
-  const LinkCosts& link_costs() const { return costs_; }
+  const LinkCosts& link_costs() const { return rendezvous_.costs(); }
   // Why the group can do nothing any more. UNAVAILABLE: names the member that died, left or was not
   // heard; DEADLINE_EXCEEDED: names the member waited for; INVALID_ARGUMENT: members started
   // different collectives.
@@ -257,23 +252,12 @@ class GroupMachine {
   // How a generation begins: group_formation.cc.
   void StartRendezvous(absl::Time now, const proto::Group& group, Outbox& outbox,
                        uint32_t attempt = 0);
-  void Probe(absl::Time now, Outbox& outbox);
+  void FollowRendezvous(absl::Time now, Outbox& outbox);
+  void SendRendezvous(Outbox& outbox);
   // A probe of this round to a member; `kind` is for the caller to set.
   Message MakeProbe(uint32_t peer, Outbox& outbox);
   void ReceiveProbe(absl::Time now, const Message& message, Outbox& outbox);
-  // Tells all members, and goes on when all have told.
-  void BeginExchange(absl::Time now, HelloExchange& exchange, MemberHello hello, Outbox& outbox);
   void ReceiveHello(absl::Time now, const Message& message, Outbox& outbox);
-  void AdvanceHellos(absl::Time now, Outbox& outbox);
-  void SendHellos(HelloExchange& exchange, Outbox& outbox);
-  void EndExchange();
-  void ShareDistances(absl::Time now, Outbox& outbox);
-  void FindRacks(absl::Time now, Outbox& outbox);
-  uint64_t KnownPlaces() const;
-  void ShareState(absl::Time now, Outbox& outbox);
-  void TakeStates(absl::Time now, Outbox& outbox);
-  // False: members train different models, and the group has failed.
-  bool TakeProgress(absl::Time now, Outbox& outbox);
   void Ready(absl::Time now, Outbox& outbox);
 
   // Collectives: group_machine.cc.
@@ -313,7 +297,6 @@ class GroupMachine {
   uint64_t generation_ = 0;
   uint32_t attempt_ = 0;  // formations of the generation before this one
   std::vector<NodeId> members_;
-  std::vector<TopologyPath> paths_;  // of the members
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
   std::map<NodeId, std::string> routes_;  // endpoints that the transport knows
@@ -324,21 +307,9 @@ class GroupMachine {
   uint64_t losses_ = 0;
   std::string loss_;  // noticed since the last Wake
   LossDetector loss_detector_;
-  absl::Time retry_at_ = absl::InfiniteFuture();
 
-  bool ready_ = false;
-  bool ranging_ = false;  // before the links are measured
-  DistanceProber distance_prober_;
-  size_t measured_racks_ = 0;
-  LinkProber prober_;
-  LinkCosts costs_;
-  std::vector<LinkSample> own_samples_;            // what this member has measured last
-  std::map<NodeId, TopologyPath> measured_paths_;  // of the members that measured racks together
+  Rendezvous rendezvous_;
   uint64_t finished_step_ = 0;
-  MemberProgress own_progress_;
-  std::vector<MemberProgress> recovery_state_;
-  HelloExchange distances_;  // while racks are found
-  HelloExchange states_;
   bool interrupted_ = false;  // on the way here
   bool has_been_ready_ = false;
   bool member_went_over_ = false;  // a member has left this generation for a newer one
@@ -346,10 +317,6 @@ class GroupMachine {
       absl::InfiniteFuture();  // the members of a generation to follow another
   absl::Status stopped_;       // why collectives of an older one ended
   uint64_t steps_before_ = 0;
-  uint64_t agreed_step_ = 0;
-  bool exchanging_ = false;
-  absl::Time exchange_by_ = absl::InfiniteFuture();
-  bool superseded_ = false;  // this generation will never be; a view with the next one will come
   std::vector<Collective> waiting_;  // for the group to be ready
 
   std::map<Algorithm, std::shared_ptr<const Plan>> plans_;

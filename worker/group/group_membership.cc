@@ -32,9 +32,9 @@ void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const Cl
 
 PlanFollower::Situation GroupMachine::Situation() const {
   using Phase = PlanFollower::Phase;
-  return {.phase = superseded_ ? Phase::kSuperseded
-                   : ready_    ? Phase::kReady
-                               : Phase::kForming,
+  return {.phase = rendezvous_.superseded() ? Phase::kSuperseded
+                   : ready()                ? Phase::kReady
+                                            : Phase::kForming,
           .waits_for_departed = member_went_over_ && collectives() > 0,
           .finished = Step(finished_step_)};
 }
@@ -51,7 +51,7 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
     case Kind::kLeave:
       return GoOver(now, outbox);
     case Kind::kStay:
-      if (superseded_) return;
+      if (rendezvous_.superseded()) return;
       break;
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
@@ -63,7 +63,7 @@ void GroupMachine::FollowGroup(absl::Time now, Outbox& outbox) {
     for (Collective& waiting : waiting_) {
       waiting.deadline = std::min(waiting.deadline, now + kDepartedGrace);
     }
-    if (exchanging_) exchange_by_ = std::min(exchange_by_, now + kDepartedGrace);
+    rendezvous_.BoundDeadline(now + kDepartedGrace);
   }
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (routes_.contains(members_[rank])) EnsureRoute(rank, outbox);
@@ -147,9 +147,7 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   }
   plan_.FollowNone();
   size_ = 0;
-  ready_ = false;
-  EndExchange();
-  superseded_ = false;
+  rendezvous_.End();
   interrupted_ = false;
   rendezvous_by_ = absl::InfiniteFuture();
   return next.status;
@@ -177,11 +175,8 @@ void GroupMachine::TellSuperseded(const Message& message, const GroupRound& roun
 
 // The members of this generation will never meet.
 void GroupMachine::SupersedeGeneration(absl::Time now, Outbox& outbox) {
-  if (ready_ || superseded_) return;
-  superseded_ = true;
-  EndExchange();
-  distance_prober_ = DistanceProber();
-  prober_ = LinkProber();
+  if (ready() || rendezvous_.superseded()) return;
+  rendezvous_.Supersede();
   // Not all of them have heard it from the one who knew.
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
