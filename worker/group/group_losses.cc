@@ -1,5 +1,5 @@
-// How a group goes on when messages between its members are lost: the part of GroupMachine that looks
-// for losses, and lets the members meet again.
+// How a group goes on when messages between its members are lost: the part of GroupMachine that
+// looks for losses, and lets the members meet again.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 // Members that measure their links come to the meeting up to so much apart.
 constexpr absl::Duration kMeasuringPatience = absl::Seconds(5);
 constexpr absl::Duration kMeetingPatience = absl::Milliseconds(500);
-// Doubled so many times at most: some members may not have the view yet.
+// How often the patience doubles: some members may not have the view yet.
 constexpr uint32_t kDoublingsMax = 2;
 
 }  // namespace
@@ -122,7 +122,7 @@ void GroupMachine::BeginAttempt(absl::Time now, uint32_t attempt, const std::str
   rendezvous_.Supersede();
   Stop(now, status, outbox);
   StartRendezvous(now, group, outbox, attempt);
-  COVEY_CHECK(!ready());  // It takes an answer of somebody else.
+  COVEY_CHECK(!ready());  // It takes a hello of another member.
   last_plain_ = last_plain;
   last_started_ = std::move(last_started);
   waiting_ = std::move(waiting);

@@ -161,7 +161,7 @@ bool GroupMachine::Receive(absl::Time now, const Message& message, Outbox& outbo
   const bool stale = Planted(PlantedBug::kStaleGroupGeneration) && same_group &&
                      round.generation < generation_ && message.envelope.has_group_slice();
   if (!same_group || (round.generation != generation_ && !stale)) {
-    // The sender may be a stranger, who must not fail anything.
+    // The sender may be a stranger, which must not fail anything.
     if (!MayBeNext(round)) {
       TellSuperseded(message, round, outbox);
     } else if (before_forming_.HasRoom(message, 0)) {
@@ -218,7 +218,7 @@ void GroupMachine::ReceiveAbort(absl::Time now, const Message& message, Outbox& 
       }
       return;
     }
-    // Members of a group that has run before go on without one that gives up before they have met.
+    // Members of a group that has run before go on without a member that gives up before they meet.
     if (superseded || (!ready() && has_been_ready_)) {
       SupersedeGeneration(now, outbox);
       return;
@@ -300,7 +300,7 @@ void GroupMachine::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
 void GroupMachine::Stop(absl::Time now, const absl::Status& status, Outbox& outbox) {
   stopped_ = status;
   sender_.CancelQueued([this](uint64_t number) { Released(number); });
-  // What is on its way serves nobody any more; the next message opens the connection again.
+  // Frames in the transport serve no member any more; the next message opens the connection.
   for (const NodeId node : sender_.peers_in_flight()) {
     outbox.Route({node, 0}, "");
     routes_.erase(node);

@@ -80,8 +80,8 @@ namespace covey::worker {
 class GroupMachine {
  public:
   enum class Formation {
-    // Members measure their links, tell each other, and agree on the step to go on from. Where labels
-    // name no racks, they first find racks by their distances (measured_racks.h).
+    // Members measure their links, tell each other, and agree on the step to go on from. Where
+    // labels name no racks, they first find racks by their distances (measured_racks.h).
     kMeasured,
     // The same with default link costs.
     kAgreed,
@@ -106,9 +106,9 @@ class GroupMachine {
     on_ready_ = std::move(callback);
   }
 
-  // Called when a generation that Reform went over to was superseded, before it was ready, by a plan
-  // without this worker: as if Reform had returned the status, UNAVAILABLE. Without a callback, the
-  // group has failed with it.
+  // Called when a generation was left, or superseded before it was ready, and the newest plan has no
+  // place for this worker: as if Reform had returned the status. Without a callback, the group fails
+  // with the status.
   void OnLeft(std::function<void(absl::Time, const absl::Status&, Outbox&)> callback) {
     on_left_ = std::move(callback);
   }
@@ -124,8 +124,8 @@ class GroupMachine {
   // member that has a model.
   void OnMeet(std::function<MemberProgress()> callback) { on_meet_ = std::move(callback); }
 
-  // Takes in the newest view; one that has `self` in an ACTIVE group forms this one, if there is
-  // none.
+  // Takes in the newest view. If this worker is in no group yet, and the view has it in an ACTIVE
+  // one, the members of that group begin to meet.
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
                Outbox& outbox);
 
@@ -145,11 +145,11 @@ class GroupMachine {
   uint64_t losses() const { return losses_; }
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
-  // Steps of others that were over when the group was made (Group.first_step): nobody waits for its
-  // own before it comes after them.
+  // Steps of other groups that were over when this group was made (Group.first_step): its own steps
+  // count after them.
   uint64_t steps_before() const { return steps_before_; }
-  // Once ready: the highest step that any member brought along to this generation, steps_before() at
-  // the least.
+  // Once ready: the highest step that any member had finished when they met, and at least
+  // steps_before().
   uint64_t agreed_step() const { return rendezvous_.agreed_step().value(); }
   // Once ready, when some member was interrupted: how far each has come, by rank; a member without
   // progress is new. The same on all members. Else empty.
@@ -165,8 +165,8 @@ class GroupMachine {
   // different collectives.
   const absl::Status& failure() const { return failure_; }
 
-  // The plan of a collective that leaves the algorithm open, of so many encoded bytes. Precondition:
-  // ready().
+  // The plan of a collective of this many encoded bytes that leaves the algorithm open.
+  // Precondition: ready().
   std::shared_ptr<const Plan> PlanFor(CollectiveKind kind, size_t bytes) {
     return PlanOf(AlgorithmFor(kind, bytes));
   }
@@ -192,9 +192,9 @@ class GroupMachine {
   // The newest view has another plan for this worker: other members, another group, or none; or it
   // is the only member, and drains.
   bool change_pending() const { return plan_.change_pending(); }
-  // Goes over to that plan. `step`: the last one that this member has finished. With other members,
-  // a new generation forms, and agreed_step() says where to go on; or this worker is in no group any
-  // more (not formed() until a view has it in one again).
+  // Goes over to that plan. `step`: the newest one that this member has finished. If the plan has a
+  // place for this worker, the members meet, and agreed_step() says where to go on. If not, this
+  // worker is in no group any more: not formed() until a view has it in one again.
   //   FAILED_PRECONDITION: collectives are under way, or no change is pending.
   //   UNAVAILABLE: in no group; says why. CANCELLED: the same, because it was asked to go.
   absl::Status Reform(absl::Time now, uint64_t step, Outbox& outbox);
@@ -219,8 +219,8 @@ class GroupMachine {
   // Follows members that have begun another formation; false: the message means nothing here.
   bool FollowAttempt(absl::Time now, const Message& message, const GroupSender& sender,
                      Outbox& outbox);
-  // The members meet again with the next Wake: not now, when somebody may be in the middle of starting
-  // several collectives.
+  // The members meet again with the next Wake: not now, when the caller may be about to start more
+  // collectives.
   void RecordLoss(std::string why) {
     if (loss_.empty()) loss_ = std::move(why);
   }

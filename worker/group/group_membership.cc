@@ -1,4 +1,5 @@
-// How a group changes its members, and who leaves it: the part of GroupMachine that follows the view.
+// How a group changes its members, and how one leaves it: the part of GroupMachine that follows the
+// view.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -25,7 +26,7 @@ void GroupMachine::SetView(absl::Time now, NodeId self, std::shared_ptr<const Cl
   } else if (const proto::Group* group = plan_.FirstPlan(); group != nullptr) {
     StartRendezvous(now, *group, outbox);
   }
-  // What was kept for a generation to come may be known now to be of one that never comes.
+  // Messages kept for a later generation may be known now to be of a generation that never comes.
   if (!failure_.ok()) return;
   for (const Message& message : before_forming_.Take({})) Receive(now, message, outbox);
 }
@@ -153,8 +154,8 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   return next.status;
 }
 
-// Somebody waits for this member in a generation that it will never take part in, because it knows
-// of a newer one; so that one can never begin, and who waits for it may go on.
+// The sender waits for this member in a generation that it will never take part in, because it knows
+// of a newer one. That generation can never begin, so the members that wait for it may go on.
 void GroupMachine::TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox) {
   if (message.envelope.has_group_abort()) return;
   const proto::Group* known = view().FindGroup(round.group);
@@ -177,7 +178,7 @@ void GroupMachine::TellSuperseded(const Message& message, const GroupRound& roun
 void GroupMachine::SupersedeGeneration(absl::Time now, Outbox& outbox) {
   if (ready() || rendezvous_.superseded()) return;
   rendezvous_.Supersede();
-  // Not all of them have heard it from the one who knew.
+  // The member that knew of the newer plan may not have told all of them.
   for (uint32_t rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     EnsureRoute(rank, outbox);

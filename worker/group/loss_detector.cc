@@ -5,7 +5,7 @@
 namespace covey::worker {
 namespace {
 
-// A silence of this many times what a collective usually takes is worth a query, which costs little.
+// A silence of this many times what a collective usually takes is worth a query; it costs little.
 constexpr double kUsualTimes = 4;
 constexpr double kSmoothing = 0.1;
 

@@ -11,8 +11,8 @@ namespace covey::worker {
 //
 // Order holds between two members until a reconnect. So when nothing comes for longer than usual, a
 // member asks those that it waits for how many slices they have sent; a slice that was sent before
-// the answer, and is not here when the answer comes, will not come. A member that is merely slow has
-// sent no more than came, and is waited for.
+// the answer, and is not here when the answer comes, will not come. A member that is merely slow
+// has sent no more than came, and is waited for.
 //
 //   listening ── silent for longer than usual: query ──▶ asked ── answer counts more: lost
 //       ▲                                                  │

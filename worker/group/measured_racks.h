@@ -20,8 +20,8 @@ inline constexpr size_t kMeasuredRacksTo = 32;
 // a few round trips at the start of busy processes say less than a survey does.
 inline constexpr double kMeasuredRackGap = 3.0;
 
-// Whether distances are worth measuring: so many members, no name of a rack or zone, and not all on
-// one known host.
+// Whether distances are worth measuring: a number of members within these limits, no name of a rack
+// or zone, and not all on one known host.
 bool RacksAreToBeMeasured(std::span<const TopologyPath> paths);
 
 // Names the racks "measured-0", "measured-1", ... in the order of their first members; returns how

@@ -15,7 +15,7 @@ namespace covey::worker {
 // What the newest view means for one member of a group: whether its generation goes on, is left at
 // once, or is over, and which plan comes next.
 //
-//   forming, ready ── no newer plan, or nobody is lost ─────────▶ kStay
+//   forming, ready ── no newer plan, or no member is lost ──────▶ kStay
 //                  ── a newer plan, and a member is lost ───────▶ kInterrupt, then Next
 //                  ── the view says that the group is broken ───▶ kFail
 //   superseded ────── no newer plan yet ────────────────────────▶ kStay
@@ -79,7 +79,7 @@ class PlanFollower {
   // The first member in order of rank that is not ALIVE any more, when there is a newer plan;
   // `state`: that is in this state. nullptr: none.
   const proto::Node* FirstLostMember(std::optional<proto::Node::State> state = std::nullopt) const;
-  // The first member that has left in order, and will meet nobody again; nullptr: none.
+  // The first member that has left in order, and will not meet the others again; nullptr: none.
   const proto::Node* FirstDepartedMember() const;
   // "group 1 has lost worker-2 (silent for 2.6 s)".
   std::string DescribeLoss() const;

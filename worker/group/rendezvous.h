@@ -105,7 +105,7 @@ class Rendezvous {
   bool exchanging() const {
     return state_ == State::kSharingDistances || state_ == State::kSharingStates;
   }
-  // Of the exchange: when to begin another round, when to give up, and who is missing.
+  // Of the exchange: when to begin another round, when to give up, and which members are missing.
   absl::Time retry_at() const { return retry_at_; }
   absl::Time deadline() const { return deadline_; }
   void BoundDeadline(absl::Time latest) {
