@@ -251,7 +251,8 @@ TEST(StalenessCorrection, IsReadFromTheTablesDefinition) {
   EXPECT_EQ(RulesOf(table, table.shards(0)).status().code(), absl::StatusCode::kInvalidArgument);
   asynchrony.set_staleness_scaled_rate(false);
   job.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
-  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(), HasSubstr("the optimizer has no momentum"));
+  EXPECT_THAT(RulesOf(table, table.shards(0)).status().ToString(),
+              HasSubstr("the optimizer has no momentum"));
   asynchrony.set_automatic_momentum(false);
   asynchrony.set_staleness_scaled_rate(true);
   rules = RulesOf(table, table.shards(0));
