@@ -36,8 +36,9 @@ std::vector<LateWorker> LatePlacement::FindLate(absl::Time now) {
     }
     const NodeId id(node.id());
     const absl::Time since = late_since_.try_emplace(id, now).first->second;
-    late.push_back({.worker = {.node = id, .rank = node.rank(), .labels = node.labels()},
-                    .has_waited = now - since >= options_.placement_wait});
+    LateWorker& worker = late.emplace_back();
+    worker.worker = {.node = id, .rank = node.rank(), .labels = node.labels()};
+    worker.has_waited = now - since >= options_.placement_wait;
   }
   return late;
 }
