@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/failure_detector.h"
 #include "common/cluster/ids.h"
-#include "proto/probe.pb.h"
+#include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/groups.h"
 #include "scheduler/nodes/membership_options.h"
