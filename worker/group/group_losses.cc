@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/cluster/retry_policy.h"
 #include "common/net/message.h"
 #include "worker/group/group_machine.h"
 
@@ -20,13 +21,14 @@ constexpr absl::Duration kMeasuringPatience = absl::Seconds(5);
 constexpr absl::Duration kMeetingPatience = absl::Milliseconds(500);
 // How often the patience doubles: some members may not have the view yet.
 constexpr uint32_t kDoublingsMax = 2;
+constexpr RetryPolicy kMeetingRetry{.doublings_max = kDoublingsMax};
 
 }  // namespace
 
 absl::Duration GroupMachine::Patience() const {
   const bool measures = options_.formation == Formation::kMeasured && attempt_ == 0;
-  return (measures ? kMeasuringPatience : kMeetingPatience) *
-         static_cast<double>(1 << std::min(attempt_, kDoublingsMax));
+  return kMeetingRetry.DelayAfter(static_cast<int>(std::min(attempt_, kDoublingsMax)),
+                                  measures ? kMeasuringPatience : kMeetingPatience);
 }
 
 absl::Time GroupMachine::NextQuery() const {
