@@ -9,6 +9,8 @@ import unittest
 from tests import report
 from tests.process import cluster, program
 
+# What deploy/quickstart builds and runs instead of covey.
+_COVEY_RUN = program.built("client/cli/covey_run")
 
 # Answers SIGTERM, and goes on.
 _STUBBORN = """
@@ -51,6 +53,12 @@ class CliRunTest(cluster.ProcessTest):
         self.assertEqual(1, len(lines), run)
         self.assertIn(message, lines[0])
         self.assertEqual([], run.lines("stdout"))
+
+    def test_quickstart_has_a_program_with_this_command_alone(self):
+        run = self.start("covey_run", [_COVEY_RUN, "run", "--", self.script("exit 0\n")])
+        self.ended(run, 0)
+        refused = self.start("covey_run", [_COVEY_RUN, "bench"])
+        self.assertIn("did you mean run?", "".join(self.ended(refused, 2)))
 
     def test_wrong_usage(self):
         plain = self.write("plain", "text")

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include "client/cli/console/command.h"
+
+namespace covey::cli {
+
+// What the programs of this folder do: runs the one of `commands` that the first argument names, or
+// prints --help or --version. Returns the exit code. `commands` is not empty.
+int RunCommandLine(std::span<const Command> commands, int count, const char* const* arguments);
+
+}  // namespace covey::cli
