@@ -1,7 +1,7 @@
 """Counts the test cases of one `bazel test`, from the file that --build_event_json_file wrote.
 
-Names every test that was skipped, with the reason, every target that passed only when it was
-repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0 only
+Names the targets that took longest, every test that was skipped, with the reason, every target that
+passed only when it was repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0 only
 if something passed and nothing failed.
 """
 
@@ -14,6 +14,10 @@ import urllib.parse
 import xml.etree.ElementTree
 
 
+# Of the targets that took longest.
+_SLOWEST = 10
+
+
 @dataclasses.dataclass
 class Tally:
     passed: int = 0
@@ -21,9 +25,13 @@ class Tally:
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
     flaky: list = dataclasses.field(default_factory=list)
+    # Of each target, all its attempts and shards together.
+    seconds: dict = dataclasses.field(default_factory=dict)
 
     def lines(self):
+        slowest = sorted(self.seconds.items(), key=lambda entry: -entry[1])[:_SLOWEST]
         return [
+            *(f"TOOK {seconds:.0f} s {label}" for label, seconds in slowest if seconds >= 1),
             *(f"SKIPPED {what}" for what in self.skipped),
             *(f"FLAKY {what}" for what in self.flaky),
             *(f"FAILED {what}" for what in self.failed),
@@ -38,6 +46,7 @@ def tally(events, bazel_status, read):
     read: a function from the address of a test.xml to its text.
     """
     targets, broken, incompatible, reports, statuses = set(), set(), set(), {}, {}
+    result = Tally()
     for event in events:
         identity = event.get("id", {})
         if "targetConfigured" in identity and "testSize" in event.get("configured", {}):
@@ -49,19 +58,21 @@ def tally(events, bazel_status, read):
             elif not event.get("completed", {}).get("success"):
                 broken.add(label)
         elif "testResult" in identity:
-            result = identity["testResult"]
-            for output in event.get("testResult", {}).get("testActionOutput", []):
+            place = identity["testResult"]
+            told = event.get("testResult", {})
+            label, attempt = place["label"], place.get("attempt", 1)
+            seconds = int(told.get("testAttemptDurationMillis", 0)) / 1000
+            result.seconds[label] = result.seconds.get(label, 0) + seconds
+            for output in told.get("testActionOutput", []):
                 if output["name"] == "test.xml":
                     # A later attempt replaces the earlier one of the same run and shard.
-                    of_label = reports.setdefault(result["label"], {})
-                    place = (result.get("run", 1), result.get("shard", 1))
-                    of_label[place] = max(
-                        of_label.get(place, (0, "")), (result.get("attempt", 1), output["uri"]))
+                    of_label = reports.setdefault(label, {})
+                    key = (place.get("run", 1), place.get("shard", 1))
+                    of_label[key] = max(of_label.get(key, (0, "")), (attempt, output["uri"]))
         elif "testSummary" in identity:
             label = identity["testSummary"]["label"]
             statuses[label] = event.get("testSummary", {}).get("overallStatus", "UNKNOWN")
 
-    result = Tally()
     result.skipped = [f"{label}: not for this configuration"
                       for label in sorted(targets & incompatible)]
     for label in sorted((targets - incompatible) | broken | set(statuses)):

@@ -9,10 +9,13 @@ def _configured(label):
     return {"id": {"targetConfigured": {"label": label}}, "configured": {"testSize": "SMALL"}}
 
 
-def _attempt(label, document, attempt=1, shard=1):
+def _attempt(label, document, attempt=1, shard=1, milliseconds=0):
     return {
         "id": {"testResult": {"label": label, "run": 1, "shard": shard, "attempt": attempt}},
-        "testResult": {"testActionOutput": [{"name": "test.xml", "uri": document}]},
+        "testResult": {
+            "testActionOutput": [{"name": "test.xml", "uri": document}],
+            "testAttemptDurationMillis": str(milliseconds),
+        },
     }
 
 
@@ -86,6 +89,16 @@ class TallyTest(unittest.TestCase):
     def test_shards_are_counted_together(self):
         events = [_attempt("//a:t", "three", shard=1), _attempt("//a:t", "three", shard=2)]
         self.assertEqual((6, []), self.tally([*events, *_tested("//a:t", "PASSED")]))
+
+    def test_names_the_slowest_targets_first(self):
+        events = [
+            *(_attempt("//a:shards", "three", shard=shard, milliseconds=2000) for shard in (1, 2)),
+            _attempt("//a:slow", "three", milliseconds=3000),
+            _attempt("//a:quick", "three", milliseconds=100),
+        ]
+        self.tally([*events, *_tested("//a:shards", "PASSED"), *_tested("//a:slow", "PASSED")])
+        self.assertEqual(["TOOK 4 s //a:shards", "TOOK 3 s //a:slow"], self.result.lines()[:2])
+        self.assertNotIn("quick", "".join(self.result.lines()))
 
     def test_a_crash_after_good_cases_is_a_failure(self):
         events = _tested("//a:t", "TIMEOUT", "three")
