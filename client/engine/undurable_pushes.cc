@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/active_operations.h"
 #include "client/engine/request_errors.h"
 #include "client/engine/request_message.h"
 #include "common/base/check.h"
@@ -63,7 +64,7 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   COVEY_CHECK(inserted.inserted);
   ShardRequest& push = inserted.position->second;
   // A late reply of a head that was replaced says nothing of the next one.
-  const bool is_of_head = receiver == HeadOf(view, push.shard);
+  const bool is_of_head = receiver == push.head && receiver == HeadOf(view, push.shard);
   queue_.Withdraw(push, is_of_head ? State::kReceived : State::kStranded);
   if (!is_of_head) unconfirmed_[StreamOf(push)].insert(push.request_id);
   push.head = receiver;
@@ -235,6 +236,7 @@ void UndurablePushes::HandleSuccess(absl::Time now, ShardRequest& push,
 }
 
 void UndurablePushes::GiveUp(const ActiveOperation& owner) {
+  if (owner.undurable == 0) return;
   std::vector<ShardRequest*> its;
   for (auto& [id, push] : pushes_) {
     if (push.owner == &owner) its.push_back(&push);
