@@ -396,8 +396,9 @@ void GroupMachine::Wake(absl::Time now, Outbox& outbox) {
             outbox);
       return;
     }
-    if (now >= rendezvous_.retry_at())
+    if (now >= rendezvous_.retry_at()) {
       RecordLoss("what the members told each other while they met was lost");
+    }
     if (!loss_.empty()) RetryRendezvous(now, std::exchange(loss_, ""), outbox);
     LookForLosses(now, outbox);
     if (formed() && !ready()) {

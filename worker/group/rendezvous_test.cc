@@ -218,7 +218,7 @@ TEST(RendezvousTest, AMemberWithAnotherModelIsNamed) {
   }
 }
 
-TEST(RendezvousTest, ASupersededRoundSaysAndHearsNothing) {
+TEST(RendezvousTest, ASupersededRoundSaysNoHello) {
   Round round(3, true, 1);
   for (uint32_t rank = 0; rank < 3; ++rank) round.all[rank].Begin(round.SetupOf(rank));
   round.all[0].Start(round.now);
