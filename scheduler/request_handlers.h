@@ -8,9 +8,9 @@
 #include "common/runtime/actor.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
+#include "scheduler/log/commit_pipeline.h"
 #include "scheduler/machines.h"
 #include "scheduler/state/cluster_state.h"
-#include "scheduler/state/commit_pipeline.h"
 #include "scheduler/watches.h"
 
 namespace covey::scheduler {

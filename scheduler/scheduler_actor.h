@@ -12,10 +12,10 @@
 #include "proto/log.pb.h"
 #include "scheduler/config.h"
 #include "scheduler/event_trail.h"
+#include "scheduler/log/commit_pipeline.h"
 #include "scheduler/machines.h"
 #include "scheduler/request_handlers.h"
 #include "scheduler/state/cluster_state.h"
-#include "scheduler/state/commit_pipeline.h"
 #include "scheduler/watches.h"
 
 namespace covey::scheduler {

@@ -63,7 +63,7 @@ class Cluster::Scheduler {
                    .thread_name = "scheduler"},
                   actor_,
                   *transport_};
-  scheduler::NoLog log_;
+  scheduler::NullLog log_;
   std::unique_ptr<scheduler::GrpcService> service_;
 };
 

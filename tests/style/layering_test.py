@@ -48,7 +48,7 @@ _ROOMS = {
                    "chaos", "simulate", "."],
 }
 # Plain values of a role's own folder that its rooms read.
-_SHARED = ["scheduler/config.h", "worker/hybrid_options.h"]
+_SHARED = ["worker/hybrid_options.h"]
 
 # An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its
 # arguments. These headers, and every header of ours that they include, reach for more.

@@ -1,4 +1,4 @@
-#include "scheduler/state/commit_pipeline.h"
+#include "scheduler/log/commit_pipeline.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
