@@ -82,7 +82,7 @@ TEST_F(BarrierTest, DeadlineNamesWhoIsMissingAndWithdraws) {
   EXPECT_THAT(
       std::string(answers_[0].status.message()),
       HasSubstr("2 of 3 arrived within 1s; not arrived: worker-1 (declared dead at epoch 9)"));
-  // worker-0 has to arrive anew.
+  // worker-0 has to arrive again.
   EXPECT_EQ(Arrive({.node = 3}), "");
   EXPECT_NE(Arrive({.node = 2}), "");
 }

@@ -341,7 +341,7 @@ TEST_F(SchedulerActorTest, RestartContinuesFromTheLog) {
   sent_.clear();
   EXPECT_EQ(actor_->published().epoch(), 3);
   EXPECT_EQ(actor_->published().tables_size(), 1);
-  // Its answer may have been lost; alone it could not pass anew.
+  // Its answer may have been lost; alone it could not pass again.
   EXPECT_TRUE(StatusOf(Call(barrier)).ok());
   // Both go on by heartbeats; the silent one is given up after the grace.
   for (int beat = 0; beat < 26; ++beat) {

@@ -187,7 +187,7 @@ TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) 
   EXPECT_THAT(group(1).members(), ElementsAre(4));
   EXPECT_EQ(group(1).generation(), 4u);
   EXPECT_EQ(group(1).recovery_generation(), 0u);
-  // One that has finished a step is a member like any other.
+  // A newcomer that has finished a step is a member like any other.
   const NodeId later = Register(proto::WORKER, "z/a");
   Beat(later.value(), 1);
   LetDie(later.value());

@@ -50,7 +50,7 @@ std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
   }
   phase_ = Phase::kFailed;
   for (Message& reply : std::exchange(waiting_for_next_, {})) released.push_back(std::move(reply));
-  // What is not durable must not be known. Receivers ignore the body of a failed reply.
+  // Others must not learn of what is not durable. Receivers ignore the body of a failed reply.
   for (Message& reply : released) SetStatus(FailureStatus(), reply);
   return released;
 }

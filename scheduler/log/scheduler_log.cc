@@ -71,7 +71,7 @@ absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes) {
         "the record at byte ", log.intact_bytes, " of ", bytes.size(),
         " is damaged, yet an intact one follows at byte ", at,
         ": the file was changed from outside; restore it from a copy, or move it away to start "
-        "the job anew"));
+        "the job from scratch"));
   }
   if (newest.empty() && bytes.size() > kPreludeBytes && bytes[kPreludeBytes] != kFirstByte) {
     return absl::DataLossError(
@@ -83,7 +83,7 @@ absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes) {
   if (!record.ParseFromArray(newest.data(), static_cast<int>(newest.size()))) {
     return absl::DataLossError(
         "the newest record is intact but is no record of this version: start the version that "
-        "wrote it, or move the file away to start the job anew");
+        "wrote it, or move the file away to start the job from scratch");
   }
   log.newest = std::move(record);
   return log;

@@ -308,7 +308,7 @@ class RandomCluster {
       return;
     }
     if (same_chain()) {
-      // Taken out, and back in for another reason: then it joins anew.
+      // Taken out, and back in for another reason: then it joins again.
       EXPECT_TRUE(was.chain_epoch() == is.chain_epoch() || is.chain().rbegin()->joining());
       return;
     }
@@ -321,7 +321,7 @@ class RandomCluster {
     if (!full_alive.empty()) {
       EXPECT_TRUE(IsAlive(full[0]));
     }
-    // Who is full was so, or was reported.
+    // A full replica was full before, or was reported.
     int at = 0;
     for (const uint64_t node : full) {
       while (at < was.chain_size() && was.chain(at).node() != node) ++at;
@@ -330,7 +330,7 @@ class RandomCluster {
         EXPECT_EQ(reported_.count({table.id(), is.index(), node}), 1u);
       }
     }
-    // Who was taken out unasked is replaced already; but in the longest chains.
+    // A replica that was taken out unasked is replaced already, except in the longest chains.
     const bool longest = was.chain_size() == 5;
     for (const uint64_t node : full_alive) {
       if (std::find(full.begin(), full.end(), node) != full.end() || longest ||

@@ -64,7 +64,7 @@ class ChainsTest : public ::testing::Test {
     state_.AffectPlacement();
   }
 
-  // What is changed has a new epoch and a decision.
+  // A change has a new epoch and a decision.
   std::string Settle() {
     state_.BeginCall();
     return SettleSince(view());

@@ -84,7 +84,7 @@ class DataDispatcherTest : public ::testing::Test {
     return Ask(node, request);
   }
 
-  // The scheduler begins anew, with what it has logged.
+  // The scheduler restarts, with what it has logged.
   void Restart() {
     dispatcher_.emplace(state_);
     dispatcher_->Start(now_);
@@ -214,7 +214,7 @@ TEST_F(DataDispatcherTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   EXPECT_THAT(rest, testing::Not(testing::Contains(held[0]))) << "this one is surely held";
 }
 
-// Who trains slowly has as long as the pass lasts.
+// A slow worker has as much time as the pass lasts.
 TEST_F(DataDispatcherTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);

@@ -12,7 +12,7 @@ void RangeSet::Add(Range range) {
   uint64_t first = range.first;
   uint64_t end = range.first + range.count;
   auto at = ends_.upper_bound(first);
-  // One that ends where this one begins is a neighbour, too.
+  // A range that ends where this one begins is a neighbor, too.
   if (at != ends_.begin() && std::prev(at)->second >= first) --at;
   while (at != ends_.end() && at->first <= end) {
     first = std::min(first, at->first);

@@ -6,7 +6,7 @@
 
 namespace covey::scheduler {
 
-// Numbers, kept as ranges: neighbours are merged, so it is as large as it has gaps. A value; pure.
+// Numbers, kept as ranges: neighbors are merged, so it is as large as it has gaps. A value; pure.
 // Ends of ranges are at most 2^63.
 class RangeSet {
  public:
@@ -15,7 +15,7 @@ class RangeSet {
     uint64_t count = 0;
   };
 
-  // What is in it already stays. O(log n) and the ranges that it merges.
+  // Numbers that are in it already stay. O(log n) and the ranges that it merges.
   void Add(Range range);
   void Add(const std::vector<Range>& ranges) {
     for (const Range& range : ranges) Add(range);

@@ -22,7 +22,7 @@ namespace covey::scheduler {
 //                                                          kLost
 //
 // In kLost every append is refused; the process is to end, and to stand by again when it is
-// started anew.
+// restarted.
 class EtcdLog : public Actor {
  public:
   // Called on this actor's loop.

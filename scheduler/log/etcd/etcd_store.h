@@ -38,7 +38,7 @@ class EtcdStore {
     std::string prefix;
     // Where this scheduler is reached; others are told while it leads.
     std::string address;
-    // A leader that is dead or cut off is followed by another after so long.
+    // Lease term: a leader that is dead or cut off is replaced after this duration.
     absl::Duration lease = absl::Seconds(2);
     size_t chunk_bytes = 1 << 20;
     uint64_t compact_after_bytes = 64 << 20;
