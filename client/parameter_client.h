@@ -55,7 +55,7 @@ struct PullOptions {
 };
 
 // Reads and changes parameters that live on servers. The entry point for programs that belong to no
-// group; training in groups is worker/group.h. A program that creates or lists tables includes
+// group; training in groups is worker/worker.h. A program that creates or lists tables includes
 // proto/table.pb.h or proto/view.pb.h itself, one that reads the status proto/scheduler.pb.h, one
 // that changes a contract common/contract/contract.h.
 //

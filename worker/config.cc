@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
 
 namespace covey::worker {
 namespace {

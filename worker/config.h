@@ -5,9 +5,12 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/config.h"
-#include "common/collective/plan.h"
-#include "common/runtime/config_file.h"
+#include "common/collective/algorithm.h"
 #include "common/tensor/wire_format.h"
+
+namespace covey {
+class ConfigFile;
+}
 
 namespace covey::worker {
 
@@ -17,14 +20,14 @@ struct WorkerConfig {
   // tensor's way through a hybrid step. Shorter reports a lost member or server sooner.
   client::ClientConfig cluster;
   // Address of this machine at which the other members reach this one. Loopback serves one machine;
-  // never a public network, for data ports trust whoever reaches them.
+  // never a public network, because data ports trust every peer that reaches them.
   std::string data_host = "127.0.0.1";
   // "tcp", or "ipc" when all members share a machine: less work per byte.
   std::string transport = "tcp";
-  // Give up when this worker has waited so long for its group to form, and to be whole again when a
-  // member dies on the way in; 1 s … 1 h. Longer survives slower starts of the others.
+  // How long this worker waits for its group to form, and to be whole again when a member dies on
+  // the way in, before it gives up; 1 s … 1 h. Longer survives slower starts of the others.
   absl::Duration form_deadline = absl::Seconds(60);
-  // How values travel in the group where nobody asks for something else; the same on all members.
+  // How values travel in the group where a collective does not say; the same on all members.
   // kAutomatic: what the members' measurements say is fastest, for each size.
   Algorithm collective = Algorithm::kAutomatic;
   // Encoding of the program's own collectives (not of the hybrid step, where each table says it):

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "worker/layout/fusion_plan.h"
-
 namespace covey::worker {
 
 // Where a table's optimizer runs.
@@ -16,9 +14,21 @@ enum class Synchronization {
   kDistributed,
 };
 
-// Which wire formats carry on what rounding lost to the
-// next step. Costs as much memory as the gradients.
+// For which wire formats of a table what rounding loses is kept and added to the next step's
+// gradient. Costs as much memory as the gradients.
 enum class ErrorFeedback { kNever, kInt8, kAlways };
+
+// Which tensors travel together.
+struct FusionLimits {
+  // A tensor of this many bytes or more travels alone: its messages are large enough as they are.
+  uint64_t tensor_bytes = 64 << 10;
+  // Bytes of a bucket. Larger means fewer messages, and a longer wait for the bucket's last tensor.
+  // 0 = every tensor travels alone.
+  uint64_t bucket_bytes = 1 << 20;
+  // Bytes of all tensors, large ones too, from a bucket's first to its last: at most this
+  // much of the backward pass goes by before the bucket leaves.
+  uint64_t span_bytes = 4 << 20;
+};
 
 // How a model trains. The same on all members.
 struct HybridOptions {

@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/connection.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/runtime/event_loop.h"
+#include "worker/engine/worker_core.h"
 #include "worker/layout/sample_shares.h"
-#include "worker/worker_actor.h"
 
 namespace covey::worker {
 namespace {
@@ -28,7 +27,7 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
   if (options.lag > 1) {
     return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
   }
-  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker, options));
+  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker.core(), options));
   for (Tensor& tensor : tensors) hybrid->states_.push_back({.tensor = std::move(tensor)});
   COVEY_RETURN_IF_ERROR(hybrid->CreateTables());
   COVEY_RETURN_IF_ERROR(hybrid->Refresh());
@@ -42,22 +41,22 @@ absl::Status HybridStep::CreateTables() {
     *request.mutable_create_table_request()->mutable_spec() = state.tensor.table;
     COVEY_ASSIGN_OR_RETURN(
         const proto::Envelope reply,
-        worker_.connection_->Request(request, worker_.config_.cluster.operation_deadline));
+        core_.connection().Request(request, core_.config().cluster.operation_deadline));
     tables.push_back(TableId(reply.create_table_reply().table()));
   }
   // The reply's view has the table, and the loop has taken it in.
-  return worker_.WhenReady([&] {
-    HybridMachine& machine = worker_.actor_->hybrid();
+  return core_.RunWhenReady([&](WorkerActor& actor) {
+    HybridStepEngine& engine = actor.hybrid();
     absl::Status fits =
-        machine.SetTables(tables, options_, worker_.config_.cluster.operation_deadline);
+        engine.SetTables(tables, options_, core_.config().cluster.operation_deadline);
     for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
       const Tensor& tensor = states_[i].tensor;
-      if (tensor.values.size() == machine.element_count(i) &&
-          tensor.gradient.size() == machine.element_count(i)) {
+      if (tensor.values.size() == engine.element_count(i) &&
+          tensor.gradient.size() == engine.element_count(i)) {
         continue;
       }
       fits = absl::InvalidArgumentError(absl::StrCat(
-          "table '", tensor.table.name(), "' has ", machine.element_count(i), " elements; got ",
+          "table '", tensor.table.name(), "' has ", engine.element_count(i), " elements; got ",
           tensor.values.size(), " values and ", tensor.gradient.size(),
           " gradient elements; pass spans of the table's size"));
     }
@@ -77,12 +76,9 @@ absl::Status HybridStep::Begin(uint64_t samples) {
   }
   for (State& state : states_) state.submitted = false;
   samples_ = samples;
-  if (worker_.connection_->Post([&actor = *worker_.actor_](absl::Time now, Outbox& outbox) {
-        actor.hybrid().BeginStep(now, outbox);
-      })) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError("the worker's loop takes no more work: it is stopping, or flooded");
+  return core_.Post([](WorkerActor& actor, absl::Time now, Outbox& outbox) {
+    actor.hybrid().BeginStep(now, outbox);
+  });
 }
 
 absl::Status HybridStep::Submit(size_t tensor) {
@@ -106,33 +102,28 @@ void HybridStep::Start(size_t tensor, Way way) {
   State& state = states_[tensor];
   state.handle = Handle();
   state.under_way = true;
-  Work work{.tensor = tensor,
-            .gradient = state.tensor.gradient,
-            .values = state.tensor.values,
-            .samples = samples_};
-  work.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
+  TensorRequest request{.tensor = tensor,
+                        .gradient = state.tensor.gradient,
+                        .values = state.tensor.values,
+                        .samples = samples_};
+  request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
-  const bool posted = worker_.connection_->Post(
-      [&actor = *worker_.actor_, work, way, patience = worker_.config_.cluster.operation_deadline](
-          absl::Time now, Outbox& outbox) {
-        Work started = work;
-        started.deadline = now + patience;
-        HybridMachine& machine = actor.hybrid();
+  const absl::Status posted = core_.Post(
+      [request = std::move(request), way, patience = core_.config().cluster.operation_deadline](
+          WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
+        request.deadline = now + patience;
+        HybridStepEngine& engine = actor.hybrid();
         switch (way) {
           case Way::kSubmit:
-            return machine.Submit(now, std::move(started), outbox);
+            return engine.Submit(now, std::move(request), outbox);
           case Way::kPull:
-            return machine.Pull(now, std::move(started), outbox);
+            return engine.Pull(now, std::move(request), outbox);
           case Way::kFlush:
-            return machine.Flush(now, std::move(started), outbox);
+            return engine.Flush(now, std::move(request), outbox);
         }
       });
-  if (!posted) {
-    state.handle.Complete(
-        {.status = absl::UnavailableError(
-             "the worker's loop takes no more work: it is stopping, or flooded")});
-  }
+  if (!posted.ok()) state.handle.Complete({.status = posted});
 }
 
 absl::Status HybridStep::Wait(size_t tensor) {
@@ -170,10 +161,10 @@ absl::Status HybridStep::Refresh() {
 
 absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
   uint64_t samples = 0;
-  COVEY_RETURN_IF_ERROR(worker_.connection_->Run([&](absl::Time, Outbox&) {
-    const GroupMachine& group = worker_.actor_->group();
+  COVEY_RETURN_IF_ERROR(core_.Run([&](WorkerActor& actor, absl::Time, Outbox&) {
+    const GroupMachine& group = actor.group();
     if (!group.formed()) return;
-    const ClusterView& view = *worker_.actor_->client().member().view();
+    const ClusterView& view = *actor.client().member().view();
     samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];
   }));
   return samples;
@@ -181,8 +172,8 @@ absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
 
 absl::StatusOr<uint64_t> HybridStep::step() const {
   uint64_t step = 0;
-  COVEY_RETURN_IF_ERROR(worker_.connection_->Run(
-      [&](absl::Time, Outbox&) { step = worker_.actor_->hybrid().step().value(); }));
+  COVEY_RETURN_IF_ERROR(core_.Run(
+      [&](WorkerActor& actor, absl::Time, Outbox&) { step = actor.hybrid().step().value(); }));
   return step;
 }
 
@@ -194,16 +185,17 @@ void HybridStep::Report(std::optional<double> loss) {
                           .wait = waited_};
   reported_ = now;
   waited_ = absl::ZeroDuration();
-  // A flooded loop loses a report, which the next one makes good.
-  worker_.connection_->Post([&actor = *worker_.actor_, report](absl::Time now, Outbox&) {
-    actor.ReportStep(now, report);
-  });
+  // A report that finds the queue full is lost; the next one makes good for it.
+  core_
+      .Post(
+          [report](WorkerActor& actor, absl::Time now, Outbox&) { actor.ReportStep(now, report); })
+      .IgnoreError();
 }
 
 absl::StatusOr<Progress> HybridStep::progress() const {
   Progress progress;
-  COVEY_RETURN_IF_ERROR(worker_.connection_->Run(
-      [&](absl::Time, Outbox&) { progress = worker_.actor_->meter().progress(); }));
+  COVEY_RETURN_IF_ERROR(core_.Run(
+      [&](WorkerActor& actor, absl::Time, Outbox&) { progress = actor.meter().progress(); }));
   return progress;
 }
 

@@ -12,9 +12,9 @@
 #include "absl/time/time.h"
 #include "client/handle.h"
 #include "proto/table.pb.h"
-#include "worker/group.h"
-#include "worker/hybrid/progress_meter.h"
 #include "worker/hybrid_options.h"
+#include "worker/progress.h"
+#include "worker/worker.h"
 
 namespace covey::worker {
 
@@ -38,8 +38,8 @@ namespace covey::worker {
 // Memory: from Submit until Wait returns, the tensor's gradient and values belong to the step.
 // Errors are those of the group (group.h) and of pushes (client/parameter_client.h): NaN in a
 // gradient, a member that gave up, a lost server. After one the group can do nothing more. ABORTED:
-// the scheduler's plan has no place for this worker any more, or has declared it dead; the group goes
-// on without it, and the program can end. CANCELLED: the same, because it was asked to go
+// the scheduler's plan has no place for this worker any more, or has declared it dead; the group
+// goes on without it, and the program can end. CANCELLED: the same, because it was asked to go
 // (Worker::RequestDrain, `covey drain`): the program should end well.
 //
 // A group whose members change goes on: between two steps, without a call. One that loses a member
@@ -53,7 +53,7 @@ class HybridStep {
  public:
   using Options = HybridOptions;
   struct Tensor {
-    // Created by whichever member comes first; equal on all members.
+    // Equal on all members; the first member that asks creates it.
     proto::TableSpec table;
     // Both as large as the table, and valid as long as the HybridStep.
     std::span<float> values;
@@ -76,13 +76,14 @@ class HybridStep {
   // 0. INVALID_ARGUMENT: a tensor of the step before was not submitted.
   absl::Status Begin(uint64_t samples);
   // The tensor's gradient is final: once per tensor and step, in any order; best in that of the
-  // backward pass, last to first. Does not block. INVALID_ARGUMENT: submitted before, or not waited for since.
+  // backward pass, last to first. Does not block. INVALID_ARGUMENT: submitted before, or not waited
+  // for since.
   absl::Status Submit(size_t tensor);
   // Blocks until the tensor's new values are there; at once when nothing is under way. With
   // Options.lag 1 these are the values of the step before the one that was submitted last.
   absl::Status Wait(size_t tensor);
-  // Waits for all tensors: afterwards they have the values of the last step, with lag too. The first
-  // error.
+  // Waits for all tensors: afterwards they have the values of the last step, with lag too. The
+  // first error.
   absl::Status Finish();
   // The newest values, for all tensors: those of the servers, or, where the members update, theirs.
   // All members call it, between steps. Blocks.
@@ -94,9 +95,9 @@ class HybridStep {
   absl::StatusOr<uint64_t> step() const;
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
   // proportion to the shares that the scheduler gave last, evenly when it gave none. Over all
-  // members they add up to `group_batch`; while a change of shares is on its way they may not, which
-  // does no harm, because gradients are weighted by samples. 0 when this worker is in no group any
-  // more. UNAVAILABLE: the worker is stopping.
+  // members they add up to `group_batch`; while a change of shares is on its way they may not,
+  // which does no harm, because gradients are weighted by samples. 0 when this worker is in no
+  // group any more. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
 
   // Says how the last step went; heartbeats carry it to the scheduler. With it go the time spent in
@@ -113,13 +114,13 @@ class HybridStep {
     bool under_way = false;
   };
 
-  HybridStep(Worker& worker, const Options& options) : worker_(worker), options_(options) {}
+  HybridStep(WorkerCore& core, const Options& options) : core_(core), options_(options) {}
   absl::Status CreateTables();
   enum class Way { kSubmit, kPull, kFlush };
   void Start(size_t tensor, Way way);
   absl::Status WaitForAll();
 
-  Worker& worker_;
+  WorkerCore& core_;
   const Options options_;
   std::vector<State> states_;
   uint64_t samples_ = 0;

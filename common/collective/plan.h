@@ -6,22 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/cluster/topology.h"
+#include "common/collective/algorithm.h"
+#include "common/collective/part_range.h"
 
 namespace covey {
-
-// Elements [first, first + count) of a tensor.
-struct PartRange {
-  size_t first = 0;
-  size_t count = 0;
-
-  friend bool operator==(const PartRange&, const PartRange&) = default;
-};
-
-// `element_count` elements cut into `size` parts that differ by at most one element, in order.
-std::vector<PartRange> EvenParts(size_t element_count, uint32_t size);
 
 // What a collective does with a tensor that is cut into one part per member (part i is member i's):
 //   reduce-scatter  every member has all parts -> member i has the sum of part i
@@ -33,33 +22,6 @@ enum class CollectiveKind { kReduceScatter, kAllGather, kAllReduce, kBroadcast, 
 
 // "all-reduce", for errors.
 const char* CollectiveName(CollectiveKind kind);
-
-// How values travel between members. Every algorithm is a choice of trees, see Plan.
-enum class Algorithm {
-  // The cheapest by the cost model; never inside a Plan.
-  kAutomatic,
-  // Everybody to the owner, the owner to everybody. One message deep; 2 (N - 1) messages a member.
-  kDirect,
-  // A chain around the ring of ranks that ends at the owner. Moves the fewest bytes per link.
-  kRing,
-  // Rings of several strides, each with its stripe of every part, so that more links work at once.
-  kMultiRing,
-  // By topology: inside every domain to the domain's representative for the part, then between
-  // domains, level by level. The representatives of different parts differ: all links work.
-  kHierarchical,
-  // Binomial trees by exclusive or of ranks: log2 N messages deep, and as few bytes as a ring.
-  kHalvingDoubling,
-  // Binomial trees of whole tensors: log2 N messages deep, one message per member and way.
-  kTree,
-};
-inline constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect,          Algorithm::kRing,
-                                            Algorithm::kMultiRing,       Algorithm::kHierarchical,
-                                            Algorithm::kHalvingDoubling, Algorithm::kTree};
-
-// "auto", "direct", "ring", "multi-ring", "hierarchical", "halving-doubling", "tree".
-const char* AlgorithmName(Algorithm algorithm);
-// INVALID_ARGUMENT: lists the names.
-absl::StatusOr<Algorithm> ParseAlgorithm(absl::string_view name);
 
 // A member's place in a reduction tree. The sum is taken from left to right over `operands`: ranks
 // of children, whose partial sums arrive, and once the member's own rank, which stands for its own

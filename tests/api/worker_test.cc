@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/cluster.h"
-#include "worker/group.h"
+#include "worker/data_source.h"
 #include "worker/hybrid_step.h"
-#include "worker/work_source.h"
+#include "worker/worker.h"
 
 namespace covey::worker {
 namespace {
@@ -79,7 +79,7 @@ TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
 }
 
 TEST_F(WorkerTest, TakesItsWorkFromTheScheduler) {
-  auto source = WorkSource::Open(*worker_, {.name = "digits", .examples = 4, .item_examples = 2});
+  auto source = DataSource::Open(*worker_, {.name = "digits", .examples = 4, .item_examples = 2});
   ASSERT_TRUE(source.ok()) << source.status();
   size_t taken = 0;
   while (taken < 4) {

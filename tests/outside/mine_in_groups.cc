@@ -6,8 +6,8 @@
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
-#include "worker/group.h"
 #include "worker/hybrid_step.h"
+#include "worker/worker.h"
 
 namespace {
 

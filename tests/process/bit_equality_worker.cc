@@ -9,8 +9,8 @@
 #include "common/runtime/process_main.h"
 #include "tests/process/bit_equality_model.h"
 #include "worker/config.h"
-#include "worker/group.h"
 #include "worker/hybrid_step.h"
+#include "worker/worker.h"
 
 namespace covey {
 namespace {

@@ -16,8 +16,8 @@
 #include "common/runtime/process_main.h"
 #include "tests/process/ledger.h"
 #include "worker/config.h"
-#include "worker/group.h"
 #include "worker/hybrid_step.h"
+#include "worker/worker.h"
 
 namespace covey {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
 #include "worker/config.h"
-#include "worker/group.h"
+#include "worker/worker.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "tests/sim/process.h"
-#include "worker/worker_actor.h"
+#include "worker/engine/worker_actor.h"
 
 namespace covey::sim {
 

@@ -41,14 +41,14 @@ _MAY_INCLUDE = {
 # names; the role's own folder, which stands last, may include them all. Tests and fixtures may
 # include any.
 _ROOMS = {
-    "worker": ["collective", "layout", "data", "group", "update", "hybrid", "."],
+    "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "replication", "shard", "."],
     "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
 }
 # Plain values of a role's own folder that its rooms read.
-_SHARED = ["worker/hybrid_options.h"]
+_SHARED = ["worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 
 # An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its
 # arguments. These headers, and every header of ours that they include, reach for more.

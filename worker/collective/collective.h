@@ -23,7 +23,7 @@ namespace covey::worker {
 //   stream 0           Group's calls, numbered by GroupMachine::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
-//   kInheritStreams + t  what a member knows of the LOCAL rounds of bucket t; sequence as its pull
+//   kRestoreStreams + t  what is known of LOCAL rounds of bucket t; sequence as its pull
 struct CollectiveId {
   uint32_t stream = 0;
   uint64_t sequence = 0;  // from 1
@@ -31,7 +31,7 @@ struct CollectiveId {
   friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
 };
 inline constexpr uint32_t kPullStreams = 0x80000000;
-inline constexpr uint32_t kInheritStreams = 0xc0000000;
+inline constexpr uint32_t kRestoreStreams = 0xc0000000;
 
 struct CollectiveResult {
   absl::Status status;

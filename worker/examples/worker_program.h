@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "common/runtime/config_file.h"
 #include "worker/config.h"
-#include "worker/group.h"
+#include "worker/worker.h"
 
 namespace covey {
 

@@ -281,14 +281,15 @@ TEST_P(HybridLatenessTest, RandomLatenessKeepsMembersTogether) {
     const auto submit = [&](uint32_t rank) {
       f.fleet.hybrids[rank]->BeginStep(f.fleet.ring.now(), f.fleet.ring.outbox(rank));
       for (const size_t t : f.fleet.RandomOrder()) {
-        Work work = f.fleet.WorkOf(rank, t, 1 + rank);
-        std::fill(work.gradient.begin(), work.gradient.end(), -1.0f);
+        TensorRequest request = f.fleet.RequestFor(rank, t, 1 + rank);
+        std::vector<float>& gradient = f.fleet.gradients[{rank, t}];
+        std::fill(gradient.begin(), gradient.end(), -1.0f);
         ++waiting[rank];
-        work.done = [&waiting, rank](absl::Time, const absl::Status& status, Outbox&) {
+        request.done = [&waiting, rank](absl::Time, const absl::Status& status, Outbox&) {
           EXPECT_TRUE(status.ok()) << status;
           --waiting[rank];
         };
-        f.fleet.hybrids[rank]->Submit(f.fleet.ring.now(), work, f.fleet.ring.outbox(rank));
+        f.fleet.hybrids[rank]->Submit(f.fleet.ring.now(), request, f.fleet.ring.outbox(rank));
       }
     };
     for (int round = 0; round < 200; ++round) {

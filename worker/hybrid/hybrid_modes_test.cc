@@ -168,7 +168,8 @@ TEST(HybridModesTest, WithLagOneAStepGetsTheValuesOfTheStepBefore) {
     late.outcomes.clear();
     for (uint32_t rank = 0; rank < 3; ++rank) {
       for (size_t t = 0; t < late.model.tables.size(); ++t) {
-        late.hybrids[rank]->Flush(late.ring.now(), late.WorkOf(rank, t, 0), late.ring.outbox(rank));
+        late.hybrids[rank]->Flush(late.ring.now(), late.RequestFor(rank, t, 0),
+                                  late.ring.outbox(rank));
       }
     }
     EXPECT_EQ(late.outcomes.size(), 9u);

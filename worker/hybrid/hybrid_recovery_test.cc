@@ -120,7 +120,7 @@ TEST_P(HybridRecoveryTest, ANewcomerThatDiesBeforeTheCutBreaksNothing) {
     ASSERT_THAT(f.violations, IsEmpty()) << "after " << messages << " messages";
     // Nobody had met it, so the plan changes between two steps, as any other.
     if (messages % 3 == 0) {
-      EXPECT_EQ(f.fleet.hybrids[0]->recoveries(), 0u);
+      EXPECT_EQ(f.fleet.hybrids[0]->recovery().recoveries(), 0u);
     }
   }
 }
@@ -189,7 +189,7 @@ TEST_P(HybridRecoveryTest, AMemberThatDrainsIsLetGoBetweenTwoSteps) {
   EXPECT_THAT(f.failures[1].message(), HasSubstr("was asked to go"));
   f.Step();
   f.CheckAllWell(3);
-  EXPECT_EQ(f.fleet.hybrids[0]->recoveries(), 0u);
+  EXPECT_EQ(f.fleet.hybrids[0]->recovery().recoveries(), 0u);
   // The last one goes by itself.
   f.Kill(2);
   f.PlanWithoutTheDead();
@@ -397,9 +397,9 @@ TEST(HybridRecoveryOneTest, RecoveriesAreCountedAndTimed) {
   f.fleet.ring.Pass(absl::Seconds(2));
   f.ShowAll();
   f.fleet.Run();
-  EXPECT_EQ(f.fleet.hybrids[0]->recoveries(), 1u);
-  EXPECT_EQ(f.fleet.hybrids[0]->recovery_time(), absl::Seconds(2));
-  EXPECT_EQ(f.fleet.hybrids[1]->recovery_time(), absl::ZeroDuration());
+  EXPECT_EQ(f.fleet.hybrids[0]->recovery().recoveries(), 1u);
+  EXPECT_EQ(f.fleet.hybrids[0]->recovery().time(), absl::Seconds(2));
+  EXPECT_EQ(f.fleet.hybrids[1]->recovery().time(), absl::ZeroDuration());
 }
 
 class PlantedRecoveryTest : public testing::TestWithParam<PlantedBug> {

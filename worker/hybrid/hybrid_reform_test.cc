@@ -59,7 +59,8 @@ class ReformFleet {
   void Submit(uint32_t rank, const std::vector<size_t>& tensors) {
     for (const size_t t : tensors) {
       std::fill(fleet.gradients[{rank, t}].begin(), fleet.gradients[{rank, t}].end(), -1.0f);
-      fleet.hybrids[rank]->Submit(fleet.ring.now(), Watched(rank, fleet.WorkOf(rank, t, 1 + rank)),
+      fleet.hybrids[rank]->Submit(fleet.ring.now(),
+                                  Watched(rank, fleet.RequestFor(rank, t, 1 + rank)),
                                   fleet.ring.outbox(rank));
     }
   }
@@ -77,7 +78,7 @@ class ReformFleet {
     ASSERT_TRUE(fleet.ring.machine(rank).ready());
     fleet.SetTables(rank);
     for (const size_t t : fleet.RandomOrder()) {
-      fleet.hybrids[rank]->Pull(fleet.ring.now(), Watched(rank, fleet.WorkOf(rank, t, 0)),
+      fleet.hybrids[rank]->Pull(fleet.ring.now(), Watched(rank, fleet.RequestFor(rank, t, 0)),
                                 fleet.ring.outbox(rank));
     }
     fleet.Run();
@@ -93,13 +94,13 @@ class ReformFleet {
   }
 
  private:
-  Work Watched(uint32_t rank, Work work) {
+  TensorRequest Watched(uint32_t rank, TensorRequest request) {
     ++waiting_[rank];
-    work.done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
+    request.done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
       --waiting_[rank];
       failures[rank].Update(status);
     };
-    return work;
+    return request;
   }
 
  public:

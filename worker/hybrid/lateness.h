@@ -11,44 +11,50 @@
 namespace covey::worker {
 
 // When a member whose program is late lets the group go on without it (view.proto, Group): once
-// `minimum_members` others have given their gradients, `grace` after the last of these.
+// `minimum_members` other members have given their gradients, `grace` after the last of them.
 struct LatenessRule {
-  uint32_t minimum_members = 0;  // 0 = everybody is waited for
+  uint32_t minimum_members = 0;  // 0 = every member is waited for
   absl::Duration grace = absl::ZeroDuration();
 
   bool on() const { return minimum_members > 0; }
 };
 
-// Who of the others is known to have given a gradient for a step: of one bucket, or of any. What is
-// not known of, because its slices go elsewhere first, counts as not given: the group may wait longer
-// than it has to. A partial sum does not tell who in it has stepped aside; those known from sums
-// without samples count as not given. Who is only heard of together with others, after stepping
-// aside, is taken for one that gave: only then may there be fewer than the minimum.
+// Counts the other members that are known to have given a gradient for a step: for one bucket, or
+// for any.
 //
-// What is known of any bucket counts only where the own program has given none for the step. So a
-// member that is known to have begun a step gives way only where enough gradients are sure.
+// The count is a lower bound, so the group may wait longer than it has to. A member whose slices go
+// to other members first is not counted. A partial sum does not tell which of its members have
+// stepped aside; those that a sum without samples shows are not counted.
+//
+// One case counts a member too many: a member that has stepped aside and is only seen in a sum with
+// others is taken for one that gave. Then fewer than the minimum may have given.
+//
+// A count over any bucket is used only while the member's own program has given nothing for the
+// step. So a member that is known to have begun a step gives way only to gradients that are
+// certain.
 //
 // Actor-confined. Deterministic.
 class Lateness {
  public:
-  // Members whose gradients are in a partial sum for `step` have been heard of.
-  void Hear(absl::Time now, Step step, const std::vector<uint32_t>& members) {
+  // A partial sum for `step` has arrived that holds the gradients of `members`.
+  void AddGiven(absl::Time now, Step step, const std::vector<uint32_t>& members) {
     GoTo(step);
     for (const uint32_t member : members) {
-      if (members_.insert(member).second) newest_ = now;
+      if (given_.insert(member).second) newest_ = now;
     }
   }
-  // A partial sum of these has no samples: they have given none, whatever else they pass on.
-  void HearNothing(Step step, const std::vector<uint32_t>& members) {
+  // The partial sum of `members` has no samples: they have given nothing.
+  void AddSteppedAside(Step step, const std::vector<uint32_t>& members) {
     GoTo(step);
-    aside_.insert(members.begin(), members.end());
+    stepped_aside_.insert(members.begin(), members.end());
   }
-  // When to go on with `step` without the program's gradient; InfiniteFuture() as long as too few
-  // have given theirs.
+  // When to go on with `step` without the program's gradient; InfiniteFuture() while too few
+  // members have given theirs.
   absl::Time DueAt(Step step, const LatenessRule& rule) const {
     if (!rule.on() || step != step_) return absl::InfiniteFuture();
-    const auto given = std::count_if(members_.begin(), members_.end(),
-                                     [this](uint32_t member) { return !aside_.contains(member); });
+    const auto given = std::count_if(given_.begin(), given_.end(), [this](uint32_t member) {
+      return !stepped_aside_.contains(member);
+    });
     if (given < rule.minimum_members) return absl::InfiniteFuture();
     return newest_ + rule.grace;
   }
@@ -57,14 +63,14 @@ class Lateness {
   void GoTo(Step step) {
     if (step == step_) return;
     step_ = step;
-    members_.clear();
-    aside_.clear();
+    given_.clear();
+    stepped_aside_.clear();
   }
 
   Step step_;
   // Ranks.
-  std::set<uint32_t> members_;
-  std::set<uint32_t> aside_;
+  std::set<uint32_t> given_;
+  std::set<uint32_t> stepped_aside_;
   absl::Time newest_;
 };
 

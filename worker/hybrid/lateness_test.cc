@@ -10,40 +10,40 @@ constexpr LatenessRule kTwoAndASecond{.minimum_members = 2, .grace = absl::Secon
 TEST(LatenessTest, TheGraceRunsFromTheLastWhoGave) {
   Lateness lateness;
   const absl::Time start = absl::UnixEpoch();
-  lateness.Hear(start, Step(3), {1});
+  lateness.AddGiven(start, Step(3), {1});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), absl::InfiniteFuture());
-  lateness.Hear(start + absl::Seconds(5), Step(3), {1, 2});
+  lateness.AddGiven(start + absl::Seconds(5), Step(3), {1, 2});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), start + absl::Seconds(6));
   // More of the same ones says nothing new; another one does.
-  lateness.Hear(start + absl::Seconds(7), Step(3), {2});
+  lateness.AddGiven(start + absl::Seconds(7), Step(3), {2});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), start + absl::Seconds(6));
-  lateness.Hear(start + absl::Seconds(7), Step(3), {0});
+  lateness.AddGiven(start + absl::Seconds(7), Step(3), {0});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), start + absl::Seconds(8));
 }
 
 TEST(LatenessTest, StepsStandForThemselves) {
   Lateness lateness;
-  lateness.Hear(absl::UnixEpoch(), Step(3), {1, 2});
+  lateness.AddGiven(absl::UnixEpoch(), Step(3), {1, 2});
   EXPECT_EQ(lateness.DueAt(Step(4), kTwoAndASecond), absl::InfiniteFuture());
-  lateness.Hear(absl::UnixEpoch(), Step(4), {1});
+  lateness.AddGiven(absl::UnixEpoch(), Step(4), {1});
   EXPECT_EQ(lateness.DueAt(Step(4), kTwoAndASecond), absl::InfiniteFuture());
 }
 
 TEST(LatenessTest, WhoSteppedAsideHasGivenNothing) {
   Lateness lateness;
-  lateness.Hear(absl::UnixEpoch(), Step(3), {1, 2});
-  lateness.HearNothing(Step(3), {2});
+  lateness.AddGiven(absl::UnixEpoch(), Step(3), {1, 2});
+  lateness.AddSteppedAside(Step(3), {2});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), absl::InfiniteFuture());
-  lateness.Hear(absl::UnixEpoch() + absl::Seconds(4), Step(3), {0, 2});
+  lateness.AddGiven(absl::UnixEpoch() + absl::Seconds(4), Step(3), {0, 2});
   EXPECT_EQ(lateness.DueAt(Step(3), kTwoAndASecond), absl::UnixEpoch() + absl::Seconds(5));
   // In another step it may give again.
-  lateness.Hear(absl::UnixEpoch(), Step(4), {1, 2});
+  lateness.AddGiven(absl::UnixEpoch(), Step(4), {1, 2});
   EXPECT_EQ(lateness.DueAt(Step(4), kTwoAndASecond), absl::UnixEpoch() + absl::Seconds(1));
 }
 
 TEST(LatenessTest, OffByDefault) {
   Lateness lateness;
-  lateness.Hear(absl::UnixEpoch(), Step(1), {1, 2, 3});
+  lateness.AddGiven(absl::UnixEpoch(), Step(1), {1, 2, 3});
   EXPECT_EQ(lateness.DueAt(Step(1), LatenessRule()), absl::InfiniteFuture());
 }
 

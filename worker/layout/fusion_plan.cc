@@ -18,7 +18,7 @@ struct OpenBucket {
 std::vector<std::vector<size_t>> PlanFusion(std::span<const FusionTensor> tensors,
                                             const FusionLimits& limits) {
   std::vector<std::vector<size_t>> buckets;
-  std::map<uint64_t, OpenBucket> open;  // by kind
+  std::map<FusionKind, OpenBucket> open;  // by kind
   uint64_t produced = 0;
   for (size_t t = tensors.size(); t-- > 0;) {
     const uint64_t bytes = tensors[t].bytes;

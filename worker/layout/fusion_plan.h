@@ -1,27 +1,29 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "common/tensor/wire_format.h"
+#include "worker/hybrid_options.h"
+
 namespace covey::worker {
+
+// What tensors must have in common to share a bucket.
+struct FusionKind {
+  WireFormat format = WireFormat::kFloat32;
+  bool members_update = false;
+  bool is_local = false;
+
+  friend auto operator<=>(const FusionKind&, const FusionKind&) = default;
+};
 
 // A tensor as the plan sees it. Tensors of different kinds never share a bucket.
 struct FusionTensor {
   uint64_t bytes = 0;
-  uint64_t kind = 0;
-};
-
-struct FusionLimits {
-  // A tensor of so many bytes, or more, travels alone: its messages are large enough as they are.
-  uint64_t tensor_bytes = 64 << 10;
-  // Bytes of a bucket. Larger means fewer messages, and a longer wait for the bucket's last tensor.
-  // 0 = every tensor travels alone.
-  uint64_t bucket_bytes = 1 << 20;
-  // Bytes of all tensors, large ones too, from a bucket's first to its last: so much of the
-  // backward pass goes by, at most, before the bucket leaves.
-  uint64_t span_bytes = 4 << 20;
+  FusionKind kind;
 };
 
 // Which tensors of a model travel together: small ones that the backward pass, which goes from the

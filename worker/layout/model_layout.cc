@@ -56,13 +56,13 @@ std::vector<ShardRun> RunsOf(const Joined& joined, const TablePart& part) {
 }  // namespace
 
 ModelLayout::ModelLayout(std::span<const proto::Table* const> tables, uint32_t members,
-                         const FusionLimits& fusion, std::span<const uint64_t> kinds)
+                         const FusionLimits& fusion, std::span<const FusionKind> kinds)
     : places_(tables.size()) {
   COVEY_CHECK(kinds.empty() || kinds.size() == tables.size());
   std::vector<FusionTensor> tensors;
   for (size_t t = 0; t < tables.size(); ++t) {
-    tensors.push_back(
-        {.bytes = ElementCount(*tables[t]) * sizeof(float), .kind = kinds.empty() ? 0 : kinds[t]});
+    tensors.push_back({.bytes = ElementCount(*tables[t]) * sizeof(float),
+                       .kind = kinds.empty() ? FusionKind() : kinds[t]});
   }
   for (const std::vector<size_t>& fused : PlanFusion(tensors, fusion)) {
     Bucket& bucket = buckets_.emplace_back();

@@ -36,22 +36,23 @@ struct Bucket {
   size_t position() const { return pieces.front().tensor; }
 };
 
-// How the tensors of a model travel through a group: which share a bucket (fusion_plan.h), and which
-// member answers for which shards of it (part_map.h). A tensor alone is a bucket of one.
+// How the tensors of a model travel through a group: which share a bucket (fusion_plan.h), and
+// which member answers for which shards of it (part_map.h). A tensor alone is a bucket of one.
 //
 // Pure: every member computes the same layout from the same tables. Immutable.
 class ModelLayout {
  public:
-  // `tables` in the order of the model, each with its shards; members >= 1. `kinds`: one number per
-  // table, tables of different ones do not share buckets; empty = all are alike.
+  // `tables` in the order of the model, each with its shards; members >= 1. `kinds`: one per
+  // table, tables of different kinds do not share buckets; empty = all are alike.
   ModelLayout(std::span<const proto::Table* const> tables, uint32_t members,
-              const FusionLimits& fusion, std::span<const uint64_t> kinds = {});
+              const FusionLimits& fusion, std::span<const FusionKind> kinds = {});
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   size_t bucket_of(size_t tensor) const { return places_[tensor].bucket; }
   // The tensor's elements within its bucket.
   PartRange place_of(size_t tensor) const { return places_[tensor].elements; }
-  // What each member answers for, in elements of the tensor: the order of summation follows from it.
+  // What each member answers for, in elements of the tensor: the order of summation follows from
+  // it.
   std::vector<PartRange> parts_of(size_t tensor) const;
 
  private:

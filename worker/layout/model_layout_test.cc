@@ -50,7 +50,7 @@ TEST(ModelLayoutTest, APartOfABucketIsWholeShardsOfItsTensors) {
 
 TEST(ModelLayoutTest, KindsDoNotShareABucket) {
   const std::vector<proto::Table> tables = {TableOf({4}), TableOf({4})};
-  const std::vector<uint64_t> kinds = {0, 1};
+  const std::vector<FusionKind> kinds = {{}, {.is_local = true}};
   EXPECT_EQ(ModelLayout(Pointers(tables), 1, {}, kinds).buckets().size(), 2u);
   EXPECT_EQ(ModelLayout(Pointers(tables), 1, {}).buckets().size(), 1u);
 }

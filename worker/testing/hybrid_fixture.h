@@ -16,7 +16,7 @@
 #include "common/tensor/kernels.h"
 #include "common/tensor/wire_format_proto.h"
 #include "gtest/gtest.h"
-#include "worker/hybrid/hybrid_machine.h"
+#include "worker/hybrid/hybrid_step_engine.h"
 #include "worker/testing/ring_fixture.h"
 
 namespace covey::worker {
@@ -267,13 +267,13 @@ class Fleet {
       }
     });
     ring.SetHeard([this](uint32_t to, const Message& message) {
-      if (to < hybrids.size()) hybrids[to]->Notice(ring.now(), message, ring.outbox(to));
+      if (to < hybrids.size()) hybrids[to]->Observe(ring.now(), message, ring.outbox(to));
     });
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
       clients.push_back(std::make_unique<client::RequestEngine>(
           client::RequestEngine::Options{.incarnation = Incarnation(100 + rank)},
           request_ids_[rank]));
-      hybrids.push_back(std::make_unique<HybridMachine>(*clients[rank], ring.machine(rank)));
+      hybrids.push_back(std::make_unique<HybridStepEngine>(*clients[rank], ring.machine(rank)));
       ring.machine(rank).OnReady([hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
         hybrid->GroupReady(now, outbox);
       });
@@ -281,7 +281,8 @@ class Fleet {
           [hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
             return hybrid->Interrupted(now, outbox);
           });
-      ring.machine(rank).OnMeet([hybrid = hybrids.back().get()] { return hybrid->Progress(); });
+      ring.machine(rank).OnMeet(
+          [hybrid = hybrids.back().get()] { return hybrid->Progress(); });
       ring.machine(rank).OnLeft(
           [hybrid = hybrids.back().get()](absl::Time now, const absl::Status& status,
                                           Outbox& outbox) { hybrid->Left(now, status, outbox); });
@@ -314,7 +315,7 @@ class Fleet {
     EXPECT_TRUE(set.ok()) << set;
   }
 
-  Work WorkOf(uint32_t rank, size_t tensor, uint64_t samples) {
+  TensorRequest RequestFor(uint32_t rank, size_t tensor, uint64_t samples) {
     return {.tensor = tensor,
             .gradient = gradients[{rank, tensor}],
             .values = values[{rank, tensor}],
@@ -329,13 +330,13 @@ class Fleet {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
       if (!ring.machine(rank).ready()) continue;
       for (const size_t t : RandomOrder()) {
-        hybrids[rank]->Pull(ring.now(), WorkOf(rank, t, 0), ring.outbox(rank));
+        hybrids[rank]->Pull(ring.now(), RequestFor(rank, t, 0), ring.outbox(rank));
       }
     }
     Run();
   }
   void Submit(uint32_t rank, size_t tensor, uint64_t samples) {
-    hybrids[rank]->Submit(ring.now(), WorkOf(rank, tensor, samples), ring.outbox(rank));
+    hybrids[rank]->Submit(ring.now(), RequestFor(rank, tensor, samples), ring.outbox(rank));
   }
   // A step of every member, each with its tensors in an order of its own. `gradient` fills in the
   // gradient of a member's tensor.
@@ -405,7 +406,7 @@ class Fleet {
   uint64_t withheld_table = 0;  // its requests wait
   uint64_t group_messages = 0;
   std::vector<std::unique_ptr<client::RequestEngine>> clients;
-  std::vector<std::unique_ptr<HybridMachine>> hybrids;
+  std::vector<std::unique_ptr<HybridStepEngine>> hybrids;
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> gradients;  // by member and tensor
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> values;
   std::vector<absl::Status> outcomes;

@@ -109,7 +109,8 @@ class Mourners {
     for (const size_t t : fleet.RandomOrder()) {
       std::fill(fleet.gradients[{rank, t}].begin(), fleet.gradients[{rank, t}].end(),
                 -static_cast<float>(1 + rank));
-      fleet.hybrids[rank]->Submit(fleet.ring.now(), Watched(rank, fleet.WorkOf(rank, t, 1 + rank)),
+      fleet.hybrids[rank]->Submit(fleet.ring.now(),
+                                  Watched(rank, fleet.RequestFor(rank, t, 1 + rank)),
                                   fleet.ring.outbox(rank));
     }
   }
@@ -122,7 +123,7 @@ class Mourners {
   }
   void Pull(uint32_t rank) {
     for (const size_t t : fleet.RandomOrder()) {
-      fleet.hybrids[rank]->Pull(fleet.ring.now(), Watched(rank, fleet.WorkOf(rank, t, 0)),
+      fleet.hybrids[rank]->Pull(fleet.ring.now(), Watched(rank, fleet.RequestFor(rank, t, 0)),
                                 fleet.ring.outbox(rank));
     }
   }
@@ -175,13 +176,13 @@ class Mourners {
     return ranks;
   }
   void Complain(std::string what) { violations.push_back(std::move(what)); }
-  Work Watched(uint32_t rank, Work work) {
+  TensorRequest Watched(uint32_t rank, TensorRequest request) {
     ++waiting_[rank];
-    work.done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
+    request.done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
       --waiting_[rank];
       failures[rank].Update(status);
     };
-    return work;
+    return request;
   }
 
   // Each member's gradient is in it with all its samples, or not at all.

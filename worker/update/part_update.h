@@ -57,11 +57,11 @@ class PartUpdate {
   virtual ~PartUpdate() = default;
 
   virtual void Apply(absl::Time now, PartStep step, Outbox& outbox) = 0;
-  // The newest values, without a gradient; the first call of all. `step`: what the answer must hold,
-  // as after a push of it; 0 = nothing.
+  // The newest values, without a gradient; the first call of all. `step`: what the answer must
+  // hold, as after a push of it; 0 = nothing.
   virtual void Fetch(absl::Time now, PartStep step, Outbox& outbox) = 0;
-  // Before the first call of all: goes on from what the members know of LOCAL rounds, of which this is
-  // the part `part`.
+  // Before the first call of all: goes on from what the members know of LOCAL rounds, of which this
+  // is the part `part`.
   virtual void Resume(absl::Time, const RoundMemory&, const PartRange& /*part*/,
                       absl::Time /*deadline*/, Outbox&) {}
 };

@@ -12,14 +12,14 @@
 
 namespace covey::worker {
 
-// What every member of a group knows of the rounds that the LOCAL tables of one bucket are in, from the
-// values that all of them get after each step. Whoever answers for a part after a member has died
-// takes it from here: no step of a round is lost with its owner, and what was pushed for a round is
-// pushed again with the same content.
+// What every member of a group knows of the rounds that the LOCAL tables of one bucket are in, from
+// the values that all of them get after each step. After a member has died, the member that answers
+// for its part goes on from here: no step of a round is lost with its owner, and what was pushed
+// for a round is pushed again with the same content.
 //
-// Where a round began is known exactly without overlap. With overlap it is known but for the one step
-// that took the outer values in: only the owner can tell that step's learning from what came in, so
-// that it is not part of the next push after a recovery.
+// Without overlap, the start of a round is known exactly. With overlap it is known except for the
+// step that took the outer values in: only the owner can tell what that step learned from what came
+// in. So after a recovery that step is not part of the next push.
 //
 // Memory: twice the bucket, four times with overlap. The same on all members that have taken in the
 // same steps. Actor-confined. Deterministic.
@@ -38,9 +38,10 @@ class RoundMemory {
   void Clear();
   // What all members have after a step of the whole group, and the examples behind it.
   void TakeStep(Step step, std::span<const float> values, uint64_t samples);
-  // A step whose values only members had that are gone: what it taught is lost, but for the servers.
+  // A step whose values are gone with the members that had them: only what was pushed of it is
+  // left.
   void Skip(Step step);
-  // What all members have after a fetch (LocalMachine::Fetch).
+  // What all members have after a fetch (LocalSgdPart::Fetch).
   void TakeFetch(std::span<const float> values);
 
   // All of it, as bits that travel in floats; of the same size on all members.
@@ -51,9 +52,9 @@ class RoundMemory {
   // One part of one piece.
   struct Round {
     std::span<const float> values;
-    std::span<const float> start;  // nothing means anything while a push is on its way
-    uint64_t samples = 0;          // since then
-    uint64_t all_samples = 0;      // since the beginning
+    std::span<const float> start;  // of the round; undefined while a push is in flight
+    uint64_t samples = 0;          // of the round
+    uint64_t all_samples = 0;      // of all rounds
     // The round before was pushed after `step`; its outer values have not been taken in.
     struct Pushed {
       Step step;
@@ -70,12 +71,12 @@ class RoundMemory {
   struct State {
     uint64_t samples = 0;
     uint64_t all_samples = 0;
-    uint64_t pushed_step = 0;  // 0 = nothing is on its way
+    uint64_t pushed_step = 0;  // 0 = no push is in flight
     uint64_t pushed_samples = 0;
   };
 
   void Count(Step step, std::span<const float> values, uint64_t samples);
-  // What the piece has learned that is in no push begins anew at `values`, but for that.
+  // The round starts again at `values`; what it has learned and not pushed stays on top of them.
   void Rebase(const Piece& piece, State& state, std::span<const float> values);
 
   std::vector<Piece> pieces_;

@@ -6,8 +6,8 @@
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
 #include "common/table/definition.h"
-#include "worker/update/central_update.h"
-#include "worker/update/distributed_update.h"
+#include "worker/update/member_update.h"
+#include "worker/update/server_update.h"
 
 namespace covey::worker {
 namespace {
@@ -32,15 +32,15 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
         ContractName(contract), " with ", groups, " groups. Use the centralised one"));
   }
   if (distributed) {
-    plan.owned = {.optimizer = definition.optimizer,
-                  .learning_rate = definition.learning_rate,
-                  .refuses_non_finite = definition.refuses_non_finite};
+    plan.member_optimizer = {.optimizer = definition.optimizer,
+                             .learning_rate = definition.learning_rate,
+                             .refuses_non_finite = definition.refuses_non_finite};
   }
   if (contract.kind == Contract::Kind::kLocal) {
     plan.rounds = LocalRounds{.steps = contract.local_steps, .overlap = contract.overlap_steps};
-    plan.owned = {.optimizer = definition.inner->optimizer,
-                  .learning_rate = definition.inner->learning_rate,
-                  .refuses_non_finite = definition.refuses_non_finite};
+    plan.member_optimizer = {.optimizer = definition.inner->optimizer,
+                             .learning_rate = definition.inner->learning_rate,
+                             .refuses_non_finite = definition.refuses_non_finite};
   }
   return plan;
 }
@@ -67,10 +67,6 @@ std::vector<PartShards> ShardsOf(const Bucket& bucket, uint32_t rank,
 
 }  // namespace
 
-uint64_t TablePlan::kind() const {
-  return static_cast<uint64_t>(format) * 4 + (owned ? 2 : 0) + (rounds ? 1 : 0);
-}
-
 absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* const> tables,
                                                   const ClusterView& view,
                                                   const HybridOptions& options) {
@@ -87,12 +83,22 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
   return plans;
 }
 
-std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
-                                            std::span<const TablePlan> plans, uint32_t members,
-                                            const FusionLimits& fusion) {
-  std::vector<uint64_t> kinds;
-  for (const TablePlan& plan : plans) kinds.push_back(plan.kind());
-  return std::make_unique<ModelLayout>(tables, members, fusion, kinds);
+absl::StatusOr<ModelPlan> PlanModel(std::span<const TableId> tables,
+                                    std::shared_ptr<const ClusterView> view,
+                                    const HybridOptions& options, uint32_t members) {
+  ModelPlan model;
+  model.view = std::move(view);
+  for (const TableId id : tables) {
+    model.tables.push_back(model.view->FindTable(id));
+    if (model.tables.back() != nullptr) continue;
+    return absl::NotFoundError(absl::StrCat("table ", id.value(), " is not in the view of epoch ",
+                                            model.view->epoch().value(), "; create it first"));
+  }
+  COVEY_ASSIGN_OR_RETURN(model.plans, PlanTables(model.tables, *model.view, options));
+  std::vector<FusionKind> kinds;
+  for (const TablePlan& plan : model.plans) kinds.push_back(plan.kind());
+  model.layout = std::make_unique<ModelLayout>(model.tables, members, options.fusion, kinds);
+  return model;
 }
 
 std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans) {
@@ -104,28 +110,28 @@ std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const
   return std::optional<RoundMemory>(std::in_place, bucket.element_count, std::move(pieces));
 }
 
-absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,
-                                                       std::span<const proto::Table* const> tables,
-                                                       std::span<const TablePlan> plans,
+absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, const ModelPlan& model,
                                                        GroupMachine& group, ServerLink& link) {
-  std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), tables);
+  const std::vector<TablePlan>& plans = model.plans;
+  std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), model.tables);
   // Tables of a bucket are of one kind.
   const TablePlan& plan = plans[bucket.position()];
   const PushFormat push{.format = plan.format, .error_feedback = plan.error_feedback};
-  if (!plan.owned) return std::make_unique<CentralUpdate>(link, std::move(shards), push);
-  std::vector<OwnedValues::Config> owned;
-  for (const ShardRun& run : bucket.runs[group.rank()]) owned.push_back(*plans[run.tensor].owned);
+  if (!plan.member_optimizer) return std::make_unique<ServerUpdate>(link, std::move(shards), push);
+  std::vector<MemberShards::Config> owned;
+  for (const ShardRun& run : bucket.runs[group.rank()])
+    owned.push_back(*plans[run.tensor].member_optimizer);
   if (!plan.rounds) {
     COVEY_ASSIGN_OR_RETURN(auto update,
-                           DistributedUpdate::Create(link, group, std::move(shards), owned));
+                           MemberUpdate::Create(link, group, std::move(shards), owned));
     return std::unique_ptr<PartUpdate>(std::move(update));
   }
-  std::vector<std::shared_ptr<LocalMachine>> machines;
+  std::vector<std::shared_ptr<LocalSgdPart>> machines;
   for (size_t i = 0; i < shards.size(); ++i) {
-    const LocalMachine::Config config{.rounds = *plans[bucket.runs[group.rank()][i].tensor].rounds,
+    const LocalSgdPart::Config config{.rounds = *plans[bucket.runs[group.rank()][i].tensor].rounds,
                                       .inner = owned[i],
                                       .push = push};
-    COVEY_ASSIGN_OR_RETURN(auto machine, LocalMachine::Create(link, std::move(shards[i]), config));
+    COVEY_ASSIGN_OR_RETURN(auto machine, LocalSgdPart::Create(link, std::move(shards[i]), config));
     machines.push_back(std::move(machine));
   }
   return std::make_unique<LocalUpdate>(group, std::move(machines));

@@ -13,8 +13,8 @@
 #include "worker/group/group_machine.h"
 #include "worker/hybrid_options.h"
 #include "worker/layout/model_layout.h"
-#include "worker/update/local_machine.h"
-#include "worker/update/owned_values.h"
+#include "worker/update/local_sgd_part.h"
+#include "worker/update/member_shards.h"
 #include "worker/update/part_update.h"
 #include "worker/update/round_memory.h"
 #include "worker/update/server_link.h"
@@ -27,12 +27,23 @@ struct TablePlan {
   WireFormat format = WireFormat::kFloat32;
   bool error_feedback = false;
   // The members run an optimizer on their parts: that of the table (distributed), or the inner one.
-  std::optional<OwnedValues::Config> owned;
+  std::optional<MemberShards::Config> member_optimizer;
   // The table is LOCAL.
   std::optional<LocalRounds> rounds;
 
-  // Tables of different kinds do not share a bucket.
-  uint64_t kind() const;
+  FusionKind kind() const {
+    return {.format = format,
+            .members_update = member_optimizer.has_value(),
+            .is_local = rounds.has_value()};
+  }
+};
+
+// A whole model, as a group of some size trains it.
+struct ModelPlan {
+  std::shared_ptr<const ClusterView> view;
+  std::vector<const proto::Table*> tables;  // of the view
+  std::vector<TablePlan> plans;             // of the tables
+  std::unique_ptr<const ModelLayout> layout;
 };
 
 // INVALID_ARGUMENT: mode and contract do not go together, or the definition holds a kind that this
@@ -41,19 +52,17 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
                                                   const ClusterView& view,
                                                   const HybridOptions& options);
 
-// The layout of a model with these plans.
-std::unique_ptr<const ModelLayout> LayoutOf(std::span<const proto::Table* const> tables,
-                                            std::span<const TablePlan> plans, uint32_t members,
-                                            const FusionLimits& fusion);
+// Errors as PlanTables; NOT_FOUND: a table is not in the view.
+absl::StatusOr<ModelPlan> PlanModel(std::span<const TableId> tables,
+                                    std::shared_ptr<const ClusterView> view,
+                                    const HybridOptions& options, uint32_t members);
 
 // What members know of the rounds of the bucket's tables, if these are LOCAL.
 std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans);
 
 // How this member's part of a bucket is updated. INVALID_ARGUMENT: an optimizer's definition is not
 // valid; names the table.
-absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket,
-                                                       std::span<const proto::Table* const> tables,
-                                                       std::span<const TablePlan> plans,
+absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, const ModelPlan& model,
                                                        GroupMachine& group, ServerLink& link);
 
 }  // namespace covey::worker

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<TablePlan>> Plan(const std::vector<proto::Table>& tab
 TEST(TablePlanTest, CentralisedTablesNeedNoOptimizerHere) {
   const auto plans = Plan({TableWith(proto::Contract::ASYNC)}, 2, {});
   ASSERT_TRUE(plans.ok()) << plans.status();
-  EXPECT_FALSE((*plans)[0].owned.has_value());
+  EXPECT_FALSE((*plans)[0].member_optimizer.has_value());
   EXPECT_FALSE((*plans)[0].rounds.has_value());
 }
 
@@ -57,7 +57,7 @@ TEST(TablePlanTest, DistributedIsForOneGroupUnderBsp) {
   const HybridOptions options{.synchronization = Synchronization::kDistributed};
   const auto plans = Plan({TableWith(proto::Contract::BSP)}, 1, options);
   ASSERT_TRUE(plans.ok()) << plans.status();
-  EXPECT_EQ((*plans)[0].owned->learning_rate.base_rate, 0.5);
+  EXPECT_EQ((*plans)[0].member_optimizer->learning_rate.base_rate, 0.5);
   for (const auto& refused : {Plan({TableWith(proto::Contract::BSP)}, 2, options),
                               Plan({TableWith(proto::Contract::ASYNC)}, 1, options)}) {
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
@@ -79,7 +79,7 @@ TEST(TablePlanTest, LocalTablesTakeTurns) {
     EXPECT_EQ((*plans)[t].rounds->steps, 8u);
     EXPECT_EQ((*plans)[t].rounds->overlap, 2u);
     EXPECT_EQ((*plans)[t].rounds->offset, 2 * t);
-    EXPECT_EQ((*plans)[t].owned->learning_rate.base_rate, 0.25);
+    EXPECT_EQ((*plans)[t].member_optimizer->learning_rate.base_rate, 0.25);
   }
 }
 

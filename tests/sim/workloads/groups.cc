@@ -92,7 +92,7 @@ class GroupsWorkload::Trainer : public WorkerScript {
   void SubmitWhatIsDue(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void FlushAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void EndStep(absl::Time now, worker::WorkerActor& worker);
-  worker::Work WorkOf(absl::Time now, size_t tensor, worker::WorkerActor& worker);
+  worker::TensorRequest RequestFor(absl::Time now, size_t tensor, worker::WorkerActor& worker);
   void Ended(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
   // Says so when what was given is for steps of another group now, or for other steps.
   void NoteMove(worker::WorkerActor& worker);
@@ -239,7 +239,7 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
   steps_aside_ = worker.hybrid().steps_aside();
   round_before_ = std::exchange(round_, worker.group().round());
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    worker.hybrid().Pull(now, WorkOf(now, t, worker), outbox);
+    worker.hybrid().Pull(now, RequestFor(now, t, worker), outbox);
   }
   // What ended at once is noticed at once.
   next_ = now;
@@ -302,7 +302,7 @@ void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActo
     if (worker.hybrid().steps_aside() == steps_aside_) {
       workload_.given_.Give(worker.client().member().node(), PlaceOf(t, step_.value()));
     }
-    worker.hybrid().Submit(now, WorkOf(now, t, worker), outbox);
+    worker.hybrid().Submit(now, RequestFor(now, t, worker), outbox);
   }
   NoteMove(worker);
   next_submit_ = absl::InfiniteFuture();
@@ -315,7 +315,7 @@ void GroupsWorkload::Trainer::FlushAll(absl::Time now, worker::WorkerActor& work
                                        Outbox& outbox) {
   phase_ = Phase::kFlush;
   for (size_t t = 0; t < tensors_.size(); ++t) {
-    worker.hybrid().Flush(now, WorkOf(now, t, worker), outbox);
+    worker.hybrid().Flush(now, RequestFor(now, t, worker), outbox);
   }
   next_ = now;
 }
@@ -328,20 +328,20 @@ void GroupsWorkload::Trainer::EndStep(absl::Time now, worker::WorkerActor& worke
   next_ = now + workload_.think_max_ * random_.Uniform();
 }
 
-worker::Work GroupsWorkload::Trainer::WorkOf(absl::Time now, size_t t,
-                                             worker::WorkerActor& worker) {
+worker::TensorRequest GroupsWorkload::Trainer::RequestFor(absl::Time now, size_t t,
+                                                          worker::WorkerActor& worker) {
   ++under_way_;
   deadline_ = now + Patience();
   tensors_[t].under_way = true;
-  worker::Work work{.tensor = t,
-                    .gradient = tensors_[t].gradient,
-                    .values = tensors_[t].values,
-                    .samples = samples_,
-                    .deadline = deadline_};
-  work.done = [this, t, &worker](absl::Time, const absl::Status& status, Outbox&) {
+  worker::TensorRequest request{.tensor = t,
+                                .gradient = tensors_[t].gradient,
+                                .values = tensors_[t].values,
+                                .samples = samples_,
+                                .deadline = deadline_};
+  request.done = [this, t, &worker](absl::Time, const absl::Status& status, Outbox&) {
     Ended(t, status, worker);
   };
-  return work;
+  return request;
 }
 
 void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,

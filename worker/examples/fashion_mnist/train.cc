@@ -9,18 +9,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/wire_format_proto.h"
+#include "worker/data_source.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/model.h"
 #include "worker/examples/fashion_mnist/sample_order.h"
 #include "worker/hybrid_step.h"
-#include "worker/work_source.h"
 
 namespace covey::fashion_mnist {
 namespace {
 
+using worker::DataSource;
 using worker::HybridStep;
 using worker::Worker;
-using worker::WorkSource;
 
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
 // Groups may be apart by as much as their speeds differ.
@@ -145,7 +145,7 @@ class Training {
  private:
   // Steps until all passes are finished, by whomever.
   absl::Status TakeSharedSteps() {
-    COVEY_ASSIGN_OR_RETURN(source_, WorkSource::Open(worker_, {.name = "fashion_mnist",
+    COVEY_ASSIGN_OR_RETURN(source_, DataSource::Open(worker_, {.name = "fashion_mnist",
                                                                .examples = training_.size(),
                                                                .item_examples = options_.batch,
                                                                .passes = options_.epochs,
@@ -248,7 +248,7 @@ class Training {
   std::vector<float> images_;
   std::vector<uint8_t> labels_;
   std::unique_ptr<HybridStep> hybrid_;
-  std::unique_ptr<WorkSource> source_;  // unless the split is fixed
+  std::unique_ptr<DataSource> source_;  // unless the split is fixed
   // Of the whole run, over all workers, if all are as far as this one.
   uint64_t samples_ = 0;
   uint64_t looked_at_ = 0;

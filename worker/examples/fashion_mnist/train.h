@@ -10,7 +10,7 @@
 #include "worker/examples/fashion_mnist/dataset.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/options.h"
-#include "worker/group.h"
+#include "worker/worker.h"
 
 namespace covey::fashion_mnist {
 

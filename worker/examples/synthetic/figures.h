@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "worker/config.h"
-#include "worker/group.h"
+#include "worker/worker.h"
 
 namespace covey::synthetic {
 

@@ -11,7 +11,7 @@
 #include "worker/config.h"
 #include "worker/examples/synthetic/figures.h"
 #include "worker/examples/synthetic/options.h"
-#include "worker/group.h"
+#include "worker/worker.h"
 
 namespace covey::synthetic {
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace covey {
+
+// Elements [first, first + count) of a tensor.
+struct PartRange {
+  size_t first = 0;
+  size_t count = 0;
+
+  friend bool operator==(const PartRange&, const PartRange&) = default;
+};
+
+// `element_count` elements cut into `size` parts that differ by at most one element, in order.
+std::vector<PartRange> EvenParts(size_t element_count, uint32_t size);
+
+}  // namespace covey

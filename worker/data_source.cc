@@ -1,0 +1,262 @@
+#include "worker/data_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "worker/data/local_work_queue.h"
+#include "worker/engine/worker_core.h"
+
+namespace covey::worker {
+namespace {
+
+// How long before they are needed items are asked for.
+constexpr absl::Duration kAhead = absl::Milliseconds(250);
+// How long a worker without examples waits for some before it takes part in a step without. Others
+// of its group that still have some wait for it.
+constexpr absl::Duration kDryMax = absl::Milliseconds(5);
+// How long a request is repeated; a scheduler that is away comes back.
+constexpr absl::Duration kRequestMax = absl::Hours(24);
+constexpr absl::Duration kCloseMax = absl::Seconds(2);
+// How long members that may end wait for the others before they take part in another step.
+constexpr absl::Duration kMeetMax = absl::Milliseconds(300);
+constexpr absl::Duration kMeetAnswerMax = absl::Minutes(10);
+
+proto::WorkRequest MakeRequest(const DataSource::Options& options) {
+  proto::WorkRequest request;
+  request.set_name(options.name);
+  request.set_examples(options.examples);
+  request.set_item_examples(options.item_examples);
+  request.set_passes(options.passes);
+  request.set_seed(options.seed);
+  return request;
+}
+
+}  // namespace
+
+// What the loop's answers change; they may come when the source is gone.
+struct DataSource::State {
+  State(client::Connection& connection, const Options& options)
+      : connection(connection), options(options) {}
+
+  client::Connection& connection;
+  const Options options;
+
+  mutable Mutex mutex;
+  CondVar changed;
+  LocalWorkQueue work ABSL_GUARDED_BY(mutex);
+  // One request for items and one report at a time: a report waits for the scheduler's log.
+  bool asking ABSL_GUARDED_BY(mutex) = false;
+  bool reporting ABSL_GUARDED_BY(mutex) = false;
+  absl::Time ask_again ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  bool done ABSL_GUARDED_BY(mutex) = false;
+  bool closed ABSL_GUARDED_BY(mutex) = false;
+  uint64_t examples_finished ABSL_GUARDED_BY(mutex) = 0;
+  absl::Status failure ABSL_GUARDED_BY(mutex);
+
+  void TakeReply(const proto::WorkReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    for (const proto::WorkItem& item : reply.items()) {
+      const bool fits = item.pass() < options.passes && item.first() < options.examples &&
+                        item.count() <= options.examples - item.first();
+      if (fits) work.Add(item);
+    }
+    done = done || reply.done();
+    examples_finished = std::max(examples_finished, reply.examples_finished());
+  }
+};
+
+absl::StatusOr<std::unique_ptr<DataSource>> DataSource::Open(Worker& worker,
+                                                             const Options& options) {
+  if (options.examples == 0 || options.examples - 1 > std::numeric_limits<uint32_t>::max() ||
+      options.item_examples == 0 || options.item_examples > options.examples ||
+      options.passes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("work '", options.name, "': ", options.passes, " passes over ",
+                     options.examples, " examples in items of ", options.item_examples,
+                     "; choose at least 1 of each, and at most 2^32 examples"));
+  }
+  auto source = std::unique_ptr<DataSource>(new DataSource(worker, options));
+  // The first answer shows whether all agree.
+  Ask(source->state_);
+  State& state = *source->state_;
+  MutexLock lock(state.mutex);
+  const absl::Time until = MonotonicNow() + worker.core().config().cluster.operation_deadline;
+  while (state.asking && MonotonicNow() < until) {
+    state.changed.WaitFor(state.mutex, until - MonotonicNow());
+  }
+  COVEY_RETURN_IF_ERROR(state.failure);
+  return source;
+}
+
+DataSource::DataSource(Worker& worker, const Options& options)
+    : worker_(worker),
+      options_(options),
+      state_(std::make_shared<State>(worker.core().connection(), options)) {}
+
+DataSource::~DataSource() {
+  const absl::Time until = MonotonicNow() + kCloseMax;
+  proto::WorkRequest last = MakeRequest(options_);
+  {
+    MutexLock lock(state_->mutex);
+    while (state_->reporting && MonotonicNow() < until) {
+      state_->changed.WaitFor(state_->mutex, until - MonotonicNow());
+    }
+    state_->closed = true;
+    if (!state_->failure.ok()) return;
+    for (proto::WorkItem& item : state_->work.TakeReport(kWorkItemsPerRequestMax)) {
+      *last.add_finished() = std::move(item);
+    }
+    for (proto::WorkItem& item : state_->work.TakeUntrained()) {
+      // The scheduler takes back the others when this worker leaves.
+      if (last.returned_size() == static_cast<int>(kWorkItemsPerRequestMax)) break;
+      *last.add_returned() = std::move(item);
+    }
+  }
+  if (last.finished_size() + last.returned_size() == 0) return;
+  proto::Envelope envelope;
+  *envelope.mutable_work_request() = std::move(last);
+  state_->connection.Request(std::move(envelope), kCloseMax).status().IgnoreError();
+}
+
+void DataSource::Ask(const std::shared_ptr<State>& state) {
+  std::vector<proto::Envelope> requests;
+  {
+    MutexLock lock(state->mutex);
+    if (state->closed || !state->failure.ok()) return;
+    const uint64_t wanted = state->work.Wanted(kAhead);
+    if (!state->asking && !state->done && state->work.waiting() < wanted &&
+        MonotonicNow() >= state->ask_again) {
+      state->asking = true;
+      proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
+      request = MakeRequest(state->options);
+      const uint64_t items =
+          (2 * wanted - state->work.waiting() - 1) / state->options.item_examples + 1;
+      request.set_wanted(static_cast<uint32_t>(std::min<uint64_t>(items, kWorkItemsPerRequestMax)));
+    }
+    if (!state->reporting && state->work.has_report()) {
+      state->reporting = true;
+      proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
+      request = MakeRequest(state->options);
+      for (proto::WorkItem& item : state->work.TakeReport(kWorkItemsPerRequestMax)) {
+        *request.add_finished() = std::move(item);
+      }
+    }
+  }
+  for (proto::Envelope& request : requests) {
+    const bool is_report = request.work_request().finished_size() > 0;
+    const auto answered = [state, is_report](absl::Time now, const absl::Status& status,
+                                             const proto::Envelope* reply, Outbox&) {
+      {
+        MutexLock lock(state->mutex);
+        (is_report ? state->reporting : state->asking) = false;
+        if (status.ok()) {
+          const proto::WorkReply& body = reply->work_reply();
+          state->TakeReply(body);
+          if (!is_report && body.items().empty()) {
+            state->ask_again = now + absl::Milliseconds(body.ask_again_ms());
+          }
+        } else {
+          state->failure.Update(status);
+        }
+        state->changed.NotifyAll();
+      }
+      if (is_report) Ask(state);
+    };
+    const bool posted = state->connection.Post([state, request = std::move(request), answered](
+                                                   absl::Time now, Outbox& outbox) {
+      state->connection.client().control().Start(now, request, now + kRequestMax, answered, outbox);
+    });
+    if (posted) continue;
+    MutexLock lock(state->mutex);
+    state->failure.Update(absl::UnavailableError(
+        "the worker is shutting down or its request queue is full; retry later"));
+  }
+}
+
+absl::StatusOr<std::span<const uint32_t>> DataSource::Take(uint64_t samples) {
+  std::vector<proto::WorkItem> pieces;
+  const absl::Time until = MonotonicNow() + kDryMax;
+  for (;;) {
+    Ask(state_);
+    const absl::Time now = MonotonicNow();
+    MutexLock lock(state_->mutex);
+    COVEY_RETURN_IF_ERROR(state_->failure);
+    if (state_->work.waiting() > 0 || state_->done || samples == 0 || now >= until) {
+      pieces = state_->work.Take(now, samples);
+      break;
+    }
+    const absl::Time next = state_->asking ? until : std::min(until, state_->ask_again);
+    state_->changed.WaitFor(state_->mutex, std::max(next - now, absl::Milliseconds(1)));
+  }
+  batch_.clear();
+  for (const proto::WorkItem& piece : pieces) {
+    const std::vector<uint32_t>& order = OrderOf(piece.pass());
+    const auto first = order.begin() + static_cast<ptrdiff_t>(piece.first());
+    batch_.insert(batch_.end(), first, first + static_cast<ptrdiff_t>(piece.count()));
+  }
+  return std::span<const uint32_t>(batch_);
+}
+
+void DataSource::Finish(size_t under_way) {
+  {
+    MutexLock lock(state_->mutex);
+    state_->work.Finish(under_way);
+    if (state_->reporting || !state_->work.has_report()) return;
+  }
+  Ask(state_);
+}
+
+const std::vector<uint32_t>& DataSource::OrderOf(uint64_t pass) {
+  const auto known = orders_.find(pass);
+  if (known != orders_.end()) return known->second;
+  // Lost items of an older pass may come back, rarely; two are in use at its end.
+  if (orders_.size() >= 2) orders_.erase(orders_.begin());
+  std::vector<uint32_t>& order = orders_[pass];
+  order.resize(options_.examples);
+  std::iota(order.begin(), order.end(), 0);
+  if (options_.seed == 0) return order;
+  // Fisher and Yates, from the identity, so that a pass does not depend on those before it.
+  Random random = Random(options_.seed).Split(pass);
+  for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.Below(i + 1)]);
+  return order;
+}
+
+bool DataSource::done() const {
+  MutexLock lock(state_->mutex);
+  return state_->done;
+}
+
+uint64_t DataSource::examples_finished() const {
+  MutexLock lock(state_->mutex);
+  return state_->examples_finished;
+}
+
+absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
+  // A member that has begun a step that others have not waits for them here, not at the barrier: or
+  // two members that are one step apart could miss each other again and again.
+  COVEY_RETURN_IF_ERROR(hybrid.Finish());
+  COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
+  COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid.step());
+  // The scheduler releases all or nobody, so all end with the same step or none does. Who waits for
+  // a member that has begun the next step gives up soon and follows it there.
+  proto::Envelope envelope;
+  proto::BarrierRequest& request = *envelope.mutable_barrier_request();
+  request.set_name(absl::StrCat("end/", options_.name, "/", worker_.group().id().value(), "/",
+                                worker_.group().size(), "/", step));
+  request.set_participants(worker_.group().size());
+  request.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kMeetMax)));
+  const absl::Status met = state_->connection.Request(std::move(envelope), kMeetAnswerMax).status();
+  if (absl::IsDeadlineExceeded(met)) return false;
+  COVEY_RETURN_IF_ERROR(met);
+  return true;
+}
+
+}  // namespace covey::worker

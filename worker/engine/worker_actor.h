@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "client/engine/client_actor.h"
+#include "common/runtime/actor.h"
+#include "worker/group/group_machine.h"
+#include "worker/hybrid/hybrid_step_engine.h"
+#include "worker/hybrid/progress_meter.h"
+
+namespace covey::worker {
+
+// The loop of a worker: what a client has, and a group's collectives and hybrid steps. Dispatches
+// only.
+//
+// Actor-confined. Deterministic in its options.
+class WorkerActor : public Actor {
+ public:
+  explicit WorkerActor(const client::ClientActor::Options& options,
+                       const GroupMachine::Options& group = GroupMachine::Options());
+
+  void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
+  void Wake(absl::Time now, Outbox& outbox) override;
+  absl::Time NextWake() const override;
+
+  client::ClientActor& client() { return client_; }
+  GroupMachine& group() { return group_; }
+  HybridStepEngine& hybrid() { return hybrid_; }
+  ProgressMeter& meter() { return meter_; }
+
+  // Takes a finished step into account: the next heartbeat tells the scheduler.
+  void ReportStep(absl::Time now, const StepReport& step);
+
+  // Live workers that are or were in a group. Late arrivals that no group has taken in, and
+  // draining workers, do not count.
+  uint32_t WorkersToMeet();
+  // Starts a barrier of all workers. `met` is called once: with DEADLINE_EXCEEDED, which names the
+  // missing workers, or with UNAVAILABLE as soon as one of them dies, because then they cannot all
+  // come. One barrier at a time.
+  using Met = std::function<void(const absl::Status&)>;
+  void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
+
+  // Calls `callback` once, while the group is ready: now, or when its members have met. A status
+  // that is not OK says why that will never be; CANCELLED: the worker was asked to go before it was
+  // in a group. A group that was ready may have lost a member since, and has to meet again. One
+  // callback at a time; an empty one withdraws the one before.
+  void WhenReady(std::function<void(const absl::Status&)> callback) {
+    when_ready_ = std::move(callback);
+    TellReady();
+  }
+
+ private:
+  void MembershipChanged(absl::Time now, Outbox& outbox);
+  void TellReady();
+  void EndMeeting(const absl::Status& status);
+  // Fails the meeting under way when a worker has died since it began.
+  void CheckMeeting();
+
+  client::ClientActor client_;
+  GroupMachine group_;
+  HybridStepEngine hybrid_;
+  ProgressMeter meter_;
+  std::function<void(const absl::Status&)> when_ready_;
+  Met met_;                 // of the barrier under way; empty = none
+  std::set<NodeId> alive_;  // the workers when it began
+};
+
+}  // namespace covey::worker

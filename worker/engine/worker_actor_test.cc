@@ -1,0 +1,204 @@
+#include "worker/engine/worker_actor.h"
+
+#include <optional>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/testing/ring_fixture.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A worker of a group of two, and the scheduler's answers by hand.
+class WorkerActorTest : public testing::Test {
+ protected:
+  WorkerActorTest()
+      : actor_({.member = {.job_name = "j", .role = proto::WORKER}},
+               {.formation = GroupMachine::Formation::kAtOnce}) {
+    AwaitReady();
+    actor_.Wake(now_, outbox_);
+  }
+
+  void AwaitReady() {
+    actor_.WhenReady([this](const absl::Status& status) {
+      EXPECT_FALSE(formed_.has_value()) << "called twice";
+      formed_ = status;
+    });
+  }
+
+  // The newest message of the actor with this body; fails the test when there is none.
+  Message Sent(proto::Envelope::BodyCase body) {
+    for (Message& message : outbox_.TakeMessages()) sent_.push_back(std::move(message));
+    for (size_t i = sent_.size(); i-- > 0;) {
+      if (sent_[i].envelope.body_case() == body) return sent_[i];
+    }
+    ADD_FAILURE() << "nothing sent with body " << body;
+    return Message();
+  }
+
+  void Register(const proto::ClusterView& view) {
+    Message reply = MakeReply(Sent(proto::Envelope::kRegisterRequest));
+    proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
+    body.set_node(Ring::kFirstNode);
+    body.set_heartbeat_ms(500);
+    *body.mutable_view() = view;
+    actor_.Receive(now_, reply, outbox_);
+  }
+
+  void ShowView(const proto::ClusterView& view) {
+    Message reply = MakeReply(Sent(proto::Envelope::kWatchViewRequest));
+    *reply.envelope.mutable_watch_view_reply()->mutable_view() = view;
+    actor_.Receive(now_, reply, outbox_);
+  }
+
+  // A group of the first `members` of three workers goes on at once; the others are dead.
+  static proto::ClusterView ViewAfterDeaths(uint32_t members) {
+    proto::ClusterView view = Ring::ActiveView(3);
+    const uint64_t deaths = 3 - members;
+    view.set_epoch(1 + deaths);
+    proto::Group& group = *view.mutable_groups(0);
+    group.set_generation(Ring::kGeneration + deaths);
+    group.set_recovery_generation(Ring::kGeneration + deaths);
+    group.mutable_members()->Truncate(static_cast<int>(members));
+    for (int i = static_cast<int>(members); i < 3; ++i) {
+      view.mutable_nodes(i)->set_state(proto::Node::DEAD);
+    }
+    return view;
+  }
+
+  void StartMeeting() {
+    proto::Envelope barrier;
+    barrier.mutable_barrier_request()->set_name("end");
+    actor_.Meet(
+        now_, barrier, now_ + absl::Minutes(10),
+        [this](const absl::Status& status) {
+          EXPECT_FALSE(met_.has_value()) << "called twice";
+          met_ = status;
+        },
+        outbox_);
+  }
+
+  static proto::ClusterView ViewWithoutGroups() {
+    proto::ClusterView view = Ring::ActiveView(2);
+    view.clear_groups();
+    return view;
+  }
+  static proto::ClusterView NewerView() {
+    proto::ClusterView view = Ring::ActiveView(2);
+    view.set_epoch(2);
+    return view;
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  Outbox outbox_;
+  WorkerActor actor_;
+  std::vector<Message> sent_;
+  std::optional<absl::Status> formed_;
+  std::optional<absl::Status> met_;
+};
+
+TEST_F(WorkerActorTest, TellsWhenTheGroupHasFormed) {
+  Register(ViewWithoutGroups());
+  EXPECT_FALSE(formed_.has_value());
+  ShowView(NewerView());
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_TRUE(formed_->ok());
+  EXPECT_EQ(actor_.group().size(), 2u);
+}
+
+TEST_F(WorkerActorTest, WhoAsksWhenAMemberHasDiedIsToldOnceTheOthersHaveMet) {
+  Register(Ring::ActiveView(3));
+  ASSERT_TRUE(formed_.has_value());
+  formed_.reset();
+  ShowView(ViewAfterDeaths(2));
+  AwaitReady();
+  EXPECT_FALSE(formed_.has_value()) << "its group has not met anew";
+  ShowView(ViewAfterDeaths(1));
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_TRUE(formed_->ok()) << *formed_;
+  EXPECT_TRUE(actor_.group().ready());
+  EXPECT_EQ(actor_.group().size(), 1u);
+}
+
+TEST_F(WorkerActorTest, WhoAsksWhileTheGroupIsReadyIsToldAtOnceAndOnce) {
+  Register(Ring::ActiveView(3));
+  formed_.reset();
+  AwaitReady();
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_TRUE(formed_->ok());
+  ShowView(ViewAfterDeaths(1));
+}
+
+TEST_F(WorkerActorTest, WhoIsToGoBeforeItIsInAGroupIsToldSo) {
+  Register(ViewWithoutGroups());
+  proto::ClusterView view = ViewWithoutGroups();
+  view.set_epoch(2);
+  view.mutable_nodes(0)->set_draining(true);
+  ShowView(view);
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_EQ(formed_->code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(WorkerActorTest, TellsWhenItCannotJoin) {
+  Message reply = MakeReply(Sent(proto::Envelope::kRegisterRequest));
+  reply.envelope.mutable_register_reply();
+  SetStatus(absl::FailedPreconditionError("job is full"), reply);
+  actor_.Receive(now_, reply, outbox_);
+  ASSERT_TRUE(formed_.has_value());
+  EXPECT_EQ(formed_->code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(WorkerActorTest, HeartbeatsCarryTheReportedStep) {
+  Register(Ring::ActiveView(2));
+  actor_.ReportStep(now_, {.samples = 64, .loss = 0.5});
+  now_ += absl::Seconds(1);
+  actor_.Wake(now_, outbox_);
+  const proto::Progress progress =
+      Sent(proto::Envelope::kHeartbeatRequest).envelope.heartbeat_request().progress();
+  EXPECT_EQ(progress.step(), 1u);
+  EXPECT_EQ(progress.samples(), 64u);
+  EXPECT_EQ(progress.loss(), 0.5);
+}
+
+TEST_F(WorkerActorTest, ABarrierEndsWhenTheSchedulerAnswers) {
+  Register(Ring::ActiveView(2));
+  StartMeeting();
+  EXPECT_FALSE(met_.has_value());
+  Message reply = MakeReply(Sent(proto::Envelope::kBarrierRequest));
+  reply.envelope.mutable_barrier_reply();
+  actor_.Receive(now_, reply, outbox_);
+  ASSERT_TRUE(met_.has_value());
+  EXPECT_TRUE(met_->ok());
+}
+
+TEST_F(WorkerActorTest, ABarrierEndsWhenAWorkerIsDead) {
+  Register(Ring::ActiveView(2));
+  StartMeeting();
+  const Message request = Sent(proto::Envelope::kBarrierRequest);
+  proto::ClusterView view = NewerView();
+  view.mutable_nodes(1)->set_state(proto::Node::DEAD);
+  ShowView(view);
+  ASSERT_TRUE(met_.has_value());
+  EXPECT_EQ(met_->code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(met_->message(), HasSubstr("worker-1"));
+  // The answer that comes all the same has no effect.
+  Message reply = MakeReply(request);
+  reply.envelope.mutable_barrier_reply();
+  actor_.Receive(now_, reply, outbox_);
+}
+
+TEST_F(WorkerActorTest, LosingMembershipFailsTheGroup) {
+  Register(Ring::ActiveView(2));
+  now_ += absl::Seconds(1);
+  actor_.Wake(now_, outbox_);
+  Message reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest));
+  reply.envelope.mutable_heartbeat_reply();
+  SetStatus(absl::AbortedError("declared dead"), reply);
+  actor_.Receive(now_, reply, outbox_);
+  EXPECT_THAT(actor_.group().failure().message(), HasSubstr("declared dead"));
+}
+
+}  // namespace
+}  // namespace covey::worker

@@ -1,0 +1,114 @@
+#include "worker/engine/worker_core.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/log.h"
+#include "common/base/one_shot.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+
+namespace covey::worker {
+namespace {
+
+// A worker that goes while others train leaves nothing behind that only it knows of.
+constexpr absl::Duration kDrainFlushMax = absl::Seconds(10);
+
+std::string ListenAddress(const WorkerConfig& config) {
+  // An abstract socket: it needs no folder and leaves no file behind.
+  if (config.transport == "ipc") {
+    return absl::StrFormat("ipc://@covey-worker-%016x", RandomFromSystem());
+  }
+  return absl::StrCat("tcp://", config.data_host, ":0");
+}
+
+}  // namespace
+
+absl::Status WorkerCore::Open() {
+  client::Connection::Options options;
+  options.role = proto::WORKER;
+  options.listen = ListenAddress(config_);
+  options.make_actor = [this](const client::ClientActor::Options& actor_options) {
+    auto actor = std::make_unique<WorkerActor>(actor_options);
+    actor->group().SetAlgorithm(config_.collective);
+    actor_ = actor.get();
+    client::ClientActor* client = &actor->client();
+    return client::Connection::LoopActor{.actor = std::move(actor), .client = client};
+  };
+  COVEY_ASSIGN_OR_RETURN(connection_, client::Connection::Open(config_.cluster, options));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerCore::Post(Task task) {
+  const bool posted =
+      connection_->Post([actor = actor_, task = std::move(task)](absl::Time now, Outbox& outbox) {
+        task(*actor, now, outbox);
+      });
+  if (posted) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the worker is shutting down or its request queue is full; retry later");
+}
+
+absl::Status WorkerCore::Run(const Task& task) {
+  return connection_->Run(
+      [this, &task](absl::Time now, Outbox& outbox) { task(*actor_, now, outbox); });
+}
+
+absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work) {
+  const OneShot<absl::Status> done;
+  COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
+    actor.WhenReady([&work, &actor, done](const absl::Status& status) {
+      done.Set(status.ok() ? work(actor) : status);
+    });
+  }));
+  if (const absl::Status* status = done.WaitFor(config_.form_deadline)) return *status;
+  absl::Status missed;
+  COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
+    actor.WhenReady(nullptr);
+    missed = NotReady();
+  }));
+  return done.is_set() ? done.Wait() : missed;
+}
+
+absl::Status WorkerCore::NotReady() const {
+  const Member& member = actor_->client().member();
+  const proto::Node* node = member.view()->FindNode(member.node());
+  std::string cause = "the cluster still waits for the scheduler's plan";
+  if (actor_->group().formed()) {
+    cause = "its group still waits for all members to meet";
+  } else if (node != nullptr && !node->standby().empty()) {
+    cause = node->standby();
+  } else if (!member.view()->proto().waiting_for().empty()) {
+    cause = absl::StrCat("the cluster still waits for ", member.view()->proto().waiting_for(),
+                         "; start it");
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "worker-", connection_->rank(), " has waited ", absl::FormatDuration(config_.form_deadline),
+      " for a group to train in: ", cause, "; see `covey status`, or allow more time"));
+}
+
+WorkerCore::~WorkerCore() {
+  if (connection_ == nullptr) return;
+  // Collectives end, and give their memory back, before the loop goes.
+  for (bool idle = false; !idle;) {
+    const absl::Status ran = Run([&idle](WorkerActor& actor, absl::Time now, Outbox& outbox) {
+      GroupMachine& group = actor.group();
+      if (group.collectives() > 0 || group.meeting()) {
+        group.Abort(now, absl::CancelledError("the worker was closed meanwhile"), outbox);
+      }
+      idle = group.collectives() == 0;
+    });
+    if (!ran.ok()) break;
+  }
+  bool drains = false;
+  const absl::Status ran = Run([&drains](WorkerActor& actor, absl::Time, Outbox&) {
+    const Member& member = actor.client().member();
+    const proto::Node* node = member.view()->FindNode(member.node());
+    drains = node != nullptr && node->draining() && node->state() == proto::Node::ALIVE;
+  });
+  if (!ran.ok() || !drains) return;
+  if (const absl::Status kept = connection_->Flush(kDrainFlushMax); !kept.ok()) {
+    LogWarning("pushes_may_be_lost", {{"reason", kept.message()}});
+  }
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,307 @@
+#include "worker/hybrid/bucket_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/hybrid/bucket_consensus.h"
+#include "worker/hybrid/transitions.h"
+
+namespace covey::worker {
+namespace {
+
+using State = BucketPipeline::State;
+
+constexpr Transition<State> kLegal[] = {
+    {State::kIdle, State::kRunning},          {State::kRunning, State::kIdle},
+    {State::kIdle, State::kInterrupted},      {State::kRunning, State::kInterrupted},
+    {State::kInterrupted, State::kRejoining}, {State::kRejoining, State::kInterrupted},
+    {State::kInterrupted, State::kIdle},      {State::kRejoining, State::kIdle},
+    {State::kIdle, State::kClosed},           {State::kRunning, State::kClosed},
+    {State::kInterrupted, State::kClosed},    {State::kRejoining, State::kClosed},
+};
+
+}  // namespace
+
+bool BucketPipeline::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+
+BucketPipeline::BucketPipeline(GroupMachine& group, ServerLink& link, Config config,
+                               Environment environment)
+    : environment_(std::move(environment)),
+      lag_(config.lag),
+      stages_{.group = group,
+              .link = link,
+              .number = config.number,
+              .name = std::move(config.name),
+              .format = config.format,
+              .bucket = std::move(config.bucket),
+              .update = std::move(config.update),
+              .memory = std::move(config.memory)},
+      buffers_(stages_.bucket, config.error_feedback),
+      requests_(stages_.bucket.pieces.size()),
+      begun_(config.step),
+      finished_(config.step),
+      pulls_(config.pulls),
+      recovery_donor_(config.recovery_donor) {}
+
+void BucketPipeline::Enter(State to) {
+  if (to == state_) return;
+  COVEY_CHECK(IsLegal(state_, to));
+  state_ = to;
+}
+
+void BucketPipeline::Submit(absl::Time now, Step step, TensorRequest request, Outbox& outbox) {
+  if (step > begun_) {
+    requests_.AddSubmission(step, std::move(request));
+  } else {
+    requests_.AddDelivery(std::move(request));
+  }
+  Advance(now, outbox);
+}
+
+void BucketPipeline::Pull(absl::Time now, TensorRequest request, Outbox& outbox) {
+  requests_.AddPull(std::move(request));
+  Advance(now, outbox);
+}
+
+void BucketPipeline::Flush(absl::Time now, TensorRequest request, Outbox& outbox) {
+  // Where the program has lent its own memory, the newest values are there.
+  if (lag_ == 0 && stages_.bucket.pieces.size() == 1) {
+    request.done(now, stages_.group.failure(), outbox);
+    return;
+  }
+  requests_.AddDelivery(std::move(request));
+  Advance(now, outbox);
+}
+
+void BucketPipeline::Advance(absl::Time now, Outbox& outbox) {
+  if (run_ || state_ == State::kRejoining) return;
+  Deliver(now, requests_.TakeDeliveries(), outbox);
+  if (state_ != State::kIdle) return;  // Interrupted, or a callback has begun something.
+  if (redo_) {
+    Redo(now, outbox);
+  } else if (requests_.HasPull() && owed_pulls_ > 0) {
+    --owed_pulls_;
+    Deliver(now, requests_.TakePulls(), outbox);
+    Advance(now, outbox);
+  } else if (requests_.HasPull() && MayBegin(finished_)) {
+    std::vector<TensorRequest> pulls = requests_.TakePulls();
+    const absl::Time deadline = pulls.front().deadline;
+    BeginPull(now, std::move(pulls), deadline, Step(), outbox);
+  } else if (requests_.HasSubmitted(begun_.Next()) && MayBegin(begun_.Next())) {
+    BeginStep(now, outbox);
+  }
+}
+
+std::shared_ptr<BucketRun> BucketPipeline::NewRun(BucketTask task) {
+  COVEY_CHECK(!run_);
+  Enter(State::kRunning);
+  run_ = std::make_shared<BucketRun>(
+      stages_, weak_from_this(), std::move(task),
+      [this](absl::Time now, Outbox& outbox) { RunEnded(now, outbox); });
+  return run_;
+}
+
+void BucketPipeline::StartStep(absl::Time now, BucketTask task, const BucketRun::Gradient& gradient,
+                               Outbox& outbox) {
+  NewRun(std::move(task))->StartStep(now, gradient, outbox);
+  ReportChange(now, 0, outbox);
+}
+
+void BucketPipeline::PlaceValues(BucketTask& task) {
+  const bool in_program = lag_ == 0 && stages_.bucket.pieces.size() == 1 && !task.requests.empty();
+  task.values_in_bucket = !in_program;
+  task.values = in_program ? task.requests.front().values : buffers_.values();
+}
+
+void BucketPipeline::StepAside(absl::Time now, absl::Time deadline, Outbox& outbox) {
+  COVEY_CHECK(idle());
+  begun_ = begun_.Next();
+  requests_.DropSubmissions(begun_);
+  BucketTask task{.step = begun_, .steps_aside = true, .deadline = deadline};
+  PlaceValues(task);
+  buffers_.KeepResidual();
+  StartStep(now, std::move(task), {.sum = buffers_.ZeroGradient(), .residual = buffers_.residual()},
+            outbox);
+}
+
+void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
+  begun_ = begun_.Next();
+  BucketTask task{.step = begun_, .requests = requests_.TakeSubmissions()};
+  task.samples = task.requests.front().samples;
+  task.deadline = task.requests.front().deadline;
+  PlaceValues(task);
+  const BucketRun::Gradient gradient{.sum = buffers_.PackGradient(task.requests),
+                                     .residual = buffers_.residual()};
+  buffers_.KeepResidual();
+  if (lag_ == 0) return StartStep(now, std::move(task), gradient, outbox);
+  // The program has its memory back, and the sum is taken in place.
+  buffers_.KeepGradient();
+  const std::vector<TensorRequest> requests = std::exchange(task.requests, {});
+  const std::shared_ptr<BucketRun> run = NewRun(std::move(task));
+  Deliver(now, requests, outbox);
+  run->StartStep(now, gradient, outbox);
+  ReportChange(now, 0, outbox);
+}
+
+void BucketPipeline::Redo(absl::Time now, Outbox& outbox) {
+  BucketTask task = *std::exchange(redo_, std::nullopt);
+  BucketRun::Gradient gradient{.repeats = true};
+  if (task.steps_aside) {
+    gradient.sum = buffers_.ZeroGradient();
+  } else if (lag_ == 0) {
+    gradient.sum = buffers_.PackGradient(task.requests);
+  } else {
+    gradient.sum = buffers_.RestoreGradient();
+  }
+  buffers_.RestoreResidual();
+  gradient.residual = buffers_.residual();
+  StartStep(now, std::move(task), gradient, outbox);
+}
+
+void BucketPipeline::BeginPull(absl::Time now, std::vector<TensorRequest> requests,
+                               absl::Time deadline, Step read, Outbox& outbox) {
+  ++pulls_;
+  BucketTask task{.kind = BucketTask::Kind::kPull,
+                  .step = read,
+                  .requests = std::move(requests),
+                  .deadline = deadline};
+  PlaceValues(task);
+  NewRun(std::move(task))
+      ->StartPull(now, pulls_, std::exchange(recovery_donor_, std::nullopt), outbox);
+}
+
+void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
+  if (HasStoppedRun()) return FinishRejoin(now, outbox);
+  const std::shared_ptr<BucketRun> run = std::exchange(run_, nullptr);
+  if (state_ == State::kRunning) Enter(State::kIdle);
+  const bool ok = run->status().ok();
+  if (run->is_step() && ok) finished_ = begun_;
+  if (run->task().values_in_bucket && ok) {
+    Deliver(now, run->task().requests, outbox);
+  } else {
+    EndAll(now, run->task().requests, run->status(), outbox);
+  }
+  if (ok) ReportChange(now, run->seen_epoch(), outbox);
+  if (state_ == State::kRejoining) {
+    FinishRejoin(now, outbox);
+  } else {
+    Advance(now, outbox);
+  }
+}
+
+void BucketPipeline::Deliver(absl::Time now, const std::vector<TensorRequest>& requests,
+                             Outbox& outbox) {
+  for (const TensorRequest& request : requests) {
+    if (stages_.group.failure().ok()) buffers_.CopyValuesTo(request);
+    if (request.done) request.done(now, stages_.group.failure(), outbox);
+  }
+}
+
+void BucketPipeline::FailWaiting(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  std::vector<TensorRequest> interrupted;
+  if (redo_) interrupted = std::exchange(redo_, std::nullopt)->requests;
+  if (HasStoppedRun()) {
+    const std::shared_ptr<BucketRun> run = std::exchange(run_, nullptr);
+    const std::vector<TensorRequest>& requests = run->task().requests;
+    interrupted.insert(interrupted.end(), requests.begin(), requests.end());
+  }
+  EndAll(now, interrupted, status, outbox);
+  requests_.FailAll(now, status, outbox);
+}
+
+absl::Time BucketPipeline::Due() const {
+  absl::Time due = requests_.Due();
+  // A run that is not interrupted ends with its collectives, by their deadlines.
+  if (run_ && run_->interrupted()) due = std::min(due, SoonestDeadline(run_->task().requests));
+  if (redo_) due = std::min(due, SoonestDeadline(redo_->requests));
+  return due;
+}
+
+void BucketPipeline::Adopt(Bucket bucket, std::unique_ptr<PartUpdate> update, Step step) {
+  COVEY_CHECK(idle() && bucket.element_count == stages_.bucket.element_count);
+  Enter(State::kIdle);
+  if (requests_.HasSubmissions()) requests_.RenumberSubmissions(step.Next());
+  stages_.bucket = std::move(bucket);
+  stages_.update = std::move(update);
+  if (stages_.memory) stages_.memory->Clear();
+  recovery_donor_.reset();
+  begun_ = step;
+  finished_ = step;
+  pulls_ = 0;
+}
+
+void BucketPipeline::PullForNewGeneration(absl::Time now, absl::Time deadline, Outbox& outbox) {
+  COVEY_CHECK(idle());
+  BeginPull(now, {}, deadline, Step(), outbox);
+}
+
+void BucketPipeline::Interrupt() {
+  pending_rejoin_.reset();
+  Enter(State::kInterrupted);
+  if (run_) run_->Interrupt();
+}
+
+void BucketPipeline::Rejoin(absl::Time now, Rejoining rejoining, Outbox& outbox) {
+  Enter(State::kRejoining);
+  pending_rejoin_ = std::move(rejoining);
+  FinishRejoin(now, outbox);
+}
+
+void BucketPipeline::FinishRejoin(absl::Time now, Outbox& outbox) {
+  if (state_ != State::kRejoining || (run_ && !HasStoppedRun())) return;
+  Enter(State::kIdle);
+  Rejoining rejoining = *std::exchange(pending_rejoin_, std::nullopt);
+  stages_.bucket = std::move(rejoining.bucket);
+  stages_.update = std::move(rejoining.update);
+  pulls_ = 0;
+  owed_pulls_ = rejoining.owed_pulls;
+  recovery_donor_ = rejoining.recovery_donor;
+  std::optional<RoundMemory>& memory = stages_.memory;
+  if (memory && (!recovery_donor_ || rejoining.moved)) memory->Clear();
+  // In case all members that have finished these steps die.
+  for (Step step = finished_; rounds() != nullptr && step < rejoining.finished;) {
+    memory->Skip(step = step.Next());
+  }
+  std::vector<TensorRequest> over;
+  if (run_) {
+    const std::shared_ptr<BucketRun> stopped = std::exchange(run_, nullptr);
+    if (stopped->is_step()) {
+      redo_ = std::move(stopped->task());
+    } else {
+      over = std::move(stopped->task().requests);
+    }
+  }
+  const RejoinPlan plan = PlanRejoin({.begun = begun_,
+                                      .interrupted_step = redo_.has_value(),
+                                      .submitted = requests_.submitted_step(),
+                                      .finished = rejoining.finished,
+                                      .moved = rejoining.moved,
+                                      .program_at = rejoining.program_at,
+                                      .agreed = rejoining.agreed});
+  if (redo_ && !plan.redo) {
+    over.insert(over.end(), redo_->requests.begin(), redo_->requests.end());
+    redo_.reset();
+  }
+  begun_ = plan.begun;
+  finished_ = rejoining.finished;
+  requests_.RenumberSubmissions(plan.submitted);
+  if (plan.submitted <= begun_) {
+    for (TensorRequest& request : requests_.TakeSubmissions()) over.push_back(std::move(request));
+  }
+  requests_.PrependDeliveries(over);
+  if (rejoining.pull) {
+    BeginPull(now, {}, rejoining.deadline, rejoining.finished, outbox);
+  } else {
+    Advance(now, outbox);
+  }
+}
+
+void BucketPipeline::GiveUp(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  pending_rejoin_.reset();
+  Enter(State::kClosed);
+  FailWaiting(now, status, outbox);
+  if (run_) run_->GiveUp(status);
+}
+
+}  // namespace covey::worker

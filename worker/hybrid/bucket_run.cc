@@ -1,0 +1,222 @@
+#include "worker/hybrid/bucket_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/hybrid/transitions.h"
+
+namespace covey::worker {
+namespace {
+
+using State = BucketRun::State;
+
+constexpr Transition<State> kLegal[] = {
+    {State::kNew, State::kReducing},
+    {State::kNew, State::kUpdating},
+    {State::kNew, State::kRestoring},
+    {State::kReducing, State::kUpdating},
+    {State::kRestoring, State::kUpdating},
+    {State::kUpdating, State::kGathering},
+    {State::kGathering, State::kGathered},
+    {State::kGathered, State::kOver},
+    // An error of the group or of the update.
+    {State::kRestoring, State::kOver},
+    {State::kReducing, State::kOver},
+    {State::kUpdating, State::kOver},
+    {State::kGathering, State::kOver},
+    // The group leaves its generation.
+    {State::kRestoring, State::kInterrupted},
+    {State::kReducing, State::kInterrupted},
+    {State::kUpdating, State::kInterrupted},
+    {State::kGathering, State::kInterrupted},
+    {State::kGathered, State::kGatheredInterrupted},
+    {State::kInterrupted, State::kStopped},
+    {State::kGatheredInterrupted, State::kOver},
+    // There is no next generation.
+    {State::kRestoring, State::kGivenUp},
+    {State::kReducing, State::kGivenUp},
+    {State::kUpdating, State::kGivenUp},
+    {State::kGathering, State::kGivenUp},
+    {State::kGathered, State::kGivenUp},
+    {State::kInterrupted, State::kGivenUp},
+    {State::kGatheredInterrupted, State::kGivenUp},
+    {State::kGivenUp, State::kOver},
+};
+
+}  // namespace
+
+bool BucketRun::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+
+BucketRun::BucketRun(BucketStages& stages, std::weak_ptr<const void> owner, BucketTask task,
+                     std::function<void(absl::Time, Outbox&)> ended)
+    : stages_(stages), owner_(std::move(owner)), task_(std::move(task)), ended_(std::move(ended)) {}
+
+void BucketRun::Enter(State to) {
+  COVEY_CHECK(IsLegal(state_, to));
+  state_ = to;
+}
+
+std::shared_ptr<BucketRun> BucketRun::Pin() {
+  const auto both = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<void>>>(
+      owner_.lock(), shared_from_this());
+  return {both, this};
+}
+
+void BucketRun::StartStep(absl::Time now, const Gradient& gradient, Outbox& outbox) {
+  Enter(State::kReducing);
+  gradient_ = gradient;
+  stages_under_way_ = 2;
+  Collective reduce;
+  reduce.id = {2 * stages_.number + 1, task_.step.value()};
+  reduce.kind = CollectiveKind::kReduceScatter;
+  reduce.name = stages_.name;
+  reduce.data = gradient.sum;
+  reduce.parts = stages_.bucket.parts;
+  reduce.samples = task_.samples;
+  reduce.deadline = task_.deadline;
+  reduce.format = stages_.format;
+  reduce.residual = gradient.residual;
+  reduce.priority = static_cast<int>(stages_.bucket.position());
+  // Other buckets may be a step ahead.
+  reduce.hides_plans = gradient.repeats;
+  reduce.arrived = [self = Pin()](absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+    self->Enter(State::kUpdating);
+    self->UpdatePart(now, sum, outbox);
+  };
+  reduce.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    self->StageEnded(now, result.status, outbox);
+  };
+  // The gather comes first, so that it is there when the sum is complete, which may be at once.
+  StartGather(now, {2 * stages_.number + 2, task_.step.value()}, outbox);
+  stages_.group.Start(now, std::move(reduce), outbox);
+}
+
+void BucketRun::StartPull(absl::Time now, uint64_t pull, std::optional<uint32_t> donor,
+                          Outbox& outbox) {
+  restores_ = donor.has_value();
+  Enter(restores_ ? State::kRestoring : State::kUpdating);
+  stages_under_way_ = 1;
+  StartGather(now, {kPullStreams + stages_.number, pull}, outbox);
+  if (state_ == State::kOver) return;  // The group has failed.
+  if (restores_) {
+    StartRestore(now, pull, *donor, outbox);
+  } else {
+    UpdatePart(now, {}, outbox);
+  }
+}
+
+void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox) {
+  gather_ = id;
+  Collective gather;
+  gather.id = id;
+  gather.kind = CollectiveKind::kAllGather;
+  gather.name = stages_.name;
+  gather.data = task_.values;
+  gather.parts = stages_.bucket.parts;
+  gather.held = true;
+  gather.deadline = task_.deadline;
+  gather.priority = static_cast<int>(stages_.bucket.position());
+  gather.hides_plans = gradient_.repeats;
+  gather.arrived = [self = Pin()](absl::Time, const CollectiveResult& result, Outbox&) {
+    self->ValuesArrived(result);
+  };
+  gather.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    self->StageEnded(now, result.status, outbox);
+  };
+  stages_.group.Start(now, std::move(gather), outbox);
+}
+
+void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox) {
+  ++stages_under_way_;
+  const auto state = std::make_shared<std::vector<float>>(stages_.memory->saved_floats());
+  if (donor == stages_.group.rank()) stages_.memory->Save(*state);
+  Collective broadcast{.id = {kRestoreStreams + stages_.number, pull},
+                       .kind = CollectiveKind::kBroadcast,
+                       .name = stages_.name,
+                       .data = *state,
+                       .owner = state,
+                       .root = donor,
+                       .deadline = task_.deadline,
+                       .priority = static_cast<int>(stages_.bucket.position()),
+                       .hides_plans = true};
+  broadcast.arrived = [self = Pin(), state](absl::Time now, const CollectiveResult&,
+                                            Outbox& outbox) {
+    BucketStages& stages = self->stages_;
+    self->Enter(State::kUpdating);
+    stages.memory->Load(*state);
+    stages.update->Resume(now, *stages.memory, stages.bucket.parts[stages.group.rank()],
+                          self->task_.deadline, outbox);
+    self->UpdatePart(now, {}, outbox);
+  };
+  broadcast.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    self->StageEnded(now, result.status, outbox);
+  };
+  stages_.group.Start(now, std::move(broadcast), outbox);
+}
+
+void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+  const PartRange part = stages_.bucket.parts[stages_.group.rank()];
+  if (part.count == 0) {
+    Enter(State::kGathering);
+    stages_.group.Contribute(now, gather_, outbox);
+    return;
+  }
+  if (!stages_.group.failure().ok()) return;
+  ++stages_under_way_;
+  const GroupMachine::Contribution contribution{.samples = sum.samples,
+                                                .seen_epoch = sum.seen_epoch};
+  PartStep step{.step = task_.step,
+                .samples = std::max<uint64_t>(sum.samples, 1),
+                .values = task_.values.subspan(part.first, part.count),
+                .deadline = task_.deadline,
+                .done = [self = Pin(), contribution](absl::Time now, const absl::Status& status,
+                                                     Outbox& outbox) {
+                  if (status.ok() && self->state_ == State::kUpdating) {
+                    self->Enter(State::kGathering);
+                    self->stages_.group.Contribute(now, self->gather_, contribution, outbox);
+                  }
+                  self->StageEnded(now, status, outbox);
+                }};
+  if (is_step()) {
+    step.sum = gradient_.sum.subspan(part.first, part.count);
+    stages_.update->Apply(now, std::move(step), outbox);
+  } else {
+    stages_.update->Fetch(now, std::move(step), outbox);
+  }
+}
+
+void BucketRun::ValuesArrived(const CollectiveResult& gathered) {
+  Enter(State::kGathered);
+  if (stages_.memory && !restores_) {
+    if (is_step()) {
+      stages_.memory->TakeStep(task_.step, task_.values, gathered.samples);
+    } else {
+      stages_.memory->TakeFetch(task_.values);
+    }
+  }
+  if (is_step()) seen_epoch_ = gathered.seen_epoch;
+}
+
+void BucketRun::StageEnded(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  status_.Update(status);
+  const bool last = --stages_under_way_ == 0;
+  // No member waits for what the others can no longer give: the group's first error is everybody's.
+  stages_.link.FollowFailure(now, outbox);
+  if (!last) return;
+  if (state_ != State::kGathered) seen_epoch_ = 0;
+  Enter(state_ == State::kInterrupted ? State::kStopped : State::kOver);
+  ended_(now, outbox);
+}
+
+void BucketRun::Interrupt() {
+  if (interrupted() || state_ == State::kGivenUp) return;
+  Enter(state_ == State::kGathered ? State::kGatheredInterrupted : State::kInterrupted);
+}
+
+void BucketRun::GiveUp(const absl::Status& status) {
+  Enter(State::kGivenUp);
+  status_.Update(status);
+}
+
+}  // namespace covey::worker

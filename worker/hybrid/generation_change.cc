@@ -1,0 +1,173 @@
+#include "worker/hybrid/generation_change.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/hybrid/transitions.h"
+
+namespace covey::worker {
+namespace {
+
+using State = GenerationChange::State;
+
+constexpr Transition<State> kLegal[] = {
+    {State::kNoModel, State::kRunning},
+    {State::kRunning, State::kLastStep},
+    {State::kRunning, State::kChanging},
+    {State::kLastStep, State::kChanging},
+    {State::kChanging, State::kRunning},
+    // The group cannot change yet.
+    {State::kChanging, State::kLastStep},
+    // The program has set another model.
+    {State::kLastStep, State::kRunning},
+    {State::kLeft, State::kRunning},
+    {State::kNoModel, State::kLeft},
+    {State::kRunning, State::kLeft},
+    {State::kLastStep, State::kLeft},
+    {State::kChanging, State::kLeft},
+};
+
+// What members that update have cannot be told to others, nor done again.
+absl::Status CannotGoOn(absl::string_view what, Step step) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " after step ", step.value(),
+                   ", and distributed synchronisation keeps values and optimizer state on its ",
+                   "members alone; start the run again, from a snapshot if there is one, or use ",
+                   "Synchronization::kCentralized, which goes on"));
+}
+
+}  // namespace
+
+bool GenerationChange::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+
+void GenerationChange::Enter(State to) {
+  if (to == state_) return;
+  COVEY_CHECK(IsLegal(state_, to));
+  state_ = to;
+}
+
+bool GenerationChange::MembersUpdateAll() const {
+  return model_.definition().options.synchronization == Synchronization::kDistributed;
+}
+
+bool GenerationChange::MayBegin(uint32_t bucket, Step step) const {
+  if (state_ == State::kChanging) return false;
+  const auto& pipelines = model_.pipelines();
+  if (state_ == State::kLastStep) {
+    const bool is_pull = step == pipelines[bucket]->finished();
+    if (step > last_step_ || is_pull) return false;
+  }
+  if (bucket == 0) return true;
+  // The first bucket's gather may tell that the step before was the last one.
+  const BucketPipeline& first = *pipelines[0];
+  return first.begun().Next() >= step &&
+         (!group_.change_pending() || first.finished().Next() >= step);
+}
+
+void GenerationChange::EndAfter(absl::Time now, Step step, Outbox& outbox) {
+  if (state_ != State::kRunning) return;
+  Enter(State::kLastStep);
+  last_step_ = step;
+  if (!MembersUpdateAll()) return;
+  group_.Abort(
+      now, CannotGoOn(absl::StrCat("group ", group_.id().value(), " changes its members"), step),
+      outbox);
+}
+
+bool GenerationChange::MayReform() const {
+  if (state_ != State::kLastStep || !group_.failure().ok()) return false;
+  if (group_.collectives() > 0 || !group_.change_pending()) return false;
+  const auto& pipelines = model_.pipelines();
+  return std::all_of(pipelines.begin(), pipelines.end(), [this](const auto& pipeline) {
+    return pipeline->idle() && pipeline->begun() == last_step_;
+  });
+}
+
+absl::Status GenerationChange::Reform(absl::Time now, Outbox& outbox) {
+  Enter(State::kChanging);
+  last_begun_ = last_step_;
+  const absl::Status status = group_.Reform(now, last_step_.value(), outbox);
+  if (!absl::IsFailedPrecondition(status)) return status;
+  Enter(State::kLastStep);  // Something else is under way: later.
+  return absl::OkStatus();
+}
+
+bool GenerationChange::Interrupt(absl::Time now, Outbox& outbox) {
+  if (MembersUpdateAll()) {
+    group_.Abort(now, CannotGoOn(group_.interruption(), model_.finished()), outbox);
+    return false;
+  }
+  Enter(State::kChanging);
+  last_begun_ = model_.begun();
+  for (const auto& pipeline : model_.pipelines()) pipeline->Interrupt();
+  return true;
+}
+
+GenerationChange::NextGeneration GenerationChange::Agree() const {
+  COVEY_CHECK(state_ == State::kChanging);
+  NextGeneration next{.planned = group_.recovery_state().empty(), .from = last_begun_};
+  if (next.planned) {
+    next.to = Step(group_.agreed_step());
+    return next;
+  }
+  Step agreed;
+  for (size_t bucket = 0; bucket < model_.pipelines().size(); ++bucket) {
+    next.consensus.push_back(model_.ConsensusOn(bucket));
+    const Step finished = next.consensus[bucket].finished;
+    agreed = std::max(agreed, finished);
+    // No member of the same group finishes what this member has not begun.
+    next.moved = next.moved || finished > model_.pipelines()[bucket]->begun();
+  }
+  next.to = next.moved ? agreed : last_begun_;
+  return next;
+}
+
+absl::Status GenerationChange::GoOn(absl::Time now, std::shared_ptr<const ClusterView> view,
+                                    const NextGeneration& next, Outbox& outbox) {
+  absl::Status status = model_.Divide(std::move(view));
+  if (status.ok()) {
+    status = next.planned ? Adopt(now, next.to, outbox) : Rejoin(now, next, outbox);
+  }
+  Enter(State::kRunning);
+  return status;
+}
+
+absl::Status GenerationChange::Adopt(absl::Time now, Step agreed, Outbox& outbox) {
+  const auto& pipelines = model_.pipelines();
+  for (size_t b = 0; b < pipelines.size(); ++b) {
+    COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));
+    pipelines[b]->Adopt(model_.layout().buckets()[b], std::move(update), agreed);
+  }
+  // One bucket's pull may be over at once: nothing begins before all buckets have pulled.
+  const absl::Time deadline = now + model_.definition().patience;
+  for (const auto& pipeline : pipelines) pipeline->PullForNewGeneration(now, deadline, outbox);
+  return absl::OkStatus();
+}
+
+absl::Status GenerationChange::Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox) {
+  const auto& pipelines = model_.pipelines();
+  for (size_t b = 0; b < pipelines.size(); ++b) {
+    const BucketConsensus& consensus = next.consensus[b];
+    COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));
+    pipelines[b]->Rejoin(
+        now,
+        {.bucket = model_.layout().buckets()[b],
+         .update = std::move(update),
+         .finished = consensus.finished,
+         .moved = next.moved,
+         .program_at = next.from,
+         .agreed = next.to,
+         // The member that answers for a part now has to fetch it, if members update it.
+         .pull = !consensus.all_equal || model_.MembersUpdate(b),
+         .owed_pulls = consensus.pulls - std::min(consensus.pulls, pipelines[b]->pulls()),
+         .recovery_donor = consensus.recovery_donor,
+         .deadline = now + model_.definition().patience},
+        outbox);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace covey::worker

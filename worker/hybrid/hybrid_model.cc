@@ -1,0 +1,98 @@
+#include "worker/hybrid/hybrid_model.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace covey::worker {
+namespace {
+
+std::string NameOf(const Bucket& bucket, const ModelPlan& plan) {
+  const std::string& first = plan.tables[bucket.position()]->spec().name();
+  if (bucket.pieces.size() == 1) return absl::StrCat("'", first, "'");
+  return absl::StrCat("'", first, "' and ", bucket.pieces.size() - 1, " others");
+}
+
+}  // namespace
+
+absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const ClusterView> view,
+                              Step step, const BucketPipeline::Environment& environment) {
+  definition_ = std::move(definition);
+  COVEY_RETURN_IF_ERROR(Divide(std::move(view)));
+  const bool joins = empty() && !group_.recovery_state().empty();
+  uint64_t pulls = 0;
+  for (const auto& pipeline : TakePipelines()) pulls = std::max(pulls, pipeline->pulls());
+  for (const Bucket& bucket : layout().buckets()) {
+    const size_t number = pipelines_.size();
+    const TablePlan& table = plan_.plans[bucket.position()];
+    BucketConsensus consensus{.finished = step};
+    if (joins) consensus = ConsensusOn(number);
+    BucketPipeline::Config config{.bucket = bucket,
+                                  .number = static_cast<uint32_t>(number),
+                                  .name = NameOf(bucket, plan_),
+                                  .format = table.format,
+                                  .error_feedback = table.error_feedback,
+                                  .lag = definition_.options.lag,
+                                  .memory = MakeRoundMemory(bucket, plan_.plans),
+                                  .recovery_donor = consensus.recovery_donor,
+                                  .step = consensus.finished,
+                                  .pulls = pulls};
+    COVEY_ASSIGN_OR_RETURN(config.update, MakeUpdateOf(number));
+    pipelines_.push_back(
+        std::make_shared<BucketPipeline>(group_, link_, std::move(config), environment));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HybridModel::Divide(std::shared_ptr<const ClusterView> view) {
+  COVEY_ASSIGN_OR_RETURN(
+      plan_, PlanModel(definition_.tables, std::move(view), definition_.options, group_.size()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PartUpdate>> HybridModel::MakeUpdateOf(size_t bucket) const {
+  return MakeUpdate(layout().buckets()[bucket], plan_, group_, link_);
+}
+
+std::vector<std::shared_ptr<BucketPipeline>> HybridModel::TakePipelines() {
+  for (const auto& pipeline : pipelines_) pipeline->Retire();
+  return std::exchange(pipelines_, {});
+}
+
+bool HybridModel::MembersUpdate(size_t bucket) const {
+  return plan_.plans[layout().buckets()[bucket].position()].member_optimizer.has_value();
+}
+
+Step HybridModel::begun() const {
+  Step newest;
+  for (const auto& pipeline : pipelines_) newest = std::max(newest, pipeline->begun());
+  return newest;
+}
+
+Step HybridModel::finished() const {
+  Step newest;
+  for (const auto& pipeline : pipelines_) newest = std::max(newest, pipeline->finished());
+  return newest;
+}
+
+MemberProgress HybridModel::Progress() const {
+  MemberProgress progress;
+  for (const auto& pipeline : pipelines_) {
+    BucketProgress& bucket = progress.emplace_back();
+    bucket.finished = pipeline->finished();
+    bucket.pulls = pipeline->pulls();
+    bucket.waits_for_pull = pipeline->pulling();
+    const RoundMemory* rounds = pipeline->rounds();
+    if (rounds != nullptr) bucket.rounds = RoundProgress{.learned = rounds->learned()};
+  }
+  return progress;
+}
+
+BucketConsensus HybridModel::ConsensusOn(size_t bucket) const {
+  return AgreeOnBucket(group_.recovery_state(), bucket, Step(group_.steps_before()));
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "worker/group/group_machine.h"
+#include "worker/group/member_progress.h"
+#include "worker/hybrid/bucket_consensus.h"
+#include "worker/hybrid/bucket_pipeline.h"
+#include "worker/hybrid_options.h"
+#include "worker/update/server_link.h"
+#include "worker/update/table_plan.h"
+
+namespace covey::worker {
+
+// The model that a group member trains: its tables, how the group's present members divide them,
+// and one pipeline per bucket. Actor-confined. Deterministic.
+class HybridModel {
+ public:
+  struct Definition {
+    std::vector<TableId> tables;
+    HybridOptions options;
+    // Deadline of runs that begin without a request of the program.
+    absl::Duration patience = absl::ZeroDuration();
+  };
+
+  // `group` and `link` outlive the model.
+  HybridModel(GroupMachine& group, ServerLink& link) : group_(group), link_(link) {}
+  ~HybridModel() { TakePipelines(); }
+
+  // Replaces the model by another, whose buckets go on after `step`; those of a member that joins a
+  // group in recovery go on where the other members are. Precondition: nothing is under way.
+  // NOT_FOUND, INVALID_ARGUMENT: as PlanModel and MakeUpdate.
+  absl::Status Set(Definition definition, std::shared_ptr<const ClusterView> view, Step step,
+                   const BucketPipeline::Environment& environment);
+  // Divides the tables again, for the group's present members. Errors as Set.
+  absl::Status Divide(std::shared_ptr<const ClusterView> view);
+  // How this member's part of a bucket is updated after that. Errors as MakeUpdate.
+  absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdateOf(size_t bucket) const;
+  // The worker leaves its group: the pipelines are the caller's, and report no changes any more.
+  std::vector<std::shared_ptr<BucketPipeline>> TakePipelines();
+
+  const Definition& definition() const { return definition_; }
+  const ModelLayout& layout() const { return *plan_.layout; }
+  // The members run an optimizer on their parts of the bucket.
+  bool MembersUpdate(size_t bucket) const;
+  bool empty() const { return pipelines_.empty(); }
+  // By bucket.
+  const std::vector<std::shared_ptr<BucketPipeline>>& pipelines() const { return pipelines_; }
+  BucketPipeline& PipelineOf(size_t tensor) { return *pipelines_[layout().bucket_of(tensor)]; }
+  // The newest step that any bucket has begun or finished.
+  Step begun() const;
+  Step finished() const;
+  // How far each bucket has come, and what the members agree on from that.
+  MemberProgress Progress() const;
+  BucketConsensus ConsensusOn(size_t bucket) const;
+
+ private:
+  GroupMachine& group_;
+  ServerLink& link_;
+  Definition definition_;
+  ModelPlan plan_;
+  std::vector<std::shared_ptr<BucketPipeline>> pipelines_;
+};
+
+}  // namespace covey::worker

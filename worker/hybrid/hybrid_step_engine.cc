@@ -1,0 +1,207 @@
+#include "worker/hybrid/hybrid_step_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/group/group_messages.h"
+
+namespace covey::worker {
+
+absl::Status HybridStepEngine::SetTables(std::span<const TableId> tables,
+                                         const HybridOptions& options, absl::Duration patience) {
+  COVEY_CHECK(group_.ready() && options.lag <= 1);
+  // A worker that joins a running group goes on with the group's steps.
+  const Step own = model_.empty() ? Step() : step_;
+  step_ = std::max(own, Step(group_.agreed_step()));
+  COVEY_RETURN_IF_ERROR(model_.Set(
+      {.tables = {tables.begin(), tables.end()}, .options = options, .patience = patience}, view_,
+      step_,
+      {.may_begin = [this](uint32_t bucket, Step step) { return change_.MayBegin(bucket, step); },
+       .changed = [this](absl::Time now, uint32_t bucket, uint64_t seen_epoch,
+                         Outbox& outbox) { BucketChanged(now, bucket, seen_epoch, outbox); }}));
+  change_.ModelSet();
+  lateness_.Reset(model_.pipelines().size());
+  lateness_.SetCounted(step_);
+  lateness_.SetSubmitted(step_);
+  recovery_.Cancel();
+  program_has_ended_ = false;
+  return absl::OkStatus();
+}
+
+Step HybridStepEngine::step() const { return std::max(step_, model_.begun()); }
+
+void HybridStepEngine::BeginStep(absl::Time now, Outbox& outbox) {
+  step_ = step().Next();
+  Wake(now, outbox);
+}
+
+void HybridStepEngine::Submit(absl::Time now, TensorRequest request, Outbox& outbox) {
+  COVEY_CHECK(request.gradient.size() == element_count(request.tensor) &&
+              request.values.size() == request.gradient.size() && step_.value() > 0);
+  if (has_left()) return request.done(now, failure_, outbox);
+  BucketPipeline& pipeline = model_.PipelineOf(request.tensor);
+  if (pipeline.begun() < step_) lateness_.SetSubmitted(step_);
+  pipeline.Submit(now, step_, std::move(request), outbox);
+}
+
+void HybridStepEngine::Pull(absl::Time now, TensorRequest request, Outbox& outbox) {
+  if (has_left()) return request.done(now, failure_, outbox);
+  model_.PipelineOf(request.tensor).Pull(now, std::move(request), outbox);
+}
+
+void HybridStepEngine::Flush(absl::Time now, TensorRequest request, Outbox& outbox) {
+  if (has_left()) return request.done(now, failure_, outbox);
+  model_.PipelineOf(request.tensor).Flush(now, std::move(request), outbox);
+}
+
+void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t seen_epoch,
+                                     Outbox& outbox) {
+  UpdateRecovery(now);
+  if (bucket != 0) return;
+  const auto& pipelines = model_.pipelines();
+  if (seen_epoch > 0) change_.EndAfter(now, pipelines[0]->finished(), outbox);
+  for (size_t b = 1; b < pipelines.size(); ++b) pipelines[b]->Advance(now, outbox);
+}
+
+void HybridStepEngine::CheckDeadlines(absl::Time now, Outbox& outbox) {
+  for (const auto& pipeline : model_.pipelines()) {
+    if (now < pipeline->Due()) continue;
+    group_.Abort(now,
+                 absl::DeadlineExceededError(absl::StrCat(
+                     pipeline->name(), " after step ", pipeline->finished().value(), ": ",
+                     is_changing() ? "the group still waits for all members to meet as generation "
+                                   : "others are not over yet, in generation ",
+                     group_.generation(), " of group ", group_.id().value(),
+                     "; see `covey status`, or allow more time")),
+                 outbox);
+    // Answers of servers are not waited for either.
+    link_.FollowFailure(now, outbox);
+    return;
+  }
+}
+
+void HybridStepEngine::Wake(absl::Time now, Outbox& outbox) {
+  if (change_.MayReform()) {
+    const absl::Status reformed = change_.Reform(now, outbox);
+    if (!reformed.ok()) Left(now, reformed, outbox);
+  }
+  if (group_.failure().ok()) CheckDeadlines(now, outbox);
+  const auto& pipelines = model_.pipelines();
+  if (!group_.failure().ok()) {
+    // Nothing will ever begin again.
+    for (const auto& pipeline : pipelines) pipeline->FailWaiting(now, group_.failure(), outbox);
+    return;
+  }
+  if (has_left() || is_changing()) return;
+  const LatenessRule rule = Rule();
+  for (size_t b = 0; b < pipelines.size(); ++b) {
+    if (StepAsideAt(b, rule) > now) continue;
+    lateness_.NoteStepAside(pipelines[b]->begun().Next());
+    pipelines[b]->StepAside(now, now + model_.definition().patience, outbox);
+  }
+}
+
+absl::Time HybridStepEngine::NextWake() const {
+  if (change_.MayReform()) return absl::InfinitePast();
+  const auto& pipelines = model_.pipelines();
+  if (!group_.failure().ok()) {
+    const bool waiting = std::any_of(pipelines.begin(), pipelines.end(),
+                                     [](const auto& pipeline) { return pipeline->waiting(); });
+    return waiting ? absl::InfinitePast() : absl::InfiniteFuture();
+  }
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& pipeline : pipelines) next = std::min(next, pipeline->Due());
+  if (has_left() || is_changing()) return next;
+  const LatenessRule rule = Rule();
+  for (size_t b = 0; b < pipelines.size(); ++b) next = std::min(next, StepAsideAt(b, rule));
+  return next;
+}
+
+void HybridStepEngine::SetView(absl::Time now, std::shared_ptr<const ClusterView> view,
+                               Outbox& outbox) {
+  view_ = std::move(view);
+  Wake(now, outbox);
+}
+
+LatenessRule HybridStepEngine::Rule() const {
+  const proto::Group* group = view_->FindGroup(group_.id());
+  if (program_has_ended_ || group == nullptr || group->generation() != group_.generation()) {
+    return {};
+  }
+  return {.minimum_members = group->minimum_members(),
+          .grace = absl::Milliseconds(group->grace_ms())};
+}
+
+void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& outbox) {
+  if (model_.empty() || !message.envelope.has_group_slice() || !Rule().on()) return;
+  const proto::GroupSlice& slice = message.envelope.group_slice();
+  const uint32_t bucket = (slice.stream() - 1) / 2;
+  if (slice.stream() % 2 == 0 || bucket >= model_.pipelines().size()) return;
+  if (slice.phase() != proto::GroupSlice::REDUCE) return;
+  if (ReadRound(slice.round()) != group_.round()) return;
+  const BucketPipeline& pipeline = *model_.pipelines()[bucket];
+  if (Step(slice.sequence()) != pipeline.begun().Next()) return;
+  if (slice.from_rank() >= group_.size()) return;
+  const size_t elements = pipeline.bucket().element_count;
+  const auto plan =
+      group_.PlanFor(CollectiveKind::kReduceScatter, EncodedBytes(pipeline.format(), elements));
+  lateness_.Observe(now, bucket, slice,
+                    {.plan = *plan, .parts = pipeline.bucket().parts, .elements = elements});
+  Wake(now, outbox);
+}
+
+absl::Time HybridStepEngine::StepAsideAt(size_t bucket, const LatenessRule& rule) const {
+  const BucketPipeline& pipeline = *model_.pipelines()[bucket];
+  const Step next = pipeline.begun().Next();
+  if (!pipeline.idle() || !change_.MayBegin(static_cast<uint32_t>(bucket), next)) {
+    return absl::InfiniteFuture();
+  }
+  // The program has gone on to a later step, which the group was at with another bucket.
+  if (pipeline.IsBehind(step_)) return absl::InfinitePast();
+  if (!rule.on() || pipeline.HasSubmitted(next)) return absl::InfiniteFuture();
+  return lateness_.DueAt(bucket, next, rule);
+}
+
+uint64_t HybridStepEngine::Interrupted(absl::Time now, Outbox& outbox) {
+  if (model_.empty()) return 0;
+  const Step finished = model_.finished();
+  if (change_.Interrupt(now, outbox)) {
+    std::vector<Step> begun;
+    for (const auto& pipeline : model_.pipelines()) begun.push_back(pipeline->begun());
+    recovery_.Interrupted(now, std::move(begun));
+  }
+  return finished.value();
+}
+
+void HybridStepEngine::GroupReady(absl::Time now, Outbox& outbox) {
+  if (!is_changing()) return;
+  const GenerationChange::NextGeneration next = change_.Agree();
+  if (next.moved) recovery_.ForgetSteps();
+  step_ = next.Renumbered(step_);
+  lateness_.SetSubmitted(next.Renumbered(lateness_.submitted()));
+  lateness_.Reset(model_.pipelines().size());
+  if (next.planned) lateness_.SetCounted(next.to);
+  const absl::Status status = change_.GoOn(now, view_, next, outbox);
+  if (!status.ok()) group_.Abort(now, status, outbox);
+  for (const auto& pipeline : model_.pipelines()) pipeline->Advance(now, outbox);
+  UpdateRecovery(now);
+}
+
+void HybridStepEngine::UpdateRecovery(absl::Time now) {
+  if (is_changing()) return;
+  const auto& pipelines = model_.pipelines();
+  recovery_.Update(now, [&pipelines](size_t bucket) { return pipelines[bucket]->finished(); });
+}
+
+void HybridStepEngine::Left(absl::Time now, const absl::Status& status, Outbox& outbox) {
+  failure_ = absl::IsCancelled(status) ? status : absl::AbortedError(status.message());
+  change_.Leave();
+  recovery_.Cancel();
+  // Should this worker be in a group again, it begins as a new member.
+  for (const auto& pipeline : model_.TakePipelines()) pipeline->GiveUp(now, failure_, outbox);
+}
+
+}  // namespace covey::worker

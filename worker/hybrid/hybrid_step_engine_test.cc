@@ -1,0 +1,181 @@
+#include "worker/hybrid/hybrid_step_engine.h"
+
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/testing/hybrid_fixture.h"
+
+namespace covey::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr FusionLimits kUnfused{.bucket_bytes = 0};
+
+// Unequal, and some have none.
+std::vector<uint64_t> SamplesOf(uint32_t members, uint64_t step) {
+  std::vector<uint64_t> samples;
+  for (uint32_t rank = 0; rank < members; ++rank) samples.push_back((rank + step) % 3 * 7);
+  return samples;
+}
+
+uint64_t Sum(const std::vector<uint64_t>& samples) {
+  uint64_t sum = 0;
+  for (const uint64_t s : samples) sum += s;
+  return sum;
+}
+
+// Random steps of a fleet and of one process; afterwards every member has the same bits as the
+// latter.
+void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t steps) {
+  const uint32_t members = fleet.ring.size();
+  Random random(members);
+  OneProcess reference(fleet.model, members, fusion);
+  fleet.PullAll();
+  uint64_t samples_of_all = 0;
+  for (uint64_t step = 1; step <= steps; ++step) {
+    const std::vector<uint64_t> samples = SamplesOf(members, step);
+    std::map<size_t, std::vector<std::vector<float>>> gradients;
+    fleet.Step(samples, [&](uint32_t, size_t tensor, std::vector<float>& gradient) {
+      for (float& g : gradient) g = static_cast<float>(random.Uniform() - 0.5);
+      gradients[tensor].push_back(gradient);
+    });
+    for (auto& [tensor, of_members] : gradients) {
+      reference.Apply(tensor, std::move(of_members), samples);
+    }
+    ASSERT_TRUE(fleet.AllOk());
+    samples_of_all += std::max<uint64_t>(Sum(samples), 1) * fleet.model.shards();
+  }
+  EXPECT_EQ(fleet.outcomes.size(), (steps + 1) * members * fleet.model.tables.size());
+  for (const auto& [key, values] : fleet.values) {
+    EXPECT_TRUE(SameBits(values, reference.values(key.second))) << "tensor " << key.second;
+  }
+  if (fleet.server.push_bytes > 0) {
+    EXPECT_EQ(fleet.server.samples, samples_of_all);
+  }
+}
+
+class HybridStepEngineTest : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Members, HybridStepEngineTest, testing::Range(1u, 10u));
+
+TEST_P(HybridStepEngineTest, PullGivesEverybodyTheServersValues) {
+  Fleet fleet(GetParam());
+  fleet.PullAll();
+  ASSERT_EQ(fleet.outcomes.size(), GetParam() * fleet.model.tables.size());
+  ASSERT_TRUE(fleet.AllOk());
+  for (const auto& [key, values] : fleet.values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(values[i], Model::FirstValue(key.second, i));
+    }
+  }
+  // Each shard was asked for once.
+  EXPECT_EQ(fleet.server.pulls, fleet.model.shards());
+}
+
+TEST_P(HybridStepEngineTest, StepsEqualOneProcessBitForBitInAnyOrderOfTensors) {
+  Fleet fleet(GetParam(), {}, {.fusion = kUnfused}, GetParam());
+  ExpectEqualsOneProcess(fleet, kUnfused, 4);
+}
+
+TEST_P(HybridStepEngineTest, FusedStepsEqualOneProcessBitForBit) {
+  Fleet fleet(GetParam(), {}, {}, GetParam());
+  ExpectEqualsOneProcess(fleet, {}, 4);
+}
+
+TEST_P(HybridStepEngineTest, DistributedStepsHaveTheSameBitsWithoutAServer) {
+  Fleet fleet(GetParam(), {}, {.synchronization = Synchronization::kDistributed}, GetParam());
+  ExpectEqualsOneProcess(fleet, {}, 4);
+  EXPECT_EQ(fleet.server.push_bytes, 0u);
+}
+
+TEST(HybridStepEngineOneTest, FusionTakesAnOrderOfMagnitudeFewerMessages) {
+  Model model;
+  model.tables.assign(1000, {1024});  // 4 KB each
+  uint64_t messages[2];
+  for (const bool fused : {false, true}) {
+    Fleet fleet(4, model, {.fusion = {.bucket_bytes = fused ? 1u << 20 : 0u}}, 1, 1 << 20);
+    ExpectEqualsOneProcess(fleet, {.bucket_bytes = fused ? 1u << 20 : 0u}, 1);
+    messages[fused] = fleet.group_messages;
+  }
+  EXPECT_LT(messages[true] * 20, messages[false]);
+}
+
+TEST(HybridStepEngineOneTest, RefreshGivesTheNewestValuesInEveryMode) {
+  for (const auto synchronization :
+       {Synchronization::kCentralized, Synchronization::kDistributed}) {
+    Fleet fleet(3, {}, {.synchronization = synchronization});
+    fleet.PullAll();
+    fleet.Step({1, 1, 1}, [](uint32_t, size_t, std::vector<float>& gradient) {
+      std::fill(gradient.begin(), gradient.end(), 1);
+    });
+    const auto after_step = fleet.values;
+    for (auto& [key, values] : fleet.values) std::fill(values.begin(), values.end(), -7);
+    fleet.PullAll();
+    ASSERT_TRUE(fleet.AllOk());
+    EXPECT_EQ(fleet.values, after_step);
+  }
+}
+
+TEST(HybridStepEngineOneTest, ReportsMeanStalenessSinceTheLastReport) {
+  Fleet fleet(1);
+  fleet.PullAll();
+  fleet.Step({1}, [](uint32_t, size_t, std::vector<float>&) {});
+  EXPECT_EQ(fleet.hybrids[0]->TakeStaleness(), 3.0);
+  EXPECT_EQ(fleet.hybrids[0]->TakeStaleness(), 0.0);
+}
+
+TEST(HybridStepEngineOneTest, ARefusedPushFailsTheStepOfEveryMember) {
+  Fleet fleet(3, {}, {.fusion = kUnfused});
+  fleet.PullAll();
+  fleet.outcomes.clear();
+  fleet.server.refuse_table = 1;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
+    fleet.Submit(rank, 0, 4);
+  }
+  fleet.Run();
+  ASSERT_EQ(fleet.outcomes.size(), 3u);
+  for (const absl::Status& status : fleet.outcomes) {
+    EXPECT_THAT(status.message(), HasSubstr("NaN in the gradient of shard 0"));
+  }
+}
+
+TEST(HybridStepEngineOneTest, ANaNFailsADistributedStepOfEveryMember) {
+  Fleet fleet(3, {}, {.synchronization = Synchronization::kDistributed});
+  fleet.PullAll();
+  fleet.outcomes.clear();
+  fleet.Step({1, 1, 1}, [](uint32_t rank, size_t, std::vector<float>& gradient) {
+    if (rank == 1) gradient[0] = std::numeric_limits<float>::quiet_NaN();
+  });
+  ASSERT_EQ(fleet.outcomes.size(), 9u);
+  for (const absl::Status& status : fleet.outcomes) {
+    EXPECT_THAT(status.message(), HasSubstr("NaN or infinity"));
+  }
+}
+
+TEST(HybridStepEngineOneTest, ADeadMemberEndsPushesAndCollectivesAlike) {
+  Fleet fleet(2);
+  fleet.PullAll();
+  fleet.outcomes.clear();
+  fleet.answering = false;
+  fleet.Step({4, 4}, [](uint32_t, size_t, std::vector<float>&) {});
+  ASSERT_TRUE(fleet.outcomes.empty());
+  ASSERT_GT(fleet.clients[0]->operations(), 0u);
+  proto::ClusterView view = ViewWithTables(2, fleet.model);
+  view.set_epoch(3);
+  view.mutable_groups(0)->set_state(proto::Group::BROKEN);
+  view.mutable_groups(0)->set_reason("worker-1 dead: silent for 2.6 s");
+  for (uint32_t rank = 0; rank < 2; ++rank) fleet.ShowView(rank, view);
+  fleet.answering = true;
+  fleet.Run();
+  EXPECT_EQ(fleet.outcomes.size(), 2 * fleet.model.tables.size());
+  for (const absl::Status& status : fleet.outcomes) {
+    EXPECT_THAT(status.message(), HasSubstr("worker-1 dead"));
+  }
+  EXPECT_EQ(fleet.clients[0]->operations(), 0u);
+}
+
+}  // namespace
+}  // namespace covey::worker

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/runtime/actor.h"
+
+namespace covey::worker {
+
+// What a program asks for one tensor: a step, a pull or a flush. The spans belong to the engine
+// until `done` is called.
+struct TensorRequest {
+  size_t tensor = 0;
+  // Mean over this member's samples; unchanged by the engine. Ignored by pulls and flushes.
+  std::span<const float> gradient;
+  // Where the new values go.
+  std::span<float> values;
+  // Examples behind the gradient. With 0 the gradient does not count. A step in which no member has
+  // samples counts as one example with a gradient of zero, because each shard must take each step.
+  uint64_t samples = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Called once, always. The call may run inside the one that starts the request.
+  std::function<void(absl::Time, const absl::Status&, Outbox&)> done;
+};
+
+}  // namespace covey::worker

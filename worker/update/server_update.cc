@@ -1,0 +1,39 @@
+#include "worker/update/server_update.h"
+
+#include <utility>
+
+namespace covey::worker {
+
+ServerUpdate::ServerUpdate(ServerLink& link, std::vector<PartShards> shards,
+                           const PushFormat& format)
+    : link_(link), shards_(std::move(shards)), format_(format.format) {
+  if (!format.error_feedback || shards_.empty()) return;
+  const PartRange last = shards_.back().elements;
+  residual_.assign(last.first + last.count, 0);
+}
+
+void ServerUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
+  const PartStep::Done done = AfterAll(shards_.size(), std::move(step.done));
+  for (const PartShards& shards : shards_) {
+    const PartRange range = shards.elements;
+    client::Operation operation =
+        OperationOn(shards, step.values.subspan(range.first, range.count));
+    operation.samples = step.samples;
+    operation.format = format_;
+    operation.deadline = step.deadline;
+    if (!step.sum.empty()) {
+      operation.gradient = step.sum.subspan(range.first, range.count);
+      if (!residual_.empty()) {
+        operation.residual = std::span(residual_).subspan(range.first, range.count);
+      }
+    }
+    link_.Start(now, std::move(operation), step.step, done, outbox);
+  }
+}
+
+void ServerUpdate::Fetch(absl::Time now, PartStep step, Outbox& outbox) {
+  step.sum = {};
+  Apply(now, std::move(step), outbox);
+}
+
+}  // namespace covey::worker

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "worker/layout/part_map.h"
+#include "worker/update/part_update.h"
+#include "worker/update/server_link.h"
+
+namespace covey::worker {
+
+// Consecutive whole shards of one table, and where they are within a part.
+struct PartShards {
+  TableId table;
+  // "'hidden/weight'", for errors.
+  std::string name;
+  ShardIndex first_shard;
+  std::vector<size_t> shards;  // elements of each
+  PartRange elements;          // within the part
+};
+
+// An operation on these shards that brings their values.
+inline client::Operation OperationOn(const PartShards& shards, std::span<float> values) {
+  client::Operation operation;
+  operation.table = shards.table;
+  operation.first_shard = shards.first_shard;
+  operation.shard_count = static_cast<uint32_t>(shards.shards.size());
+  operation.values = values;
+  return operation;
+}
+
+// How a part's sums travel to the servers.
+struct PushFormat {
+  WireFormat format = WireFormat::kFloat32;
+  // What rounding loses is kept on this member and added to the next push.
+  bool error_feedback = false;
+};
+
+// The servers update: the part's shards are pushed to them, and their answers hold the new values.
+class ServerUpdate : public PartUpdate {
+ public:
+  ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const PushFormat& format);
+
+  void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
+  void Fetch(absl::Time now, PartStep step, Outbox& outbox) override;
+
+ private:
+  ServerLink& link_;
+  const std::vector<PartShards> shards_;
+  const WireFormat format_;
+  std::vector<float> residual_;  // of the part; empty = none is kept
+};
+
+}  // namespace covey::worker

@@ -1,0 +1,108 @@
+#include "worker/worker.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/topology.h"
+#include "worker/engine/worker_core.h"
+
+namespace covey::worker {
+namespace {
+
+constexpr absl::Duration kBarrierGrace = absl::Seconds(1);
+
+// What the choice of algorithms rests on, once per group and run.
+void LogGroup(const GroupMachine& group) {
+  std::string links;
+  for (size_t i = 0; i < kLevels; ++i) {
+    const auto level = static_cast<Level>(i);
+    bool used = false;
+    for (const TopologyPath& path : group.paths()) {
+      used = used || (&path != &group.paths()[group.rank()] &&
+                      CommonLevel(path, group.paths()[group.rank()]) == level);
+    }
+    if (!used) continue;
+    const LinkCost& cost = group.link_costs().at(level);
+    absl::StrAppend(&links, links.empty() ? "" : ", ", LevelName(level), " ",
+                    absl::FormatDuration(absl::Seconds(cost.latency_seconds)), " ",
+                    absl::StrFormat("%.3g MB/s", cost.bytes_per_second / 1e6));
+  }
+  const std::string racks = group.measured_racks() > 0
+                                ? absl::StrCat(group.measured_racks(), " measured by distance")
+                                : "by labels";
+  LogInfo("group_ready", {{"group", group.id().value()},
+                          {"members", group.size()},
+                          {"rank", group.rank()},
+                          {"racks", racks},
+                          {"links", links}});
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerConfig& config)
+    : core_(std::make_unique<WorkerCore>(config)), group_(*core_) {}
+
+Worker::~Worker() = default;
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(const WorkerConfig& config) {
+  COVEY_RETURN_IF_ERROR(config.Validate());
+  auto worker = std::unique_ptr<Worker>(new Worker(config));
+  COVEY_RETURN_IF_ERROR(worker->core_->Open());
+  COVEY_RETURN_IF_ERROR(worker->core_->RunWhenReady([&worker](WorkerActor& actor) {
+    worker->AdoptGroup(actor);
+    return absl::OkStatus();
+  }));
+  return worker;
+}
+
+void Worker::AdoptGroup(WorkerActor& actor) {
+  LogGroup(actor.group());
+  group_.place_ = GroupPlace::In(actor.group());
+  const ClusterView& view = *actor.client().member().view();
+  groups_ = static_cast<uint32_t>(view.proto().groups_size());
+  for (const proto::Group& other : view.proto().groups()) {
+    size_ += static_cast<uint32_t>(other.members_size());
+  }
+}
+
+absl::Status Worker::RequestDrain() {
+  return core_->Post([patience = core_->config().cluster.operation_deadline](
+                         WorkerActor& actor, absl::Time now, Outbox& outbox) {
+    const Member& member = actor.client().member();
+    proto::Envelope request;
+    request.mutable_drain_request()->set_node(member.view()->NameOf(member.node()));
+    actor.client().control().Start(
+        now, std::move(request), now + patience,
+        [](absl::Time, const absl::Status& status, const proto::Envelope*, Outbox&) {
+          if (status.ok()) return;
+          LogWarning("drain_refused", {{"reason", status.message()}});
+        },
+        outbox);
+  });
+}
+
+uint32_t Worker::rank() const { return core_->connection().rank(); }
+
+absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
+  proto::Envelope request;
+  proto::BarrierRequest& body = *request.mutable_barrier_request();
+  body.set_name(std::string(name));
+  body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
+  const Handle handle;
+  COVEY_RETURN_IF_ERROR(
+      core_->Post([request = std::move(request), timeout, handle](
+                      WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
+        request.mutable_barrier_request()->set_participants(actor.WorkersToMeet());
+        // The scheduler's own deadline comes first: its error names the workers that are missing.
+        actor.Meet(
+            now, request, now + timeout + kBarrierGrace,
+            [handle](const absl::Status& status) { handle.Complete({.status = status}); }, outbox);
+      }));
+  return handle.Wait();
+}
+
+}  // namespace covey::worker

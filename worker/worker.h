@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "worker/config.h"
+#include "worker/group.h"
+
+namespace covey::worker {
+
+class WorkerActor;
+class WorkerCore;
+
+// A process that trains, as one of many. The entry point of training programs:
+//
+//   WorkerConfig config;  // or config.AddTo(options): flags and environment
+//   config.cluster.scheduler = "127.0.0.1:7000";
+//   COVEY_ASSIGN_OR_RETURN(auto worker, Worker::Join(config));
+//   Handle sum = worker->group().AllReduce(gradient);  // among the members of its group
+//   COVEY_RETURN_IF_ERROR(sum.Wait());
+//
+// hybrid_step.h puts the servers behind it, and data_source.h divides a data set among workers.
+//
+// Destruction ends what is under way, waits up to two seconds for what servers have received to be
+// durable (ten when the worker was asked to go), and leaves the cluster, up to two seconds. One
+// thread uses a worker, RequestDrain apart; a second one (the loop) belongs to it.
+class Worker {
+ public:
+  // Registers, and blocks until the scheduler has formed the groups.
+  //   UNAVAILABLE: no scheduler there. ALREADY_EXISTS: the rank is taken. DEADLINE_EXCEEDED: names
+  //   the members that are missing. CANCELLED: asked to go before that. INVALID_ARGUMENT: bad
+  //   config, or another job's scheduler.
+  static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Among all workers of all groups.
+  uint32_t rank() const;
+  uint32_t size() const { return size_; }
+  uint32_t groups() const { return groups_; }
+  Group& group() { return group_; }
+  const Group& group() const { return group_; }
+
+  // Returns when all workers of all groups have called it with this name as often as this one.
+  // DEADLINE_EXCEEDED: names the workers that are missing. UNAVAILABLE: names a worker that has
+  // died meanwhile.
+  absl::Status Barrier(absl::string_view name, absl::Duration timeout);
+
+  // Asks the scheduler to let this worker go. The group goes on without it after its next step, and
+  // then the hybrid step's calls end with CANCELLED (hybrid_step.h): the program can end well. Does
+  // not block; thread-safe. UNAVAILABLE: the loop is stopping, or its queue is full.
+  absl::Status RequestDrain();
+
+  // For the library's own classes.
+  WorkerCore& core() { return *core_; }
+
+ private:
+  explicit Worker(const WorkerConfig& config);
+  // On the loop, while the group is ready.
+  void AdoptGroup(WorkerActor& actor);
+
+  std::unique_ptr<WorkerCore> core_;
+  Group group_;
+  uint32_t size_ = 0;
+  uint32_t groups_ = 0;
+};
+
+}  // namespace covey::worker
