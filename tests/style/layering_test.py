@@ -211,7 +211,7 @@ class LayeringTest(tree.StyleTest):
                 "server/shard/b.h": '#include "server/table/a.h"\n#include "server/config.h"\n',
                 "server/shard/b_test.cc": '#include "server/shard_actor.h"\n',
                 "server/c.h": '#include "server/shard/b.h"\n',
-                "scheduler/nodes/d.h": '#include "scheduler/config.h"\n',
+                "worker/hybrid/d.h": '#include "worker/config.h"\n',
             }
         )
         self.assert_found(["server/shard/b.h:2", "server/table/a.h:1"], wrong_rooms(files))

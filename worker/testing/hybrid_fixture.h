@@ -281,8 +281,7 @@ class Fleet {
           [hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
             return hybrid->Interrupted(now, outbox);
           });
-      ring.machine(rank).OnMeet(
-          [hybrid = hybrids.back().get()] { return hybrid->Progress(); });
+      ring.machine(rank).OnMeet([hybrid = hybrids.back().get()] { return hybrid->Progress(); });
       ring.machine(rank).OnLeft(
           [hybrid = hybrids.back().get()](absl::Time now, const absl::Status& status,
                                           Outbox& outbox) { hybrid->Left(now, status, outbox); });
