@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Offers a running cluster more pushes than it can take, and reports the outcome:
 //
 //   overload_bench HOST:PORT CLIENTS OUTSTANDING MIB SECONDS

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The scheduler's process: puts the actor on a loop between gRPC and the log. Read top to bottom.
 
 #include <cstdlib>

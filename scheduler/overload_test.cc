@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Who floods the scheduler's port harms neither the nodes' heartbeats nor the scheduler's memory.
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>

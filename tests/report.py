@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the tests of a Python file and tells Bazel of each one: passed, failed, or skipped and why.
 
     if __name__ == "__main__":

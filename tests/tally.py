@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of one `bazel test`, from the file that --build_event_json_file wrote.
 
 Names the targets that took longest, every test that was skipped, with the reason, every target that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/run must not say "0 failed" when something failed, was not built, or did not run."""
 
 import unittest

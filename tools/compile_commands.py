@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes compile_commands.json and .clangd, from which editors know how each file is compiled.
 
 Reads what `bazel aquery --output=jsonproto` says of the compile actions on standard input; run it as

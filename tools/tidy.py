@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy with the list of .clang-tidy; warnings are errors.
 
   tools/dev tidy             everything: an hour

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The `covey` command.
 
 #include "client/cli/bench/bench_command.h"

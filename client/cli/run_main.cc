@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `covey` with the one command that deploy/quickstart needs: it builds in less time.
 
 #include "client/cli/command_line.h"

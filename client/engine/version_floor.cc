@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/engine/version_floor.h"
 
 #include <algorithm>

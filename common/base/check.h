@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // CHECK = our bug: prints where and why, then aborts, in production too. Bytes from a peer, a file

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/base/crc32c.h"
 
 #include <isa-l/crc.h>

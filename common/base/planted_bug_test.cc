@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/base/planted_bug.h"
 
 #include <gtest/gtest.h>

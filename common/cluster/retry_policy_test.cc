@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/cluster/retry_policy.h"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/contract/read_gate.h"
 
 #include "gmock/gmock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/contract/update_gate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/grouping/straggler_ladder.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The list of control methods against what the proto files say.
 #include "common/net/control_methods.h"
 

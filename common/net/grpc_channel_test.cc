@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/net/grpc_channel.h"
 
 #include <grpcpp/grpcpp.h>

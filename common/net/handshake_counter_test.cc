@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/net/handshake_counter.h"
 
 #include <gtest/gtest.h>

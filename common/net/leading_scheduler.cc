@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/net/leading_scheduler.h"
 
 #include <grpcpp/grpcpp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/net/message.h"
 
 #include "absl/strings/string_view.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the transport costs beside plain libzmq: a ROUTER and a DEALER on two threads, tcp and ipc,
 // measured in one run. One way: a thread sends messages with one frame and waits at the end for the
 // receiver to have them all; bytes per second count the frame. Round trip: 64 bytes there and back.

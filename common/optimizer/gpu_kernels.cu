@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The formulas of kernels.cc, one thread of the GPU per element. The flags of cuda.bzl keep a*b+c
 // two operations; nvcc rounds division and square root correctly and keeps subnormal numbers unless
 // told otherwise.

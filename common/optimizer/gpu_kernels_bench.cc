@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Speed of the kernels on the GPU, on 64 MiB arrays, in bytes moved per second.
 // bazel run --config=opt --config=cuda //common/optimizer:gpu_kernels_bench
 

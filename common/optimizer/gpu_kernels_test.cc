@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every kernel of the GPU against the one of the processor, compared bit for bit, on ordinary
 // numbers and on any bits at all: subnormal, infinite, NaN.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Speed of the optimizer kernels on one core, in bytes moved per second and elements per second.
 // bazel run --config=opt //common/optimizer:kernels_bench
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every kernel against a naive loop that handles one element at a time, compared bit for bit: the
 // vector width, the tail and the alignment must not show.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What every optimizer promises, whatever its formula. A new kind: add it to kConfigs.
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every optimizer against its definition in double, written without the running state that the code
 // keeps: a velocity is an explicit weighted sum over the history, and Adam's bias correction a
 // weighted average.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LARS and LAMB: their kernels against naive loops, bit for bit, and the optimizers against their
 // definitions in double, which keep the history instead of running state.
 

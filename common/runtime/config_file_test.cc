@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/config_file.h"
 
 #include <gtest/gtest.h>

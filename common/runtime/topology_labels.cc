@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/runtime/topology_labels.h"
 
 #include <hwloc.h>

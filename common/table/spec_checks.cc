@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/table/spec_checks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/tensor/wire_format.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/log/scheduler_log.h"
 
 #include "common/base/random.h"

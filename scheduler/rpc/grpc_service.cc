@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/rpc/grpc_service.h"
 
 #include <grpc/support/log.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The scheduler's real front door over loopback sockets: our own channel, and what strangers send.
 #include "scheduler/rpc/grpc_service.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/state/event.h"
 
 #include "gtest/gtest.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a Replica does with messages along the chain; the rest of it is in replica.cc.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/replication/shard_content.h"
 
 #include "absl/memory/memory.h"

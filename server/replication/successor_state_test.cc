@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/replication/successor_state.h"
 
 #include <set>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What asynchrony does to training, and what the governor does about it: groups that run at their
 // own pace, in virtual time, against a shard. The law, the equations and what follows from them:
 // common/contract/momentum_governor.h.

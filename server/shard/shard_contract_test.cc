@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a shard keeps its contract, whichever it is, while groups come and go and it is switched.
 
 #include <limits>

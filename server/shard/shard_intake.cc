@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a Shard takes a push in, or not; the rest of it is in shard.cc.
 #include <utility>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a Shard replies; the rest of it is in shard.cc.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a shard does about late gradients, push by push. What that is good for:
 // implicit_momentum_test.cc.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/table/table_spec.h"
 
 #include "common/base/status_macros.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The group planner estimates in closed form what the cost model of the collectives says in full.
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whether anybody is declared dead who is alive: a day of heartbeats of many nodes over a bad
 // network, through the very classes that send them and that judge them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every public method of ParameterClient, against a scheduler and a server behind real sockets.
 #include "client/parameter_client.h"
 

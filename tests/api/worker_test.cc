@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every public method of a worker that asks the scheduler for something, against a real one.
 #include <memory>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts on the servers: a program that only reads and writes parameters.
 
 #include <iostream>

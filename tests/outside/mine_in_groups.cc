@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Adds up in the group, then trains one step through the servers: a program of workers in groups.
 
 #include <iostream>

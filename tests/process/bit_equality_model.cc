@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/process/bit_equality_model.h"
 
 #include "absl/strings/str_format.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Trains the problem of bit_equality_model.h for a group of ARGV[1] members in one process, without
 // any cluster; sums as the algorithm ARGV[2] does, or the ring.
 

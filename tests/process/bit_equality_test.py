@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A group under `bsp` trains the same bits as one process, over any number of servers."""
 
 import os

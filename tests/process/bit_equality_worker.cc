@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Trains the problem of bit_equality_model.h as one member of the only group, by the public API.
 
 #include <iostream>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replica chains as `covey status` shows them."""
 
 from tests.process import cluster, program

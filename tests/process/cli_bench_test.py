@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`covey bench`: what it prints, not how fast it is."""
 
 import json

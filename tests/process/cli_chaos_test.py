@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`covey chaos`: real clusters that are broken for people to see; what is counted, not how fast."""
 
 import json

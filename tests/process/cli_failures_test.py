@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`covey run` whose processes die: who is started again, what the run goes on without, what it says."""
 
 import json

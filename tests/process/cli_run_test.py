@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`covey run` with programs that behave badly: it says what happened, and leaves nothing behind."""
 
 import json

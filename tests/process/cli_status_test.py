@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`covey status` and `covey tables` of a real cluster, and of none."""
 
 import json

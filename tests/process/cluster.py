@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scheduler, servers and whatever joins them, each a real process on loopback."""
 
 import json

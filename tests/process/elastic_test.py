@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers and workers come and go while everybody goes on: no push fails and none is lost.
 
 The figures are printed; they are worth something on a quiet machine only:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees who made a mistake: one line that says what, where and what to do, soon."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An etcd cluster on loopback, for tests that need one."""
 
 import os

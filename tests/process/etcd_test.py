@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several schedulers whose log is in etcd: one leads, and who is overtaken decides nothing."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a cluster is without a part of it: servers, workers, scheduler, killed and frozen.
 
 As a test: it comes back at all, nothing is lost, and a frozen primary that wakes up acknowledges

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main job, end to end and small: two groups learn Fashion-MNIST from one command."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of tests: printed as they come, and kept in a file when somebody asks for them."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hostile or broken peers send, drawn from a seed."""
 
 import struct

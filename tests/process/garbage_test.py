@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes from outside never end a process, never make it grow, and are counted where they arrive."""
 
 import random

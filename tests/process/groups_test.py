@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many samples Fashion-MNIST takes in one group and in many, with the same hyper-parameters."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Enough of HTTP/2 to make a gRPC call by hand, or to break one."""
 
 import struct

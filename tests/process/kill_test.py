@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is killed, or interrupted, in the middle of a run; and what the others make of it."""
 
 import os

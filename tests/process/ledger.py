@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producers that log which of their pushes are certain, and the account of what tables hold."""
 
 import json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Keeps a ledger: pushes numbered increments to a table and logs which ones are certain.
 //   ledger_client --do push --contract async --slot 0 --first 0     until SIGTERM
 // Before pushes leave, "sending" says up to which number; "durable" follows when every push up to a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing acknowledged is lost and nothing is applied twice, whoever is killed, and however often.
 
 Servers (heads and tails of chains), the scheduler, producers and members of a group get SIGKILL at

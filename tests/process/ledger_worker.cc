@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A member of a group whose every step adds 1 to each element of a table, and which checks after
 // each step that the table holds exactly as many steps as the group has taken: none is lost and
 // none is applied twice, whoever has died meanwhile. At SIGTERM it asks to be let go.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Creates a table of the given number of MiB with momentum and pushes gradients to all of it, so
 // that a test can see what the servers need for it.
 //   memory_client HOST:PORT JOB MIB

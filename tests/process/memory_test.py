@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a large table and an idle worker cost in memory that is really in use (VmRSS)."""
 
 import unittest

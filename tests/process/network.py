@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network of its own for a test: racks, links of a given speed, and a count of what crosses them.
 
 Everything lives in namespaces that die with the test, whatever becomes of it. Needs root, or a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster whose processes are on the machines of a network (network.py)."""
 
 import json

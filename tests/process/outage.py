@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When tables take no pushes, and how many they take otherwise (outage_probe.cc)."""
 
 from tests.process import cluster, ledger, program

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs of a user's own folder, which sees only //:covey_client and //:covey_worker, run."""
 
 import unittest

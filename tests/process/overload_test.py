@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """More than servers can take: they refuse and go on; nobody is taken for dead; memory is bounded.
 
   bazel build --config=opt //tests/process:overload_test

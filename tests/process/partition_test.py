@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks that fall apart, in one direction or both, and heal: nothing acknowledged is lost,
 nothing is applied twice, and everybody finds together again.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gradients in fewer bits: what is saved on the wire, and what it costs in loss."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How soon the scheduler knows who is gone, and is known again after its own restart."""
 
 import os

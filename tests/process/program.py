@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as children of a test: their output line by line, and nothing of them left behind."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two racks behind slow uplinks: what crosses them, and how long that takes."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network that fails as it is told really does, between real sockets."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who dies and comes back, and what a client sees of it."""
 
 import os

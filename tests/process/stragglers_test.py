@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers that stop for a while, or are slow: which members they hold up, and which they do not.
 
 How much it costs is asserted in virtual time (client/cli/simulate/cluster_model_test.cc), and with

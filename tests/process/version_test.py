@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every program names the one version of the project when asked for it."""
 
 import os

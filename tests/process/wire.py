@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of Covey as bytes, written by hand from common/net/wire.h and proto/: an honest peer's,
 so that a test can make a dishonest one of it."""
 

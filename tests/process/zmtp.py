@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ZeroMQ's wire protocol, ZMTP 3 with the NULL mechanism, by hand: so that a test can break it."""
 
 import socket

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A network between namespaces that fails as it is told: one TUN device in each, and a switch in
 // this process between them.
 //   relay --seed 7 --device relay0 --faults plan.yaml -- NAME=ADDRESS=NAMESPACE_PATH ...

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Each bug that can be planted is found by a checker, in a thousand seeds at most.
 
 #include <gtest/gtest.h>

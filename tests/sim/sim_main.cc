@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // `bazel run -c opt //tests/sim -- --seed=42 --trace` replays one cluster; `--seeds=1000` runs
 // many.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The quick share of the simulation; sim_slow_test has more seeds.
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers that stop for a while, or are slow: what it costs the others, on a quiet machine."""
 
 import json

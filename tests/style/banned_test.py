@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may not be called, what to call instead, and who may all the same."""
 
 import fnmatch

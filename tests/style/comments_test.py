@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comments that must be there, and comments that must not stay."""
 
 import re

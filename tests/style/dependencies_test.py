@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries of Debian that nothing uses are not asked for."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every file is built by some target, has a name that says what it holds, and is included once."""
 
 import fnmatch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code looks the way clang-format writes it; `tools/dev fmt` mends what this finds."""
 
 import concurrent.futures
@@ -10,6 +11,7 @@ from tests import report
 from tests.style import tree
 
 _CLANG_FORMAT = "clang-format-14"
+_COLUMNS = 100
 _COMPLAINT = re.compile(r"^(\S+):\d+:\d+: ")
 _BATCH = 100
 
@@ -22,6 +24,16 @@ def unformatted(paths):
     batches = [paths[start:start + _BATCH] for start in range(0, len(paths), _BATCH)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return [complaint for found in pool.map(_complaints, batches) for complaint in found]
+
+
+def long_comments(files):
+    """Comments beyond the width of code, which clang-format leaves as they are."""
+    found = []
+    for path in files.paths(".h", ".cc", ".cu", ".proto"):
+        for number, line in files.lines(path):
+            if len(line) > _COLUMNS and "//" in line:
+                found.append(f"{path}:{number}: {len(line)} columns; wrap the comment at {_COLUMNS}")
+    return found
 
 
 def _complaints(paths):
@@ -43,7 +55,11 @@ def _complaints(paths):
 class FormatTest(tree.StyleTest):
     def test_the_project(self):
         files = tree.Tree.of_workspace()
-        self.assert_clean(unformatted(files.paths(".h", ".cc", ".cu")))
+        self.assert_clean(unformatted(files.paths(".h", ".cc", ".cu")) + long_comments(files))
+
+    def test_finds_a_long_comment(self):
+        files = tree.Tree({"a.h": "// " + 98 * "x" + "\n// " + 97 * "é" + "\n"})
+        self.assert_found(["a.h:1: 101 columns"], long_comments(files))
 
     def test_finds_what_is_not_formatted(self):
         folder = os.environ["TEST_TMPDIR"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A source file includes its own header first, which proves that the header compiles alone.
 
 tools/bazel/headers.bzl checks only the headers that no such file proves.

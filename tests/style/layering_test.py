@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may include whom: the rule of the package groups in //:BUILD, read from #include lines."""
 
 import posixpath

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs outside the role folders build, as README.md tells users to write them."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project works anywhere: it names no place of one machine, no host of one network."""
 
 import posixpath

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program links is small: a public header includes no internals, not even through others."""
 
 import posixpath

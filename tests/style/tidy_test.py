@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """clang-tidy has nothing to say about what a change touches.
 
 It takes half a minute per file, so only files that differ from the main branch are looked at, and

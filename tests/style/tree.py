@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's files as text: what every style test reads.
 
 A check is a function from a Tree to a list of violations, each `path[:line]: what is wrong; what to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The version stands in one place, and the changelog begins with it."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles GPU kernels with nvcc, when asked to by --config=cuda."""
 
 _CUDA = "/usr/local/cuda"

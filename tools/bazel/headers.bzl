@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that each header compiles alone; on with --config=quick and --config=presubmit.
 
 A header whose own source file (barrier.h, barrier.cc) is compiled by the same target needs no check

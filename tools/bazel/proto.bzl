@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles protocol buffers with Debian's protoc and gRPC plugin."""
 
 def covey_proto_library(name, srcs, deps = [], grpc = False, visibility = None):

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What ThreadSanitizer assumes in every binary built with --config=tsan.
 //
 // Debian's gRPC and ZeroMQ are not instrumented, so their internal hand-overs look like races.

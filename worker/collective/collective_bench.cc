@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What running collectives costs besides the network: all members in one thread, over the loopback
 // transport, which hands messages over as they are.
 // bazel run --config=opt //worker/collective:collective_bench

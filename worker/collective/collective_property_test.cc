@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Every algorithm, kind, format and group size, under random orders of starting and of arrival,
 // against a reference that follows the plan bit for bit, and against sums in doubles.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/collective/collective_run.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a generation of a group begins: the part of GroupMachine that lets the members meet.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a group goes on when messages between its members are lost: the part of GroupMachine that
 // looks for losses, and lets the members meet again.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Groups whose members lose messages of each other, or get them damaged.
 
 #include <functional>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How a group changes its members, and how one leaves it: the part of GroupMachine that follows the
 // view.
 #include <algorithm>

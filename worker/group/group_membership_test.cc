@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How groups form, agree, and change their members while they work.
 
 #include <algorithm>

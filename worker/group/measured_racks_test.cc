@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/group/measured_racks.h"
 
 #include <limits>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A member that is late, and a group that need not wait for it.
 
 #include <vector>

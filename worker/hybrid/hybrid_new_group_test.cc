@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Members of one group that go over to a new one, together with workers that come late.
 
 #include <set>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A group that loses members in the middle of a step.
 
 #include <map>

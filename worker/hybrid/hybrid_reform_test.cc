@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A group whose members change while it trains.
 
 #include <vector>

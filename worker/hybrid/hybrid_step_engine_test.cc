@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/hybrid/hybrid_step_engine.h"
 
 #include <memory>

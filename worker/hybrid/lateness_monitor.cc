@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/hybrid/lateness_monitor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/layout/model_layout.h"
 
 #include "common/base/random.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/update/local_sgd_part.h"
 
 #include "common/net/frame_checksum.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/update/member_shards.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/cli/bench/bench_command.h"
 
 #include <poll.h>

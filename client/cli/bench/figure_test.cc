@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/cli/bench/figure.h"
 
 #include <gmock/gmock.h>

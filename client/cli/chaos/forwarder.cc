@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/cli/chaos/forwarder.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/cli/run/run_incidents.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "client/cli/simulate/step_times.h"
 
 #include <cmath>

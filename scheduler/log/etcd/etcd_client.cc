@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "scheduler/log/etcd/etcd_client.h"
 
 #include <grpc/support/time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/checkers/applied_once.h"
 
 namespace covey::sim {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Each checker is silent about a good conversation and complains about a bad one.
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/checkers/kept_content.h"
 
 #include "tests/sim/checkers/published_view.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/checkers/rare_events.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/workloads/counting_ledger.h"
 
 #include <algorithm>

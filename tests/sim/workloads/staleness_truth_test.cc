@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the values may hold of a step whose givers have moved.
 
 #include "tests/sim/workloads/staleness_truth.h"

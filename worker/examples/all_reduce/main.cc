@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sums over the members of a group again and again: how long does it take, is it right?
 //   covey run --workers 4 -- all_reduce --bytes 8MiB
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Trains a perceptron on Fashion-MNIST as one worker of a cluster; `covey run` starts as many as
 // wanted:
 //   covey run --servers 2 --groups 2 --workers 2 -- fashion_mnist --contract buffered

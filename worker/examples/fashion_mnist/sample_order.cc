@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/sample_order.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Trains nothing in particular, to measure how: computation is waited for, so a laptop can run many
 // workers, some of them slow:
 //   covey run --groups 2 --workers 4 -- synthetic --slow 3:5 --contract buffered

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/synthetic/step_trace.h"
 
 #include <fstream>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Re-exports the native C++ rules under the names that Bazel's own tools load."""
 
 cc_binary = native.cc_binary
