@@ -14,8 +14,8 @@
 
 namespace covey::scheduler {
 
-// The operator's configuration of a scheduler, flat as its flags are. A plain value. Machines do not
-// know it: each gets its own options.
+// The operator's configuration of a scheduler, flat as its flags are. A plain value. Machines do
+// not know it: each gets its own options.
 struct Config {
   // JobSpec.
   std::string job_name = JobSpec().name;

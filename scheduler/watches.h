@@ -13,8 +13,8 @@
 
 namespace covey::scheduler {
 
-// Requests for a view that does not exist yet. A watcher that repeats its request, because it thinks
-// that the first was lost, replaces its earlier one.
+// Requests for a view that does not exist yet. A watcher that repeats its request, because it
+// thinks that the first was lost, replaces its earlier one.
 //
 // Limits: `max` watchers. Actor-confined, deterministic.
 class Watches {

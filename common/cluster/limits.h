@@ -62,8 +62,8 @@ inline constexpr size_t kRecordBytesInFlightPerShard = 32 << 20;
 static_assert(kRecordBytesInFlightPerShard >= kFrameBytesMax);
 // A shard's content travels to a new replica in pieces of at most so many bytes.
 inline constexpr size_t kReplicaPieceBytesMax = 4 << 20;
-// Pushes that were received and are not durable yet, kept by one client; beyond it an operation ends
-// only when it is durable.
+// Pushes that were received and are not durable yet, kept by one client; beyond it an operation
+// ends only when it is durable.
 inline constexpr size_t kUndurableBytesPerClientMax = 256 << 20;
 // Bytes of requests that wait in all data loops of a server, unless its configuration says
 // otherwise; beyond it requests are refused.

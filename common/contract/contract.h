@@ -61,8 +61,8 @@ struct Contract {
   bool Discards(Version base, Version present) const;
 
   // Whether a table may go from this contract to `other` while it is in use. INVALID_ARGUMENT: not
-  // between kLocal and the others, because a change over many steps is no gradient; nor to rounds of
-  // another length or overlap, because members would not agree on where a round ends.
+  // between kLocal and the others, because a change over many steps is no gradient; nor to rounds
+  // of another length or overlap, because members would not agree on where a round ends.
   absl::Status CheckSwitchTo(const Contract& other) const;
 
   // INVALID_ARGUMENT: a field is out of the range of table.proto; names it.

@@ -38,7 +38,8 @@ double ImplicitMomentum(double staleness);
 // Limits of the promise: whatever the momentum, a gradient that is a round late is unstable from
 // rate / (1 - target) * largest curvature = pi / 2 on (x' = -k * x(t - 1)), where synchronous heavy
 // ball may still be stable. Below 1 it needs as many rounds as the synchronous run, within 12 % in
-// 64 settings on a noisy quadratic, and ends at the same loss: server/shard/implicit_momentum_test.cc.
+// 64 settings on a noisy quadratic, and ends at the same loss:
+// server/shard/implicit_momentum_test.cc.
 //
 // One per shard; a value. Actor-confined, deterministic.
 class MomentumGovernor {

@@ -48,8 +48,8 @@ struct GatePush {
 //
 // A live group is waited for from its first step on. Every push that was added is part of exactly
 // one update, sooner or later: at the latest when no group lives any more. Depends on nothing but
-// the calls and their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more where it
-// is the step that all wait for.
+// the calls and their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more where
+// it is the step that all wait for.
 //
 // Actor-confined; a value.
 class UpdateGate {

@@ -48,7 +48,8 @@ absl::StatusOr<Fault> ParseFault(absl::string_view text);
 
 // One line per fault, which ParseFaultPlan reads back as the same value. Pure.
 std::string PrintFaultPlan(const FaultPlan& plan);
-// One line, which ParseFault reads back as the same value: "{at: 4s, kind: kill, target: server-1}".
+// One line, which ParseFault reads back as the same value: "{at: 4s, kind: kill, target:
+// server-1}".
 std::string PrintFault(const Fault& fault);
 
 }  // namespace covey

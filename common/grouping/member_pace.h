@@ -13,7 +13,8 @@ struct PaceReport {
   double compute_seconds = 0;
   double slowest_seconds = 0;
   double samples_per_step = 0;
-  // Since the worker started: steps that its group finished, and those of them without its gradient.
+  // Since the worker started: steps that its group finished, and those of them without its
+  // gradient.
   uint64_t steps = 0;
   uint64_t steps_aside = 0;
 };
@@ -27,8 +28,8 @@ class MemberPace {
     size_t warm_up_reports = 2;
     // Fewer say nothing about a member.
     size_t reports_min = 5;
-    // Weight of the newest report in the averages. A lognormal noise with sigma 0.3, which is a lot,
-    // then leaves 7 %, and a worker that has become twice as slow is at 1.5 after 7 reports.
+    // Weight of the newest report in the averages. A lognormal noise with sigma 0.3, which is a
+    // lot, then leaves 7 %, and a worker that has become twice as slow is at 1.5 after 7 reports.
     double smoothing = 0.1;
     // A report that is slower than the usual one so many times is a hiccup, not a pace.
     double hiccup_ratio = 3;

@@ -8,8 +8,9 @@ namespace covey {
 
 // The control plane's methods, each named once. The channel of a node (grpc_channel.cc), the
 // scheduler's front door (scheduler/grpc_service.cc), its dispatch and its rules of access are
-// generated from this list, and control_methods_test.cc compares it with the service and the envelope.
-// A new rpc costs its messages in proto/, a handler in RequestHandlers, and one line here.
+// generated from this list, and control_methods_test.cc compares it with the service and the
+// envelope. A new rpc costs its messages in proto/, a handler in RequestHandlers, and one line
+// here.
 //
 //   X(Rpc, Stem, stem, access)
 //     Rpc     of proto/scheduler_service.proto, and the name of the handler in RequestHandlers

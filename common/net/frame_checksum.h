@@ -22,8 +22,8 @@ namespace covey {
 // CRC-32C of the frame's bytes.
 uint32_t FrameChecksum(const Buffer& frame);
 
-// Computes the checksums of those frames, the last ones, that have none yet. Without effect when all
-// have.
+// Computes the checksums of those frames, the last ones, that have none yet. Without effect when
+// all have.
 void SetFrameChecksums(Message& message);
 // Adds a frame whose checksum is known. Precondition: the frames before it have theirs.
 void AddFrame(Message& message, Buffer frame, uint32_t checksum);

@@ -18,8 +18,8 @@ namespace covey {
 // In the trailing metadata of UNAVAILABLE from a scheduler that does not lead.
 inline constexpr char kStandbyMetadata[] = "covey-standby";
 
-// "host:port", or several: "host:port,host:port". Blanks around one do not count, and empty ones are
-// left out; at least one, which may be empty: it fails as any wrong address does.
+// "host:port", or several: "host:port,host:port". Blanks around one do not count, and empty ones
+// are left out; at least one, which may be empty: it fails as any wrong address does.
 std::vector<std::string> SplitSchedulers(absl::string_view addresses);
 
 // Whether a call's outcome, not OK, is the scheduler's own word, and not that nothing was heard.

@@ -11,8 +11,8 @@ namespace covey {
 // under overload the repeats would take the place of other messages, and the more is offered the
 // less would get done. An average as in RFC 6298, which follows longer times at once.
 //
-// A request that was repeated says little: the answer may be to either. It counts with at most twice
-// what was known, so that the average still follows when every request is repeated, and stays
+// A request that was repeated says little: the answer may be to either. It counts with at most
+// twice what was known, so that the average still follows when every request is repeated, and stays
 // bounded where messages get lost (the times of repeats that waited for their turn do not add up).
 // Actor-confined. Pure.
 class RoundTrip {

@@ -30,14 +30,15 @@ namespace covey {
 //             where Protobuf's own rules apply; the version changes only when this picture does.
 //   flags     0. A set bit means "refuse me unless you know me".
 //   envelope  number of envelope bytes that follow; nothing may come after them.
-//   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames stand in
+//   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames stand
+//   in
 //             the envelope (frame_checksums): made where the bytes are made and checked where they
 //             are used, see frame_checksum.h. A carrier looks at neither.
 //
 // An envelope's body is one of the data plane (numbers 40 to 79 of envelope.proto), or absent. All
-// others are refused on arrival, whoever sends them: the scheduler's answers come through the control
-// channel, and what the parts of a process tell each other never leaves it. So an actor that gets
-// such a body knows that its own process has delivered it.
+// others are refused on arrival, whoever sends them: the scheduler's answers come through the
+// control channel, and what the parts of a process tell each other never leaves it. So an actor
+// that gets such a body knows that its own process has delivered it.
 //
 // Pure. No bytes whatever make these functions crash or allocate beyond the limits.
 inline constexpr size_t kWirePreludeBytes = 16;

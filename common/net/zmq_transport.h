@@ -17,8 +17,8 @@ struct ZmqOptions {
   std::string listen;
   // Messages waiting to be sent, per peer; beyond it they are dropped.
   int queue_messages = kTransportQueueMessagesMax;
-  // Messages that have arrived and not been taken, per peer; beyond it the peer's socket is not read
-  // any further, so that they wait with the sender.
+  // Messages that have arrived and not been taken, per peer; beyond it the peer's socket is not
+  // read any further, so that they wait with the sender.
   int arrived_messages = 128;
   WireLimits limits;
 };
@@ -28,9 +28,9 @@ struct ZmqOptions {
 // in. Messages are those of wire.h; whatever else arrives is counted and dropped, from raw bytes on
 // the port to lying lengths.
 //
-// Memory: libzmq bounds queues by messages, not bytes. What bounds the bytes that have arrived, from
-// peers that keep to the protocol, is their credit (Envelope.credit_bytes): the sum of all is the
-// server's budget. From peers that do not: arrived_messages times the size of a message, per
+// Memory: libzmq bounds queues by messages, not bytes. What bounds the bytes that have arrived,
+// from peers that keep to the protocol, is their credit (Envelope.credit_bytes): the sum of all is
+// the server's budget. From peers that do not: arrived_messages times the size of a message, per
 // connection; then TCP's window closes, and the kernel holds what its receive buffer takes (6 MiB
 // by default, outside this process's memory). Frames that wait to be sent are references.
 //

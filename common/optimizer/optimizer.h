@@ -52,7 +52,8 @@ struct OptimizerConfig {
   // survives an update. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
-  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger damps the updates. In [1e-12, 1].
+  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger damps the updates. In [1e-12,
+  // 1].
   double epsilon = 1e-8;
   // LARS: the ratio of an update's norm to the values' norm, before the learning rate. In
   // [1e-12, 1].

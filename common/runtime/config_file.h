@@ -29,8 +29,8 @@ std::string VersionLine(absl::string_view program);
 //
 // reads --data-loops=4, COVEY_DATA_LOOPS=4, and `data_loops: 4` in the file that --config or
 // COVEY_CONFIG names. Also gives --help, --version and --print-config, whose output is such a file
-// again, with the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB", "256MiB";
-// truth "true", "false" (a bare flag is true); negative durations and sizes do not exist.
+// again, with the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB",
+// "256MiB"; truth "true", "false" (a bare flag is true); negative durations and sizes do not exist.
 //
 // Actor-confined; the fields outlive it.
 class ConfigFile {

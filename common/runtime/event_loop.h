@@ -20,10 +20,10 @@ namespace covey {
 // One thread that runs one actor over one transport with the steady clock.
 //
 // One pass: what arrived (at most 64 messages), what other threads handed over, a due Wake; what
-// the actor wants sent goes out at the end of each, after a large message at once. When the messages
-// of a pass take long, the other two have their turn every millisecond in between: a flood of data
-// delays neither the control plane, which comes through the queue, nor heartbeats, which are timers.
-// Then the thread sleeps in the transport until the next wake-up.
+// the actor wants sent goes out at the end of each, after a large message at once. When the
+// messages of a pass take long, the other two have their turn every millisecond in between: a flood
+// of data delays neither the control plane, which comes through the queue, nor heartbeats, which
+// are timers. Then the thread sleeps in the transport until the next wake-up.
 //
 // Memory: the loop takes one message at a time from the transport and hands it to the actor; what
 // has arrived and not been taken is the transport's (zmq_transport.h says what bounds it), what an

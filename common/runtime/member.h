@@ -89,7 +89,8 @@ class Member {
   // Never null.
   const std::shared_ptr<const ClusterView>& view() const { return view_; }
   // Until then no other node answers for what only this node holds: the lease term after this node
-  // sent the newest heartbeat that was answered. The infinite future when the scheduler sets no end.
+  // sent the newest heartbeat that was answered. The infinite future when the scheduler sets no
+  // end.
   absl::Time lease_until() const { return lease_until_; }
 
   // What the next heartbeat reports.
@@ -124,8 +125,8 @@ class Member {
   Message Request(absl::Time now, Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
   // One more follows at `again`, before the next is due, unless this one is answered by then: where
-  // messages get lost, a member that lives would otherwise be silent for long enough to be taken for
-  // dead.
+  // messages get lost, a member that lives would otherwise be silent for long enough to be taken
+  // for dead.
   void SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox);
   void ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);

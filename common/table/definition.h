@@ -17,8 +17,8 @@
 namespace covey {
 
 // What a table is: its spec, checked, with defaults filled in. Scheduler, servers and workers all
-// read specs through it, so that a table which one of them accepts means the same to the others. The
-// configs in it are valid. Plain value.
+// read specs through it, so that a table which one of them accepts means the same to the others.
+// The configs in it are valid. Plain value.
 struct TableDefinition {
   // What a worker does to its own values between two rounds.
   struct InnerSteps {
@@ -45,8 +45,8 @@ struct TableDefinition {
   // INVALID_ARGUMENT: names table, field, value, and what is allowed; also for what this program
   // does not know, because it is older than the scheduler.
   static absl::StatusOr<TableDefinition> Parse(const proto::TableSpec& spec);
-  // Of a table that exists: with the contract in force, which may not be the one of its spec. Errors
-  // as Parse.
+  // Of a table that exists: with the contract in force, which may not be the one of its spec.
+  // Errors as Parse.
   static absl::StatusOr<TableDefinition> InForce(const proto::Table& table);
 };
 

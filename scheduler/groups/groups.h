@@ -21,8 +21,8 @@ namespace covey::scheduler {
 //     other members: ┌────────▶ ACTIVE ──── the last member dies ───▶ BROKEN
 //     generation + 1 └────────────┘ └────── all members have left ──▶ DONE
 //
-// A group re-forms, with a new generation, when workers join it, are moved out of it, drain, die, or
-// have left it in order while the others go on:
+// A group re-forms, with a new generation, when workers join it, are moved out of it, drain, die,
+// or have left it in order while the others go on:
 //
 //  - Left in order: at the end of training all members leave, one after the other. So a group stays
 //    as it is until GroupsOptions::regroup_after has passed since its first member left. A group
@@ -30,8 +30,8 @@ namespace covey::scheduler {
 //    since members act on a new generation only at their next step.
 //  - Died: the group goes on at once. The survivors abandon their step and repeat it
 //    (Group.recovery_generation). The death of a newcomer (GroupRoster) does not interrupt a step.
-//  - Drains: the worker is planned out of its group and stays ALIVE until it leaves. The only member
-//    of a group stays in it until then.
+//  - Drains: the worker is planned out of its group and stays ALIVE until it leaves. The only
+//    member of a group stays in it until then.
 //
 // Invariants:
 //  1. An ALIVE worker is in at most one group. It is in a group that is not ACTIVE only if it was a

@@ -16,8 +16,8 @@ namespace covey::scheduler {
 
 // Feeds the straggler ladder from heartbeats, and carries out what the ladder decides.
 //
-// Actor-confined, deterministic. `state` and `adjustments` outlive it. What the ladder has learnt is
-// forgotten at a restart of the scheduler; what it has decided is in the view.
+// Actor-confined, deterministic. `state` and `adjustments` outlive it. What the ladder has learnt
+// is forgotten at a restart of the scheduler; what it has decided is in the view.
 class Stragglers {
  public:
   Stragglers(const StragglerLadder::Options& options, ClusterState& state,

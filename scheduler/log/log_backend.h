@@ -17,9 +17,9 @@
 
 namespace covey::scheduler {
 
-// Where decisions are made durable: nowhere, in a file of this machine, or in etcd. The backend also
-// says which scheduler may decide: with etcd, one of several schedulers of a job leads and the others
-// stand by. The process has one backend; the scheduler's actor knows it by DiskAppend and
+// Where decisions are made durable: nowhere, in a file of this machine, or in etcd. The backend
+// also says which scheduler may decide: with etcd, one of several schedulers of a job leads and the
+// others stand by. The process has one backend; the scheduler's actor knows it by DiskAppend and
 // DiskDurable only.
 class LogBackend {
  public:
@@ -51,9 +51,9 @@ class LogBackend {
 
   // Takes the loop's DiskAppend messages.
   virtual MessagePort& port() = 0;
-  // Begins. Answers go to `loop`, whose actor is `front`, and none is lost however full the queue of
-  // the loop is. Other schedulers learn that this one is at `address`. Returns the state to lead with
-  // where that is known at once, as with a file; otherwise Events tell.
+  // Begins. Answers go to `loop`, whose actor is `front`, and none is lost however full the queue
+  // of the loop is. Other schedulers learn that this one is at `address`. Returns the state to lead
+  // with where that is known at once, as with a file; otherwise Events tell.
   virtual std::optional<Recovered> Start(const std::string& address, EventLoop& loop,
                                          Standby& front) = 0;
   // After the loop has stopped. Lets others lead at once.

@@ -11,8 +11,8 @@
 namespace covey::scheduler {
 
 // A port to another loop that loses no message when that loop's queue is full: it holds refused
-// messages, in order, and offers them again until the loop takes them. It wraps the actor that sends
-// them, to be woken with it. For few messages, since nothing bounds how many are held.
+// messages, in order, and offers them again until the loop takes them. It wraps the actor that
+// sends them, to be woken with it. For few messages, since nothing bounds how many are held.
 //
 // Belongs to the thread of the actor's own loop. `to` outlives it.
 class ReliablePort : public Actor, public MessagePort {

@@ -84,8 +84,8 @@ class Membership {
   // The connection on which a node watched the view broke. Returns the probe that tells whether the
   // node is gone. Nothing when it is no ALIVE node, listens nowhere, or is being probed.
   std::optional<proto::ProbeRequest> OnConnectionLost(const proto::ConnectionLost& lost);
-  // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent; any
-  // other result proves nothing.
+  // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent;
+  // any other result proves nothing.
   std::optional<Death> OnProbeReply(absl::Time now, const proto::ProbeReply& reply);
   // The scheduler itself stood still for this long, which counts as no node's silence.
   void DiscountPause(absl::Duration pause);

@@ -16,9 +16,10 @@ namespace covey::scheduler {
 // transport of the scheduler's loop, which has no other peers, and the port of {self, kProbeLoop}:
 // connections are started without blocking and polled while the loop sleeps.
 //
-//   CONNECTED: the connection was accepted, by the kernel at least, and kept until `limit`: a process
-//     that is being killed may still listen for a moment. When it breaks sooner, the prober connects
-//     again.
+//   CONNECTED: the connection was accepted, by the kernel at least, and kept until `limit`: a
+//   process
+//     that is being killed may still listen for a moment. When it breaks sooner, the prober
+//     connects again.
 //   REFUSED: no process listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
 //   SILENT: no answer within `limit`, no such route, too many probes, or an endpoint that is none.
 //

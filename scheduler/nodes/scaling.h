@@ -11,8 +11,8 @@
 namespace covey::scheduler {
 
 // How many servers and workers the job should have, and which of them are asked to leave. A drain
-// is nothing but Node.draining: Chains move the shards of a draining server elsewhere, Groups plan a
-// draining worker out of its group, and then the process ends by itself.
+// is nothing but Node.draining: Chains move the shards of a draining server elsewhere, Groups plan
+// a draining worker out of its group, and then the process ends by itself.
 //
 // Actor-confined, deterministic. `state` and `groups` outlive it.
 class Scaling {

@@ -29,18 +29,18 @@ struct ShardMove {
 //
 //     head_bytes(H) - head_bytes(V) + s.
 //
-// Only moves that lessen it are made, so there is an end. Then a server holds at most one shard more
-// than one that could take it: two where it is the head of all that could go.
+// Only moves that lessen it are made, so there is an end. Then a server holds at most one shard
+// more than one that could take it: two where it is the head of all that could go.
 
 // What moving the replica at `position` of the chain to `to` changes, by that formula without the
 // factor of 2.
 double MoveGain(const proto::Shard& shard, int position, const ServerLoads::Server& to,
                 const ServerLoads& loads);
 
-// The move that lessens the imbalance most. Nothing when no move does, or when the servers concerned
-// are busy: `busy_max` replicas join or leave there. No move brings members of a chain nearer to
-// each other. `loads` counts the chains as they will be without those in `leaving`, which are not
-// moved again. O(shards * replicas), more where servers are near each other.
+// The move that lessens the imbalance most. Nothing when no move does, or when the servers
+// concerned are busy: `busy_max` replicas join or leave there. No move brings members of a chain
+// nearer to each other. `loads` counts the chains as they will be without those in `leaving`, which
+// are not moved again. O(shards * replicas), more where servers are near each other.
 std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving& leaving,
                                   const ServerLoads& loads, uint32_t busy_max);
 

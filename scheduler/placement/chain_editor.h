@@ -10,8 +10,8 @@
 
 namespace covey::scheduler {
 
-// Edits chains within one transaction, and counts what happened to how many shards. Lives as long as
-// one reconciliation of Chains.
+// Edits chains within one transaction, and counts what happened to how many shards. Lives as long
+// as one reconciliation of Chains.
 class ChainEditor {
  public:
   ChainEditor(const proto::ClusterView& view, ServerLoads& loads, Transaction& change,

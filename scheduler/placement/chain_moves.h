@@ -33,8 +33,8 @@ class ChainMoves {
   // Takes out members that drain, and what exceeds `target`, while at least `target` full members
   // stay. Leaves the loads alone: they are counted afterwards.
   void RemoveSurplus(ShardId id, const proto::Shard& shard, uint32_t target, ChainEditor& editor);
-  // The chain has a joining replica that it does not need: chooses the member that leaves for it, or
-  // cancels the move when it does not help.
+  // The chain has a joining replica that it does not need: chooses the member that leaves for it,
+  // or cancels the move when it does not help.
   void Continue(ShardId id, const proto::Shard& shard, ChainEditor& editor);
   // The chain is too short now: a joining replica stays, and no member leaves for it.
   void Abandon(ShardId id) { leaving_.erase(id); }

@@ -38,8 +38,8 @@ namespace covey::scheduler {
 //  4. Repair comes before balance. Each move of balance lessens one measure of imbalance
 //     (chain_balance.h), so balance ends.
 //
-// What servers owe: a server that reports READY has waited for the replica's acknowledgement, as for
-// a full member's, from before the report on until it knows a newer chain. So nothing is
+// What servers owe: a server that reports READY has waited for the replica's acknowledgement, as
+// for a full member's, from before the report on until it knows a newer chain. So nothing is
 // acknowledged that the replica would miss as a head, although the reporter hears of the change
 // later than others.
 //

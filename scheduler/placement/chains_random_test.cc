@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Random deaths, joins, drains and reports over thousands of steps; after each one the invariants of
-// chains.h, and at the end of each run that everything comes to rest where it should be.
+// Random deaths, joins, drains and reports over thousands of steps; after each one the invariants
+// of chains.h, and at the end of each run that everything comes to rest where it should be.
 
 #include <algorithm>
 #include <map>

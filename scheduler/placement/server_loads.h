@@ -13,8 +13,8 @@
 
 namespace covey::scheduler {
 
-// What each ALIVE server of a view holds, and which server is best for one more replica: for planning
-// chains. A value; code that changes chains keeps it up to date. Deterministic.
+// What each ALIVE server of a view holds, and which server is best for one more replica: for
+// planning chains. A value; code that changes chains keeps it up to date. Deterministic.
 class ServerLoads {
  public:
   struct Server {

@@ -29,13 +29,14 @@ namespace covey::scheduler {
 // loop's thread, so there is no lock. Send belongs to the loop. The loop outlives the service, and
 // runs from its first call until Shutdown has returned.
 //
-// A watch that ends although we do not end it is told to the actor (ConnectionLost): its node may be
-// gone.
+// A watch that ends although we do not end it is told to the actor (ConnectionLost): its node may
+// be gone.
 //
 // Limits: a request of more than 1 MiB is refused with RESOURCE_EXHAUSTED, and so is a call beyond
 // those that Admission lets in; a reply has at most kControlEnvelopeBytesMax. gRPC's own memory is
-// bounded softly (a quota): callers that obey HTTP/2's limits cannot exceed it, others cost about 16
-// KiB per call they send. Bytes that are no gRPC are dropped by gRPC itself, with the connection.
+// bounded softly (a quota): callers that obey HTTP/2's limits cannot exceed it, others cost about
+// 16 KiB per call they send. Bytes that are no gRPC are dropped by gRPC itself, with the
+// connection.
 class GrpcService : public MessagePort {
  public:
   struct Options {

@@ -6,7 +6,8 @@
 
 namespace covey::scheduler {
 
-// The job as its operator declared it: its name, and the nodes that it is expected to have. A value.
+// The job as its operator declared it: its name, and the nodes that it is expected to have. A
+// value.
 struct JobSpec {
   std::string name = "default";
   uint32_t servers = 1;

@@ -11,8 +11,9 @@
 namespace covey::scheduler {
 
 // Follows, in the heartbeats of servers, how asynchronous each table is. A table whose momentum can
-// no longer be held at its target gets a buffered contract (momentum_governor.h has the rule). There
-// is no way back: while a table is buffered, nothing shows whether its groups would be even again.
+// no longer be held at its target gets a buffered contract (momentum_governor.h has the rule).
+// There is no way back: while a table is buffered, nothing shows whether its groups would be even
+// again.
 //
 // Actor-confined, deterministic. `state` and `tables` outlive it. What servers have reported is
 // forgotten at a restart of the scheduler, and reported again within a heartbeat.

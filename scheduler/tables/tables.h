@@ -18,9 +18,9 @@ class Tables {
  public:
   explicit Tables(ClusterState& state) : state_(state) {}
 
-  // Makes a table, or finds an equal one. Spreads the shards' heads over the data loops of all ALIVE servers (PlaceShards), and their
-  // replicas over other servers: on other hosts, then racks, where labels tell, then by bytes.
-  // Idempotent.
+  // Makes a table, or finds an equal one. Spreads the shards' heads over the data loops of all
+  // ALIVE servers (PlaceShards), and their replicas over other servers: on other hosts, then racks,
+  // where labels tell, then by bytes. Idempotent.
   // INVALID_ARGUMENT: bad spec. ALREADY_EXISTS: a table of this name has another spec.
   // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: it
   // asks for more replicas than there are servers.

@@ -27,7 +27,8 @@ namespace covey::scheduler {
 //     holder was slower than kLease after a restart of the scheduler. Then another node trains it
 //     too, and only the first report counts.
 //  2. An answer that tells of finished examples leaves when these are durable. Reports wait for
-//     the next record, at most kRecordInterval: a record per report would be one per step and worker.
+//     the next record, at most kRecordInterval: a record per report would be one per step and
+//     worker.
 //  3. A request that is repeated is answered as the first time.
 //
 // Edits `work` of the state, which outlives it. Actor-confined, deterministic. At most

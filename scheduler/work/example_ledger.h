@@ -24,9 +24,9 @@ namespace covey::scheduler {
 //
 // Finished examples are in the log; leases are not. So that a restarted scheduler knows which
 // examples may be leased, the log says ahead how far examples are given (kGivenAhead): as the last
-// `finished` range of the record, with a count of 0. A restarted scheduler does not know the holders
-// of those examples ("orphaned"). It gives them again only when the lease is over and their pass has
-// no other examples left, unless they are reported before.
+// `finished` range of the record, with a count of 0. A restarted scheduler does not know the
+// holders of those examples ("orphaned"). It gives them again only when the lease is over and their
+// pass has no other examples left, unless they are reported before.
 //
 // Deterministic. Not thread-safe.
 class ExampleLedger {

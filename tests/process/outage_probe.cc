@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Finds out how long shards take no pushes: keeps one push (or pull) on its way to each of some
-// tables of one shard, and logs "slow" for each that took longer than a threshold, with the times at
-// which it began and ended, and now and then "rate": operations per table, and how long they took,
-// in the last interval. Until SIGTERM.
+// tables of one shard, and logs "slow" for each that took longer than a threshold, with the times
+// at which it began and ended, and now and then "rate": operations per table, and how long they
+// took, in the last interval. Until SIGTERM.
 
 #include <algorithm>
 #include <cstdint>

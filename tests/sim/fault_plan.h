@@ -28,8 +28,8 @@ struct FaultTargets {
   size_t worker_deaths_max = 0;
 };
 
-// All faults of a run, drawn before it starts, during `safety`, in order of time. Each kind is tried
-// in a share of the runs only, so that one fault can be met without the noise of the others.
+// All faults of a run, drawn before it starts, during `safety`, in order of time. Each kind is
+// tried in a share of the runs only, so that one fault can be met without the noise of the others.
 // A zombie is a server that the scheduler does not hear, while what it sends to the others arrives
 // once another one has its place; and some of those that use it hear nothing of that. Without a
 // duration are those deaths that are for ever; whatever else lasts ends by itself.

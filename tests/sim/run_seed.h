@@ -21,7 +21,8 @@ struct SeedOptions {
   std::string workload;
   // In force while the seed runs; none is when it has ended.
   PlantedBug planted_bug = PlantedBug::kNone;
-  // Plants flipped bits in what members of a group send each other and clients push, see SimNetwork.
+  // Plants flipped bits in what members of a group send each other and clients push, see
+  // SimNetwork.
   bool bent_slices = false;
   // In place of those that are drawn.
   std::optional<FaultPlan> faults;

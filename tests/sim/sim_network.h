@@ -98,8 +98,8 @@ class SimNetwork {
   enum class Listening { kYes, kNo, kSilence };
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
-  // Planted: one in so many slices of results, and of pushes of plain clients, arrives with a flipped
-  // bit that fits its checksum, as if nobody looked at checksums.
+  // Planted: one in so many slices of results, and of pushes of plain clients, arrives with a
+  // flipped bit that fits its checksum, as if nobody looked at checksums.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
   // No loss, corruption, retries or long delays from now on; blocks and clogs end by their own
   // calls.

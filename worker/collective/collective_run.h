@@ -22,8 +22,8 @@ namespace covey::worker {
 //
 // Every section of the data (plan.h) is cut into slices of the same size. A slice is summed at each
 // node of its reduction tree strictly in the order that the plan states, whatever the order of
-// arrival: what comes too soon waits, by reference. It is passed on as soon as it is complete; slices
-// that are ready together, adjacent, and for the same member share a message.
+// arrival: what comes too soon waits, by reference. It is passed on as soon as it is complete;
+// slices that are ready together, adjacent, and for the same member share a message.
 //
 // Actor-confined. Deterministic. Bytes from outside are checked against what is expected.
 class CollectiveRun {
@@ -78,8 +78,8 @@ class CollectiveRun {
   // Of slices that came too soon to be added.
   size_t waiting_bytes() const { return waiting_bytes_; }
 
-  // What GroupMachine keeps here: when it began, frames queued or on the wire, whether `arrived` was told, and
-  // whether its group is no more, so that it only waits for its frames.
+  // What GroupMachine keeps here: when it began, frames queued or on the wire, whether `arrived`
+  // was told, and whether its group is no more, so that it only waits for its frames.
   absl::Time began;
   size_t frames_out = 0;
   bool told_arrived = false;

@@ -68,8 +68,8 @@ namespace covey::worker {
 // them agree on what is to be done again. The same happens when a member is lost while a generation
 // meets, and when a member that has left is still waited for.
 //
-// A lost or damaged slice ends this round, as a death ends the generation, and the same members meet
-// again in the next attempt. The first message of a later attempt takes a member along. What
+// A lost or damaged slice ends this round, as a death ends the generation, and the same members
+// meet again in the next attempt. The first message of a later attempt takes a member along. What
 // members say while they meet may be lost too: after a while they try again.
 //
 // A change of members without a loss: a view with another plan changes nothing by itself.
@@ -107,9 +107,9 @@ class GroupMachine {
     on_ready_ = std::move(callback);
   }
 
-  // Called when a generation was left, or superseded before it was ready, and the newest plan has no
-  // place for this worker: as if Reform had returned the status. Without a callback, the group fails
-  // with the status.
+  // Called when a generation was left, or superseded before it was ready, and the newest plan has
+  // no place for this worker: as if Reform had returned the status. Without a callback, the group
+  // fails with the status.
   void OnLeft(std::function<void(absl::Time, const absl::Status&, Outbox&)> callback) {
     on_left_ = std::move(callback);
   }

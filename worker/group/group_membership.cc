@@ -156,8 +156,8 @@ absl::Status GroupMachine::ChangeOver(absl::Time now, Outbox& outbox) {
   return next.status;
 }
 
-// The sender waits for this member in a generation that it will never take part in, because it knows
-// of a newer one. That generation can never begin, so the members that wait for it may go on.
+// The sender waits for this member in a generation that it will never take part in, because it
+// knows of a newer one. That generation can never begin, so the members that wait for it may go on.
 void GroupMachine::TellSuperseded(const Message& message, const GroupRound& round, Outbox& outbox) {
   if (message.envelope.has_group_abort()) return;
   const proto::Group* known = view().FindGroup(round.group);

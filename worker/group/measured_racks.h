@@ -29,8 +29,8 @@ bool RacksAreToBeMeasured(std::span<const TopologyPath> paths);
 // many there are. 0: the paths stay as they are, because
 //   - a distance is not known in either direction;
 //   - there is no gap (LatencyClusters);
-//   - fewer than two racks have several hosts each: what is far alone may only be slow, and what the
-//     hosts' names say already needs no other name;
+//   - fewer than two racks have several hosts each: what is far alone may only be slow, and what
+//     the hosts' names say already needs no other name;
 //   - members of one host would be in different racks.
 // A member whose host is not known counts as a host. Preconditions: as many nodes as paths.
 size_t NameMeasuredRacks(const DistanceMatrix& distances, std::vector<TopologyPath>& paths);

@@ -236,8 +236,8 @@ struct Case {
   }
 };
 
-// A LOCAL group whose servers take the mean of what it learns, so that its values after each step are
-// those of one process that learns alone.
+// A LOCAL group whose servers take the mean of what it learns, so that its values after each step
+// are those of one process that learns alone.
 class LocalMourners : public Mourners {
  public:
   static constexpr uint64_t kSteps = 4;  // per round

@@ -300,8 +300,8 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
 }
 
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
-  // With and without it in turn, and each outage is compared with what was right before and after it:
-  // whatever else this machine does meanwhile meets both alike.
+  // With and without it in turn, and each outage is compared with what was right before and after
+  // it: whatever else this machine does meanwhile meets both alike.
   constexpr int kOutages = 6;
   constexpr absl::Duration kThere = absl::Milliseconds(3500);
   constexpr absl::Duration kAway = absl::Milliseconds(3500);

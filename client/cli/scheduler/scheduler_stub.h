@@ -15,8 +15,8 @@ namespace covey::cli {
 
 // What the command line asks of a scheduler. Neither class joins the cluster.
 
-// Of several schedulers one leads: each is asked in turn, from the one that answered last, until one
-// does that does not stand by.
+// Of several schedulers one leads: each is asked in turn, from the one that answered last, until
+// one does that does not stand by.
 //
 // Blocks, for the deadline per scheduler at most. UNAVAILABLE: nobody answered, or all that did
 // stand by; the message says so to a person.

@@ -67,7 +67,8 @@ using SimulationProgress = std::function<void(double part)>;
 
 // Runs the cluster in virtual time, cut into `groups` groups; 0 = as many as the planner takes.
 // Planner, contracts, gates, trees and straggler ladder are those of the real roles. Preconditions:
-// the options are valid, there are as many nodes as groups, and one group when there are no servers.
+// the options are valid, there are as many nodes as groups, and one group when there are no
+// servers.
 //
 // Pure: the same options give the same result. O(nodes * steps), or of the messages.
 ClusterResult SimulateCluster(const ClusterOptions& options, uint32_t groups,

@@ -11,8 +11,8 @@ namespace covey::cli {
 
 // What `covey status` and `covey tables` print. Pure.
 
-// What is wrong, one line each: dead nodes that nobody has replaced, broken groups, shards with fewer
-// replicas than they could have. Empty = healthy.
+// What is wrong, one line each: dead nodes that nobody has replaced, broken groups, shards with
+// fewer replicas than they could have. Empty = healthy.
 std::vector<std::string> Problems(const proto::StatusReply& status);
 
 // Keeps the newest `count` events.

@@ -14,8 +14,8 @@ namespace covey::sim {
 
 // Invariant: a shard gets a new generation, and so loses its content, only when every server that
 // held it has died: none of them lives, and none has left in order. A server that leaves holds
-// nothing (P3, P17). A replica that joins becomes one that has joined only when its primary has said
-// so, or when it is the first of a new history.
+// nothing (P3, P17). A replica that joins becomes one that has joined only when its primary has
+// said so, or when it is the first of a new history.
 class KeptContent : public Observer {
  public:
   explicit KeptContent(Violations& violations) : violations_(violations) {}

@@ -14,10 +14,10 @@
 namespace covey::sim {
 
 // Invariant: one chain of a shard (its generation and chain epoch) has one primary, every view says
-// so, and nobody else acknowledges a push for good under it (P5). Who answers for a history has been
-// its primary. Once a view says that a shard has begun anew, whoever alone held it answers no more,
-// for its lease has ended. A shard's generation and its chain's epoch never go back; a server is in a
-// chain once.
+// so, and nobody else acknowledges a push for good under it (P5). Who answers for a history has
+// been its primary. Once a view says that a shard has begun anew, whoever alone held it answers no
+// more, for its lease has ended. A shard's generation and its chain's epoch never go back; a server
+// is in a chain once.
 class OneOwner : public Observer {
  public:
   explicit OneOwner(Violations& violations) : violations_(violations) {}

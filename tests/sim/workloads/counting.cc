@@ -196,8 +196,8 @@ class CountingWorkload::Pusher : public Script {
     if (status.ok()) {
       for (const uint64_t slot : acknowledged_) workload_.ledger_.Flushed(slot);
     }
-    // The content of some shard went, or this client was declared dead, and pushes with it. Which ones,
-    // nobody says.
+    // The content of some shard went, or this client was declared dead, and pushes with it. Which
+    // ones, nobody says.
     flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
                !workload_.HasRoomForFillers();
     next_ = now;

@@ -18,7 +18,8 @@ namespace covey::sim {
 // What became of each counting push. Every push owns one element of each shard, its slot, and adds
 // 1 there, so any copy of a shard shows which pushes are in it, and how often.
 //
-// Invariants, in every answer with values, within one history of a shard, whichever server gives it:
+// Invariants, in every answer with values, within one history of a shard, whichever server gives
+// it:
 //  - no slot is above 1 (applied twice) or other than 0 or 1 (applied in part);
 //  - a push is in exactly the versions from the one on at which a server has said that it was
 //    applied; nothing is in that nobody pushed;

@@ -13,8 +13,8 @@
 
 namespace covey::sim {
 
-// Sees to it that what a program has begun ends by its deadline (nothing hangs). A process that stood
-// still gets some time to catch up. Actor-confined.
+// Sees to it that what a program has begun ends by its deadline (nothing hangs). A process that
+// stood still gets some time to catch up. Actor-confined.
 class DeadlineWatch {
  public:
   // `name`: of the workload, for violations.

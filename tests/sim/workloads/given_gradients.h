@@ -14,10 +14,10 @@
 
 namespace covey::sim {
 
-// Which programs' gradients are to be found in which steps of their groups. A step that is done again
-// after deaths has the gradients that are left, which may be none; and what a program had given when
-// it came to another group counts in a step of that one. So does what it gave while its group was
-// forming, when the others turn out to be further.
+// Which programs' gradients are to be found in which steps of their groups. A step that is done
+// again after deaths has the gradients that are left, which may be none; and what a program had
+// given when it came to another group counts in a step of that one. So does what it gave while its
+// group was forming, when the others turn out to be further.
 //
 // Actor-confined.
 class GivenGradients : public Observer {
@@ -25,8 +25,8 @@ class GivenGradients : public Observer {
   // Each tensor is one table.
   using Place = std::tuple<GroupId, Step, TableId>;
 
-  // Notes who has died or left, and for which steps a program has told anybody something that holds its
-  // gradient.
+  // Notes who has died or left, and for which steps a program has told anybody something that holds
+  // its gradient.
   void OnSend(absl::Time, const Message& message) override {
     if (const proto::ClusterView* view = PublishedView(message)) {
       for (const proto::Node& node : view->nodes()) {
@@ -82,8 +82,8 @@ class GivenGradients : public Observer {
   }
   // A gradient that was given for this step may be in another one.
   bool MayBeElsewhere(const Place& place) const { return moved_.count(place) > 0; }
-  // How many were given for this step, and can be in another one alone: nobody was told of them under
-  // this one. Each has its share of an update there.
+  // How many were given for this step, and can be in another one alone: nobody was told of them
+  // under this one. Each has its share of an update there.
   uint64_t OnlyElsewhere(const Place& place) const {
     const auto found = only_elsewhere_.find(place);
     return found == only_elsewhere_.end() ? 0 : found->second;

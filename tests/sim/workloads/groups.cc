@@ -384,8 +384,8 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
     const uint64_t lag = phase_ == Phase::kFlush ? 0 : plan().hybrid.lag;
     workload_.given_.Finish(node, PlaceOf(t, step_.value() - std::min(step_.value(), lag)));
   }
-  // Who does a step again, after a death or a loss, may find that others have its values already; then it
-  // pulls them, and what other groups have pushed meanwhile.
+  // Who does a step again, after a death or a loss, may find that others have its values already;
+  // then it pulls them, and what other groups have pushed meanwhile.
   const worker::GroupRound round = worker.group().round();
   const bool changed = round != round_ || (plan().hybrid.lag > 0 && round_ != round_before_);
   if (changed && plan().positions() > 1) {

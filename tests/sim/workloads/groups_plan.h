@@ -30,7 +30,8 @@ struct GroupsPlan {
   // membership there are none.
   std::vector<double> late_starts;
   bool elastic = false;
-  // Workers that an administrator asks to go, and when, as above. In distributed mode there are none.
+  // Workers that an administrator asks to go, and when, as above. In distributed mode there are
+  // none.
   struct Drain {
     uint32_t rank = 0;
     double at = 0;

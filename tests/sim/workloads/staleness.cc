@@ -50,8 +50,8 @@ class StalenessWorkload : public Workload {
   uint64_t steps() const { return steps_ + kLastSteps; }
   // Nothing goes wrong, and no group has to wait for others.
   bool MayNotFail() const { return cluster_->config().quiet && !waits_for_steps_; }
-  // Under bsp and local, a shard that was lost with its server waits for the steps that some groups had
-  // pushed before and will not push again: the job has to be started anew.
+  // Under bsp and local, a shard that was lost with its server waits for the steps that some groups
+  // had pushed before and will not push again: the job has to be started anew.
   bool IsBeyondRepair(absl::Time now) {
     return waits_for_steps_ && truth_.HistoryWasLost() && last_steps_.EveryDeathIsNoticed(now);
   }
@@ -145,8 +145,8 @@ class StalenessWorkload::Trainer : public Script {
            workload_.truth_.PositionOf(GroupId(group.id())) < kPositionsMax;
   }
 
-  // Others go on with the group, and do not know which of its steps only this client still has for a
-  // server that takes over: it stays, as a program that ends does, until they are durable, or no
+  // Others go on with the group, and do not know which of its steps only this client still has for
+  // a server that takes over: it stays, as a program that ends does, until they are durable, or no
   // server dies any more.
   void GiveWay(absl::Time now, client::ClientActor& client, Outbox& outbox) {
     next_ = absl::InfiniteFuture();
@@ -172,8 +172,8 @@ class StalenessWorkload::Trainer : public Script {
     }
   }
 
-  // A late group begins at its first step; a group's new member goes on where the one before it was,
-  // whose last push may not have arrived.
+  // A late group begins at its first step; a group's new member goes on where the one before it
+  // was, whose last push may not have arrived.
   void Join(const proto::Group& group) {
     const uint64_t begun = workload_.begun_[GroupId(group.id())];
     step_ = std::max(begun, std::max<uint64_t>(1, group.first_step()) - 1);

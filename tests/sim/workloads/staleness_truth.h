@@ -24,22 +24,23 @@ namespace covey::sim {
 // checked against them.
 //
 // Invariants, for every answer with values to a reader that has finished step t:
-//  - of every group that contracts wait for, all steps from its first one up to the contract's bound
-//    are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the step
-//    was acknowledged in an earlier history of the shard, lost with its server, found too stale,
-//    given up by its group, never durable and its sender has died, or done again when nobody was left
-//    who had given a gradient for it;
+//  - of every group that contracts wait for, all steps from its first one up to the contract's
+//    bound are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the
+//    step was acknowledged in an earlier history of the shard, lost with its server, found too
+//    stale, given up by its group, never durable and its sender has died, or done again when nobody
+//    was left who had given a gradient for it;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed;
-//  - no step is in twice; where pushes are averaged an element holds its share of one update, and what
-//    a program gave for this step and nobody saw under it may have its share of another step's;
-//  - the clock vector names exactly the highest step of each group that is in, was too stale, or had no
-//    gradient;
+//  - no step is in twice; where pushes are averaged an element holds its share of one update, and
+//    what a program gave for this step and nobody saw under it may have its share of another
+//    step's;
+//  - the clock vector names exactly the highest step of each group that is in, was too stale, or
+//    had no gradient;
 //  - what a reader gets from one history never goes back.
 //
-// The contract, and who is waited for, are those of a view that the answering loop had while it had the
-// request: an answer may wait after it was found fresh enough, until it is durable.
+// The contract, and who is waited for, are those of a view that the answering loop had while it had
+// the request: an answer may wait after it was found fresh enough, until it is durable.
 class StalenessTruth : public Observer {
  public:
   struct Options {

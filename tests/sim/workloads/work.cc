@@ -11,11 +11,11 @@ namespace covey::sim {
 namespace {
 
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
-// Nobody but the scheduler knows what an unanswered request was given, so it is repeated until it is
-// answered.
+// Nobody but the scheduler knows what an unanswered request was given, so it is repeated until it
+// is answered.
 constexpr absl::Duration kPatience = absl::Hours(24);
-// A report waits for the scheduler's disk, for a second on the slowest; and all others may have died:
-// one trainer reports so many one by one within the time that a seed has.
+// A report waits for the scheduler's disk, for a second on the slowest; and all others may have
+// died: one trainer reports so many one by one within the time that a seed has.
 constexpr uint64_t kItemsMax = 600;
 
 // Workers ask for training examples, train them for a while, and report them, until all passes are

@@ -84,8 +84,8 @@ void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example)
                                  key.first));
 }
 
-// A death is published, and what follows from it said, at the same moment; nobody may have asked for
-// the view.
+// A death is published, and what follows from it said, at the same moment; nobody may have asked
+// for the view.
 bool WorkLedger::HasDeparted(uint64_t node) const {
   for (const proto::Node& known : published_()->nodes()) {
     if (known.id() == node) return known.state() != proto::Node::ALIVE;

@@ -21,8 +21,8 @@ namespace covey::sim {
 //    slower than the lease and the scheduler has forgotten meanwhile who holds it, or did not know
 //    it: so with what a node of before its restart gets first after it;
 //  - what was reported finished, with an OK answer, is not given out any more;
-//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does; with
-//    the same exceptions;
+//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does;
+//    with the same exceptions;
 //  - all is finished only when every example has been reported.
 class WorkLedger : public Observer {
  public:
@@ -80,8 +80,8 @@ class WorkLedger : public Observer {
   std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
   std::set<RequestKey> answered_;
   std::vector<absl::Time> restarts_;  // of the scheduler
-  // Of the newest restart: nobody has spoken to the scheduler since; the nodes of before, and of each
-  // the first request for items since, and when it came.
+  // Of the newest restart: nobody has spoken to the scheduler since; the nodes of before, and of
+  // each the first request for items since, and when it came.
   struct Asked {
     uint64_t request_id = 0;
     absl::Time at;

@@ -38,7 +38,8 @@ struct Outcome {
 
 // Element `i` as member `rank` gives it: a small whole number, so that sums in float32 are exact.
 float Term(uint32_t rank, size_t i);
-// Of `sums` as the group should have them, over members 0 to `members` - 1. NaN is infinitely wrong.
+// Of `sums` as the group should have them, over members 0 to `members` - 1. NaN is infinitely
+// wrong.
 double ErrorOf(const std::vector<float>& sums, uint32_t members);
 
 // Sums again and again within the worker's group. `warm` is called when the measurement begins.

@@ -48,9 +48,9 @@ struct Options {
   uint64_t evaluate_every = 6000;
   // The run ends when the target is reached.
   bool stop_at_target = false;
-  // True: each worker trains its own part of each pass, whatever its speed, and the run needs all of
-  // them to the end; so it is with a target. False: workers take what is next, and those that are
-  // lost are replaced by the others' work.
+  // True: each worker trains its own part of each pass, whatever its speed, and the run needs all
+  // of them to the end; so it is with a target. False: workers take what is next, and those that
+  // are lost are replaced by the others' work.
   bool fixed_split = false;
   // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
   uint64_t hidden = 256;
