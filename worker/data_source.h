@@ -39,7 +39,7 @@ namespace covey::worker {
 //
 // Exactly once holds for what is reported. A worker that dies after its step was applied and before
 // its report has arrived, a few milliseconds, leaves examples that are trained once more; with a
-// scheduler that restarts see scheduler/work/work.h.
+// scheduler that restarts see scheduler/work/data_dispatcher.h.
 //
 // Thread-safety: one thread, that of the worker, which outlives this. Destruction reports what is
 // trained, gives back the rest, and waits for that up to two seconds.

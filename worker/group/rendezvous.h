@@ -37,7 +37,8 @@ namespace covey::worker {
 //                         │                         │ all have said hello
 //                         └──────────▶ kReady ◀─────┘
 //
-//   any but kNone ── Supersede ─▶ kSuperseded      any ── Begin ─▶ kListening      any ── End ─▶ kNone
+//   any but kNone ── Supersede ─▶ kSuperseded
+//   any ── Begin ─▶ kListening      any ── End ─▶ kNone
 //
 // Invariants:
 //   1. Whatever members that are ahead say is heard in every state from kListening to
