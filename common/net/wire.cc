@@ -22,12 +22,6 @@ constexpr size_t kVersionOffset = 4;
 constexpr int kFirstDataBody = 40;
 constexpr int kLastDataBody = 79;
 
-// The others come by gRPC, or from the process itself.
-bool BelongsOnDataPlane(const proto::Envelope& envelope) {
-  const int body = envelope.body_case();
-  return body == proto::Envelope::BODY_NOT_SET || (body >= kFirstDataBody && body <= kLastDataBody);
-}
-
 void StoreU32(uint32_t value, uint8_t* to) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<uint8_t>(value >> (8 * i));
 }
@@ -39,6 +33,12 @@ uint32_t LoadU32(const uint8_t* from) {
 }
 
 }  // namespace
+
+// The others come by gRPC, or from the process itself.
+bool IsOfDataPlane(const proto::Envelope& envelope) {
+  const int body = envelope.body_case();
+  return body == proto::Envelope::BODY_NOT_SET || (body >= kFirstDataBody && body <= kLastDataBody);
+}
 
 absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message) {
   if (message.frames.size() > limits.frames) {
@@ -104,7 +104,7 @@ absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("envelope is not an Envelope");
   }
-  if (!BelongsOnDataPlane(envelope)) {
+  if (!IsOfDataPlane(envelope)) {
     return absl::InvalidArgumentError(
         absl::StrCat(BodyName(envelope), " does not travel between data ports"));
   }

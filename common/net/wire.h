@@ -31,9 +31,8 @@ namespace covey {
 //   flags     0. A set bit means "refuse me unless you know me".
 //   envelope  number of envelope bytes that follow; nothing may come after them.
 //   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames stand
-//   in
-//             the envelope (frame_checksums): made where the bytes are made and checked where they
-//             are used, see frame_checksum.h. A carrier looks at neither.
+//             in the envelope (frame_checksums): made where the bytes are made and checked where
+//             they are used, see frame_checksum.h. A carrier looks at neither.
 //
 // An envelope's body is one of the data plane (numbers 40 to 79 of envelope.proto), or absent. All
 // others are refused on arrival, whoever sends them: the scheduler's answers come through the
@@ -49,6 +48,9 @@ struct WireLimits {
   size_t frame_bytes = kFrameBytesMax;
   size_t frames = kFramesMax;
 };
+
+// Whether data ports exchange bodies like this envelope's.
+bool IsOfDataPlane(const proto::Envelope& envelope);
 
 // Notes the sizes of `message.frames` in its envelope and returns the size of the head frame.
 // RESOURCE_EXHAUSTED: the message is beyond the limits and must not be sent.
