@@ -123,6 +123,7 @@ Steps WalkUnfitWithoutContent(uint64_t pieces, State state) {
   walk.ExpectFirst(1, state);
   walk.SetChain({{0, false}, {1, false}});
   walk.Expect(1, State::kUnfit);
+  walk.LosePiecesFrom(0);
   walk.SetChain({{0, false}, {1, true}});
   walk.Expect(1, State::kRequesting);
   return walk.walked();

@@ -95,7 +95,6 @@ TEST(DistanceProberTest, StrangeEchoesHaveNoEffect) {
   DistanceProber prober;
   prober.Begin(absl::UnixEpoch(), 0, 2);
   const DistanceProber::Probe probe = prober.TakeProbes()[0];
-  EXPECT_GT(probe.number, uint64_t{1} << 32);
   prober.Echo(absl::UnixEpoch(), 1, probe.number + 1);
   prober.Echo(absl::UnixEpoch(), 0, probe.number);
   prober.Echo(absl::UnixEpoch(), 0, 0);
