@@ -18,8 +18,9 @@ constexpr Transition<State> kLegal[] = {
     {State::kIdle, State::kInterrupted},      {State::kRunning, State::kInterrupted},
     {State::kInterrupted, State::kRejoining}, {State::kRejoining, State::kInterrupted},
     {State::kInterrupted, State::kIdle},      {State::kRejoining, State::kIdle},
-    {State::kIdle, State::kClosed},           {State::kRunning, State::kClosed},
-    {State::kInterrupted, State::kClosed},    {State::kRejoining, State::kClosed},
+    {State::kIdle, State::kRejoining},        {State::kIdle, State::kClosed},
+    {State::kRunning, State::kClosed},        {State::kInterrupted, State::kClosed},
+    {State::kRejoining, State::kClosed},
 };
 
 }  // namespace

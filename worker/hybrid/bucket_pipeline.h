@@ -60,6 +60,9 @@ namespace covey::worker {
 //
 //     kInterrupted ── Adopt, without a run ──▶ kIdle        each ── GiveUp ──▶ kClosed
 //
+//     kIdle ── Rejoin ──▶ kRejoining: this member came through a planned change, and another one was
+//     interrupted on the way, so that all members agree as after a loss.
+//
 // Invariants:
 // 1. kRunning: there is a run, and it is not interrupted. kIdle: there is none. kRejoining: there
 //    is an interrupted one, until its last frame and answer are back.
@@ -144,7 +147,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     // Of the pull.
     absl::Time deadline;
   };
-  // Once after Interrupt, with the same bucket.
+  // Once after Interrupt, or idle; with the same bucket.
   void Rejoin(absl::Time now, Rejoining rejoining, Outbox& outbox);
   // There is no next generation: ends what was interrupted and what has not begun.
   void GiveUp(absl::Time now, const absl::Status& status, Outbox& outbox);

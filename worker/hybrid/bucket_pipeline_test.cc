@@ -322,7 +322,7 @@ TEST(BucketRunTest, LegalTransitionsAreThoseOfTheDiagram) {
 TEST(BucketPipelineTest, LegalTransitionsAreThoseOfTheDiagram) {
   using S = State;
   const std::map<S, std::vector<S>> diagram = {
-      {S::kIdle, {S::kRunning, S::kInterrupted, S::kClosed}},
+      {S::kIdle, {S::kRunning, S::kInterrupted, S::kRejoining, S::kClosed}},
       {S::kRunning, {S::kIdle, S::kInterrupted, S::kClosed}},
       {S::kInterrupted, {S::kRejoining, S::kIdle, S::kClosed}},
       {S::kRejoining, {S::kInterrupted, S::kIdle, S::kClosed}},
