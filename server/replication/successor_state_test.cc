@@ -119,16 +119,20 @@ TEST(SuccessorState, ARequiredSuccessorIsNeverGivenUp) {
 }
 
 TEST(SuccessorState, ASuccessorThatWasReadyStaysRequiredUntilItLeavesTheChain) {
-  Walk([](const State& from, Event event, const State* to) {
+  Walk([](const State& from, Event, const State* to) {
     const bool was_ready = from.requirement() == Requirement::kReady ||
                            from.requirement() == Requirement::kReconfirming;
-    if (was_ready && to != nullptr) EXPECT_TRUE(to->is_required());
+    if (was_ready && to != nullptr) {
+      EXPECT_TRUE(to->is_required());
+    }
   });
 }
 
 TEST(SuccessorState, NoSuccessorIsReadyAcrossAChangeOfTheChain) {
-  Walk([](const State& from, Event event, const State* to) {
-    if (to != nullptr && event == Event::kChainChanged) EXPECT_FALSE(to->is_ready());
+  Walk([](const State&, Event event, const State* to) {
+    if (to != nullptr && event == Event::kChainChanged) {
+      EXPECT_FALSE(to->is_ready());
+    }
   });
 }
 
@@ -137,8 +141,12 @@ TEST(SuccessorState, AChangeOfTheChainEndsARefusal) {
     if (to == nullptr) return;
     const bool is_change =
         event == Event::kChainChanged || event == Event::kJoined || event == Event::kRejoining;
-    if (is_change) EXPECT_EQ(to->contact(), Contact::kInTouch);
-    if (from.is_refused() && !is_change) EXPECT_TRUE(to->is_refused());
+    if (is_change) {
+      EXPECT_EQ(to->contact(), Contact::kInTouch);
+    }
+    if (from.is_refused() && !is_change) {
+      EXPECT_TRUE(to->is_refused());
+    }
   });
 }
 

@@ -32,6 +32,10 @@ std::vector<LinkSample> ShortestTrips(std::span<const LinkSample> samples) {
       same->round_trip_seconds = std::min(same->round_trip_seconds, sample.round_trip_seconds);
     }
   }
+  // As the others will hear it: all members must fit their costs to the same bits.
+  for (LinkSample& trip : trips) {
+    trip.round_trip_seconds = static_cast<float>(trip.round_trip_seconds);
+  }
   return trips;
 }
 
