@@ -106,9 +106,9 @@ TEST(SuccessorState, EveryTransitionOfTheTablesIsWalked) {
 
 TEST(SuccessorState, AnIllegalEventIsOurBug) {
   // A joined successor is not filled: it has to report itself unfit.
-  EXPECT_DEATH(State::Joined().Apply(Event::kFilled), "check failed");
-  EXPECT_DEATH(State::Joining().Apply(Event::kCaughtUp), "check failed");
-  EXPECT_DEATH(State::Joining().Apply(Event::kRejoining), "check failed");
+  EXPECT_DEATH(State::Joined().Apply(Event::kFilled), "check_failed");
+  EXPECT_DEATH(State::Joining().Apply(Event::kCaughtUp), "check_failed");
+  EXPECT_DEATH(State::Joining().Apply(Event::kRejoining), "check_failed");
 }
 
 TEST(SuccessorState, ARequiredSuccessorIsNeverGivenUp) {
