@@ -14,8 +14,9 @@ using ::testing::ElementsAre;
 
 using Buckets = std::vector<std::vector<size_t>>;
 
-Buckets Plan(std::vector<uint64_t> bytes, const FusionLimits& limits) {
+Buckets Plan(const std::vector<uint64_t>& bytes, const FusionLimits& limits) {
   std::vector<FusionTensor> tensors;
+  tensors.reserve(bytes.size());
   for (const uint64_t count : bytes) tensors.push_back({.bytes = count});
   return PlanFusion(tensors, limits);
 }
