@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "common/runtime/config_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -38,7 +38,8 @@ std::map<State, std::vector<State>> WaysFromStart() {
 
 ShardRequest RequestIn(State state) {
   ShardRequest request;
-  for (const State next : WaysFromStart().at(state)) request.MoveTo(next);
+  const std::map<State, std::vector<State>> ways = WaysFromStart();
+  for (const State next : ways.at(state)) request.MoveTo(next);
   return request;
 }
 
