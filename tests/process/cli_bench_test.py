@@ -2,7 +2,6 @@
 """`covey bench`: what it prints, not how fast it is."""
 
 import json
-import unittest
 
 from tests import report
 from tests.process import cluster

@@ -2,7 +2,6 @@
 """`covey chaos`: real clusters that are broken for people to see; what is counted, not how fast."""
 
 import json
-import unittest
 
 from tests import report
 from tests.process import cluster

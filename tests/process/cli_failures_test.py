@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import unittest
 
 from tests import report
 from tests.process import cluster

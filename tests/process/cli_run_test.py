@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import unittest
 
 from tests import report
 from tests.process import cluster, program

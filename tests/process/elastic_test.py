@@ -9,7 +9,6 @@ The figures are printed; they are worth something on a quiet machine only:
 import os
 import signal
 import time
-import unittest
 
 from tests.process import chains, cluster, figures, ledger, outage, program
 

@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import socket
-import unittest
 
 from tests import report
 from tests.process import cluster

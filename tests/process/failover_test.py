@@ -10,8 +10,8 @@ nothing. The figures are printed; they are worth something on a quiet machine on
 import os
 import signal
 import time
-import unittest
 
+from tests import report
 from tests.process import chains, cluster, figures, ledger, outage, program
 
 _SERVERS = 3

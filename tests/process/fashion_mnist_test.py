@@ -3,7 +3,6 @@
 
 import json
 import os
-import unittest
 
 from tests import report
 from tests.process import cluster

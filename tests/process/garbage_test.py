@@ -4,7 +4,6 @@
 import random
 import socket
 import struct
-import unittest
 
 from tests import report
 from tests.process import cluster, garbage, http2, program, wire, zmtp

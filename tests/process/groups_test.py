@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many samples Fashion-MNIST takes in one group and in many, with the same hyper-parameters."""
 
-import unittest
 
 from tests import report
 from tests.process import cluster

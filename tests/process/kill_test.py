@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import unittest
 
 from tests import report
 from tests.process import cluster, program

@@ -15,7 +15,6 @@ import os
 import random
 import sys
 import time
-import unittest
 
 from tests import report
 from tests.process import chains, cluster, ledger, program

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a large table and an idle worker cost in memory that is really in use (VmRSS)."""
 
-import unittest
 
 from tests import report
 from tests.process import cluster, program

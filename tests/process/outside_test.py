@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of a user's own folder, which sees only //:covey_client and //:covey_worker, run."""
 
-import unittest
 
 from tests import report
 from tests.process import cluster, program

@@ -6,7 +6,6 @@
 """
 
 import time
-import unittest
 
 from tests.process import cluster, figures, outage, program
 

@@ -7,7 +7,6 @@ Each process is on a machine of its own, between which packets pass as the test 
 
 import os
 import time
-import unittest
 
 from tests.process import chains, cluster, figures, ledger, network, program
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients in fewer bits: what is saved on the wire, and what it costs in loss."""
 
-import unittest
 
 from tests import report
 from tests.process import cluster, network, network_cluster

@@ -4,7 +4,6 @@
 import os
 import signal
 import time
-import unittest
 
 from tests import report
 from tests.process import cluster

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two racks behind slow uplinks: what crosses them, and how long that takes."""
 
-import unittest
 
 from tests import report
 from tests.process import cluster, network, network_cluster

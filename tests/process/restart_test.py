@@ -3,7 +3,6 @@
 
 import os
 import signal
-import unittest
 
 from tests import report
 from tests.process import cluster

@@ -2,7 +2,6 @@
 """Every program names the one version of the project when asked for it."""
 
 import os
-import unittest
 
 from tests import report
 from tests.process import cluster

@@ -2,7 +2,6 @@
 """Comments that must be there, and comments that must not stay."""
 
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

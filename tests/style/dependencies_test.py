@@ -2,7 +2,6 @@
 """Libraries of Debian that nothing uses are not asked for."""
 
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

@@ -4,7 +4,6 @@
 import fnmatch
 import posixpath
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

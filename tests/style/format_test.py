@@ -5,7 +5,6 @@ import concurrent.futures
 import os
 import re
 import subprocess
-import unittest
 
 from tests import report
 from tests.style import tree

@@ -5,7 +5,6 @@ tools/bazel/headers.bzl checks only the headers that no such file proves.
 """
 
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

@@ -2,7 +2,6 @@
 """Programs outside the role folders build, as README.md tells users to write them."""
 
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

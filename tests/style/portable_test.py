@@ -3,7 +3,6 @@
 
 import posixpath
 import re
-import unittest
 
 from tests import report
 from tests.style import tree

@@ -2,7 +2,6 @@
 """The version stands in one place, and the changelog begins with it."""
 
 import re
-import unittest
 
 from tests import report
 from tests.style import tree
