@@ -229,6 +229,7 @@ TEST_F(SetContractTest, AgainChangesNothing) {
 
 TEST_F(SetContractTest, TheTableIsStillTheOneOfItsSpec) {
   ASSERT_TRUE(Set("ssp:2").ok());
+  state_.News();
   const auto again = tables_.Create(Spec("a", 10));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, TableId(1));

@@ -60,8 +60,8 @@ namespace covey::worker {
 //
 //     kInterrupted ── Adopt, without a run ──▶ kIdle        each ── GiveUp ──▶ kClosed
 //
-//     kIdle ── Rejoin ──▶ kRejoining: this member came through a planned change, and another one was
-//     interrupted on the way, so that all members agree as after a loss.
+//     kIdle ── Rejoin ──▶ kRejoining: this member came through a planned change, and another one
+//     was interrupted on the way, so that all members agree as after a loss.
 //
 // Invariants:
 // 1. kRunning: there is a run, and it is not interrupted. kIdle: there is none. kRejoining: there
