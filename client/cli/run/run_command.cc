@@ -76,8 +76,8 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       },
       [&choices] { return choices.kills_text; },
       "processes to kill, NODE@TIME,...: server-0@10s,worker-1@15s");
-  file.Add("timeout", &options.timeout, "stop, and fail, after so long");
-  file.Add("grace", &options.grace, "kill what has not stopped so long after SIGTERM");
+  file.Add("timeout", &options.timeout, "abort the run after this duration");
+  file.Add("grace", &options.grace, "how long after SIGTERM a process that still runs is killed");
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
   file.Add("json", &options.json_file, "write result and course to this file");
   file.Add("log-dir", &options.log_folder, "write what each process prints to a file in here");

@@ -138,7 +138,7 @@ void RunIncidents::SeeShards(double seconds, const proto::StatusReply& status) {
       }
       Note(seconds, name, Shards(change.promoted, "went on at their replicas, nothing lost"));
     }
-    if (change.lost > 0) Note(seconds, name, Shards(change.lost, "lost, started anew elsewhere"));
+    if (change.lost > 0) Note(seconds, name, Shards(change.lost, "lost, re-initialized elsewhere"));
     if (change.moved > 0) Note(seconds, name, Shards(change.moved, "moved to other servers"));
   }
 }

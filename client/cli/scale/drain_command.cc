@@ -110,7 +110,7 @@ int DrainCommand(int count, const char* const* arguments) {
   scheduler.AddTo(options);
   options.Add("cancel", &asked.cancel, "it stays after all");
   options.Add("wait", &asked.wait, "end when it has gone; says on standard error how far it is");
-  options.Add("timeout", &asked.timeout, "with --wait: fail after so long");
+  options.Add("timeout", &asked.timeout, "with --wait: give up after this duration");
   options.TakeRest(&words, "NODE   as covey status names it: server-1, worker-3");
   if (const auto code = scheduler.Load(options, count, arguments)) return *code;
   if (words.size() != 1) {

@@ -73,7 +73,7 @@ int ScaleCommand(int count, const char* const* arguments) {
   options.Add("servers", &asked.servers, "servers wanted; 0 = as before");
   options.Add("workers", &asked.workers, "workers wanted, of all groups; 0 = as before");
   options.Add("wait", &asked.wait, "end when so many are there; says what is missing meanwhile");
-  options.Add("timeout", &asked.timeout, "with --wait: fail after so long");
+  options.Add("timeout", &asked.timeout, "with --wait: give up after this duration");
   if (const auto code = scheduler.Load(options, count, arguments)) return *code;
   if (asked.servers == 0 && asked.workers == 0) {
     PrintFailure(arguments[0],
