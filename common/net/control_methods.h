@@ -7,7 +7,7 @@
 namespace covey {
 
 // The control plane's methods, each named once. The channel of a node (grpc_channel.cc), the
-// scheduler's front door (scheduler/grpc_service.cc), its dispatch and its rules of access are
+// scheduler's front door (scheduler/rpc/grpc_service.cc), its dispatch and its rules of access are
 // generated from this list, and control_methods_test.cc compares it with the service and the
 // envelope. A new rpc costs its messages in proto/, a handler in RequestHandlers, and one line
 // here.

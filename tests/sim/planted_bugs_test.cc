@@ -46,10 +46,11 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kCountMessagesNotBytes,
        "memory is not simulated: client/engine/server_window_test"},
       {PlantedBug::kIgnoreLease,
-       "needs a server that is alone and cut off, and clients beside it: server/replication_test"},
+       "needs a server that is alone and cut off, and clients beside it: "
+       "server/replication/replication_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
-       "needs a slice and a death at one moment: worker/hybrid_recovery_test"},
+       "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},
   };
 }
 
