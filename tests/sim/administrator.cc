@@ -63,7 +63,7 @@ void Administration::AdministratorScript::Answered(const absl::Status& status) {
   under_way_ = false;
   switch (status.code()) {
     case absl::StatusCode::kOk:
-    case absl::StatusCode::kNotFound:            // It is gone already.
+    case absl::StatusCode::kNotFound:            // It has gone already.
     case absl::StatusCode::kFailedPrecondition:  // The others cannot take over.
     case absl::StatusCode::kInvalidArgument:
       ++all_.next_;

@@ -12,12 +12,12 @@
 
 namespace covey::sim {
 
-// Whoever runs the cluster: drains servers, asks for fewer, creates and drops tables of its own,
-// while others work. Goes on where it was after a crash, and repeats what has not been answered.
-// What is refused for a reason that a person would accept is let be.
+// The operator of the cluster: drains servers, scales them down, creates and drops tables of its
+// own while others work. After a crash it continues where it was, and retries unanswered requests.
+// A refusal that an operator would accept ends the action.
 class Administration {
  public:
-  // `actions` in order of time.
+  // `actions` are in order of time.
   Administration(std::vector<ElasticAction> actions, Violations& violations)
       : actions_(std::move(actions)), violations_(violations) {}
 

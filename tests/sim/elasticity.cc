@@ -17,7 +17,7 @@ using Kind = ElasticAction::Kind;
 
 void DrawDrain(Random& random, uint32_t servers, absl::Duration at, absl::Duration safety,
                Elasticity& elasticity) {
-  // Nobody asks the first one to go.
+  // The first server is never asked to leave.
   const std::string name = absl::StrCat("server-", 1 + random.Below(servers - 1));
   elasticity.actions.push_back({.kind = Kind::kDrain, .at = at, .name = name});
   if (!random.Chance(0.2)) return;

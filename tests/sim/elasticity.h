@@ -9,7 +9,7 @@
 
 namespace covey::sim {
 
-// What an administrator does to a cluster while it works. A value.
+// One operation of an administrator on a running cluster. A value.
 struct ElasticAction {
   enum class Kind {
     kDrain,
@@ -19,7 +19,7 @@ struct ElasticAction {
     kDropTable,
   };
   Kind kind = Kind::kDrain;
-  // Since the start of the cluster; repeated until it is answered.
+  // Since the start of the cluster; retried until it is answered.
   absl::Duration at;
   // Of the node or table.
   std::string name;
@@ -28,14 +28,14 @@ struct ElasticAction {
 };
 
 struct Elasticity {
-  // When servers beyond the first ones are started.
+  // Start times of the servers beyond the first ones.
   std::vector<absl::Duration> late_servers;
   // In order of time.
   std::vector<ElasticAction> actions;
 };
 
-// `servers`: how many there are from the beginning. At the end of all actions some server is left
-// that nobody has asked to go.
+// `servers`: their number at the beginning. After all actions, at least one server is left that was
+// never asked to leave.
 Elasticity DrawElasticity(Random random, uint32_t servers, absl::Duration safety);
 
 // One line.

@@ -48,7 +48,7 @@ void FaultInjector::Begin(uint64_t number, const Fault& fault) {
   if (fault.duration == absl::InfiniteDuration()) return;
   simulator.After(fault.duration, [this, number] {
     const auto found = active_.find(number);
-    if (found == active_.end()) return;  // Healed meanwhile.
+    if (found == active_.end()) return;  // Healed in the meantime.
     const Active over = found->second;
     active_.erase(found);
     End(over);

@@ -17,31 +17,31 @@ namespace covey::sim {
 
 // Carries out a fault plan on simulated processes and their network.
 //
-// Actor-confined. Deterministic. Everything that it is given outlives it.
+// Actor-confined. Deterministic. All arguments outlive it.
 class FaultInjector {
  public:
   struct World {
     Simulator& simulator;
     SimNetwork& network;
     const std::vector<std::unique_ptr<Process>>& processes;
-    // A process that was killed may be started again, and has to be at the end.
+    // Starts a process that was killed; every such process runs at the end.
     std::function<void(size_t process)> start;
-    // It stays dead.
+    // Marks a process as dead forever.
     std::function<void(size_t process)> bury;
     // The connections between two hosts have broken.
     std::function<void(HostId, HostId)> disconnected;
   };
   explicit FaultInjector(World world) : world_(std::move(world)) {}
 
-  // Precondition: every name in the plan is a process's.
+  // Precondition: every name in the plan is that of a process.
   void Schedule(const FaultPlan& plan);
-  // Ends every fault, now and for ever.
+  // Ends all faults, and injects no more.
   void Heal();
 
  private:
   struct Active {
     Fault fault;
-    uint64_t impairment = 0;  // name of the network's, 0 = none
+    uint64_t impairment = 0;  // id of the network's impairment, 0 = none
   };
 
   size_t IndexOf(const std::string& name) const;

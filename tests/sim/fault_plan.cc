@@ -18,7 +18,7 @@ struct KindDraw {
   int longest_ms;
 };
 
-// The longest silences are beyond every detector's patience.
+// The longest silences exceed every detector's time-out.
 constexpr KindDraw kKinds[] = {
     {FaultKind::kKill, 0.7, 6, 20, 8000},      {FaultKind::kStop, 0.5, 6, 10, 20000},
     {FaultKind::kSlow, 0.3, 3, 100, 8000},     {FaultKind::kRestart, 0.2, 3, 0, 0},
@@ -42,7 +42,7 @@ bool IsBetweenTwo(FaultKind kind) {
 
 bool IsOfSending(FaultKind kind) { return kind >= FaultKind::kDelay; }
 
-// What a file can say in few digits.
+// Rounded to milliseconds, which a file states in few digits.
 absl::Duration InMilliseconds(absl::Duration duration) {
   return std::max(absl::Trunc(duration, absl::Milliseconds(1)), absl::Milliseconds(1));
 }
@@ -97,7 +97,7 @@ Fault DrawOne(Random& random, const KindDraw& draw, const FaultTargets& targets,
   return fault;
 }
 
-// Some of `names` die for ever.
+// Kills some of `names` forever.
 void DrawDeaths(Random random, double chance, std::vector<std::string> names, size_t most,
                 absl::Duration safety, FaultPlan& plan) {
   if (!random.Chance(chance)) return;
@@ -117,7 +117,7 @@ void DrawZombie(Random random, const FaultTargets& targets, absl::Duration safet
   const absl::Duration patience = targets.patience;
   const absl::Duration unheard =
       InMilliseconds(DrawDuration(random, patience + absl::Seconds(1), patience * 4));
-  // What comes when its heir has just begun does the most harm.
+  // Messages that arrive just after the replacement has begun do the most harm.
   const absl::Duration on_the_way =
       InMilliseconds(patience + DrawDuration(random, absl::Milliseconds(50), absl::Seconds(4)));
   const std::string& zombie = targets.servers[random.Below(targets.servers.size())];

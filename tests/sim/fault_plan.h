@@ -11,28 +11,28 @@
 
 namespace covey::sim {
 
-// Who can be hit. A value.
+// The processes that faults can hit. A value.
 struct FaultTargets {
   // All processes, by name; the first is the scheduler.
   std::vector<std::string> names;
-  // So many of them, from the first on, are those that the others talk to: a fault between two has
-  // one of them on a side.
+  // The first `hubs` processes are those that the others talk to: a fault between two processes has
+  // a hub on one side.
   size_t hubs = 1;
-  // Who may be taken for dead while it goes on; and how long the scheduler waits for a word of it.
+  // Servers that may be declared dead while a fault lasts, and the scheduler's time-out for them.
   std::vector<std::string> servers;
   absl::Duration patience;
-  // Who may be killed for ever: of these so many at most.
+  // Servers that may be killed forever, and the most of them that are.
   std::vector<std::string> mortal_servers;
   size_t server_deaths_max = 0;
   std::vector<std::string> mortal_workers;
   size_t worker_deaths_max = 0;
 };
 
-// All faults of a run, drawn before it starts, during `safety`, in order of time. Each kind is
-// tried in a share of the runs only, so that one fault can be met without the noise of the others.
-// A zombie is a server that the scheduler does not hear, while what it sends to the others arrives
-// once another one has its place; and some of those that use it hear nothing of that. Without a
-// duration are those deaths that are for ever; whatever else lasts ends by itself.
+// Draws all faults of a run before it starts: within `safety`, in order of time. Each kind is tried
+// in only a share of the runs, so that a fault is also met without the noise of the others. A
+// zombie is a server that the scheduler does not hear; its messages to other processes still arrive
+// after another server has replaced it, and some of its users do not learn of the replacement.
+// Permanent deaths have no duration; every other fault ends by itself.
 FaultPlan DrawFaults(Random random, const FaultTargets& targets, absl::Duration safety);
 
 }  // namespace covey::sim

@@ -9,16 +9,15 @@
 
 namespace covey::sim {
 
-// Sees everything that passes between processes. It only looks: what it does must not change the
-// history.
+// Sees every message between processes. An observer only looks: it must not change the history.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // `message` has left an actor, its header is filled in; the network may still lose it.
+  // `message` has left an actor, with its header filled in; the network may still lose it.
   virtual void OnSend(absl::Time, const Message&) {}
   // `message` is about to be given to the actor of process `receiver`.
   virtual void OnReceive(absl::Time, absl::string_view /*receiver*/, const Message&) {}
-  // The actor has received it.
+  // The actor has received the message.
   virtual void OnReceived(absl::Time, absl::string_view /*receiver*/, const Message&) {}
 };
 

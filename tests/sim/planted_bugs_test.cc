@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each bug that can be planted is found by a checker, in a thousand seeds at most.
+// A checker finds each bug that can be planted, within a thousand seeds.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSeedsMax = 1000;
 
-// Where each is found.
+// The workload that finds each bug.
 std::map<PlantedBug, absl::string_view> Workloads() {
   return {
       {PlantedBug::kApplyDuplicates, kCounting},
@@ -40,7 +40,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
   };
 }
 
-// Why the simulator does not look for a bug, and who does.
+// For each bug that the simulator does not look for: the reason, and the test that finds it.
 std::map<PlantedBug, absl::string_view> Elsewhere() {
   return {
       {PlantedBug::kCountMessagesNotBytes,
@@ -54,7 +54,7 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
   };
 }
 
-// In a process of its own: a check of the product may notice the bug first.
+// Runs in a process of its own: a check of the product may notice the bug first.
 std::vector<std::string> ViolationsOf(uint64_t seed, const std::string& workload, PlantedBug bug) {
   const FleetResult result =
       RunFleet({.first_seed = seed, .workloads = {workload}, .planted_bug = bug, .repeat_every = 0},
@@ -82,7 +82,7 @@ TEST_P(PlantedBugsTest, IsFound) {
                 absl::StrFormat("%s is found by %s in %d seeds: %s", PlantedBugName(GetParam()),
                                 workload, seed, violations.front())
                     .c_str());
-    // The seed by itself is clean: it is the bug that was found.
+    // The seed alone is clean, so the violations come from the bug.
     EXPECT_EQ(absl::StrJoin(ViolationsOf(seed, workload, PlantedBug::kNone), "\n"), "");
     return;
   }

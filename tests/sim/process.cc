@@ -105,7 +105,7 @@ void Process::Schedule(size_t index) {
 void Process::Run(size_t index) {
   Loop& loop = loops_[index];
   const absl::Time now = simulator_.now();
-  if (now < loop.scheduled) return;  // An event that an earlier one has overtaken.
+  if (now < loop.scheduled) return;  // An earlier event has superseded this one.
   loop.scheduled = absl::InfiniteFuture();
   if (paused()) return;
   Outbox outbox;
@@ -165,7 +165,8 @@ void Process::Flush(size_t index, Outbox& outbox) {
     for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
     const Address to = message.to();
     if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {
-      Enqueue(to.loop, std::move(message));  // Between loops of one process nothing is lost.
+      Enqueue(to.loop,
+              std::move(message));  // Between loops of one process no message is lost.
     } else {
       network_.Send(loops_[index].port, std::move(message));
     }

@@ -21,18 +21,18 @@
 
 namespace covey::sim {
 
-// What runs in one process: its actors and what they share. Built anew at each start, so that
-// nothing survives a crash but the disk.
+// The program of one process: its actors and their shared state. Constructed at each start, so that
+// only the disk survives a crash.
 class Program {
  public:
   virtual ~Program() = default;
   // One per loop, in order.
   virtual std::vector<Actor*> loops() = 0;
-  // What the real event loops would be told: who registration says this is (0 = nobody yet), and
-  // its epoch.
+  // What the real event loops would be told: the node id from registration (0 = not registered yet)
+  // and its epoch.
   virtual NodeId node() const = 0;
   virtual Epoch epoch() const = 0;
-  // When it is not kRunning any more, the process ends by itself.
+  // Once the outcome is not kRunning, the process ends by itself.
   enum class Outcome { kRunning, kDone, kFailed };
   virtual Outcome outcome() const { return Outcome::kRunning; }
 };
@@ -53,21 +53,21 @@ class Process {
     uint64_t job = 0;
     // Per loop: whether it listens.
     std::vector<bool> listening;
-    // A restarted process listens where it did before, and so meets what was meant for its
+    // A restarted process listens at its former endpoints, and so receives messages meant for its
     // predecessor.
     bool reuse_endpoints = false;
-    // Longest time that one call of an actor takes.
+    // The longest time that one call of an actor takes.
     absl::Duration call_cost_max = absl::Microseconds(20);
-    // Messages that wait for one loop; further ones from other processes are dropped.
+    // The longest queue of a loop; further messages from other processes are dropped.
     size_t inbox_max = 4096;
-    // Where the scheduler is; every process knows.
+    // The scheduler's endpoint, which every process knows.
     std::string scheduler_endpoint;
     absl::Duration disk_delay_max = absl::Milliseconds(5);
     // The process has ended by itself.
     std::function<void(Program::Outcome)> ended;
-    // The process is no more, for whatever reason; who it was, if it had registered.
+    // The process has ended, for any reason; with its identity, if it had registered.
     std::function<void(NodeId, Incarnation)> gone;
-    // What its prober finds at an endpoint, and after how long. Null: it has no prober.
+    // The result of probing an endpoint, and the time that the probe takes. Null: no prober.
     struct Finding {
       proto::ProbeReply::Result result = proto::ProbeReply::SILENT;
       absl::Duration after;
@@ -91,18 +91,18 @@ class Process {
   // Calls nest.
   void Pause();
   void Resume();
-  // To its first loop, from its own sockets; lost when it does not run.
+  // Sends to its first loop, from its own sockets; lost when the process does not run.
   void Tell(Message message);
 
   bool running() const { return program_ != nullptr; }
   bool paused() const { return pauses_ > 0; }
-  // Null when it does not run.
+  // Null when the process does not run.
   Program* program() { return program_.get(); }
   NodeId node() const { return running() ? program_->node() : NodeId(); }
   Incarnation incarnation() const { return incarnation_; }
   HostId host() const { return options_.host; }
   const std::string& name() const { return options_.name; }
-  // The calls of this process take so many times longer.
+  // Multiplies the duration of this process's calls.
   void SetSlowness(double factor) { slowness_ = factor; }
 
  private:
@@ -115,8 +115,8 @@ class Process {
     bool started = false;
   };
 
-  // From the network, which loses what there is no room for; the process's own disk, prober and
-  // loops lose nothing.
+  // A message from the network, dropped when the inbox is full. Messages from the process's own
+  // disk, prober and loops are never dropped.
   void Arrive(size_t loop, Message message);
   void Enqueue(size_t loop, Message message);
   void Schedule(size_t loop);

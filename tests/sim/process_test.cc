@@ -8,7 +8,7 @@
 namespace covey::sim {
 namespace {
 
-// Sends a numbered pull request every second, and counts what comes back. Answers what it is asked.
+// Sends a numbered pull request every second, and counts the replies. Answers every request.
 class Chatter : public Actor, public Program {
  public:
   Chatter(NodeId self, const Address& peer) : self_(self), peer_(peer) {}

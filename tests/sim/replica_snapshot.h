@@ -8,16 +8,16 @@
 
 namespace covey::sim {
 
-// What one server holds of a shard in whose chain the scheduler has it. A value.
+// One server's state of a shard whose chain it is in, according to the scheduler. A value.
 struct ReplicaSnapshot {
   std::string server;
   NodeId node;
   ShardId shard;
-  // As the server knows the chain; 0 = it knows of none.
+  // As the server knows the chain; 0 = it knows none.
   uint64_t generation = 0;
   uint64_t chain_epoch = 0;
   bool has_content = false;
-  // Of the content: its newest record, and the newest that all joined ones behind it hold.
+  // The newest record of the content, and the newest that all joined successors hold.
   uint64_t index = 0;
   uint64_t durable = 0;
   uint64_t version = 0;

@@ -28,17 +28,17 @@
 namespace covey::sim {
 namespace {
 
-// A run that needs more events than this goes round in circles.
+// A run that needs more events than this does not converge.
 constexpr uint64_t kEventsMax = 3'000'000;
 
-// Keeps a bug planted while it lives.
+// Plants a bug during its own lifetime.
 class Planting {
  public:
   explicit Planting(PlantedBug bug) { PlantBug(bug); }
   ~Planting() { PlantBug(PlantedBug::kNone); }
 };
 
-// Slices of results, or pushes, of which one is bent.
+// One in this many result slices, or pushes, is corrupted.
 constexpr uint64_t kBentOneIn = 100;
 
 bool BeginsWith(absl::string_view name, absl::string_view role) {
@@ -56,7 +56,7 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
   }
   targets.patience = config.scheduler.silence_min;
   targets.mortal_servers = targets.servers;
-  // Nobody asks the first one to go, so the work can end.
+  // The first server is never asked to leave, so the work can finish.
   targets.mortal_servers.erase(targets.mortal_servers.begin());
   targets.server_deaths_max = 2;
   targets.worker_deaths_max = targets.mortal_workers.size() / 2;
@@ -66,13 +66,13 @@ FaultPlan DrawFor(const SimConfig& config, const SimCluster& cluster, Random ran
   return plan;
 }
 
-// Looks whether all shards have all their replicas again, now and then.
+// Checks periodically whether all shards have all their replicas again.
 class WholeCluster {
  public:
   WholeCluster(const SimCluster& cluster, absl::Duration patience, Violations& violations)
       : cluster_(cluster), deadline_(cluster.healed_at() + patience), violations_(violations) {}
 
-  // Whether they have. `quiet`: nobody asks for a change of servers any more.
+  // Whether they have. `quiet`: no more changes of servers are requested.
   bool Look(bool quiet) {
     const absl::Time now = cluster_.simulator().now();
     if (now < next_) return was_whole_;
@@ -96,7 +96,7 @@ class WholeCluster {
   bool was_whole_ = false;
 };
 
-// Compares what the servers hold, now and then while anything goes on, and at the end.
+// Compares the servers' content periodically while the cluster works, and at the end.
 class ComparedReplicas {
  public:
   ComparedReplicas(const SimCluster& cluster, Violations& violations)
@@ -108,7 +108,7 @@ class ComparedReplicas {
       checker_.Look(*view, cluster_.Replicas());
     }
   }
-  // Whether they are equal. Nothing happens any more but that they become so.
+  // Whether they are equal. Called when nothing but their convergence is pending.
   bool LookAtRest() {
     if (!IsTime()) return why_.empty();
     const proto::ClusterView* view = cluster_.published();
@@ -132,7 +132,7 @@ class ComparedReplicas {
   std::string why_ = "nobody has looked";
 };
 
-// What is on its way when all work is done has arrived, several times over.
+// Long enough, several times over, for every message in flight to arrive after the work is done.
 constexpr absl::Duration kRest = absl::Seconds(30);
 
 std::optional<ChainFence::Held> HeldBy(const server::Replica* replica) {
@@ -142,7 +142,7 @@ std::optional<ChainFence::Held> HeldBy(const server::Replica* replica) {
                           .index = replica->content() == nullptr ? 0 : replica->content()->index()};
 }
 
-// Until `until`, or until something is wrong, or `done`.
+// Runs until `until`, a violation, or `done`.
 void Run(Simulator& simulator, absl::Time until, const std::function<bool()>& done,
          Violations& violations) {
   while (violations.empty() && !done() && simulator.RunOne(until)) {

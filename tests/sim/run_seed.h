@@ -19,27 +19,26 @@ struct SeedOptions {
   uint64_t seed = 1;
   // kCounting, kStaleness or kGroups, see workloads/workload.h.
   std::string workload;
-  // In force while the seed runs; none is when it has ended.
+  // Planted while the seed runs, and removed afterwards.
   PlantedBug planted_bug = PlantedBug::kNone;
-  // Plants flipped bits in what members of a group send each other and clients push, see
-  // SimNetwork.
+  // Flips bits in messages between members of a group and in pushes of clients, see SimNetwork.
   bool bent_slices = false;
-  // In place of those that are drawn.
+  // Replaces the drawn faults.
   std::optional<FaultPlan> faults;
-  // The faults are drawn, and nothing else happens.
+  // Only draws the faults; does not run the cluster.
   bool draw_only = false;
-  // Given every line of the history; null = none are made.
+  // Receives every line of the history; null = no trace.
   std::function<void(absl::Time, const std::string&)> trace;
 };
 
 struct SeedResult {
-  // Empty: no invariant was violated, and the work was finished in time.
+  // Empty: no invariant was violated, and the work finished in time.
   std::vector<std::string> violations;
   uint64_t digest = 0;
   uint64_t events = 0;
   // How often each named rare event happened.
   std::map<std::string, uint64_t> counts;
-  // What was drawn, and what was done.
+  // The drawn configuration, and a summary of the work done.
   std::string configuration;
   FaultPlan faults;
   std::string report;
@@ -49,7 +48,7 @@ struct SeedResult {
 // Pure: the same options give the same result.
 SeedResult RunSeed(const SeedOptions& options);
 
-// Name of the planted bug that is the network's own, see SeedOptions::bent_slices.
+// Name of the planted bug that is in the network itself, see SeedOptions::bent_slices.
 inline constexpr absl::string_view kBentSlice = "bent-slice";
 
 // The command that replays it with its trace.

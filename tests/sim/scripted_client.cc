@@ -38,7 +38,7 @@ absl::Time ScriptedClient::NextWake() const {
 Program::Outcome OutcomeOf(const Member& member) {
   switch (member.state()) {
     case Member::State::kFailed:
-      // A worker whose group runs without it has nothing to come back for.
+      // A worker whose group continues without it has no reason to return.
       return absl::IsFailedPrecondition(member.failure()) ? Program::Outcome::kDone
                                                           : Program::Outcome::kFailed;
     case Member::State::kLeft:

@@ -10,18 +10,18 @@
 
 namespace covey::sim {
 
-// What a training program does with the client's library. Runs on the client's loop.
+// The part of a training program that uses the client library. Runs on the client's loop.
 class Script {
  public:
   virtual ~Script() = default;
-  // After every call of the client's actor, and when NextWake() is due.
+  // Called after every call of the client's actor, and when NextWake() is due.
   virtual void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) = 0;
   virtual absl::Time NextWake() const = 0;
-  // The program returns: the node leaves in order, and its process ends.
+  // The program has returned: the node leaves in order, and its process ends.
   virtual bool done() const = 0;
 };
 
-// Of a process whose node is `member`.
+// The outcome of a process whose node is `member`.
 Program::Outcome OutcomeOf(const Member& member);
 
 // The real client's actor, with a script in place of a program's threads. A process of its own.
@@ -47,14 +47,14 @@ class ScriptedClient : public Actor, public Program {
   bool leaving_ = false;
 };
 
-// Creates a table, or finds that it exists, however long that takes.
+// Creates a table, or finds that it exists; retries until one of them succeeds.
 class TableCreation {
  public:
   explicit TableCreation(proto::TableSpec spec) : spec_(std::move(spec)) {}
 
-  // The table once this node's view holds it, else null. To be called at every step.
+  // The table once this node's view holds it, else null. Call it at every step.
   const proto::Table* Advance(absl::Time now, client::ClientActor& client, Outbox& outbox);
-  // Why the scheduler refused for good; OK when it has not.
+  // The error with which the scheduler refused for good; OK when it has not.
   const absl::Status& refusal() const { return refusal_; }
 
  private:

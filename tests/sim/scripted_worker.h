@@ -10,14 +10,14 @@
 
 namespace covey::sim {
 
-// What a training program does with the worker's library. Runs on the worker's loop.
+// The part of a training program that uses the worker library. Runs on the worker's loop.
 class WorkerScript {
  public:
   virtual ~WorkerScript() = default;
-  // After every call of the worker's actor, and when NextWake() is due.
+  // Called after every call of the worker's actor, and when NextWake() is due.
   virtual void Step(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) = 0;
   virtual absl::Time NextWake() const = 0;
-  // The program returns: the node leaves in order, and its process ends.
+  // The program has returned: the node leaves in order, and its process ends.
   virtual bool done() const = 0;
 };
 

@@ -17,7 +17,7 @@
 namespace covey::sim {
 namespace {
 
-// A child tells its parent, one line each:
+// The protocol from child to parent, one line per message:
 //   begin SEED WORKLOAD · bad TEXT · count NAME NUMBER · end EVENTS REPEATED · over
 struct Child {
   pid_t process = 0;

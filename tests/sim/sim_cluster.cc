@@ -19,10 +19,10 @@ namespace {
 constexpr absl::string_view kSchedulerName = "scheduler";
 constexpr absl::Duration kRestartDelay = absl::Milliseconds(500);
 constexpr HostId kSchedulerHost{0};
-// After the end of a process, or of its connection.
+// Delay after the end of a process, or of its connection.
 constexpr absl::Duration kLossIsToldAfter = absl::Milliseconds(300);
 constexpr absl::Duration kProbePatience = absl::Milliseconds(250);
-// Stream of draws that are no process's own.
+// Random stream of the draws that belong to no process.
 constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
 
 class SchedulerProgram : public Program {
@@ -63,7 +63,7 @@ class ServerProgram : public Program {
   const server::Replica* FindReplica(uint32_t loop, ShardId id) const {
     return loop == 0 || loop > data_.size() ? nullptr : data_[loop - 1]->FindReplica(id);
   }
-  // A server leaves when it was drained.
+  // A server leaves once it has drained.
   Outcome outcome() const override { return OutcomeOf(control_.member()); }
 
  private:
@@ -101,7 +101,7 @@ SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
                  .bury = [this](size_t process) { Bury(process); },
                  .disconnected =
                      [this](HostId a, HostId b) {
-                       // The hosts are numbered as the processes are.
+                       // Hosts and processes have the same numbers.
                        if (a == kSchedulerHost) TellOfLoss(*processes_[b.value()]);
                        if (b == kSchedulerHost) TellOfLoss(*processes_[a.value()]);
                      }}) {
@@ -232,7 +232,7 @@ void SimCluster::StartAgain(size_t index) {
 }
 
 void SimCluster::Bury(size_t index) {
-  // Without a server that it waits for, a cluster never begins: then somebody starts it again.
+  // A cluster does not begin without a server that it waits for; such a server is restarted.
   const proto::ClusterView* view = published();
   if (view != nullptr && view->waiting_for().empty()) {
     done_[index] = true;
@@ -281,7 +281,7 @@ std::vector<std::string> SimCluster::names() const {
 }
 
 const proto::ClusterView* SimCluster::published() const {
-  // Nobody else's program is in the first place.
+  // The first process is always the scheduler.
   const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
   return program == nullptr ? nullptr : &program->published();
 }

@@ -20,50 +20,52 @@
 namespace covey::sim {
 
 // A whole cluster of real actors: one scheduler, the servers, and the nodes that a workload adds. A
-// process that ends by itself without being done is started again, as a supervisor would.
+// process that ends by itself without being done is restarted, as a supervisor would do.
 //
 // Actor-confined. Deterministic in the simulator's seed. The simulator outlives it; run no event
-// after it is gone.
+// after its destruction.
 class SimCluster {
  public:
   SimCluster(Simulator& simulator, const SimConfig& config);
 
-  // Before Start. `make_script` is called at each start of the process.
+  // Call before Start. `make_script` is called at each start of the process.
   Process& AddClient(std::string name, proto::Role role,
                      std::function<std::unique_ptr<Script>(Random)> make_script);
-  // The same, for one that is started so long after the others.
+  // The same, for a client that is started `delay` after the others.
   Process& AddLateClient(absl::Duration delay, std::string name, proto::Role role,
                          std::function<std::unique_ptr<Script>(Random)> make_script);
   struct Worker {
     std::string name;
     std::string labels;  // zone/rack/host/device
     worker::GroupMachine::Options group;
-    // After the others are started.
+    // Start time, relative to that of the others.
     absl::Duration delay = absl::ZeroDuration();
     // Called at each start of the process.
     std::function<std::unique_ptr<WorkerScript>(Random)> make_script;
   };
-  // Before Start. A worker that talks to the members of its group.
+  // Call before Start. A worker that talks to the members of its group.
   Process& AddWorker(Worker worker);
-  // Before Start. Outlives the cluster.
+  // Call before Start. The observer outlives the cluster.
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 
   void Start();
-  // Precondition: every name in the plan is a process's.
+  // Precondition: every name in the plan is that of a process.
   void Schedule(const FaultPlan& plan) { injector_.Schedule(plan); }
-  // Ends every fault, now and for ever, and starts what is down, but for what is dead for ever.
+  // Ends all faults, injects no more, and starts every process that is down, except those dead for
+  // ever.
   void Heal();
   bool healed() const { return healed_at_ < absl::InfiniteFuture(); }
   absl::Time healed_at() const { return healed_at_; }
-  // Before Start. Called at each start of the scheduler but the first.
+  // Call before Start. The callback runs at each start of the scheduler except the first.
   void OnSchedulerStart(std::function<void(absl::Time)> callback) {
     on_scheduler_start_ = std::move(callback);
   }
-  // What the scheduler has published last; null while it does not run.
+  // The scheduler's newest published view; null while the scheduler does not run.
   const proto::ClusterView* published() const;
-  // What the servers hold that it names in chains; empty while it does not run.
+  // The content of the servers that the view names in chains; empty while the scheduler does not
+  // run.
   std::vector<ReplicaSnapshot> Replicas() const;
-  // What one loop of a server holds; null when nothing, or when it does not run.
+  // The replica in one loop of a server; null when there is none, or when the server does not run.
   const server::Replica* FindReplica(absl::string_view server, uint32_t loop, ShardId shard) const;
   // See SimNetwork.
   void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
@@ -74,7 +76,7 @@ class SimCluster {
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
  private:
-  // The servers are from the second process on up to here.
+  // The servers are the processes from the second one up to here.
   size_t servers_end() const {
     return 1 + config_.servers + config_.elasticity.late_servers.size();
   }
@@ -84,10 +86,10 @@ class SimCluster {
   void AddServer(uint32_t index);
   Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
   client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
-  // Unless it runs, or has nothing left to do.
+  // Does nothing if the process runs or is done.
   void StartAgain(size_t index);
   void Bury(size_t index);
-  // The scheduler notices that its connection to a node has broken.
+  // Tells the scheduler that its connection to a node has broken.
   void TellOfLoss(Process& process);
   void TellOfLoss(NodeId node, Incarnation incarnation);
   Process::Options::Finding Probe(const std::string& endpoint);
@@ -98,8 +100,8 @@ class SimCluster {
   Random random_;
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::vector<bool> done_;              // per process: must not be started again
-  std::vector<absl::Duration> delays_;  // per process: of the first start
+  std::vector<bool> done_;              // per process: it must not be restarted
+  std::vector<absl::Duration> delays_;  // per process: before the first start
   FaultInjector injector_;
   std::function<void(absl::Time)> on_scheduler_start_;
   absl::Time healed_at_ = absl::InfiniteFuture();

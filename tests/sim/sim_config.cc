@@ -79,7 +79,7 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   config.quiet = random.Chance(0.05);
   if (config.quiet) BeQuiet(config);
   config.elasticity = DrawElasticity(random.Split(1), config.servers, config.safety);
-  // Drawn apart, so that seeds from before there were leases mean what they meant.
+  // Drawn from a separate stream, so that seeds older than leases keep their meaning.
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
   return config;

@@ -17,14 +17,14 @@ namespace covey::sim {
 // One simulated cluster. Every tunable is drawn inside its valid range, so that no default becomes
 // load-bearing.
 struct SimConfig {
-  // From the beginning on.
+  // Number of servers at the beginning.
   uint32_t servers = 1;
   uint32_t data_loops = 1;
   Elasticity elasticity;
-  // Nothing goes wrong, but for what the elasticity asks for: then nobody may notice it.
+  // No faults except the operations of `elasticity`; no user may notice those.
   bool quiet = false;
   scheduler::Config scheduler;
-  // Timing only; who it is and where it listens differs per process.
+  // Timing only; identity and endpoints differ per process.
   Member::Options member;
   client::RequestEngine::Options client;
   NetworkConfig network;
@@ -34,21 +34,21 @@ struct SimConfig {
   absl::Duration disk_delay_max;
   size_t inbox_max = 0;
 
-  // So many of the faults that are drawn happen.
+  // The share of the drawn faults that happen.
   double fault_share = 1;
-  // Links between any two processes fail; else those of the scheduler and the servers.
+  // Links between any two processes may fail; else only those of the scheduler and the servers.
   bool all_links_fail = false;
-  // How long faults go on; and how long the cluster then has to finish its work.
+  // The duration of the faults, and the time that the cluster then has to finish its work.
   absl::Duration safety;
   absl::Duration liveness = absl::Seconds(1200);
-  // So long after the last fault every shard has all its replicas again.
+  // Time after the last fault within which every shard has all its replicas again.
   absl::Duration repair = absl::Seconds(300);
 
-  // So often the scheduler hears that a process is no more, from the connection that it had.
+  // Probability that the scheduler learns of a process's end from its broken connection.
   double connection_lost_chance = 1;
 };
 
-// `groups` of one worker each.
+// `groups`: their number, of one worker each.
 SimConfig DrawConfig(Random random, uint32_t groups);
 // One line.
 std::string Describe(const SimConfig& config);

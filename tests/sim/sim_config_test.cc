@@ -51,7 +51,7 @@ TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   EXPECT_GT(deaths, 20u);
 }
 
-// A server that is taken for dead goes on, and what it sent to another one comes late.
+// A server that was declared dead continues, and its messages to another process arrive late.
 TEST(FaultPlanTest, MakesZombies) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "client-0"},
                              .hubs = 3,
@@ -62,7 +62,7 @@ TEST(FaultPlanTest, MakesZombies) {
   size_t late_clients = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     for (const Fault& fault : DrawFaults(Random(seed), targets, absl::Seconds(10))) {
-      // Nothing else takes so long.
+      // No other connection fault lasts this long.
       if (fault.duration < targets.patience || fault.kind < FaultKind::kPartition) continue;
       if (fault.kind == FaultKind::kClog) ++clogs;
       if (fault.kind != FaultKind::kPartition) continue;
@@ -75,7 +75,7 @@ TEST(FaultPlanTest, MakesZombies) {
   EXPECT_GT(late_clients, 5u);
 }
 
-// What is printed can be run again.
+// The printed plan can be replayed.
 TEST(FaultPlanTest, CanBeWrittenToAFile) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "worker-0"}, .hubs = 2};
   for (uint64_t seed = 1; seed <= 100; ++seed) {

@@ -12,13 +12,13 @@
 
 namespace covey::sim {
 
-// A process's own disk: outlives the process. Appended bytes are durable some time later, in order;
-// a crash loses what is not, except that it may leave a torn piece of it behind.
+// A process's own disk: outlives the process. Appended bytes become durable later, in order. A
+// crash loses the bytes that are not durable, except that a torn piece of them may remain.
 //
 // Actor-confined. Deterministic in the simulator's seed.
 class SimDisk {
  public:
-  // `delay_max`: longest time that one append takes.
+  // `delay_max`: the longest time that one append takes.
   SimDisk(Simulator& simulator, uint64_t which, absl::Duration delay_max)
       : simulator_(simulator),
         random_(simulator.Draws(Simulator::Stream::kDisk, which)),
@@ -28,9 +28,9 @@ class SimDisk {
   void Append(std::string bytes, std::function<void()> done);
   void Crash();
 
-  // What a restarted process reads.
+  // The bytes that a restarted process reads.
   const std::string& content() const { return content_; }
-  // What a restarted process leaves after it has cut a torn tail off.
+  // Keeps the first `size` bytes, as a restarted process does to cut off a torn tail.
   void Truncate(size_t size) { content_.resize(size); }
 
  private:

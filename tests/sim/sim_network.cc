@@ -14,13 +14,13 @@ namespace {
 
 constexpr WireLimits kLimits = {.envelope_bytes = kControlEnvelopeBytesMax};
 
-// Streams of slices from here on are no steps': see CollectiveId of worker/collective/collective.h.
+// Streams from here on do not belong to steps, see CollectiveId of worker/collective/collective.h.
 constexpr uint32_t kStepStreamsEnd = 0x80000000;
 
-// Of what a broken connection carried, so much arrives all the same.
+// Share of a broken connection's messages that still arrive.
 constexpr double kLateChance = 0.5;
 
-// Whether its sender sends it again when no answer comes.
+// Whether its sender retries when no answer comes.
 bool MayBeRepeated(const proto::Envelope& envelope) {
   return envelope.has_replicate_reply() || envelope.has_replica_piece() ||
          absl::EndsWith(BodyName(envelope), "_request");
@@ -258,7 +258,7 @@ void SimNetwork::Heal() {
 
 namespace {
 
-// A slice of what a collective of a step has come to.
+// A slice of the result of a step's collective.
 bool IsResult(const proto::Envelope& envelope) {
   if (!envelope.has_group_slice()) return false;
   const proto::GroupSlice& slice = envelope.group_slice();
@@ -270,7 +270,8 @@ bool IsResult(const proto::Envelope& envelope) {
 bool SimNetwork::Transcode(Message& message, double corruption) {
   bool corrupt = random_.Chance(corruption);
   if (corrupt && !message.frames.empty() && random_.Chance(0.5)) {
-    // Not the head, which has a checksum of its own, but the data: it arrives so.
+    // Flips a bit in the data, not in the header, which has a checksum of its own; the message
+    // arrives.
     corrupt = false;
     Damage(message);
   }
@@ -284,7 +285,7 @@ bool SimNetwork::Transcode(Message& message, double corruption) {
     }
     case Codec::kWire: {
       if (!IsOfDataPlane(message.envelope)) {
-        // Travels by gRPC, whose own checks find a flipped bit.
+        // gRPC carries the header, and its own checks find a flipped bit.
         const std::string bytes = message.envelope.SerializeAsString();
         if (corrupt) random_.Below((kWirePreludeBytes + bytes.size()) * 8);
         COVEY_CHECK(message.envelope.ParseFromString(bytes));
@@ -301,7 +302,7 @@ bool SimNetwork::Transcode(Message& message, double corruption) {
       }
       auto decoded = DecodeMessage(*frames, kLimits);
       if (!decoded.ok()) return false;
-      // A flipped bit that nobody notices would be a hole in the wire format.
+      // An undetected flipped bit would be a hole in the wire format.
       COVEY_CHECK(!corrupt);
       message = *std::move(decoded);
       message.connection = connection;
@@ -331,14 +332,14 @@ void SimNetwork::Bend(Message& message) {
   if (result) message.frames[0].MutableData()[0] ^= 1;
   // The exponent of the first number.
   if (push) message.frames[0].MutableData()[3] ^= 0x40;
-  // As if the sender had had them so; else whoever uses the frame would notice.
+  // As if the sender had held this data; otherwise the receiver would notice the damage.
   message.envelope.clear_frame_checksums();
   SetFrameChecksums(message);
 }
 
 absl::Duration SimNetwork::Delay() {
-  // The cube of a uniform number has mean 1/4 and a tail; and no logarithm that libraries round
-  // differently.
+  // The cube of a uniform number has mean 1/4 and a tail. It avoids logarithms, which libraries
+  // round differently.
   const double u = random_.Uniform();
   absl::Duration delay = config_.delay_min + config_.delay_more * (4 * u * u * u);
   if (random_.Chance(config_.tail_chance)) {
@@ -350,7 +351,7 @@ absl::Duration SimNetwork::Delay() {
 
 namespace {
 
-// What there is to know of a few kinds of messages, for traces.
+// Details of a few kinds of messages, for traces.
 std::string Details(const proto::Envelope& envelope) {
   const auto push = [](const proto::PushId& id) {
     return absl::StrCat(" table ", id.table(), " shard ", id.shard(), " push ", id.producer(), "/",

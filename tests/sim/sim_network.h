@@ -19,40 +19,40 @@
 
 namespace covey::sim {
 
-// A machine of the simulated world; processes keep theirs over restarts.
+// A machine of the simulated world; a process keeps its host over restarts.
 using HostId = StrongId<struct HostIdTag, uint32_t>;
-// One loop's end of the network, while its process lives.
+// One loop's connection point to the network; lives as long as its process.
 using PortId = StrongId<struct PortIdTag, uint64_t>;
 
-// How messages go through the network: as they are, through Protobuf, or through the wire's bytes.
+// How messages are encoded: not at all, through Protobuf, or through the wire's bytes.
 enum class Codec { kNone, kProtobuf, kWire };
 
 struct NetworkConfig {
   absl::Duration delay_min = absl::Microseconds(50);
-  // Mean of what is added to it.
+  // The mean of the random delay added to it.
   absl::Duration delay_more = absl::Microseconds(200);
-  // So often a message takes up to `tail` longer.
+  // Probability that a message takes up to `tail` longer.
   double tail_chance = 0;
   absl::Duration tail = absl::Milliseconds(500);
   double loss = 0;
-  // Flipped bits; what the wire's checks are to find.
+  // Probability of flipped bits, which the wire's checks must find.
   double corruption = 0;
-  // So often what may be repeated is sent twice, as an early retry would.
+  // Probability that a repeatable message is sent twice, as by an early retry.
   double retry = 0;
-  // So often the connection that a message would take breaks just before, so that what is under way
-  // on it and this message overtake each other.
+  // Probability that a message's connection breaks just before it is sent, so that it and the
+  // messages in flight overtake each other.
   double reconnect = 0;
   Codec codec = Codec::kNone;
-  // Messages under way in one direction of a connection; further ones are dropped.
+  // Messages in flight in one direction of a connection; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
 };
 
-// What is wrong, beyond NetworkConfig, with what goes from one host to another.
+// Faults, beyond NetworkConfig, of what one host sends to another.
 struct Impairment {
-  // Nothing = any.
+  // Absent = any.
   std::optional<HostId> from;
   std::optional<HostId> to;
-  // Added to each message's way; of the jitter, a random part.
+  // Added to each message's delay; of the jitter, a random part.
   absl::Duration delay;
   absl::Duration jitter;
   double loss = 0;
@@ -62,47 +62,46 @@ struct Impairment {
   uint64_t bits_per_second = 0;
 };
 
-// The network between loops: honours the guarantee of common/net/transport.h and nothing more. A
-// message arrives at most once per send, or never; order holds on a connection; a broken connection
-// loses some of what it carried and delivers the rest later, next to what the new connection
-// carries; corrupted bytes are dropped.
+// The network between loops: keeps the guarantee of common/net/transport.h and nothing more. A
+// message arrives at most once per send, or never. Order holds on a connection. A broken connection
+// loses some of its messages and delivers the rest later, in parallel with the new connection.
+// Corrupted bytes are dropped.
 //
-// Actor-confined. Deterministic in the simulator's seed. Whoever opened a port outlives it.
+// Actor-confined. Deterministic in the simulator's seed. The owner of a port outlives the network.
 class SimNetwork {
  public:
   SimNetwork(Simulator& simulator, const NetworkConfig& config);
 
-  // `endpoint` may be empty: such a port listens nowhere. A port that listens on a taken endpoint
-  // takes it over.
+  // `endpoint` may be empty: such a port listens nowhere. A port that opens a taken endpoint takes
+  // it over.
   PortId Open(HostId host, std::string endpoint, std::function<void(Message)> deliver);
-  // Breaks its connections; nothing is delivered any more.
+  // Breaks the port's connections; nothing more is delivered.
   void Close(PortId port);
   void SetRoute(PortId port, const Address& peer, const std::string& endpoint);
   void DropRoute(PortId port, const Address& peer);
-  // False: dropped at once (nowhere to go, or the queue is full). True promises nothing.
+  // False: dropped at once (no such endpoint, or the queue is full). True promises nothing.
   bool Send(PortId port, Message message);
 
-  // Faults on what goes one way between two hosts; calls nest.
+  // Faults in one direction between two hosts; calls nest.
   void Block(HostId from, HostId to) { ++links_[{from, to}].blocked; }
   void Unblock(HostId from, HostId to) { --links_[{from, to}].blocked; }
-  // What is sent meanwhile waits, and leaves when the clog goes.
+  // Messages sent while a link is clogged wait, and leave when it is unclogged.
   void Clog(HostId from, HostId to) { ++links_[{from, to}].clogged; }
   void Unclog(HostId from, HostId to);
   // Breaks every connection between the two.
   void Disconnect(HostId a, HostId b);
-  // Impairments add up. Returns the name under which to take this one away.
+  // Impairments add up. Returns the id with which this one is removed.
   uint64_t Impair(const Impairment& impairment);
   void Repair(uint64_t name) { impairments_.erase(name); }
-  // What who tries to connect to an endpoint meets. The answer of a host is about whoever listens
+  // The result of connecting to an endpoint. The answer of a host is about the process that listens
   // there now.
   enum class Listening { kYes, kNo, kSilence };
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
-  // Planted: one in so many slices of results, and of pushes of plain clients, arrives with a
-  // flipped bit that fits its checksum, as if nobody looked at checksums.
+  // A planted bug: one in this many slices of results, and of pushes of plain clients, arrives with
+  // a flipped bit and a matching checksum, as if checksums were not checked.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
-  // No loss, corruption, retries or long delays from now on; blocks and clogs end by their own
-  // calls.
+  // Ends loss, corruption, retries and long delays; blocks and clogs end by their own calls.
   void Heal();
 
  private:
@@ -114,7 +113,7 @@ class SimNetwork {
     std::map<std::string, uint64_t> dialed;  // endpoint -> connection
   };
   struct Connection {
-    PortId ends[2];  // who dialed, who listened
+    PortId ends[2];  // the dialing and the listening port
     absl::Time last_arrival[2] = {absl::InfinitePast(), absl::InfinitePast()};
     int under_way[2] = {0, 0};
     bool open = true;
@@ -126,18 +125,18 @@ class SimNetwork {
     absl::Time busy_until = absl::InfinitePast();  // under a limited rate
   };
 
-  // 0: the message has nowhere to go.
+  // 0: the message has no destination.
   uint64_t ConnectionFor(PortId port, const Message& message);
   static int EndOf(const Connection& connection, PortId port);
-  // What is wrong with this way, all in all.
+  // The sum of all impairments in this direction.
   Impairment ImpairmentOf(HostId from, HostId to) const;
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
   void Break(Connection& connection) { connection.open = false; }
   // Flips a bit of a frame.
   void Damage(Message& message);
-  // False: the bytes were damaged, and the damage was found. Damaged frames arrive: whoever uses
-  // them has to notice.
+  // False: the bytes were damaged, and the damage was found. Damaged frames arrive: the receiver
+  // has to notice.
   bool Transcode(Message& message, double corruption);
   absl::Duration Delay();
   void Bend(Message& message);
@@ -155,7 +154,7 @@ class SimNetwork {
   std::map<std::pair<HostId, HostId>, Link> links_;
   std::map<uint64_t, Impairment> impairments_;
   uint64_t next_impairment_ = 1;
-  std::map<std::string, HostId> hosts_;  // of every endpoint that ever was
+  std::map<std::string, HostId> hosts_;  // of every endpoint, past ones included
 };
 
 // "push_request node 4.0 -> node 2.1 request 17", for traces.

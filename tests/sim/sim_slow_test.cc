@@ -12,8 +12,8 @@
 namespace covey::sim {
 namespace {
 
-// 500 seeds of each workload and contract, in tests small enough to be shared out; sim_test has the
-// first ones.
+// 500 seeds of each workload and contract, in tests small enough to be sharded; sim_test has the
+// first seeds.
 constexpr uint64_t kFirstSeed = 1000;
 constexpr int kTests = 10;
 constexpr int kSeedsPerTest = 50;

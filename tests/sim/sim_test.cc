@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The quick share of the simulation; sim_slow_test has more seeds.
+// The quick part of the simulation; sim_slow_test has more seeds.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST_P(SimTest, SeedsDiffer) {
             RunSeed({.seed = 6, .workload = GetParam()}).digest);
 }
 
-// First seed in which a planted bug violates an invariant in these words; 0 = it is never found.
+// First seed in which a planted bug causes a violation with these words; 0 = none does.
 uint64_t FirstSeedThatSays(absl::string_view words, SeedOptions options) {
   for (options.seed = 1; options.seed <= kPlantedSeedsMax; ++options.seed) {
     for (const std::string& violation : RunSeed(options).violations) {
@@ -84,7 +84,7 @@ TEST(ContractTest, EachKeepsItsBound) {
   }
 }
 
-// Found in the values themselves, not only in what servers claim.
+// Found in the values themselves, not only in what servers report.
 TEST(PlantedBugTest, MissingDedupIsFound) {
   EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
                                   {.workload = std::string(kCounting),
@@ -102,13 +102,13 @@ TEST(PlantedBugTest, BitsThatDifferAmongMembersAreFound) {
                                   {.workload = std::string(kGroups), .bent_slices = true}));
 }
 
-// A bit that flips on the way is noticed by checksums alone: without them the values would show it.
+// Only checksums detect a bit that flips in flight: without them the values would show it.
 TEST(PlantedBugTest, BentPushesAreFound) {
   EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
                                   {.workload = std::string(kCounting), .bent_slices = true}));
 }
 
-// Bits of data flip in many runs, and nothing comes of it.
+// Bits of data flip in many runs, without consequence.
 TEST(DamageTest, HappensAndIsNoticed) {
   uint64_t damaged = 0;
   for (uint64_t seed = 1; seed <= kQuickSeeds; ++seed) {
@@ -121,7 +121,7 @@ TEST(DamageTest, HappensAndIsNoticed) {
   EXPECT_GT(damaged, 0u);
 }
 
-// A file of faults is replayed as the drawn ones were.
+// Replaying a file of faults gives the same history as drawing them.
 TEST(FaultFileTest, PrintedFaultsGiveTheSameHistory) {
   SeedOptions options{.seed = 7, .workload = std::string(kCounting)};
   const SeedResult drawn = RunSeed(options);
@@ -136,14 +136,14 @@ TEST(FaultFileTest, PrintedFaultsGiveTheSameHistory) {
   EXPECT_FALSE(RunSeed(options).violations.empty());
 }
 
-// Of the members' pushes too, whichever member sends them.
+// Also for the members' pushes, whichever member sends them.
 TEST(PlantedBugTest, MissingDedupOfGroupsIsFound) {
   EXPECT_NE(0u, FirstSeedThatSays("not applied exactly once",
                                   {.workload = std::string(kGroups),
                                    .planted_bug = PlantedBug::kApplyDuplicates}));
 }
 
-// Seeds that once showed a bug stay for ever.
+// Seeds that once showed a bug are kept forever.
 TEST(RegressionTest, KeptSeedsAreClean) {
   std::ifstream file("tests/sim/regressions.txt");
   ASSERT_TRUE(file.is_open());

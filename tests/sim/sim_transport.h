@@ -11,8 +11,8 @@
 
 namespace covey::sim {
 
-// SimNetwork behind the interface of the real transports, so that one conformance suite holds for
-// both. Waiting runs the simulated world. Actor-confined; simulator and network outlive it.
+// SimNetwork behind the interface of the real transports, so that one conformance suite covers
+// both. Waiting runs the simulator. Actor-confined; simulator and network outlive it.
 class SimTransport : public Transport {
  public:
   // `endpoint` may be empty: it listens nowhere.

@@ -5,7 +5,8 @@ namespace covey::sim {
 
 void AppliedOnce::OnSend(absl::Time, const Message& message) {
   const auto reply = ReadShardReply(message);
-  // What is not durable yet may be forgotten with its server, and then be new to the next one.
+  // A push that is not durable yet may be lost with its server; the next server then takes it as
+  // new.
   if (!reply || reply->push == nullptr || !reply->push->durable()) return;
   const proto::PushId& id = reply->push->id();
   Push& push = pushes_[{reply->history, id.producer_kind(), id.producer(),

@@ -13,9 +13,9 @@
 
 namespace covey::sim {
 
-// Invariant: within one history of a shard a push is taken as new at most once, and has one version
-// at which it was applied, which every later answer to the same push id repeats, whichever server
-// gives it. Answers that call the push durable count; others may be forgotten.
+// Invariant: within one history of a shard a push is taken as new at most once. It has one version
+// at which it was applied; every later reply for the same push id repeats that version, whichever
+// server gives it. Only replies that call the push durable count; others may be forgotten.
 class AppliedOnce : public Observer {
  public:
   explicit AppliedOnce(Violations& violations) : violations_(violations) {}
@@ -27,7 +27,7 @@ class AppliedOnce : public Observer {
 
   struct Push {
     uint64_t version = 0;  // 0 = received, not applied yet
-    // Request that was told that the push is new; its receipt may say so once more.
+    // The request whose reply said that the push is new; its durability receipt may say so again.
     std::optional<std::pair<uint64_t, uint64_t>> answered_as_new;
   };
 

@@ -11,8 +11,8 @@
 
 namespace covey::sim {
 
-// Invariant: a server answers a push or pull only in the history of the shard that it was asked
-// for: a sender that does not know yet that a shard was lost is told, never served.
+// Invariant: a server answers a push or pull only in the history of the shard that the request
+// names. A sender that does not know yet that a shard was lost is refused, never served.
 class AskedHistory : public Observer {
  public:
   explicit AskedHistory(Violations& violations) : violations_(violations) {}
@@ -20,7 +20,7 @@ class AskedHistory : public Observer {
 
  private:
   Violations& violations_;
-  // Generations named by the tries of a request, by (node, request id).
+  // Generations named by the attempts of a request, by (node, request id).
   std::map<std::pair<uint64_t, uint64_t>, std::set<uint64_t>> asked_;
 };
 

@@ -6,7 +6,7 @@
 namespace covey::sim {
 namespace {
 
-// Null: it is no message that content may change by.
+// Null: the message cannot change a shard's content.
 const proto::ChainPosition* ChainOf(const proto::Envelope& envelope) {
   if (envelope.has_replicate_request()) return &envelope.replicate_request().chain();
   if (envelope.has_replica_piece()) return &envelope.replica_piece().chain();

@@ -11,8 +11,8 @@
 
 namespace covey::sim {
 
-// Invariant: a replica's content changes by records and pieces of its own chain only: what was sent
-// under another chain epoch than the one that it knows changes nothing (P5).
+// Invariant: only records and pieces of a replica's own chain change its content. A message sent
+// under another chain epoch than the replica's changes nothing (P5).
 class ChainFence : public Observer {
  public:
   struct Held {
@@ -20,7 +20,7 @@ class ChainFence : public Observer {
     uint64_t chain_epoch = 0;
     uint64_t index = 0;  // of the newest record
   };
-  // What a loop of a server holds of a shard; nothing when it holds none of it.
+  // The part of a shard that a loop of a server holds; nothing when it holds none of it.
   using Look =
       std::function<std::optional<Held>(absl::string_view server, uint32_t loop, ShardId shard)>;
 
@@ -32,7 +32,7 @@ class ChainFence : public Observer {
  private:
   const Look look_;
   Violations& violations_;
-  // Before the message that is being received.
+  // State before the message that is being received.
   std::optional<Held> before_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each checker is silent about a good conversation and complains about a bad one.
+// Each checker is silent about a valid exchange and reports an invalid one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<std::string> Watch(const std::vector<Message>& messages) {
   Violations violations;
   Checker checker(violations);
   for (const Message& message : messages) {
-    // Views for loops other than the first, and what comes back to a request, are received.
+    // Views for loops other than the first, and replies, are received.
     if (message.to().loop == 0) checker.OnSend(absl::UnixEpoch(), message);
     checker.OnReceive(absl::UnixEpoch(), "receiver", message);
   }
@@ -78,7 +78,7 @@ struct Chained {
   uint64_t chain_epoch = 0;
 };
 
-// Servers 2, 3 and 4, and one shard.
+// A view of servers 2, 3 and 4, and one shard.
 Message ViewWithChain(uint64_t epoch, uint64_t generation, const Chained& chained) {
   Message message = From(1);
   proto::ClusterView& view = AddView(epoch, message);
@@ -105,7 +105,7 @@ Message ViewWithChain(uint64_t epoch, uint64_t generation, const Chained& chaine
   return message;
 }
 
-// The same, as the control loop of a server hands it to its data loop.
+// The same view, as the control loop of a server hands it to its data loop.
 Message Believed(uint64_t server, const Message& view) {
   Message message = view;
   message.envelope.mutable_header()->set_node(server);
@@ -113,7 +113,7 @@ Message Believed(uint64_t server, const Message& view) {
   return message;
 }
 
-// Of server 2: that one is filled.
+// Server 2 reports that the replica on `node` is filled.
 Message Ready(uint64_t generation, uint64_t node) {
   Message message = From(2);
   proto::ReplicaReport& report = *message.envelope.mutable_replica_report_request()->add_reports();
@@ -199,7 +199,7 @@ TEST(OneOwnerTest, OneChainHasOnePrimary) {
               ElementsAre(HasSubstr("twice")));
 }
 
-// Loop 0 is nobody's data loop.
+// Loop 0 is not a data loop.
 Message OnLoop1(Message view) {
   proto::Shard& shard =
       *view.envelope.mutable_watch_view_reply()->mutable_view()->mutable_tables(0)->mutable_shards(
@@ -241,7 +241,7 @@ TEST(KeptContentTest, ContentIsGivenUpOnlyWithItsLastServer) {
   EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2, 3}}),
                                   ViewWithChain(4, 4, {.joined = {4}, .dead = {2}})}),
               ElementsAre(HasSubstr("node 3 had joined generation 3")));
-  // Nobody knows what happened in epoch 4.
+  // Epoch 4 was not observed.
   EXPECT_THAT(Watch<KeptContent>({ViewWithChain(3, 3, {.joined = {2, 3}}),
                                   ViewWithChain(5, 5, {.joined = {4}, .dead = {2}})}),
               IsEmpty());
@@ -310,7 +310,7 @@ TEST(ShardClocksTest, NothingGoesBack) {
               ElementsAre(HasSubstr("went back")));
 }
 
-// A server that has been replaced may still answer an earlier request, and nobody a later one.
+// A replaced server may still answer an earlier request, but no later one.
 TEST(ShardClocksTest, NothingGoesBackForAReader) {
   const auto request = [](uint64_t id) {
     Message message = From(9, 2);
@@ -344,7 +344,7 @@ TEST(AppliedOnceTest, APushHasOneVersion) {
               ElementsAre(HasSubstr("push 1")));
 }
 
-// What was not durable dies with its server, and is new to the next one.
+// A push that was not durable is lost with its server, and is new to the next one.
 TEST(AppliedOnceTest, WhatIsNotDurableMayBeForgotten) {
   EXPECT_THAT(Watch<AppliedOnce>(
                   {Reply({.applied = 0, .durable = false}), Reply({.owner = 3, .applied = 7})}),
@@ -361,7 +361,7 @@ TEST(AskedHistoryTest, NobodyIsServedFromAnotherHistory) {
               ElementsAre(HasSubstr("generation 4")));
 }
 
-// Of servers 2 and 3, by the chain of epoch 5.
+// A snapshot of server 2 or 3, under the chain of epoch 5.
 ReplicaSnapshot Holds(uint64_t node, uint64_t index, uint64_t digest, uint64_t durable = 0) {
   return {.server = absl::StrCat("server-", node),
           .node = NodeId(node),
@@ -380,7 +380,7 @@ proto::ClusterView ChainOf(const Chained& chained, uint64_t epoch = 5) {
 }
 
 TEST(ChainFenceTest, OnlyTheOwnChainsRecordsAreTaken) {
-  // What server 3, of the chain of epoch 5, does with record 8 by the chain of `epoch`.
+  // Server 3, of the chain of epoch 5, receives record 8 by the chain of `epoch`.
   const auto receive = [](uint64_t epoch, uint64_t index_after) {
     Violations violations;
     ChainFence::Held held{.generation = 3, .chain_epoch = 5, .index = 7};
@@ -414,7 +414,7 @@ TEST(EqualReplicasTest, ARecordHasOneContent) {
   EXPECT_THAT(look({{Holds(2, 7, 70), Holds(3, 7, 71)}}), ElementsAre(HasSubstr("at record 7")));
   EXPECT_THAT(look({{Holds(2, 7, 70)}, {Holds(2, 8, 80), Holds(3, 7, 71)}}),
               ElementsAre(HasSubstr("server-3 does not hold what server-2 held")));
-  // One that has not heard of the chain yet may hold something else.
+  // A server that has not learned of the chain yet may hold other content.
   ReplicaSnapshot late = Holds(3, 7, 71);
   late.chain_epoch = 4;
   EXPECT_THAT(look({{Holds(2, 7, 70), late}}), IsEmpty());

@@ -8,7 +8,7 @@ namespace covey::sim {
 void DepartedNodes::OnSend(absl::Time, const Message& message) {
   const proto::ClusterView* view = PublishedView(message);
   if (view == nullptr) {
-    // A heartbeat is answered at once; a dead sender is to hear ABORTED.
+    // A heartbeat is answered at once; a dead sender must get ABORTED.
     if (!message.envelope.has_heartbeat_reply() || !StatusOf(message).ok()) return;
     const auto found = nodes_.find(message.to().node.value());
     if (found != nodes_.end() && found->second.departed) {

@@ -9,9 +9,9 @@
 
 namespace covey::sim {
 
-// Invariant: a node id belongs to one incarnation for ever, and a node that died or left never
-// returns: no request of it is accepted by the scheduler again. A group that broke or ended never
-// becomes active again.
+// Invariant: a node id belongs to one incarnation forever. A node that died or left never returns:
+// the scheduler accepts no further request of it. A group that broke or ended never becomes active
+// again.
 class DepartedNodes : public Observer {
  public:
   explicit DepartedNodes(Violations& violations) : violations_(violations) {}

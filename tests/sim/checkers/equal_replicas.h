@@ -16,16 +16,17 @@ namespace covey::sim {
 
 // Invariants:
 //  - joined replicas that follow the same chain and hold the same record of a shard have the same
-//    content, bit for bit, whenever each of them got there;
-//  - what was durable once is what every joined replica of a later chain has at that record;
-//  - once nothing changes any more, all joined replicas hold what the head holds.
+//    content, bit for bit, whenever each of them reached it;
+//  - content that was durable once is what every joined replica of a later chain has at that
+//    record;
+//  - once the cluster is at rest, all joined replicas hold what the head holds.
 class EqualReplicas {
  public:
   explicit EqualReplicas(Violations& violations) : violations_(violations) {}
 
-  // While anything may go on. `view` is the published one, `replicas` is of its chains.
+  // Checks while the cluster works. `view` is the published one, `replicas` are of its chains.
   void Look(const proto::ClusterView& view, const std::vector<ReplicaSnapshot>& replicas);
-  // The first difference between a head and another joined replica, in words; empty: there is none.
+  // Describes the first difference between a head and another joined replica; empty = none.
   static std::string WhyUnequal(const proto::ClusterView& view,
                                 const std::vector<ReplicaSnapshot>& replicas);
 

@@ -12,8 +12,8 @@
 
 namespace covey::sim {
 
-// Invariant: a push of a dead incarnation of its producer is not accepted: once a shard has taken a
-// push of a group's generation for good, it takes none of a lower one that arrives afterwards.
+// Invariant: a push of a dead incarnation of its producer is not accepted. Once a shard has made
+// durable a push of a group's generation, it takes none of a lower one that arrives afterwards.
 class FencedProducers : public Observer {
  public:
   explicit FencedProducers(Violations& violations) : violations_(violations) {}

@@ -13,15 +13,15 @@
 namespace covey::sim {
 
 // Invariant: a shard gets a new generation, and so loses its content, only when every server that
-// held it has died: none of them lives, and none has left in order. A server that leaves holds
-// nothing (P3, P17). A replica that joins becomes one that has joined only when its primary has
-// said so, or when it is the first of a new history.
+// held it has died. A server that left in order is not among them: it holds nothing (P3, P17). A
+// joining replica counts as joined only when its primary has reported it ready, or when it is the
+// first of a new history.
 class KeptContent : public Observer {
  public:
   explicit KeptContent(Violations& violations) : violations_(violations) {}
   void OnSend(absl::Time now, const Message& message) override;
 
-  // Shards that began a new generation, rightly or not.
+  // Shards that began a new generation, whether the invariant allowed it or not.
   uint64_t lost() const { return lost_; }
 
  private:
@@ -37,11 +37,11 @@ class KeptContent : public Observer {
 
   Violations& violations_;
   uint64_t epoch_ = 0;
-  // The view before was that of the epoch before: nothing has happened in between.
+  // The previous view was that of the epoch before, so nothing has happened in between.
   bool saw_last_ = false;
   std::map<uint64_t, int> node_states_;
   std::map<ShardId, Holders> holders_;
-  // Replicas that somebody has called ready, by history and node.
+  // Replicas that were reported ready, by history and node.
   std::set<std::pair<ShardHistory, uint64_t>> ready_;
   uint64_t lost_ = 0;
 };

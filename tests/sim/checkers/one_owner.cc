@@ -50,7 +50,7 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
     const auto view = believed_.find({sender, reply.history.shard});
     const auto lone =
         view == believed_.end() ? lone_.end() : lone_.find({reply.history, view->second});
-    // By an older view it may take others to be beside it: then it asks them.
+    // Under an older view it may count other replicas; then it asks them for durability.
     if (lone != lone_.end() && lone->second == sender.node.value()) {
       violations_.Add("one_owner",
                       absl::StrCat("node ", sender.node.value(), ", which alone held ",
@@ -71,7 +71,7 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
 
 void OneOwner::NoteView(const proto::ClusterView& view) {
   if (view.epoch() <= epoch_) return;
-  // Of views that nobody was sent it is not known who held what.
+  // After views that were not sent, the holders of each shard are unknown.
   if (view.epoch() != epoch_ + 1) lone_now_.clear();
   epoch_ = view.epoch();
   for (const proto::Table& table : view.tables()) {

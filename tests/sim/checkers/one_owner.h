@@ -13,11 +13,14 @@
 
 namespace covey::sim {
 
-// Invariant: one chain of a shard (its generation and chain epoch) has one primary, every view says
-// so, and nobody else acknowledges a push for good under it (P5). Who answers for a history has
-// been its primary. Once a view says that a shard has begun anew, whoever alone held it answers no
-// more, for its lease has ended. A shard's generation and its chain's epoch never go back; a server
-// is in a chain once.
+// Invariants:
+//  - one chain of a shard (its generation and chain epoch) has one primary in every view, and no
+//    other server acknowledges a push as durable under it (P5);
+//  - only a present or past primary of a history answers for it;
+//  - once a view says that a shard was re-initialized, the last server that held it alone answers
+//    no more, because its lease has expired;
+//  - a shard's generation and its chain's epoch never go back;
+//  - a server is in a chain once.
 class OneOwner : public Observer {
  public:
   explicit OneOwner(Violations& violations) : violations_(violations) {}
@@ -37,12 +40,13 @@ class OneOwner : public Observer {
   std::map<ShardId, std::pair<uint64_t, uint64_t>> newest_;  // generation and chain epoch
   std::map<Chain, std::string> chains_;
   std::map<Chain, Address> heads_;
-  // The only full replica, 0 where there are more: of a chain; and of the newest one of a shard.
+  // The only joined replica, 0 where there are more: of each chain, and of the newest chain of a
+  // shard.
   std::map<Chain, uint64_t> lone_;
   std::map<ShardId, uint64_t> lone_now_;
-  // Who alone held a history when the shard began anew.
+  // The node that held a history alone when the shard was re-initialized.
   std::map<ShardHistory, uint64_t> lost_with_;
-  // The chain that a loop believes in, by loop and shard.
+  // The chain that a loop has adopted, by loop and shard.
   std::map<std::pair<Address, ShardId>, uint64_t> believed_;
 };
 

@@ -10,7 +10,7 @@
 namespace covey::sim {
 namespace {
 
-// One line: who is alive and who holds what.
+// One line: the live nodes and the shards that each holds.
 std::string Describe(const proto::ClusterView& view) {
   std::string text = absl::StrCat("view ", view.epoch(), ":");
   for (const proto::Node& node : view.nodes()) {

@@ -10,8 +10,8 @@
 
 namespace covey::sim {
 
-// Counts by name what faults are meant to bring about: tells whether they still reach the code.
-// Finds no fault.
+// Counts by name the events that faults are meant to cause, which tells whether the faults still
+// reach the code. Reports no violations.
 class RareEvents : public Observer {
  public:
   explicit RareEvents(Simulator& simulator) : simulator_(simulator) {}
@@ -27,7 +27,7 @@ class RareEvents : public Observer {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> generations_;
 };
 
-// Every one of these happens in some seed of a thousand, or the faults have lost their grip.
+// Each of these happens in some seed of a thousand; otherwise the faults no longer reach the code.
 inline constexpr absl::string_view kExpectedEvents[] = {
     "disk_lost_unsynced",
     "disk_torn_tail",

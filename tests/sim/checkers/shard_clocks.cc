@@ -51,7 +51,7 @@ void ShardClocks::OnSend(absl::Time, const Message& message) {
   if (known->second.samples != state.samples) {
     Complain("two servers say different things", reply->history, known->second, state);
   }
-  // Pushes that are received and not applied move clocks without a version.
+  // Pushes that are received and not applied advance clocks without a version.
   if (!known->second.GoesBackTo(state)) known->second = state;
   if (known != said.begin() && std::prev(known)->second.GoesBackTo(state)) {
     Complain("somebody says", reply->history, std::prev(known)->second, state);

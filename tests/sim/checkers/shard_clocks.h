@@ -13,9 +13,9 @@
 namespace covey::sim {
 
 // Invariant: within one history of a shard, samples and every group's clock grow with the version,
-// whatever server says so and when; an answer may wait behind later ones, until it is durable. What
-// one node is told never goes back, whoever tells it, from one request to those that it makes after
-// the answer (P2).
+// in replies of all servers. A reply may be held until it is durable, and so arrive behind later
+// ones. For one node the state never goes back between a reply and the requests that it makes after
+// that reply, whichever servers answer (P2).
 class ShardClocks : public Observer {
  public:
   explicit ShardClocks(Violations& violations) : violations_(violations) {}
@@ -39,8 +39,8 @@ class ShardClocks : public Observer {
   Violations& violations_;
   std::map<ShardHistory, std::map<uint64_t, State>> said_;   // by version, the newest of each
   std::map<std::pair<ShardHistory, uint64_t>, State> told_;  // by node
-  // What the sender of a request had been told of a history before its first try there, by node and
-  // request id.
+  // The state that the sender of a request had seen of a history before its first attempt there, by
+  // node and request id.
   std::map<std::tuple<ShardHistory, uint64_t, uint64_t>, State> known_;
 };
 

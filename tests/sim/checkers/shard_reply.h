@@ -11,27 +11,28 @@
 
 namespace covey::sim {
 
-// One history of one shard: a shard whose servers were lost begins another under a new generation.
+// One history of one shard. A shard whose servers were lost begins another one, under a new
+// generation.
 struct ShardHistory {
   ShardId shard;
   uint64_t generation = 0;
   friend auto operator<=>(const ShardHistory&, const ShardHistory&) = default;
 };
 
-// What a server says of a shard in a good answer to a push or a pull.
+// A server's state of a shard in a successful reply to a push or a pull.
 struct ShardReply {
   ShardHistory history;
   const proto::ShardState* state = nullptr;
-  // Of an answer to a push, else null.
+  // Of the reply to a push, else null.
   const proto::PushReply* push = nullptr;
-  // The shard's values, empty when none were asked for.
+  // The shard's values, empty when none were requested.
   std::span<const float> values;
 };
 
-// Nothing when `message` is no such answer. Refers into `message`.
+// Nothing when `message` is no such reply. Refers into `message`.
 inline std::optional<ShardReply> ReadShardReply(const Message& message) {
   const proto::Envelope& envelope = message.envelope;
-  // Nobody may believe damaged values; what a client does about them is another matter.
+  // Damaged values prove nothing; how a client treats them is checked elsewhere.
   if (!StatusOf(message).ok() || !CheckFrameChecksums(message).ok()) return std::nullopt;
   ShardReply reply;
   if (envelope.has_push_reply()) {

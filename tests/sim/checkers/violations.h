@@ -10,7 +10,7 @@
 
 namespace covey::sim {
 
-// What checkers found wrong, oldest first. Actor-confined.
+// Violations that checkers have found, oldest first. Actor-confined.
 class Violations {
  public:
   // `invariant` is the checker's name, `what` carries numbers.

@@ -8,18 +8,17 @@
 
 namespace covey::sim {
 
-// What keeps a view from being that of a whole cluster, in words; empty when nothing does. A whole
-// cluster has, of every shard, as many servers as the table asks for, or all of them if there are
-// fewer; they are alive, none is being filled, and none of them was asked to go. Who was asked to
-// go is gone.
+// Says why a view is not that of a whole cluster; empty when it is. In a whole cluster every shard
+// has as many servers as its table asks for, or all of them if there are fewer. These servers are
+// alive, none is being filled, and none is draining. Every server that was asked to drain has left.
 //
-// A primary alone may have called pushes durable that its table's contract holds until others come;
-// it stays alone, and does not go, until they have: that hinders nothing.
+// A primary may have acknowledged pushes as durable while it was alone. It stays alone, and does
+// not leave, until the table's contract lets it pass them on. Such a shard counts as whole.
 std::string WhyNotWhole(const proto::ClusterView& view);
 
-// Servers that a shard of the table is to have.
+// The number of servers that a shard of the table should have.
 uint32_t WantedReplicas(const proto::TableSpec& spec);
-// Asks for so many; 0 = the default. Fewer servers are no hindrance.
+// Sets the number of replicas; 0 = the default. Having fewer servers is no obstacle.
 void SetReplicas(uint32_t replicas, proto::TableSpec& spec);
 
 }  // namespace covey::sim

@@ -12,18 +12,19 @@
 namespace covey::sim {
 namespace {
 
-// Between two looks at what a script waits for.
+// Interval at which a script checks its condition.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 
-// Pushes that clients make in all, and the auditor, to empty the servers' buffers.
+// Fillers that all clients push together, or that the auditor pushes, to empty the servers'
+// buffers.
 constexpr uint64_t kFillersMax = 64;
 constexpr uint64_t kAuditorsFillersMax = 64;
 
-// When nothing goes wrong nobody may notice that shards move; within this time.
+// Without faults, no user may notice that shards move; operations must succeed within this time.
 constexpr absl::Duration kQuietPatience = absl::Seconds(30);
 
-// Clients push to random shards and whole tables, pull now and then, and crash. At the end an
-// auditor pushes as many fillers as it takes to empty the servers' buffers, and pulls everything.
+// Clients push to random shards and whole tables, pull at times, and crash. At the end an auditor
+// pushes as many fillers as it takes to empty the servers' buffers, and pulls everything.
 class CountingWorkload : public Workload {
  public:
   CountingWorkload(Random random, Violations& violations);
@@ -42,7 +43,7 @@ class CountingWorkload : public Workload {
   proto::TableSpec Spec() const;
   uint64_t TakeSlot() { return next_slot_++; }
   bool HasRoomForFillers() const { return next_slot_ < pushes_ + kFillersMax; }
-  // Of `slot`, for the shards [first, first + count).
+  // The gradient of `slot`, for the shards [first, first + count).
   std::vector<float> Gradient(uint64_t slot, uint32_t count) const;
   void Ended(const client::OperationResult& result, uint64_t slot, TableId table, uint32_t first,
              uint32_t count);
@@ -61,12 +62,13 @@ class CountingWorkload : public Workload {
 
   CountingLedger ledger_;
   uint64_t next_slot_ = 0;
-  uint64_t first_filler_ = ~uint64_t{0};  // its slot; those of clients are below
+  uint64_t first_filler_ = ~uint64_t{0};  // the auditor's first slot; those of clients are below
   uint64_t pushes_taken_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t failed_ = 0;
   SimCluster* cluster_ = nullptr;
-  // Between two operations of a client; so that pushing goes on about as long as the faults.
+  // The longest pause between two operations of a client; makes pushing last about as long as the
+  // faults.
   absl::Duration think_max_;
   absl::Duration patience_min_ = absl::Milliseconds(100);
   bool audited_ = false;
@@ -74,7 +76,7 @@ class CountingWorkload : public Workload {
   std::vector<float> final_values_;
 };
 
-// One client program. Dies with its process; the next one goes on with what is left to push.
+// One client program. Ends with its process; the next one pushes what is left.
 class CountingWorkload::Pusher : public Script {
  public:
   Pusher(CountingWorkload& workload, Random random)
@@ -156,7 +158,7 @@ class CountingWorkload::Pusher : public Script {
     workload_.violations_.Add("counting", absl::StrCat("refused at once: ", status.ToString()));
   }
 
-  // Before it goes, a program waits until all that it pushed is durable.
+  // A program ends only after all that it pushed is durable.
   void Flush(absl::Time now, client::ClientActor& client, Outbox& outbox) {
     ++under_way_;
     flushing_ = true;
@@ -173,7 +175,7 @@ class CountingWorkload::Pusher : public Script {
         outbox);
   }
 
-  // What a buffer holds is durable once it is full. Nobody waits for these pushes.
+  // A buffered push becomes durable once the buffer is full. No script waits for these pushes.
   void Fill(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox) {
     next_filler_ = now + kFillAfter;
     if (!workload_.HasRoomForFillers()) return;
@@ -196,8 +198,8 @@ class CountingWorkload::Pusher : public Script {
     if (status.ok()) {
       for (const uint64_t slot : acknowledged_) workload_.ledger_.Flushed(slot);
     }
-    // The content of some shard went, or this client was declared dead, and pushes with it. Which
-    // ones, nobody says.
+    // The content of some shard was lost, or this client was declared dead, and pushes were lost
+    // with it. It is unknown which ones.
     flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
                !workload_.HasRoomForFillers();
     next_ = now;
@@ -220,7 +222,7 @@ class CountingWorkload::Pusher : public Script {
   int under_way_ = 0;
 };
 
-// Waits until everybody else is done and nothing goes wrong any more.
+// Waits until all others are done and the faults have ended.
 class CountingWorkload::Auditor : public Script {
  public:
   explicit Auditor(CountingWorkload& workload) : workload_(workload), table_(workload.Spec()) {}
@@ -263,14 +265,14 @@ class CountingWorkload::Auditor : public Script {
     for (const auto& process : workload_.cluster_->processes()) {
       if (process->name().rfind("client-", 0) == 0 && process->running()) return false;
     }
-    // A server whose death has not been noticed yet would take the values along.
+    // A server whose death has not been noticed yet would lose the values.
     return now - workload_.cluster_->healed_at() > kDeathsTake &&
            WhyNotWhole(client.member().view()->proto()).empty();
   }
 
   void Ended(bool push, const client::OperationResult& result, client::ClientActor& client) {
     if (!result.status.ok()) {
-      // A server may have been given up just before the faults ended; then once more.
+      // A server may have been declared dead just before the faults ended; then retry once.
       if (!IsExpected(result.status)) {
         workload_.violations_.Add("counting", result.status.ToString());
       }
@@ -288,9 +290,9 @@ class CountingWorkload::Auditor : public Script {
     workload_.audited_ = true;
   }
 
-  // Beyond what the slowest message takes: what a client sent before it crashed has then arrived.
+  // Longer than the slowest message: whatever a client sent before it crashed has arrived.
   static constexpr absl::Duration kLastMessage = absl::Seconds(10);
-  // Until the scheduler knows of each.
+  // Time within which the scheduler knows of each death.
   static constexpr absl::Duration kDeathsTake = absl::Seconds(60);
 
   CountingWorkload& workload_;
@@ -334,7 +336,7 @@ proto::TableSpec CountingWorkload::Spec() const {
 }
 
 std::vector<float> CountingWorkload::Gradient(uint64_t slot, uint32_t count) const {
-  // An update is divided by its samples, one per arrival; so this much adds exactly 1.
+  // An update is divided by its samples, one per arrival; so this gradient adds exactly 1.
   std::vector<float> gradient(count * slots_);
   for (uint32_t i = 0; i < count; ++i) gradient[i * slots_ + slot] = -static_cast<float>(arrivals_);
   return gradient;

@@ -50,7 +50,7 @@ void CountingLedger::NoteView(const proto::ClusterView& view) {
 }
 
 void CountingLedger::NotePush(const Message& message) {
-  if (message.frames.empty()) return;  // It only asks after a push.
+  if (message.frames.empty()) return;  // A query after an earlier push.
   const proto::PushId& id = message.envelope.push_request().id();
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
   const auto gradient = message.frames[0].As<float>();
@@ -93,7 +93,7 @@ void CountingLedger::CheckValues(const ShardReply& reply) {
                absl::StrCat("version ", version, " has a push of version ", push.applied));
     }
   }
-  // Each update adds as much in all, however many pushes make it.
+  // Each update adds the same total, however many pushes it has.
   const double expected = static_cast<double>(version * arrivals_);
   const bool fits = hurried_.count(reply.history.shard) > 0 ? std::fabs(sum - expected) < 0.01
                                                             : version * arrivals_ == included;
@@ -112,7 +112,7 @@ bool CountingLedger::IsOnce(ShardId shard, float value) const {
 }
 
 bool CountingLedger::WasAcknowledged(ShardId shard, uint64_t slot, bool durable) const {
-  // Histories of one shard lie next to each other.
+  // Histories of one shard are adjacent.
   for (auto at = histories_.lower_bound({shard, 0});
        at != histories_.end() && at->first.shard == shard; ++at) {
     const auto push = at->second.find(slot);

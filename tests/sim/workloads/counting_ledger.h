@@ -15,16 +15,15 @@
 
 namespace covey::sim {
 
-// What became of each counting push. Every push owns one element of each shard, its slot, and adds
-// 1 there, so any copy of a shard shows which pushes are in it, and how often.
+// The fate of each counting push. Every push owns one element of each shard, its slot, and adds 1
+// there, so any copy of a shard shows which pushes it contains, and how often.
 //
-// Invariants, in every answer with values, within one history of a shard, whichever server gives
-// it:
+// Invariants, in every reply with values, within one history of a shard, whichever server sends it:
 //  - no slot is above 1 (applied twice) or other than 0 or 1 (applied in part);
-//  - a push is in exactly the versions from the one on at which a server has said that it was
-//    applied; nothing is in that nobody pushed;
-//  - the version counts the updates, `arrivals` pushes each. A primary that was alone, and gets
-//    company, does not wait for so many: an update of fewer pushes has more of each.
+//  - a push is in exactly the versions from the one on at which a server has reported it as
+//    applied, and every nonzero slot belongs to a push;
+//  - the version counts the updates, of `arrivals` pushes each. When replicas join a primary that
+//    was alone, it flushes its partial buffer: an update of fewer pushes has more of each.
 class CountingLedger : public Observer {
  public:
   CountingLedger(Violations& violations, uint64_t arrivals)
@@ -32,24 +31,24 @@ class CountingLedger : public Observer {
 
   void OnSend(absl::Time now, const Message& message) override;
 
-  // Some server has said that it received the push of `slot`, or that it is `durable`, in whatever
+  // Some server has reported that it received the push of `slot`, or that it is `durable`, in any
   // history.
   bool WasAcknowledged(ShardId shard, uint64_t slot, bool durable) const;
   // Some shard has begun a new history.
   bool HistoryWasLost() const { return history_was_lost_; }
-  // The client that pushed it has been told that all its pushes are durable, this one with them.
+  // The client of this push was told that all its pushes are durable.
   void Flushed(uint64_t slot) { flushed_.insert(slot); }
-  // `values` of the shard as a user got them at the very end, when no push below `slots_end` is
-  // under way or held back.
+  // `values` of the shard as a user read them at the very end, when no push below `slots_end` is in
+  // flight or buffered.
   void CheckFinal(const ShardHistory& history, std::span<const float> values, uint64_t slots_end);
 
  private:
   struct Push {
     bool durable = false;
-    // Version at which it was applied; 0 = not known.
+    // The version at which it was applied; 0 = unknown.
     uint64_t applied = 0;
   };
-  // By slot: what servers have acknowledged.
+  // By slot: the acknowledgments of servers.
   using History = std::map<uint64_t, Push>;
   // Shard, producer, its incarnation, sequence.
   using PushKey = std::tuple<ShardId, uint64_t, uint64_t, uint64_t>;
@@ -61,7 +60,7 @@ class CountingLedger : public Observer {
   // The only history of the shard in which some server has received the push; nothing when there
   // are several.
   std::optional<uint64_t> OnlyGenerationOf(ShardId shard, uint64_t slot) const;
-  // Whether a push that was applied exactly once can leave this behind.
+  // Whether a push that was applied exactly once can result in this value.
   bool IsOnce(ShardId shard, float value) const;
   void Complain(const ShardHistory& history, uint64_t slot, float value, absl::string_view what);
 
@@ -73,7 +72,7 @@ class CountingLedger : public Observer {
   std::set<uint64_t> flushed_;
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
-  std::set<ShardId> hurried_;  // a primary was alone, and others joined it
+  std::set<ShardId> hurried_;  // a primary was alone, and replicas joined it
 };
 
 }  // namespace covey::sim

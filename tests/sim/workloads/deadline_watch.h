@@ -13,24 +13,24 @@
 
 namespace covey::sim {
 
-// Sees to it that what a program has begun ends by its deadline (nothing hangs). A process that
-// stood still gets some time to catch up. Actor-confined.
+// Checks that every operation that a program starts ends by its deadline (nothing hangs). A process
+// that was paused gets some time to catch up. Actor-confined.
 class DeadlineWatch {
  public:
   // `name`: of the workload, for violations.
   DeadlineWatch(absl::string_view name, Violations& violations)
       : name_(name), violations_(violations) {}
 
-  // Returns the number under which the end is told.
+  // Returns the number with which End is called.
   uint64_t Begin(absl::Time deadline) {
     deadlines_[next_] = deadline;
     return next_++;
   }
   void End(uint64_t number) { deadlines_.erase(number); }
 
-  // To be called at every step of the program, and when NextWake() is due.
+  // Call it at every step of the program, and when NextWake() is due.
   void Check(absl::Time now) {
-    // One that was late at the last look had its chance.
+    // An operation that was overdue at the last check had its chance.
     for (const auto& [number, deadline] : deadlines_) {
       if (now <= deadline + kSlack) continue;
       const auto [late, is_new] = late_since_.try_emplace(number, now);

@@ -5,13 +5,12 @@
 
 namespace covey::sim {
 
-// Errors that faults explain; another one is a violation.
+// Errors that faults explain; any other error is a violation.
 inline bool IsExpected(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
-    case absl::StatusCode::
-        kDeadlineExceeded:            // The fault lasted longer than the caller's patience.
-    case absl::StatusCode::kAborted:  // Declared dead meanwhile.
+    case absl::StatusCode::kDeadlineExceeded:  // The fault outlasted the caller's time-out.
+    case absl::StatusCode::kAborted:           // Declared dead in the meantime.
     case absl::StatusCode::kUnavailable:
       return true;
     default:
@@ -19,7 +18,7 @@ inline bool IsExpected(const absl::Status& status) {
   }
 }
 
-// The same of a flush, which tells of pushes that went with the content of a shard.
+// The same for a flush, which reports pushes that were lost with the content of a shard.
 inline bool IsExpectedOfFlush(const absl::Status& status, bool history_was_lost) {
   return absl::IsDataLoss(status) ? history_was_lost : IsExpected(status);
 }

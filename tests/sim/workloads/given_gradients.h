@@ -14,10 +14,10 @@
 
 namespace covey::sim {
 
-// Which programs' gradients are to be found in which steps of their groups. A step that is done
-// again after deaths has the gradients that are left, which may be none; and what a program had
-// given when it came to another group counts in a step of that one. So does what it gave while its
-// group was forming, when the others turn out to be further.
+// Which programs' gradients must be found in which steps of their groups. A step that is retried
+// after deaths has the gradients of the survivors, which may be none. A gradient that a program
+// gave before it moved to another group counts in a step of the new group. A gradient given while
+// its group was forming counts in a later step when the other members turn out to be further.
 //
 // Actor-confined.
 class GivenGradients : public Observer {
@@ -25,8 +25,8 @@ class GivenGradients : public Observer {
   // Each tensor is one table.
   using Place = std::tuple<GroupId, Step, TableId>;
 
-  // Notes who has died or left, and for which steps a program has told anybody something that holds
-  // its gradient.
+  // Notes which programs have died or left, and for which steps a program has sent any message that
+  // holds its gradient.
   void OnSend(absl::Time, const Message& message) override {
     if (const proto::ClusterView* view = PublishedView(message)) {
       for (const proto::Node& node : view->nodes()) {
@@ -49,7 +49,7 @@ class GivenGradients : public Observer {
   }
 
   void Give(NodeId program, const Place& place) { givers_[place].insert(program); }
-  // One that gave was told that the step is over: what it gave is in.
+  // A program was told that the step has ended: its gradient is in.
   void Finish(NodeId program, const Place& place) {
     const auto found = givers_.find(place);
     if (found != givers_.end() && found->second.count(program) > 0) finished_.insert(place);
@@ -59,8 +59,8 @@ class GivenGradients : public Observer {
     const auto found = givers_.find(place);
     if (found != givers_.end()) found->second.erase(program);
   }
-  // The program has come to another group, or to other steps of its group: what it gave for `place`
-  // counts for `now`, if it counts.
+  // The program has moved to another group, or to other steps of its group: its gradient for
+  // `place` counts for `now`, if at all.
   void MoveAway(NodeId program, const Place& place, const Place& now) {
     const auto found = givers_.find(place);
     if (found == givers_.end() || found->second.erase(program) == 0) return;
@@ -70,7 +70,7 @@ class GivenGradients : public Observer {
     if (shown_.count({program, {group, step}}) == 0) ++only_elsewhere_[place];
   }
 
-  // Somebody's gradient must be in, once the step was taken.
+  // At least one gradient must be in, once the step was taken.
   bool IsExpected(const Place& place) const {
     if (finished_.count(place) > 0) return true;
     const auto found = givers_.find(place);
@@ -82,8 +82,8 @@ class GivenGradients : public Observer {
   }
   // A gradient that was given for this step may be in another one.
   bool MayBeElsewhere(const Place& place) const { return moved_.count(place) > 0; }
-  // How many were given for this step, and can be in another one alone: nobody was told of them
-  // under this one. Each has its share of an update there.
+  // The number of gradients that were given for this step and can be in another one only, because
+  // no program was told of them under this one. Each has its share of an update there.
   uint64_t OnlyElsewhere(const Place& place) const {
     const auto found = only_elsewhere_.find(place);
     return found == only_elsewhere_.end() ? 0 : found->second;

@@ -25,7 +25,7 @@ bool FaultsExplain(const absl::Status& status) {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kDataLoss:  // Damaged on the way, and noticed.
+    case absl::StatusCode::kDataLoss:  // Damaged in flight, and detected.
       return true;
     default:
       return false;

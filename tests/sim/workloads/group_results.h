@@ -15,20 +15,20 @@
 
 namespace covey::sim {
 
-// What members of groups were told at the ends of their steps.
+// The results that members of groups got at the ends of their steps.
 //
 // Invariants:
 //  - all members of a group that finished a step without error have the same bits of each tensor,
-//    whatever became of the others;
-//  - an error is one that faults explain, and says who or what is concerned.
+//    whatever happened to the others;
+//  - an error is one that faults explain, and names the node or object that it concerns.
 //
 // Actor-confined.
 class GroupResults {
  public:
   explicit GroupResults(Violations& violations) : violations_(violations) {}
 
-  // When values were had: at the end of a step, say, in a round of the group. Who died after
-  // a step, and those who do it again, may have different ones.
+  // When values were read, for example at the end of a step, in a round of the group. Members that
+  // died after a step, and those that retry it, may have different values.
   struct Moment {
     worker::GroupRound round;
     Step step;
@@ -39,7 +39,7 @@ class GroupResults {
                  std::span<const float> values);
   void Failed(absl::string_view member, const std::string& what, const absl::Status& status);
 
-  // Results that were found equal to another member's.
+  // Results that equaled another member's.
   uint64_t compared() const { return compared_; }
   uint64_t succeeded() const { return succeeded_; }
   uint64_t failed() const { return failed_; }
@@ -51,7 +51,7 @@ class GroupResults {
   };
 
   Violations& violations_;
-  std::map<std::pair<Moment, size_t>, Result> first_;  // that any member had
+  std::map<std::pair<Moment, size_t>, Result> first_;  // the first result of any member
   uint64_t compared_ = 0;
   uint64_t succeeded_ = 0;
   uint64_t failed_ = 0;

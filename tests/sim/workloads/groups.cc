@@ -17,14 +17,14 @@ namespace covey::sim {
 namespace {
 
 constexpr absl::string_view kName = "groups";
-// Between two looks at what a script waits for.
+// Interval at which a script checks its condition.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kLastPatience = absl::Seconds(60);
-// How late the end of something may be told after its deadline.
+// How late an operation may end after its deadline.
 constexpr absl::Duration kSlack = absl::Seconds(3);
 
 // Groups of real workers train: every member submits every tensor of every step, in an order of its
-// own, and looks at what it gets. Each step of each group is recognisable in the values, so
+// own, and checks the results. Each step of each group is recognizable in the values, so
 // StalenessTruth knows what was applied; GroupResults knows what members were told.
 class GroupsWorkload : public Workload {
  public:
@@ -43,7 +43,7 @@ class GroupsWorkload : public Workload {
   class Trainer;
 
   // Under bsp, a shard that was lost with its server waits for steps that some groups will not push
-  // again: the job has to be started anew.
+  // again: the job has to be restarted.
   bool IsBeyondRepair(absl::Time now) {
     return plan_.HasContract(Contract::Kind::kBsp) && !plan_.distributed() &&
            truth_.HistoryWasLost() && last_steps_.EveryDeathIsNoticed(now);
@@ -63,7 +63,7 @@ class GroupsWorkload : public Workload {
   std::map<std::string, NodeId> finished_;  // members with all steps
 };
 
-// The program of a member.
+// The program of one member.
 class GroupsWorkload::Trainer : public WorkerScript {
  public:
   Trainer(GroupsWorkload& workload, std::string name, Random random);
@@ -85,7 +85,7 @@ class GroupsWorkload::Trainer : public WorkerScript {
   };
 
   const GroupsPlan& plan() const { return workload_.plan_; }
-  // False: there is no group to train with, at the moment or any more.
+  // False: there is no group to train with, for now or for good.
   bool HasGroup(absl::Time now, worker::WorkerActor& worker);
   bool SetTables(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
   void PullAll(absl::Time now, worker::WorkerActor& worker, Outbox& outbox);
@@ -95,12 +95,12 @@ class GroupsWorkload::Trainer : public WorkerScript {
   void EndStep(absl::Time now, worker::WorkerActor& worker);
   worker::TensorRequest RequestFor(absl::Time now, size_t tensor, worker::WorkerActor& worker);
   void Ended(size_t tensor, const absl::Status& status, worker::WorkerActor& worker);
-  // Says so when what was given is for steps of another group now, or for other steps.
+  // Records when given gradients now belong to steps of another group, or to other steps.
   void NoteMove(worker::WorkerActor& worker);
   GivenGradients::Place PlaceOf(size_t tensor, uint64_t step) const {
     return {group_, covey::Step(step), tensors_[tensor].id};
   }
-  // The oldest step that may be under way.
+  // The oldest step that may be in flight.
   uint64_t OldestStep() const {
     return step_.value() - std::min<uint64_t>(step_.value(), plan().hybrid.lag);
   }
@@ -114,7 +114,7 @@ class GroupsWorkload::Trainer : public WorkerScript {
     return step_.value() > plan().ordinary_steps ? kLastPatience
                                                  : plan().patience + workload_.think_max_ * 1.5;
   }
-  // Somebody has asked the program to go.
+  // Whether the program was asked to leave.
   static bool Drains(worker::WorkerActor& worker) {
     const Member& member = worker.client().member();
     const proto::Node* node = member.view()->FindNode(member.node());
@@ -131,19 +131,19 @@ class GroupsWorkload::Trainer : public WorkerScript {
   bool done_ = false;
   bool failed_ = false;
   uint32_t under_way_ = 0;
-  absl::Time deadline_ = absl::InfiniteFuture();  // of all that is under way
+  absl::Time deadline_ = absl::InfiniteFuture();  // of everything in flight
   absl::Time late_since_ = absl::InfiniteFuture();
 
   covey::Step step_;
   GroupId group_;
   covey::Step first_step_;  // of this member in its group
-  uint64_t position_ = 0;   // of the group
+  uint64_t position_ = 0;   // position of the group
   uint64_t samples_ = 0;
   uint64_t steps_aside_ = 0;
-  // Of the group, when this step began, and the one before.
+  // The group's round when this step began, and the one before.
   worker::GroupRound round_;
   worker::GroupRound round_before_;
-  // It was forming then: its members agree which step this is, and it is another one.
+  // The group was forming then: its members agree which step this is, and it may be another one.
   bool forming_ = false;
 };
 
@@ -188,8 +188,8 @@ void GroupsWorkload::Trainer::Step(absl::Time now, worker::WorkerActor& worker, 
 bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& worker) {
   const Member& member = worker.client().member();
   const proto::Group* group = member.view()->GroupOf(member.node());
-  // Who comes late, or comes back, waits for a group; not for ever. One whose group is over waits
-  // no longer.
+  // A worker that is late, or has returned, waits for a group, but not forever. A worker whose
+  // group has ended waits no longer.
   if (group == nullptr) {
     if (Drains(worker)) End("it was asked to go before it was in a group");
     if (workload_.last_steps_.EveryDeathIsNoticed(now)) End("there is no group for it");
@@ -198,7 +198,7 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   if (group->state() != proto::Group::ACTIVE) End("its group is over");
   position_ = workload_.truth_.PositionOf(GroupId(group->id()));
   if (position_ >= plan().positions()) End("the values have no room for its group");
-  // Its members change over between two steps, and these programs take no more; they would leave.
+  // The group admits members between two steps, but its programs take no more steps and leave.
   const bool others_finished = std::any_of(
       workload_.finished_.begin(), workload_.finished_.end(),
       [&](const auto& finished) { return member.view()->GroupOf(finished.second) == group; });
@@ -242,14 +242,14 @@ void GroupsWorkload::Trainer::PullAll(absl::Time now, worker::WorkerActor& worke
   for (size_t t = 0; t < tensors_.size(); ++t) {
     worker.hybrid().Pull(now, RequestFor(now, t, worker), outbox);
   }
-  // What ended at once is noticed at once.
+  // Checks at once for operations that have already ended.
   next_ = now;
 }
 
 void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
   const Member& member = worker.client().member();
   const uint64_t ended = worker.hybrid().step().value();
-  // Between its steps nothing tells it.
+  // Between its steps no error tells it that it should leave.
   if (ended >= plan().ordinary_steps && Drains(worker)) {
     workload_.finished_.erase(name_);
     return End("it was asked to go");
@@ -278,8 +278,8 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   worker.client().member().progress().set_step(step_.value());
   samples_ = SamplesOf(workload_.random_.Split(group_.value()).Split(step_.value()), plan().samples,
                        worker.group().rank(), worker.group().size());
-  // Who has which rank may change before the step begins, and some member needs an example.
-  // So does who is left when others die.
+  // Ranks may change before the step begins, and some member needs an example. The same holds for
+  // survivors when other members die.
   if (plan().elastic || !workload_.cluster_->config().quiet) ++samples_;
   for (Tensor& tensor : tensors_) {
     tensor.submit_at = now + workload_.think_max_ * (0.2 * random_.Uniform());
@@ -296,10 +296,10 @@ void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActo
     tensor.submit_at = absl::InfiniteFuture();
     std::fill(tensor.gradient.begin(), tensor.gradient.end(), 0);
     for (size_t first = 0; first < tensor.gradient.size(); first += plan().elements()) {
-      // -0 would be a gradient too, but the values tell by it that nobody has touched them.
+      // -0 would be a gradient, too, but in the values it marks elements that no push has changed.
       if (element < plan().elements()) tensor.gradient[first + element] = -1;
     }
-    // What comes after the group went on without it is dropped.
+    // A gradient that is submitted after the group stepped past this member is dropped.
     if (worker.hybrid().steps_aside() == steps_aside_) {
       workload_.given_.Give(worker.client().member().node(), PlaceOf(t, step_.value()));
     }
@@ -308,7 +308,7 @@ void GroupsWorkload::Trainer::SubmitWhatIsDue(absl::Time now, worker::WorkerActo
   NoteMove(worker);
   next_submit_ = absl::InfiniteFuture();
   for (const Tensor& tensor : tensors_) next_submit_ = std::min(next_submit_, tensor.submit_at);
-  // What ended at once is noticed at once.
+  // Checks at once for operations that have already ended.
   next_ = next_submit_ < absl::InfiniteFuture() ? next_submit_ : now;
 }
 
@@ -367,10 +367,10 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
       workload_.cluster_->simulator().Count("worker_drained");
       return;
     }
-    // Such a group breaks when it loses a member.
+    // A distributed group breaks when it loses a member.
     const bool broke = plan().distributed() && absl::IsFailedPrecondition(status);
     if (!broke) workload_.results_.Failed(name_, what, status);
-    // A group that takes members in, or lets them go, may break by it.
+    // A group that admits or releases members may break while it does.
     if (step_.value() > plan().ordinary_steps && !plan().elastic &&
         !workload_.truth_.HistoryWasLost()) {
       workload_.violations_.Add(
@@ -384,15 +384,15 @@ void GroupsWorkload::Trainer::Ended(size_t t, const absl::Status& status,
     const uint64_t lag = phase_ == Phase::kFlush ? 0 : plan().hybrid.lag;
     workload_.given_.Finish(node, PlaceOf(t, step_.value() - std::min(step_.value(), lag)));
   }
-  // Who does a step again, after a death or a loss, may find that others have its values already;
-  // then it pulls them, and what other groups have pushed meanwhile.
+  // A member that retries a step, after a death or a loss, may find that others have its values
+  // already; then it pulls them, together with later pushes of other groups.
   const worker::GroupRound round = worker.group().round();
   const bool changed = round != round_ || (plan().hybrid.lag > 0 && round_ != round_before_);
   if (changed && plan().positions() > 1) {
     if (!pulled) CheckOwnSteps(t);
     return;
   }
-  // A late program gets what is there, which may be another step's.
+  // A member that is late gets the present values, which may be another step's.
   if (worker.hybrid().steps_aside() != steps_aside_) return;
   workload_.results_.Succeeded(name_,
                                {.round = round,
@@ -420,7 +420,7 @@ void GroupsWorkload::Trainer::NoteMove(worker::WorkerActor& worker) {
   }
 }
 
-// Where the contract promises it, a member finds its own group's steps in what it gets.
+// Where the contract promises it, a member finds its own group's steps in the values it gets.
 void GroupsWorkload::Trainer::CheckOwnSteps(size_t t) {
   const Contract::Kind kind = plan().tables[t].contract.kind;
   if (!plan().distributed() && workload_.truth_.HistoryWasLost()) return;
@@ -441,7 +441,7 @@ void GroupsWorkload::Trainer::CheckOwnSteps(size_t t) {
 
 void GroupsWorkload::Trainer::CheckDeadlines(absl::Time now) {
   if (under_way_ == 0 || now <= deadline_) return;
-  // A process that stood still has just begun to catch up.
+  // A process that was paused has just begun to catch up.
   late_since_ = std::min(late_since_, now);
   if (now - late_since_ <= kSlack) return;
   workload_.violations_.Add(
@@ -512,7 +512,7 @@ void GroupsWorkload::SetUp(SimCluster& cluster) {
 }
 
 bool GroupsWorkload::Finished() const {
-  // Whose group broke is gone.
+  // A member whose group broke has ended.
   return last_steps_.workers_running() == finished_.size();
 }
 

@@ -16,7 +16,7 @@ constexpr uint32_t kMembersMax = 4;
 constexpr uint32_t kTablesMax = 3;
 constexpr uint32_t kShardsMax = 3;
 constexpr uint32_t kLateWorkersMax = 3;
-// With late workers, and those that come back.
+// Includes late workers, and those that return.
 constexpr uint32_t kElasticPositions = 10;
 
 Contract DrawContract(Random& random, uint32_t groups) {
@@ -49,7 +49,7 @@ worker::GroupMachine::Options DrawGroup(Random& random) {
   return options;
 }
 
-// Up to half of the workers, where groups take members in and let them go.
+// Up to half of the workers, in groups that admit and release members.
 void DrawDrains(Random& random, GroupsPlan& plan) {
   if (!plan.elastic || !random.Chance(0.6)) return;
   const uint32_t workers =

@@ -15,7 +15,7 @@
 
 namespace covey::sim {
 
-// What a run of the workload "groups" trains, and how. A value.
+// Configuration of a run of the workload "groups". A value.
 struct GroupsPlan {
   struct Table {
     uint32_t shards = 1;
@@ -26,12 +26,10 @@ struct GroupsPlan {
 
   uint32_t groups = 1;
   uint32_t members = 1;  // of each group, when training begins
-  // Of workers that come late, as shares of the time in which things go wrong. Without elastic
-  // membership there are none.
+  // Start times of late workers, as fractions of the fault phase. Empty without elastic membership.
   std::vector<double> late_starts;
   bool elastic = false;
-  // Workers that an administrator asks to go, and when, as above. In distributed mode there are
-  // none.
+  // Workers that an administrator drains, with times as above. Empty in distributed mode.
   struct Drain {
     uint32_t rank = 0;
     double at = 0;
@@ -39,21 +37,20 @@ struct GroupsPlan {
   std::vector<Drain> drains;
   std::vector<Table> tables;
   uint64_t ordinary_steps = 1;
-  // Once nothing goes wrong any more every group that is left takes so many steps more, and must
-  // succeed.
+  // After the fault phase every remaining group takes this many further steps, which must succeed.
   uint64_t last_steps = 2;
   uint64_t samples = 1;  // of a group in a step
   worker::GroupMachine::Options group;
   worker::HybridOptions hybrid;
-  // How long a program waits for a step, beyond what the others may think.
+  // How long a program waits for a step, in addition to the others' think time.
   absl::Duration patience;
   double haste = 1;
-  // Whether the network loses next to nothing beside the faults. A lost slice breaks a group.
+  // Whether the network, apart from the faults, loses next to nothing. A lost slice breaks a group.
   bool calm = false;
   double fault_share = 1;
 
   uint64_t steps() const { return ordinary_steps + last_steps; }
-  // Groups that a run can have in all.
+  // The most groups that a run can have in all.
   uint32_t positions() const;
   // Of each shard.
   uint64_t elements() const { return (positions() * steps() + 15) / 16 * 16; }
@@ -69,8 +66,8 @@ GroupsPlan DrawGroupsPlan(Random random);
 // One line.
 std::string Describe(const GroupsPlan& plan);
 
-// Samples of one member of a group, when the whole group has `all` in the step that `random` is of:
-// the same division on all members.
+// The samples of one member of a group, when the whole group has `all` in the step that `random`
+// belongs to. All members compute the same division.
 uint64_t SamplesOf(Random random, uint64_t all, uint32_t rank, uint32_t size);
 
 }  // namespace covey::sim

@@ -11,21 +11,21 @@
 
 namespace covey::sim {
 
-// Says when groups may take their last steps, which must succeed: once nothing goes wrong any more,
-// every death has been noticed, and every live group has finished its ordinary steps. Begins with
-// SetCluster; the cluster outlives it.
+// Says when groups may take their last steps, which must succeed: after the fault phase, once every
+// death has been noticed and every live group has finished its ordinary steps. SetCluster comes
+// first; the cluster outlives it.
 class LastSteps {
  public:
   void SetCluster(const SimCluster& cluster) { cluster_ = &cluster; }
 
-  // Whether the cluster has been healed for so long that every death is in the view.
+  // Whether the cluster was healed long enough ago that every death is in the view.
   bool EveryDeathIsNoticed(absl::Time now) {
     if (!cluster_->healed()) return false;
     healed_at_ = std::min(healed_at_, now);
     return now - healed_at_ > kDeathsTake;
   }
 
-  // `group` has finished its ordinary steps. Once true, true for all.
+  // `group` has finished its ordinary steps. Once this returns true, it does for all groups.
   bool MayBegin(absl::Time now, GroupId group, const ClusterView& view) {
     if (begun_) return true;
     waiting_.insert(group);

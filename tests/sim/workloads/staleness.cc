@@ -15,20 +15,19 @@
 namespace covey::sim {
 namespace {
 
-// Between two looks at what a script waits for.
+// Interval at which a script checks its condition.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 
 constexpr uint32_t kGroupsMax = 4;
-// Groups that a run can have in all: those that join late, and those of workers that came back.
+// The most groups that a run can have: late ones and those of returned workers included.
 constexpr uint32_t kPositionsMax = 12;
 constexpr uint32_t kLateWorkersMax = 3;
-// Once nothing goes wrong any more every group that is left takes so many steps more, and must
-// succeed.
+// After the fault phase every remaining group takes this many further steps, which must succeed.
 constexpr uint64_t kLastSteps = 3;
 
-// Groups of one member train at different speeds: push a step, read back, go on. Some join late,
-// some leave early; the table's contract may be switched meanwhile. Each step is recognisable in
-// the values, so StalenessTruth knows who has read what.
+// Groups of one member train at different speeds: push a step, read back, continue. Some join late,
+// some leave early; the table's contract may be switched meanwhile. Each step is recognizable in
+// the values, so StalenessTruth knows which steps each reader has seen.
 class StalenessWorkload : public Workload {
  public:
   StalenessWorkload(Random random, absl::string_view kind, Violations& violations);
@@ -48,10 +47,10 @@ class StalenessWorkload : public Workload {
   proto::TableSpec Spec() const;
   uint64_t elements() const { return (kPositionsMax * steps() + 15) / 16 * 16; }
   uint64_t steps() const { return steps_ + kLastSteps; }
-  // Nothing goes wrong, and no group has to wait for others.
+  // No faults, and no group has to wait for others.
   bool MayNotFail() const { return cluster_->config().quiet && !waits_for_steps_; }
   // Under bsp and local, a shard that was lost with its server waits for the steps that some groups
-  // had pushed before and will not push again: the job has to be started anew.
+  // had pushed before and will not push again: the job has to be restarted.
   bool IsBeyondRepair(absl::Time now) {
     return waits_for_steps_ && truth_.HistoryWasLost() && last_steps_.EveryDeathIsNoticed(now);
   }
@@ -62,11 +61,11 @@ class StalenessWorkload : public Workload {
   const uint32_t shards_;
   const uint64_t steps_;
   const Contract contract_;
-  // What the table's contract is switched to, one after the other.
+  // The contracts that the table is switched to, in this order.
   const std::vector<Contract> switches_;
   const bool elastic_;
-  const std::vector<double> late_starts_;  // as shares of the time in which things go wrong
-  // Some contract makes one update of all groups' pushes for a step.
+  const std::vector<double> late_starts_;  // as fractions of the fault phase
+  // Some contract combines all groups' pushes for a step into one update.
   const bool waits_for_steps_;
   const double haste_;
   const absl::Duration deadline_max_;
@@ -75,9 +74,9 @@ class StalenessWorkload : public Workload {
   StalenessTruth truth_;
   SimCluster* cluster_ = nullptr;
   absl::Duration think_max_;
-  std::map<GroupId, uint64_t> begun_;  // last step
+  std::map<GroupId, uint64_t> begun_;  // last step, by group
   LastSteps last_steps_;
-  std::set<GroupId> finished_;  // all steps
+  std::set<GroupId> finished_;  // groups that have finished all steps
   uint64_t succeeded_ = 0;
   uint64_t failed_ = 0;
   uint64_t joined_late_ = 0;  // trainers that began after step 1
@@ -102,7 +101,7 @@ class StalenessWorkload::Trainer : public Script {
     const ClusterView& view = *client.member().view();
     const proto::Group* group = view.GroupOf(client.member().node());
     if (group == nullptr) {
-      // Who comes late, or comes back, waits for a group; not for ever.
+      // A worker that is late, or has returned, waits for a group, but not forever.
       done_ = done_ || workload_.last_steps_.EveryDeathIsNoticed(now);
       next_ = now + kLookAgain;
       return;
@@ -139,15 +138,16 @@ class StalenessWorkload::Trainer : public Script {
   bool done() const override { return done_; }
 
  private:
-  // One member speaks for its group; and the values have room for so many groups.
+  // Only the first member trains for its group; and the values have room for a limited number of
+  // groups.
   bool MayTrain(client::ClientActor& client, const proto::Group& group) const {
     return group.members(0) == client.member().node().value() &&
            workload_.truth_.PositionOf(GroupId(group.id())) < kPositionsMax;
   }
 
-  // Others go on with the group, and do not know which of its steps only this client still has for
-  // a server that takes over: it stays, as a program that ends does, until they are durable, or no
-  // server dies any more.
+  // Another member continues with the group. Only this client can resend its own pushes to a server
+  // that takes over, so it stays, as an ending program does, until they are durable or no server
+  // dies any more.
   void GiveWay(absl::Time now, client::ClientActor& client, Outbox& outbox) {
     next_ = absl::InfiniteFuture();
     if (flushing_) return;
@@ -172,8 +172,8 @@ class StalenessWorkload::Trainer : public Script {
     }
   }
 
-  // A late group begins at its first step; a group's new member goes on where the one before it
-  // was, whose last push may not have arrived.
+  // A late group begins at its first step. A new member of a group continues at the last begun
+  // step, whose push by the previous member may not have arrived.
   void Join(const proto::Group& group) {
     const uint64_t begun = workload_.begun_[GroupId(group.id())];
     step_ = std::max(begun, std::max<uint64_t>(1, group.first_step()) - 1);
@@ -212,8 +212,8 @@ class StalenessWorkload::Trainer : public Script {
     under_way_ = false;
     const proto::Group* group = client.member().view()->GroupOf(client.member().node());
     if (group == nullptr) return;
-    // Under bsp and local nobody may leave a step out: the others would wait for it. The same push
-    // is sent again.
+    // Under bsp and local no group may skip a step, since the others would wait for it. The same
+    // push is sent again.
     again_ = !result.status.ok() && (workload_.waits_for_steps_ || random_.Chance(0.5));
     if (!result.status.ok() && !again_) {
       workload_.truth_.GaveUp(GroupId(group->id()), covey::Step(step_));
@@ -266,7 +266,7 @@ class StalenessWorkload::Trainer : public Script {
 
   client::ReadBound Bound(const proto::Group& group) {
     client::ReadBound bound{.step = covey::Step(step_), .group = GroupId(group.id())};
-    // A full buffer may lie behind such a bound, and the last steps must not wait for one.
+    // A full buffer may be a condition of such a bound, and the last steps must not wait for one.
     if (step_ <= workload_.steps_ && !workload_.MayNotFail() && random_.Chance(0.1))
       bound.max_staleness = random_.Below(4);
     return bound;
@@ -284,7 +284,7 @@ class StalenessWorkload::Trainer : public Script {
   bool again_ = false;  // the push of step_ has failed
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;
-  bool gives_way_ = false;  // to another one of its group, for good
+  bool gives_way_ = false;  // to another member of its group, for good
   bool flushing_ = false;
   bool done_ = false;
   std::vector<float> gradient_;
@@ -317,7 +317,7 @@ class StalenessWorkload::Operator : public Script {
           under_way_ = false;
           if (status.ok()) ++workload_.switched_;
           if (status.ok() || absl::IsInvalidArgument(status)) {
-            // The latter: to bsp when all groups are gone.
+            // Invalid argument: a switch to bsp after all groups have gone.
             ++next_switch_;
           } else if (status.code() != absl::StatusCode::kNotFound && !IsExpected(status)) {
             workload_.violations_.Add("staleness", absl::StrCat("switch: ", status.ToString()));
@@ -343,7 +343,7 @@ Contract DrawContract(Random& random, uint32_t groups, absl::string_view kind) {
     if (random.Chance(0.7)) contract.grace = absl::Milliseconds(1 + random.Below(2000));
     return contract;
   }
-  // More arrivals than groups would wait for ever once the groups are done.
+  // With more arrivals than groups, a group would wait forever once the others are done.
   Contract contract{.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
   if (random.Chance(0.3)) contract.staleness_cut = 1 + random.Below(6);
   return contract;
@@ -360,7 +360,7 @@ std::vector<Contract> DrawSwitches(Random& random, uint32_t groups, const Contra
   return switches;
 }
 
-// Shares of the time in which things go wrong.
+// Start times, as fractions of the fault phase.
 std::vector<double> DrawLateStarts(Random& random) {
   std::vector<double> starts;
   const uint64_t count = random.Below(kLateWorkersMax + 1);
@@ -433,12 +433,12 @@ void StalenessWorkload::SetUp(SimCluster& cluster) {
 }
 
 bool StalenessWorkload::Finished() const {
-  // Whose group broke, or who left early, is gone.
+  // A trainer whose group broke, or that left early, has ended.
   return last_steps_.workers_running() == finished_.size();
 }
 
 void StalenessWorkload::Check() {
-  // The last steps read, so a run that ended well has been checked.
+  // The last steps read, so a successful run has been checked.
   if (!finished_.empty() && truth_.reads() == 0) {
     violations_.Add("staleness", "groups finished all steps, and nobody has read anything");
   }

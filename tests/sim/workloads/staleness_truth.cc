@@ -101,7 +101,7 @@ void StalenessTruth::NoteRead(const Message& message) {
   const proto::ReadBound& bound = message.envelope.has_push_request()
                                       ? message.envelope.push_request().read()
                                       : message.envelope.pull_request().read();
-  // A question after a push that was not answered.
+  // A query after an unanswered push.
   if (message.envelope.has_push_request() && !bound.wanted()) return;
   Read& read = requests_[{message.from().node.value(), message.envelope.header().request_id()}];
   read.group = GroupId(bound.group());
@@ -219,7 +219,7 @@ bool StalenessTruth::IsOnce(float value, const GivenGradients::Place& place) con
   const float slack = options_.rounded ? 1e-4f : 0;
   if (std::fabs(value - 1) <= slack) return true;
   if (options_.given != nullptr) {
-    // Once in its own step, and a share of an update for each that counts in another one.
+    // Once in its own step, plus a share of an update for each gradient that counts in another one.
     const uint64_t elsewhere = options_.given->OnlyElsewhere(place);
     if (elsewhere > 0) return value > 0 && value <= 1 + static_cast<float>(elsewhere) + 1e-4f;
     if (options_.given->MayBeShared(place)) return value > 0 && value <= 1 + slack;
@@ -283,8 +283,7 @@ void StalenessTruth::OnReceive(absl::Time now, absl::string_view receiver, const
   }
   const auto reply = ReadShardReply(message);
   if (!reply || reply->values.empty()) return;
-  // A later request's answer supersedes: what is still on its way for an earlier one is ignored by
-  // the client.
+  // A later request's reply supersedes: the client ignores replies in flight to an earlier one.
   LastRead& last = last_read_[{message.to().node.value(), reply->history.shard}];
   const uint64_t request = message.envelope.header().request_id();
   if (request <= last.request) return;

@@ -19,42 +19,43 @@
 
 namespace covey::sim {
 
-// Which steps of which groups are in the values that readers get. Every step of every group owns
-// one element of each shard and adds to it, so the values themselves tell; what replies claim is
-// checked against them.
+// Tracks which steps of which groups are in the values that readers get. Every step of every group
+// owns one element of each shard and adds to it, so the values show which steps they contain; the
+// claims of replies are checked against them.
 //
-// Invariants, for every answer with values to a reader that has finished step t:
+// Invariants, for every reply with values to a reader that has finished step t:
 //  - of every group that contracts wait for, all steps from its first one up to the contract's
-//    bound are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness), unless the
-//    step was acknowledged in an earlier history of the shard, lost with its server, found too
-//    stale, given up by its group, never durable and its sender has died, or done again when nobody
-//    was left who had given a gradient for it;
+//    bound are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness).
+//    Exceptions: the step was acknowledged in an earlier history of the shard, lost with its
+//    server, found too stale, or given up by its group; its push was never durable and the sender
+//    has died; or it was retried when no member that had given a gradient for it was left;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed;
-//  - no step is in twice; where pushes are averaged an element holds its share of one update, and
-//    what a program gave for this step and nobody saw under it may have its share of another
-//    step's;
+//  - no step is in twice. Where pushes are averaged, an element holds its share of one update. A
+//    gradient that was given for this step and reported under no other may have its share of
+//    another step's update;
 //  - the clock vector names exactly the highest step of each group that is in, was too stale, or
 //    had no gradient;
-//  - what a reader gets from one history never goes back.
+//  - the values that a reader gets from one history never go back.
 //
-// The contract, and who is waited for, are those of a view that the answering loop had while it had
-// the request: an answer may wait after it was found fresh enough, until it is durable.
+// The contract and the live groups are those of any view that the answering loop had while it had
+// the request: a reply that was found fresh enough may wait until it is durable.
 class StalenessTruth : public Observer {
  public:
   struct Options {
     // Steps are numbered from 1; element of (group at position p, step t): p * steps + t - 1.
     uint64_t steps = 0;
-    // Some contract of the run makes one update of several pushes.
+    // Some contract of the run combines several pushes into one update.
     bool averages = false;
-    // Such an update weights pushes by samples, and not all pushes have the same.
+    // Such an update weights pushes by samples, and the pushes differ in their samples.
     bool uneven = false;
     // Gradients travel in a format that rounds them.
     bool rounded = false;
-    // Some contract of the run does not apply what is too stale.
+    // Some contract of the run does not apply pushes that are too stale.
     bool discards = false;
-    // Whose gradients a step may have; outlives this. Null: of each step in which a group pushes.
+    // The gradients that each step may have; outlives this. Null: one for each step in which a
+    // group pushes.
     const GivenGradients* given = nullptr;
   };
   StalenessTruth(Violations& violations, const Options& options)
@@ -65,23 +66,23 @@ class StalenessTruth : public Observer {
 
   // The group's program stopped waiting for its push of `step`.
   void GaveUp(GroupId group, Step step) { given_up_.insert({group, step}); }
-  // Position of a group among all; the order of their ids.
+  // Position of a group in the order of all group ids.
   uint64_t PositionOf(GroupId group) const;
   // Some shard has begun a new history after pushes to it had been acknowledged.
   bool HistoryWasLost() const { return history_was_lost_; }
   uint64_t reads() const { return reads_; }
 
  private:
-  // A request for values, by the node and request id that its answer will carry.
+  // A read, by the node and request id that its reply will carry.
   struct Read {
     GroupId group;
     Step step;
     std::optional<uint64_t> max_staleness;
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;
-  // What a server's loop knows.
+  // The view of one loop of a server.
   struct LoopView {
-    absl::Time until = absl::InfiniteFuture();  // it was replaced
+    absl::Time until = absl::InfiniteFuture();  // when it was replaced
     std::map<TableId, Contract> contracts;
     std::vector<LiveGroup> live;
   };
@@ -96,8 +97,8 @@ class StalenessTruth : public Observer {
   void NoteRead(const Message& message);
   void NoteLoopView(absl::Time now, const Message& message);
   void CheckBound(const Message& message, const ShardReply& reply, const Read& read);
-  // What is missing, in words; empty when nothing is, provided that the steps `presumed` were
-  // discarded.
+  // Describes the missing steps; empty when none are missing, provided that the steps `presumed`
+  // were discarded.
   using Presumed = std::vector<std::pair<GroupId, Step>>;
   std::string Missing(const ShardReply& reply, const Read& read, const LoopView& view,
                       Presumed& presumed);
@@ -105,16 +106,16 @@ class StalenessTruth : public Observer {
                           const LoopView& view, Presumed& presumed);
   std::string MissingRound(const ShardReply& reply, const Read& read);
   void CheckElements(const ShardReply& reply);
-  // Whether a step that is in exactly once can leave this behind.
+  // Whether a step that was applied exactly once can result in this value.
   bool IsOnce(float value, const GivenGradients::Place& place) const;
   void CheckClocks(const ShardReply& reply);
   // The step must not be missing from the values of this history.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
-  // Its sender may not have heard of it yet; then it must, when it hears of the push.
+  // The step's sender may not know yet that it was discarded; the reply to its push must say so.
   bool MayBeDiscarded(const ShardHistory& history, GroupId group, Step step,
                       Presumed& presumed) const;
   bool Includes(const ShardReply& reply, GroupId group, uint64_t step) const;
-  // Whether the pushes of a step have anything in them.
+  // Whether any push of a step has a gradient.
   bool HasGradient(TableId table, GroupId group, Step step) const {
     return options_.given == nullptr || options_.given->IsExpected({group, step, table});
   }
@@ -130,7 +131,7 @@ class StalenessTruth : public Observer {
   std::map<RequestKey, Read> requests_;
   // Generations in which a server acknowledged the group's push of a step to a shard.
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, std::set<uint64_t>> acknowledged_;
-  // Who has pushed what no server has called durable yet: lost if sender and server die.
+  // The nodes whose pushes no server has called durable yet: lost if sender and server die.
   std::map<std::pair<ShardId, std::pair<GroupId, Step>>, uint64_t> undurable_;
   std::set<uint64_t> departed_;  // nodes
   std::set<std::pair<GroupId, Step>> given_up_;

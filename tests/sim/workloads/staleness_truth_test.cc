@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the values may hold of a step whose givers have moved.
+// The values that are valid for a step whose givers have moved.
 
 #include "tests/sim/workloads/staleness_truth.h"
 
@@ -38,7 +38,7 @@ Message From(uint64_t node) {
   return message;
 }
 
-// A part of the sum of `step`, with a gradient of the one that moves.
+// A part of the sum of `step`, which contains the gradient of the member that moves.
 Message Slice(uint64_t step) {
   Message message = From(kMoves.value());
   proto::GroupSlice& slice = *message.envelope.mutable_group_slice();

@@ -11,15 +11,15 @@ namespace covey::sim {
 namespace {
 
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
-// Nobody but the scheduler knows what an unanswered request was given, so it is repeated until it
-// is answered.
+// Only the scheduler knows which items it gave in reply to an unanswered request, so the request is
+// retried until it is answered.
 constexpr absl::Duration kPatience = absl::Hours(24);
-// A report waits for the scheduler's disk, for a second on the slowest; and all others may have
-// died: one trainer reports so many one by one within the time that a seed has.
+// A report waits for the scheduler's disk, up to a second on the slowest, and all other trainers
+// may have died: one trainer can report this many, one by one, within the duration of a seed.
 constexpr uint64_t kItemsMax = 600;
 
-// Workers ask for training examples, train them for a while, and report them, until all passes are
-// finished. They die; sometimes one gives back what it has.
+// Workers request training examples, train them for a while, and report them, until all passes are
+// finished. Workers die; sometimes one returns its examples.
 class WorkWorkload : public Workload {
  public:
   WorkWorkload(Random random, Violations& violations);
@@ -65,7 +65,7 @@ class WorkWorkload::Trainer : public Script {
   bool done() const override { return done_; }
 
  private:
-  // The item at the front has been trained, or is given back.
+  // The item at the front was trained, or is returned.
   void Train(absl::Time now) {
     next_ = now + workload_.think_max_ * random_.Uniform();
     if (random_.Chance(0.03)) {
@@ -106,7 +106,7 @@ class WorkWorkload::Trainer : public Script {
     next_ = std::max(next_, now);
     if (!status.ok()) {
       if (!IsExpected(status)) workload_.violations_.Add(kWork, status.ToString());
-      // Nobody knows what became of the request: the same is said again.
+      // The outcome of the request is unknown: the same report is sent again.
       finished_.insert(finished_.begin(), asked_.first.begin(), asked_.first.end());
       returned_.insert(returned_.begin(), asked_.second.begin(), asked_.second.end());
       next_ = now + kLookAgain;
@@ -131,7 +131,7 @@ class WorkWorkload::Trainer : public Script {
   std::deque<proto::WorkItem> held_;
   std::vector<proto::WorkItem> finished_;  // not reported yet
   std::vector<proto::WorkItem> returned_;
-  // What the request under way reports.
+  // The report in the pending request.
   std::pair<std::vector<proto::WorkItem>, std::vector<proto::WorkItem>> asked_;
 };
 

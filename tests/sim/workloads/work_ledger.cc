@@ -45,7 +45,7 @@ void WorkLedger::NoteRequest(const Message& message) {
   for (const proto::WorkItem& item : request.finished()) {
     ForEach(item, [this](uint64_t example) { all_[example].reported = true; });
   }
-  // What is given back is free from now on, as far as anybody can tell.
+  // Returned items may be given out from now on, as far as an observer can tell.
   for (const proto::WorkItem& item : request.returned()) {
     ForEach(item, [this](uint64_t example) { all_[example].holder = 0; });
   }
@@ -55,7 +55,7 @@ void WorkLedger::NoteReply(absl::Time now, const Message& message) {
   if (!StatusOf(message).ok()) return;
   const proto::WorkReply& reply = message.envelope.work_reply();
   const RequestKey key{message.to().node.value(), message.envelope.header().request_id()};
-  // What is said again is nothing new.
+  // A repeated reply has nothing new.
   if (!answered_.insert(key).second) return;
   for (const proto::WorkItem& item : finished_[key]) {
     ForEach(item, [&](uint64_t example) { Finish(now, key, example); });
@@ -84,8 +84,7 @@ void WorkLedger::Finish(absl::Time now, const RequestKey& key, uint64_t example)
                                  key.first));
 }
 
-// A death is published, and what follows from it said, at the same moment; nobody may have asked
-// for the view.
+// A death is published at the same moment as its consequences; no node may have requested the view.
 bool WorkLedger::HasDeparted(uint64_t node) const {
   for (const proto::Node& known : published_()->nodes()) {
     if (known.id() == node) return known.state() != proto::Node::ALIVE;

@@ -13,20 +13,21 @@
 
 namespace covey::sim {
 
-// Who was given which examples, and who has reported them finished, by what the scheduler and the
-// workers say to each other. Examples are numbered over all passes.
+// Tracks which examples each worker was given and which were reported finished, according to the
+// messages between scheduler and workers. Examples are numbered over all passes.
 //
 // Invariants:
-//  - an example is reported finished, with an OK answer, once at most; unless who reports first was
-//    slower than the lease and the scheduler has forgotten meanwhile who holds it, or did not know
-//    it: so with what a node of before its restart gets first after it;
-//  - what was reported finished, with an OK answer, is not given out any more;
-//  - what somebody holds is given to nobody else, while the holder lives and the scheduler does;
-//    with the same exceptions;
-//  - all is finished only when every example has been reported.
+//  - an example is reported finished, with an OK reply, at most once. Exceptions: its first
+//    reporter was slower than the lease, and the scheduler has meanwhile forgotten the holder or
+//    never knew it, as for the first items that a node from before a restart gets after it;
+//  - an example that was reported finished, with an OK reply, is not given out again;
+//  - an example that a node holds is given to no other node while the holder and the scheduler
+//    live, with the same exceptions;
+//  - the scheduler says that all is finished only when every example has been reported.
 class WorkLedger : public Observer {
  public:
-  // `published`: the view that the scheduler has published last; not null when it sends something.
+  // `published`: the newest view that the scheduler has published; not null when the scheduler
+  // sends.
   WorkLedger(Violations& violations, uint64_t examples, uint64_t passes,
              std::function<const proto::ClusterView*()> published)
       : violations_(violations),
@@ -37,7 +38,7 @@ class WorkLedger : public Observer {
   void OnSend(absl::Time now, const Message& message) override;
   void OnReceive(absl::Time now, absl::string_view receiver, const Message& message) override;
 
-  // The scheduler has begun a new life.
+  // The scheduler has restarted.
   void SchedulerStarted(absl::Time now) {
     restarts_.push_back(now);
     just_restarted_ = true;
@@ -47,11 +48,11 @@ class WorkLedger : public Observer {
  private:
   struct Example {
     bool reported = false;
-    // Nodes; 0 = none. The first whose report counts, and who was given it last.
+    // Nodes; 0 = none. The first whose report counted, and the last that was given the example.
     uint64_t finished_by = 0;
     uint64_t holder = 0;
     absl::Time first_given = absl::InfiniteFuture();
-    // When it was first given in answer to a request that may have been a late copy.
+    // When it was first given in reply to a request that may have been a late copy.
     absl::Time first_doubted = absl::InfiniteFuture();
   };
   using RequestKey = std::pair<uint64_t, uint64_t>;  // node and request id
@@ -63,11 +64,11 @@ class WorkLedger : public Observer {
   bool HasDeparted(uint64_t node) const;
   template <typename Work>
   void ForEach(const proto::WorkItem& item, Work work);
-  // The scheduler may have forgotten, by now, who had it.
+  // Whether the scheduler may by now have forgotten the holder.
   bool WasForgotten(absl::Time now, const Example& example) const;
   void Complain(uint64_t example, const std::string& what);
 
-  // As the scheduler promises to keep what was given before it restarted, and the time that a
+  // How long the scheduler keeps an assignment from before its restart, plus the time that a
   // message takes.
   static constexpr absl::Duration kLease = absl::Seconds(14);
 
@@ -80,8 +81,8 @@ class WorkLedger : public Observer {
   std::map<RequestKey, std::vector<proto::WorkItem>> returned_;
   std::set<RequestKey> answered_;
   std::vector<absl::Time> restarts_;  // of the scheduler
-  // Of the newest restart: nobody has spoken to the scheduler since; the nodes of before, and of
-  // each the first request for items since, and when it came.
+  // State since the newest restart: whether no node has contacted the scheduler yet; the nodes from
+  // before; and for each of them the first request for items, with its time.
   struct Asked {
     uint64_t request_id = 0;
     absl::Time at;

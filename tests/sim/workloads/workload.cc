@@ -10,7 +10,7 @@
 namespace covey::sim {
 namespace {
 
-// "bsp" of "staleness:bsp"; empty when there is none.
+// "bsp" of "staleness:bsp"; empty when the name has no kind.
 absl::string_view KindOf(absl::string_view name) {
   return absl::ConsumePrefix(&name, absl::StrCat(kStaleness, ":")) ? name : "";
 }

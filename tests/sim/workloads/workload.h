@@ -12,30 +12,30 @@
 
 namespace covey::sim {
 
-// What a simulated cluster is used for, and what must be true of it. SetUp, then the cluster runs
-// with faults; then it is healed and must become Finished in time; then Check.
+// The use of a simulated cluster, and its correctness conditions. After SetUp the cluster runs with
+// faults. It is then healed and must become Finished in time; Check comes last.
 //
 // Actor-confined. Outlives the cluster that it was set up in.
 class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::string name() const = 0;
-  // Groups, of one worker each unless Adapt says otherwise, that the cluster must have.
+  // The number of groups that the cluster must have, of one worker each unless Adapt changes that.
   virtual uint32_t groups() const = 0;
-  // Changes what was drawn to what the workload is about.
+  // Adapts the drawn configuration to this workload.
   virtual void Adapt(SimConfig&) const {}
-  // Whether workers that come late, or come back, get groups.
+  // Whether workers that are late, or return, get groups.
   virtual bool is_elastic() const { return false; }
-  // Adds the nodes that work, and the observers that know what they do.
+  // Adds the worker nodes, and the observers of what they do.
   virtual void SetUp(SimCluster& cluster) = 0;
   virtual bool Finished() const = 0;
-  // What is true at the end, beyond what observers have watched all along.
+  // Checks the final state; observers have checked the rest all along.
   virtual void Check() = 0;
-  // One line: what was done.
+  // One line: a summary of the work.
   virtual std::string Report() const = 0;
 };
 
-// Draws a workload; `violations` outlives it.
+// Creates a workload from random draws; `violations` outlives it.
 std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
 // `kind`: of the first contract; empty = drawn.
 std::unique_ptr<Workload> MakeStalenessWorkload(Random random, absl::string_view kind,
