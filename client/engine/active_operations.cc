@@ -67,7 +67,7 @@ bool ActiveOperations::MarkIfOver(ActiveOperation& operation) {
 }
 
 void ActiveOperations::Retire(absl::Time now, Outbox& outbox) {
-  // Operations that `done` starts may be over at once; they join a list of their own.
+  // Operations that `done` starts may end at once; they enter a list of their own.
   std::vector<uint64_t> still_referenced;
   while (!retiring_.empty()) {
     for (const uint64_t number : std::exchange(retiring_, {})) {

@@ -17,7 +17,7 @@
 
 namespace covey::client {
 
-// The consecutive shards of a table that an operation is about.
+// The consecutive shards of a table that an operation covers.
 struct ShardRange {
   uint32_t first = 0;
   uint32_t count = 0;
@@ -25,41 +25,41 @@ struct ShardRange {
   uint64_t elements = 0;
 };
 
-// INVALID_ARGUMENT: the table has no such shards, the spans do not fit them, or the push stands for
-// no samples.
+// INVALID_ARGUMENT: the table has no such shards, the spans do not fit them, or the push has no
+// samples.
 absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Table& table);
 
 // An operation that has not ended. Its requests have consecutive ids.
 struct ActiveOperation {
   uint64_t number = 0;
   Operation operation;
-  // All of the gradient; the frame of each request is a slice of it.
+  // The whole gradient; the frame of each request is a slice of it.
   Buffer gradient;
   uint64_t first_request = 0;
   size_t unanswered = 0;
-  // Pushes that were received, and that the operation waits for until they are durable.
+  // Pushes that were received, and for whose durability the operation still waits.
   size_t undurable = 0;
   absl::btree_set<Address> sent_to;
   OperationResult result;
-  bool is_retiring = false;  // stands in ActiveOperations::retiring_
+  bool is_retiring = false;  // it is in ActiveOperations::retiring_
 
   bool over() const { return unanswered == 0 && undurable == 0; }
 };
 
 // The operations of a client, from their start until `done` was called. An operation ends when all
-// its requests are over and no frame of its gradient is referenced any more, so that the caller
+// its requests have ended and no frame of its gradient is referenced any more, so that the caller
 // gets its memory back. Actor-confined. Deterministic.
 class ActiveOperations {
  public:
-  // The requests have the ids from `first_request` on, one for each shard.
+  // The requests get the ids from `first_request` on, one for each shard.
   ActiveOperation& Add(Operation operation, const ShardRange& shards, uint64_t first_request);
-  // One request more is over, or durable. True: the operation has nothing left to wait for but its
-  // frames, and Retire is due.
+  // Called when one more request has ended or become durable. True: the operation waits only for
+  // its frames, and Retire is due.
   bool MarkIfOver(ActiveOperation& operation);
-  // Calls `done` of each operation that is over and whose frames have been released. `done` may
+  // Calls `done` of each operation that has ended and whose frames have been released. `done` may
   // start operations.
   void Retire(absl::Time now, Outbox& outbox);
-  // Whether operations are over that wait for their frames; Retire is due again soon.
+  // Whether ended operations wait for their frames; Retire is due again soon.
   bool has_retiring() const { return !retiring_.empty(); }
 
   // By number, oldest first.

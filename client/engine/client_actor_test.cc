@@ -33,7 +33,7 @@ class ClientActorTest : public ::testing::Test {
     return view;
   }
 
-  // The newest request of this kind that was sent.
+  // The newest message with this body that was sent.
   Message Sent(proto::Envelope::BodyCase body) {
     for (Message& message : outbox_.TakeMessages()) sent_.push_back(std::move(message));
     for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
@@ -91,7 +91,7 @@ TEST_F(ClientActorTest, BelievesNoReplyThatItHasNotAskedFor) {
   EXPECT_FALSE(created_.has_value());
   actor_.Receive(now_, Reply(asked, View(2)), outbox_);
   EXPECT_EQ(epoch(), 2u);
-  // The same again: the request is over.
+  // The same reply again: the request has ended.
   actor_.Receive(now_, Reply(asked, View(kFarFuture)), outbox_);
   EXPECT_EQ(epoch(), 2u);
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr absl::Duration kLeaveMax = absl::Seconds(2);
 constexpr absl::Duration kFlushMax = absl::Seconds(2);
-// A request's own deadline passes on the loop; the caller waits a little longer for its message.
+// A request's own deadline expires on the loop; the caller waits a little longer for the result.
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
 absl::Status LoopIsGone() {
@@ -117,7 +117,7 @@ Connection::~Connection() {
   if (loop_ == nullptr) return;
   const absl::Status kept = FlushPushes(RequestEngine::FlushScope::kReceived, kFlushMax);
   if (!kept.ok()) LogWarning("closed_before_durable", {{"reason", kept.message()}});
-  // Each pending operation ends, and its caller gets its memory back, before the loop goes.
+  // Each pending operation ends, and its caller gets its memory back, before the loop stops.
   Post([this](absl::Time now, Outbox& outbox) {
     const absl::Status closed = absl::CancelledError("the client was closed before this was done");
     client_->engine().FailAll(now, closed, outbox);
@@ -148,7 +148,7 @@ absl::Status Connection::Run(std::function<void(absl::Time, Outbox&)> work) {
     done.Set(std::monostate());
   });
   if (!posted) return LoopIsGone();
-  // The loop never blocks, so this is short; a loop that stops meanwhile drops its queue.
+  // The loop never blocks, so this wait is short. A loop that stops meanwhile drops its queue.
   return done.WaitFor(absl::Minutes(1)) != nullptr ? absl::OkStatus() : LoopIsGone();
 }
 
@@ -193,7 +193,7 @@ absl::Status Connection::Barrier(absl::string_view name, uint32_t participants,
   body.set_name(std::string(name));
   body.set_participants(participants);
   body.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(timeout)));
-  // The scheduler's own deadline comes first: its error names who is missing.
+  // The scheduler's own deadline expires first: its error names the missing participants.
   return Request(std::move(request), timeout + kGrace).status();
 }
 

@@ -18,15 +18,16 @@
 
 namespace covey::client {
 
-// A process's place in the cluster: one loop with its transport, the channel to the scheduler, and
-// the bridge between the user's threads and the loop. Under ParameterClient and under a worker.
+// A process's connection to the cluster: one loop with its transport, the channel to the scheduler,
+// and the bridge between the user's threads and the loop. ParameterClient and workers are built on
+// it.
 //
-// Thread-safety: thread-safe after Open. Owns actor, loop, transport and channel; destruction
-// waits for what servers have received to be durable (up to two seconds), leaves the cluster (up to
-// two seconds), then stops the loop.
+// Thread-safety: thread-safe after Open. Owns actor, loop, transport and channel. The destructor
+// waits until received pushes are durable (up to two seconds), leaves the cluster (up to two
+// seconds), then stops the loop.
 class Connection {
  public:
-  // The actor that runs on the loop, and the client machines inside it.
+  // The actor that runs on the loop, and the client part inside it.
   struct LoopActor {
     std::unique_ptr<Actor> actor;
     ClientActor* client = nullptr;
@@ -41,7 +42,7 @@ class Connection {
     MakeActor make_actor;
   };
 
-  // Blocks until the scheduler has taken this process in, or config.join_deadline. Errors as
+  // Blocks until the scheduler has admitted this process, or until config.join_deadline. Errors as
   // Member::failure.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const ClientConfig& config,
                                                           const Options& options);
@@ -53,7 +54,7 @@ class Connection {
   // queue is full.
   absl::Status Run(std::function<void(absl::Time, Outbox&)> work);
 
-  // One request to the scheduler and its answer. Blocks, at most until `timeout`.
+  // Sends one request to the scheduler and returns its reply. Blocks, at most for `timeout`.
   absl::StatusOr<proto::Envelope> Request(proto::Envelope request, absl::Duration timeout);
   // See ParameterClient::Flush.
   absl::Status Flush(absl::Duration timeout);

@@ -12,8 +12,8 @@
 namespace covey::client {
 namespace {
 
-// A barrier's answer may take as long as its deadline, so an unanswered request is repeated rarely;
-// a refused one soon.
+// A barrier's reply may take as long as its deadline, so an unanswered request is retried rarely; a
+// refused one soon.
 constexpr absl::Duration kRepeatAfter = absl::Seconds(5);
 constexpr absl::Duration kRefusedRepeatAfter = absl::Milliseconds(100);
 

@@ -12,8 +12,8 @@
 
 namespace covey::client {
 
-// Requests to the scheduler other than membership: tables, barriers, status. Each is repeated under
-// the same request id until it is answered or its deadline has passed.
+// Requests to the scheduler other than membership: tables, barriers, status. Each is retried under
+// the same request id until it is answered or its deadline has expired.
 //
 // Actor-confined. Deterministic.
 class ControlRequests {
@@ -30,9 +30,9 @@ class ControlRequests {
              Outbox& outbox);
   void FailAll(absl::Time now, const absl::Status& status, Outbox& outbox);
 
-  // Whether the message is the answer to a request that is pending here.
+  // Whether the message is the reply to a request that is pending here.
   bool Awaits(const Message& message) const;
-  // True when the message was an answer for this machine.
+  // True when the message was a reply for this machine.
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;

@@ -36,7 +36,7 @@ class DurabilityTest : public RequestEngineTest {
         outbox_);
   }
 
-  // The same, step 4 of group 9.
+  // The same push, as step 4 of group 9.
   void PushReceivedOfGroup(uint64_t generation) {
     Operation push = PushAll();
     push.group = GroupIdentity{.group = GroupId(9), .generation = generation, .step = Step(4)};
@@ -45,7 +45,7 @@ class DurabilityTest : public RequestEngineTest {
     Answer(sent[0], 1);
     Answer(sent[1], 1, kReceived);
   }
-  // As a server of this epoch does when a newer generation of the group has pushed.
+  // Refuses as a server of this epoch does when a newer generation of the group has pushed.
   void RefuseOvertaken(const Message& request, uint64_t epoch) {
     Message reply = ReplyTo(request);
     reply.envelope.mutable_header()->set_epoch(epoch);
@@ -53,7 +53,7 @@ class DurabilityTest : public RequestEngineTest {
     SetStatus(absl::AbortedError("the generation has been replaced"), reply);
     engine_.Receive(now_, reply, outbox_);
   }
-  // As the group's, and as the push's producer's.
+  // The generation of the group, and that of the push's producer.
   static std::pair<uint64_t, uint64_t> GenerationsOf(const Message& message) {
     const proto::PushRequest& push = message.envelope.push_request();
     return {push.group_generation(), push.id().producer_incarnation()};
@@ -84,7 +84,7 @@ TEST_F(DurabilityTest, EndsWhenReceivedAndKeepsTheBytesUntilDurable) {
 
 TEST_F(DurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdentity) {
   const std::vector<Message> sent = PushReceived();
-  gradient_.assign(6, -1);  // The caller's memory is the caller's again.
+  gradient_.assign(6, -1);  // The memory belongs to the caller again.
   ShowView(View(2, kServerA, kServerA));
   const std::vector<Message> again = After(absl::ZeroDuration());
   ASSERT_EQ(again.size(), 1u);
@@ -97,7 +97,7 @@ TEST_F(DurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdentity) {
   EXPECT_EQ(push.samples(), 8u);
   EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
   EXPECT_TRUE(CheckFrameChecksums(again[0]).ok());
-  // The new head holds it in a buffer; when it dies, too, the next one gets it.
+  // The new head holds the push in a buffer; when it dies, too, the next head gets the push.
   Answer(again[0], 1, kReceived);
   ShowView(View(3, kServerA, kServerB));
   EXPECT_EQ(After(absl::ZeroDuration()).size(), 1u);
@@ -112,7 +112,7 @@ TEST_F(DurabilityTest, ANewHeadGetsThePushesOfAProducerInOrder) {
   for (int i = 0; i < 2; ++i) sent.push_back(PushReceived());
   ShowView(View(2, kServerA, kServerA));
   Start(PushAll());
-  // The push of the other shard waits for nothing.
+  // The push to the other shard does not wait.
   std::vector<Message> first = outbox_.TakeMessages();
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(SequenceOf(first[0]), 1u);
@@ -195,8 +195,8 @@ TEST_F(DurabilityTest, ALateAnswerOfAReplacedHeadSaysNothingOfTheNextOne) {
   EXPECT_EQ(outbox_.TakeMessages().size(), 1u);
 }
 
-// The reply was on its way when the head was replaced, and came before the push could leave for the
-// new head.
+// The reply was in flight when the head was replaced, and arrived before the push could leave for
+// the new head.
 TEST_F(DurabilityTest, ALateReplyOfAReplacedHeadDoesNotKeepAPushFromTheNewOne) {
   const std::vector<Message> sent = PushReceived();
   ShowView(View(2, kServerA, kServerA));
@@ -237,8 +237,8 @@ TEST_F(DurabilityTest, APushThatIsHeldForLongTravelsOnce) {
   EXPECT_EQ(engine_.bytes_in_flight(), 0u);
 }
 
-// It was head, held the push in a buffer, was none for a while, and this client saw nothing of
-// that.
+// The server was head, held the push in a buffer, and lost the role for a while; this client did
+// not notice.
 TEST_F(DurabilityTest, SendsTheBytesToAServerThatDoesNotHaveThemAnyMore) {
   PushReceived();
   const std::vector<Message> question = After(absl::Seconds(3));
@@ -251,7 +251,7 @@ TEST_F(DurabilityTest, SendsTheBytesToAServerThatDoesNotHaveThemAnyMore) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
   EXPECT_EQ(engine_.bytes_in_flight(), 16u + 8u);
-  // Its answer is late: the bytes are on their way.
+  // Its reply is late: the bytes are in flight.
   const std::vector<Message> asked = After(absl::Milliseconds(1200));
   EXPECT_EQ(std::count_if(asked.begin(), asked.end(),
                           [](const Message& message) { return !message.frames.empty(); }),
@@ -271,7 +271,7 @@ TEST_F(DurabilityTest, WaitsOutRefusalsOfAKeptPush) {
   EXPECT_EQ(engine_.undurable_pushes(), 0u);
 }
 
-// Found by simulation: it counted as refused for good.
+// Found by simulation: the push counted as refused for good.
 TEST_F(DurabilityTest, WaitsForAChainThatTakesLongerThanATry) {
   const std::vector<Message> sent = PushReceived();
   ShowView(View(2, kServerA, kServerA));
@@ -280,7 +280,7 @@ TEST_F(DurabilityTest, WaitsForAChainThatTakesLongerThanATry) {
   EXPECT_EQ(After(absl::Seconds(1)).size(), 1u);
 }
 
-// Found by simulation: it counted as an answer without the values.
+// Found by simulation: the receipt counted as a reply without the values.
 TEST_F(DurabilityTest, AsksAgainForTheValuesWhenOnlyTheReceiptHasCome) {
   std::vector<float> values(6);
   Operation push = PushAll();
@@ -360,8 +360,8 @@ TEST_F(DurabilityTest, DropsWhatANewHeadRefusesForGood) {
   EXPECT_THAT(std::string(flushed_[0].message()), HasSubstr("1 pushes may have been lost"));
 }
 
-// Found by simulation: its push was dropped, and lost with the head that held it; the others waited
-// for that step for ever.
+// Found by simulation: the group's push was dropped, and lost with the head that held it; the other
+// groups waited for that step forever.
 TEST_F(DurabilityTest, AGroupsPushGoesOnUnderItsNewestGeneration) {
   PushReceivedOfGroup(1);
   ShowView(View(2, kServerA, kServerB, {.group_generation = 3}));
@@ -382,13 +382,14 @@ TEST_F(DurabilityTest, AGroupsPushThatANewerGenerationOvertookIsSentAgainUnderIt
   PushReceivedOfGroup(1);
   const std::vector<Message> question = After(absl::Seconds(3));
   ASSERT_EQ(question.size(), 1u);
-  // The server's view is newer than this client's: why it was refused is not known here yet.
+  // The server's view is newer than this client's, so the reason of the refusal is not known here
+  // yet.
   RefuseOvertaken(question[0], 2);
   EXPECT_EQ(engine_.undurable_pushes(), 1u);
   const std::vector<Message> unchanged = After(absl::Milliseconds(10));
   ASSERT_EQ(unchanged.size(), 1u);
   EXPECT_THAT(GenerationsOf(unchanged[0]), Pair(1, 1));
-  // The refusal of what was sent before the view came.
+  // The refusal of the push that was sent before the view arrived.
   ShowView(View(2, kServerA, kServerB, {.group_generation = 2}));
   RefuseOvertaken(unchanged[0], 2);
   EXPECT_EQ(engine_.undurable_pushes(), 1u);
@@ -396,7 +397,7 @@ TEST_F(DurabilityTest, AGroupsPushThatANewerGenerationOvertookIsSentAgainUnderIt
   ASSERT_EQ(again.size(), 1u);
   EXPECT_THAT(GenerationsOf(again[0]), Pair(2, 2));
   EXPECT_EQ(engine_.counters().lost_pushes, 0u);
-  // As the newest generation's it is refused for good.
+  // Under the newest generation it is refused for good.
   RefuseOvertaken(again[0], 2);
   EXPECT_EQ(engine_.undurable_pushes(), 0u);
   EXPECT_EQ(engine_.counters().lost_pushes, 1u);
@@ -431,7 +432,7 @@ TEST_F(DurabilityTest, PlantedBugForgets) {
   PlantBug(PlantedBug::kNone);
 }
 
-// A table of one shard that fills what a client keeps for pushes that are not durable.
+// A table of one shard that fills the client's memory for undurable pushes.
 class LargePushTest : public ::testing::Test {
  protected:
   static constexpr size_t kElements = 4 << 20;
@@ -444,7 +445,7 @@ class LargePushTest : public ::testing::Test {
     table.mutable_shards(0)->set_element_count(kElements);
     engine_.SetView(kStart, NodeId(5), *ClusterView::Make(std::move(view)), outbox_);
   }
-  // Answers the push that was started last.
+  // Answers the newest push.
   void Answer(const Message& request, bool durable) {
     Message reply = ReplyTo(request);
     reply.envelope.mutable_push_reply()->set_durable(durable);
@@ -495,7 +496,7 @@ TEST_F(LargePushTest, BeyondTheLimitAPushEndsWhenItIsDurable) {
   ASSERT_EQ(results_.size(), kept.size() + 2);
   EXPECT_EQ(results_.back().status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(engine_.undurable_pushes(), kept.size());
-  // An end of everything lets everything go.
+  // The end of all operations releases all memory.
   engine_.FailAll(kStart, absl::CancelledError("closed"), outbox_);
   EXPECT_EQ(engine_.undurable_bytes(), 0u);
   EXPECT_EQ(engine_.operations(), 0u);

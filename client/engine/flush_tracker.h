@@ -28,11 +28,11 @@ class FlushTracker {
   void Add(Flush flush) { pending_.push_back(std::move(flush)); }
 
   // A push that a server had received is lost (DATA_LOSS), or may be (ABORTED). The next flush
-  // tells of it; it names the first one that is lost for sure.
+  // reports it; among several it names the first one that is certainly lost.
   void NoteLost(const absl::Status& why);
 
-  // Ends each flush that waits for nothing more or whose deadline has passed. `left` says what a
-  // flush still waits for; OK = nothing. `done` may start operations and flushes.
+  // Ends each flush that has nothing left to wait for or whose deadline has expired. `left`
+  // describes what a flush still waits for; OK = nothing. `done` may start operations and flushes.
   void Check(absl::Time now, absl::FunctionRef<absl::Status(const Flush&)> left, Outbox& outbox);
   void FailAll(absl::Time now, const absl::Status& status, Outbox& outbox);
 
@@ -40,11 +40,11 @@ class FlushTracker {
   absl::Time next_deadline() const;
 
  private:
-  // What a flush that waits for nothing more ends with; losses are told once.
+  // The result of a flush that has nothing left to wait for; losses are reported once.
   absl::Status TakeLosses();
 
   std::vector<Flush> pending_;
-  absl::Status lost_;  // the one to name
+  absl::Status lost_;  // the loss to report
   uint64_t lost_count_ = 0;
 };
 

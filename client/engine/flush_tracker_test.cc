@@ -26,7 +26,7 @@ class FlushTrackerTest : public ::testing::Test {
                     ended_.push_back(status);
                   }});
   }
-  // Operations with smaller numbers are over.
+  // Operations with smaller numbers have ended.
   void Check(uint64_t oldest, absl::Time now = kStart) {
     tracker_.Check(
         now,

@@ -15,8 +15,8 @@
 
 namespace covey::client {
 
-// The producer of a push that is a group's: each shard applies one update per group and step,
-// whichever member sends it.
+// The producer of a group's push: each shard applies one update per group and step, whichever
+// member sends it.
 struct GroupIdentity {
   GroupId group;
   uint64_t generation = 0;
@@ -35,15 +35,16 @@ struct Operation {
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.
   std::span<const float> gradient;
-  // Where the values go. Empty = no pull.
+  // Receives the values. Empty = no pull.
   std::span<float> values;
   uint64_t samples = 1;
-  // How the gradient travels. A gradient in another format than float32 is encoded once per shard,
-  // when that shard's request first leaves; a retry sends the same bytes.
+  // The gradient's format on the wire. Unless that is float32, the gradient is encoded once per
+  // shard, when that shard's request first leaves; a retry sends the same bytes.
   WireFormat format = WireFormat::kFloat32;
-  // Error feedback, for a lossy format: holds what the last push of these shards lost, which is
-  // added to this one; afterwards it holds what this one loses. As long as the gradient; empty = no
-  // feedback. After a failed operation each shard's part holds the one or the other.
+  // Error feedback, for a lossy format. Before the push it holds the rounding error of the last
+  // push of these shards, which is added to this one; afterwards it holds the error of this one. It
+  // has the gradient's length; empty = no feedback. After a failed operation each shard's part
+  // holds the one or the other.
   std::span<float> residual;
   // Absent = a push of this client.
   std::optional<GroupIdentity> group;

@@ -22,7 +22,7 @@ class OverloadTest : public RequestEngineTest {
               results_.push_back(result);
             }};
   }
-  // An answer to a pull, of so many equal values.
+  // A reply to a pull, with `version` as every value.
   Message Values(const Message& request, uint64_t version, uint64_t generation = 0) {
     Message reply = MakeReply(request);
     proto::ShardState& state = *reply.envelope.mutable_pull_reply()->mutable_state();
@@ -75,7 +75,7 @@ TEST_F(OverloadTest, AnOlderVersionThanWasSeenIsAskedForAgain) {
   std::vector<Message> sent = outbox_.TakeMessages();
   for (const Message& message : sent) Receive(Values(message, 7, 1));
   ASSERT_EQ(results_.size(), 1u);
-  // The head was replaced, and the one asked does not know it.
+  // The head was replaced, and the server that was asked does not know it.
   Start(PullAll());
   sent = outbox_.TakeMessages();
   ASSERT_EQ(sent.size(), 2u);
@@ -99,7 +99,7 @@ TEST_F(OverloadTest, ANewGenerationBeginsANewHistory) {
   const std::vector<Message> sent = outbox_.TakeMessages();
   ASSERT_EQ(sent.size(), 2u);
   EXPECT_EQ(sent[0].envelope.pull_request().read().min_version(), 0u);
-  Receive(Values(sent[0], 9, 1));  // Of the life before.
+  Receive(Values(sent[0], 9, 1));  // A version of the shard's earlier generation.
   Receive(Values(sent[1], 1, 2));
   EXPECT_EQ(results_.size(), 1u);
   Receive(Values(sent[0], 1, 2));
@@ -120,7 +120,7 @@ TEST_F(OverloadTest, GoesToTheNewHeadAtOnceAndBackToTheSameOneSoon) {
   ASSERT_EQ(moved.size(), 1u);
   EXPECT_EQ(moved[0].to(), (Address{NodeId(kServerA), 1}));
   EXPECT_EQ(moved[0].envelope.push_request().id().shard(), 1u);
-  // The chain changed behind the same heads.
+  // The chain changed but the heads are the same.
   ShowView(View(3, kServerA, kServerA, {.chain_epoch = 3, .dead = kServerB}));
   EXPECT_TRUE(After(absl::Milliseconds(40)).empty());
   EXPECT_EQ(After(absl::Milliseconds(70)).size(), 2u);
@@ -130,7 +130,7 @@ TEST_F(OverloadTest, ARefusalForAnOldViewIsRetriedWithTheNewOneAtOnce) {
   Start(PushAll());
   const std::vector<Message> sent = outbox_.TakeMessages();
   Answer(sent[0], 1);
-  // So often that the next retry by itself would be far away.
+  // Enough refusals that the next retry would otherwise be far away.
   for (int i = 0; i < 12; ++i) {
     Refuse(sent[1], absl::FailedPreconditionError("it lives elsewhere"));
     ASSERT_EQ(After(absl::Milliseconds(201)).size(), 1u);
@@ -138,12 +138,12 @@ TEST_F(OverloadTest, ARefusalForAnOldViewIsRetriedWithTheNewOneAtOnce) {
   Refuse(sent[1], absl::FailedPreconditionError("it lives elsewhere"));
   ShowView(View(2, kServerA, kServerA));
   ASSERT_EQ(After(absl::ZeroDuration()).size(), 1u);
-  // The new head's view is late; it is asked again within milliseconds.
+  // The new head's view is late; the client asks it again within milliseconds.
   Refuse(sent[1], absl::UnavailableError("my view is on its way"));
   EXPECT_EQ(After(absl::Milliseconds(3)).size(), 1u);
 }
 
-// A server that takes three seconds for each answer gets each request about once, not three times.
+// A server that needs three seconds per reply gets each request about once, not three times.
 TEST_F(OverloadTest, DoesNotRepeatWhatASlowServerHasNotAnsweredYet) {
   for (int i = 0; i < 40; ++i) {
     Start(PullAll());
@@ -158,7 +158,7 @@ TEST_F(OverloadTest, DoesNotRepeatWhatASlowServerHasNotAnsweredYet) {
     now_ = kStart;
     ASSERT_EQ(results_.size(), i + 1u);
   }
-  // What is lost is still repeated, and soon when answers are quick again.
+  // A lost request is still retried, and soon once replies are quick again.
   for (int i = 0; i < 60; ++i) {
     Start(PullAll());
     for (const Message& message : outbox_.TakeMessages()) Receive(Values(message, 1));
@@ -168,7 +168,7 @@ TEST_F(OverloadTest, DoesNotRepeatWhatASlowServerHasNotAnsweredYet) {
   EXPECT_EQ(After(absl::Milliseconds(1200)).size(), 2u);
 }
 
-// A server that is frozen, or offered ten times what it can take, has all the bytes in its queue.
+// A server that is frozen or overloaded tenfold already has all the bytes in its queue.
 TEST_F(OverloadTest, AsksAfterAPushWithoutItsBytes) {
   Operation push = PushAll();
   push.deadline = kStart + absl::Minutes(1);
@@ -186,7 +186,7 @@ TEST_F(OverloadTest, AsksAfterAPushWithoutItsBytes) {
   EXPECT_GE(repeats, 6u);
   EXPECT_EQ(repeated_bytes, 0u);
   EXPECT_EQ(engine_.bytes_in_flight(), 24u) << "they are still on their way";
-  // One was lost: the server says so, and gets it.
+  // One push was lost: the server reports that, and gets it.
   sent[0].frames.clear();
   Answer(sent[0], 1);
   Refuse(sent[1], absl::UnavailableError("it has not been received yet"));
@@ -207,14 +207,14 @@ TEST_F(OverloadTest, ANewHeadGetsTheBytesAtOnce) {
   const std::vector<Message> moved = After(absl::ZeroDuration());
   ASSERT_EQ(moved.size(), 1u);
   EXPECT_EQ(moved[0].frames.size(), 1u);
-  // Behind the same head nothing is lost when the chain changes.
+  // Nothing is lost when the chain changes behind the same head.
   ShowView(View(3, kServerA, kServerA, {.chain_epoch = 3}));
   const std::vector<Message> asked = After(absl::Milliseconds(110));
   ASSERT_EQ(asked.size(), 2u);
   for (const Message& message : asked) EXPECT_TRUE(message.frames.empty());
 }
 
-// The values are in the server's queue, too, or wait until they are fresh enough.
+// The values, too, are in the server's queue, or wait until they are fresh enough.
 TEST_F(OverloadTest, AsksForTheValuesOnlyOnceItsPushIsKnownToBeReceived) {
   Operation operation = PullAll();
   operation.gradient = gradient_;
@@ -227,7 +227,7 @@ TEST_F(OverloadTest, AsksForTheValuesOnlyOnceItsPushIsKnownToBeReceived) {
     EXPECT_FALSE(message.envelope.push_request().read().wanted());
     EXPECT_TRUE(message.frames.empty());
   }
-  // The first answer comes after all; the other one was lost.
+  // The first reply arrives after all; the other one was lost.
   Message reply = Values(sent[0], 3);
   proto::PushReply& pushed = *reply.envelope.mutable_push_reply();
   pushed.set_durable(true);
@@ -243,7 +243,7 @@ TEST_F(OverloadTest, AsksForTheValuesOnlyOnceItsPushIsKnownToBeReceived) {
   EXPECT_EQ(again[0].envelope.push_request().id().shard(), 1u);
 }
 
-// The first answer said "durable", and its values did not arrive as they were sent.
+// The first reply said "durable", but its values were damaged in flight.
 TEST_F(OverloadTest, AsksForDamagedValuesWithoutTheGradient) {
   Operation operation = PullAll();
   operation.gradient = gradient_;
@@ -264,7 +264,7 @@ TEST_F(OverloadTest, AsksForDamagedValuesWithoutTheGradient) {
   EXPECT_TRUE(again[0].envelope.push_request().read().wanted());
 }
 
-// Whatever bit flips in a frame on its way, in either direction, the result is the same.
+// Whichever bit flips in a frame in flight, in either direction, the result is the same.
 TEST_F(OverloadTest, FlippedBitsChangeNothing) {
   Random random(9);
   uint64_t flips = 0;
@@ -284,7 +284,7 @@ TEST_F(OverloadTest, FlippedBitsChangeNothing) {
               static_cast<uint8_t>(1 << random.Below(8));
           any.frames[0] = damaged;
         };
-        // The server: checks, and answers with values.
+        // The server checks the push, and answers with values.
         flip(message);
         const absl::Status intact = CheckFrameChecksums(message);
         Message reply = MakeReply(message);
@@ -293,7 +293,7 @@ TEST_F(OverloadTest, FlippedBitsChangeNothing) {
         pushed.mutable_state()->set_version(version);
         if (intact.ok()) {
           const bool first = message.envelope.push_request().id().shard() == 0;
-          if (!message.frames.empty()) {  // Else it was received, and its answer bent.
+          if (!message.frames.empty()) {  // Otherwise the push was received, and its reply damaged.
             ASSERT_EQ(message.frames[0].As<float>()[0], first ? 1.0f : 5.0f);
           }
           const std::vector<float> values(first ? 4 : 2, static_cast<float>(version));
@@ -310,7 +310,7 @@ TEST_F(OverloadTest, FlippedBitsChangeNothing) {
       }
       sent.clear();
       engine_.Wake(now_ += absl::Milliseconds(201), outbox_);
-      now_ = kStart;  // Deadlines are not what this is about.
+      now_ = kStart;  // This test is not about deadlines.
     }
     ASSERT_EQ(results_.size(), version);
     ASSERT_TRUE(results_.back().status.ok()) << results_.back().status;

@@ -13,7 +13,7 @@
 namespace covey::client {
 namespace {
 
-// How soon to look again whether a finished operation's frames have been released. They nearly
+// How soon to check again whether a finished operation's frames have been released. They nearly
 // always have been.
 constexpr absl::Duration kReleasePoll = absl::Microseconds(200);
 
@@ -70,7 +70,7 @@ bool RequestEngine::IsHeldBack(const ShardRequest& request) const {
   const Operation& operation = request.owner->operation;
   const GroupId producer = operation.group ? operation.group->group : GroupId();
   if (undurable_.HoldsBack(request.request_id, request.shard, producer)) return true;
-  // A reader finds what it pushed itself.
+  // A reader sees its own pushes.
   return !request.pushes &&
          undurable_.HoldsBack(request.request_id, request.shard, operation.read.group);
 }
@@ -94,7 +94,7 @@ bool RequestEngine::Receive(absl::Time now, const Message& message, Outbox& outb
     undurable_.HandleReply(now, *push, message, *view_);
     WakeBy(undurable_.next_due());
   } else {
-    return true;  // A reply to a request that is over.
+    return true;  // A reply to a request that has ended.
   }
   Pump(now, outbox);
   Retire(now, outbox);
@@ -138,7 +138,7 @@ void RequestEngine::KeepUndurable(absl::Time now, ShardRequest& push, const Addr
       ShardRequest::Kept{.body = PushBody(self_, push), .gradient = std::move(gradient)});
   if (undurable_.HasRoomFor(push.kept->gradient.size())) {
     owner.result.durable = false;
-    // What was encoded is the client's own already.
+    // The encoded bytes already belong to the client.
     if (push.encoded.empty()) {
       push.kept->gradient = Buffer::CopyOf(push.kept->gradient.bytes());
     }
@@ -222,7 +222,7 @@ void RequestEngine::FailExpired(absl::Time now, Outbox& outbox) {
 }
 
 void RequestEngine::Wake(absl::Time now, Outbox& outbox) {
-  // Operations end before requests are repeated; both in the order they began, never in hash order.
+  // Operations end before requests are retried; both in the order they began, never in hash order.
   FailExpired(now, outbox);
   unanswered_.RepeatDue(now, self_, *view_, outbox);
   unanswered_.UpdateNextDue();

@@ -27,7 +27,7 @@ namespace covey::client {
 
 // The data-plane half of a client. Cuts operations into one request per shard, routes them by the
 // view, and retries each request under the same identity until it is answered or its deadline has
-// passed. The life of a request is drawn above ShardRequest; the parts of the engine:
+// expired. The life of a request is drawn above ShardRequest; the parts of the engine:
 //
 //   Start ─▶ ActiveOperations ─▶ UnansweredRequests ──▶ SendQueue ──▶ Outbox
 //                  ▲                   │  ▲                 ▲
@@ -43,8 +43,8 @@ namespace covey::client {
 //    the same producer) waits until the head has that producer's earlier undurable pushes.
 // 3. A push never changes its push id.
 // 4. An operation is done only when no frame of its gradient is referenced any more.
-// 5. Versions never go back (version_floor.h). A reply that is older, of a head that was replaced
-//    and does not know it, is refused and the request retried.
+// 5. Versions never go back (version_floor.h). An older reply, from a replaced head that does not
+//    know it was replaced, is refused and the request retried.
 // 6. Values are copied out only when they equal their checksum; otherwise they are requested again.
 //
 // Actor-confined. Deterministic in its options.
@@ -79,11 +79,12 @@ class RequestEngine {
     kAll,       // every push that was started before
     kReceived,  // those of them that a server has received: does not wait for replies
   };
-  // Calls `done` once, when every push that was started before is over, and durable if it was
+  // Calls `done` once, when every push that was started before has ended, and is durable if it was
   // received. DATA_LOSS: since the last flush, pushes were lost that a server had received; names
   // one. Either the content of their shard was lost, or the new head refused them. ABORTED: the
-  // same, or they may count: this node was declared dead, or its group has a newer generation, and
-  // it is told nothing more. DEADLINE_EXCEEDED: names a push that is left, its shard and server.
+  // same, or they may have been applied: this node was declared dead, or its group has a newer
+  // generation, so the node learns nothing more. DEADLINE_EXCEEDED: names a push that is left, with
+  // its shard and server.
   void Flush(absl::Time now, FlushScope scope, absl::Time deadline, FlushTracker::Done done,
              Outbox& outbox);
 
@@ -115,10 +116,10 @@ class RequestEngine {
   void KeepUndurable(absl::Time now, ShardRequest& push, const Address& receiver);
   void PushEnded(const ShardRequest& push, const absl::Status& lost);
 
-  // Ends a request; a failure ends the other requests of its operation, too.
+  // Ends a request; a failure also ends the other requests of its operation.
   void Finish(ShardRequest& request, absl::Status status, Outbox& outbox);
   void FinishUnanswered(ActiveOperation& active, const absl::Status& status, Outbox& outbox);
-  // Ends what an operation still waits for.
+  // Ends an operation's remaining requests.
   void Fail(ActiveOperation& active, const absl::Status& status, Outbox& outbox);
   void FailExpired(absl::Time now, Outbox& outbox);
   void MarkIfOver(ActiveOperation& active);
@@ -139,7 +140,7 @@ class RequestEngine {
   ActiveOperations operations_;
   UnansweredRequests unanswered_;
   UndurablePushes undurable_;
-  // Never later than the next thing to do; recomputed by Wake, so that a message costs no search.
+  // Never later than the next due action; recomputed by Wake, so that a message costs no search.
   absl::Time next_wake_ = absl::InfiniteFuture();
 };
 

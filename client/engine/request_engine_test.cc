@@ -30,7 +30,7 @@ TEST_F(RequestEngineTest, EncodesEachShardOnceInTheAskedFormat) {
       EXPECT_THAT(message.frames[0].bytes(), ::testing::ElementsAreArray(expected));
     }
     EXPECT_EQ(engine_.bytes_in_flight(), EncodedBytes(format, 4) + EncodedBytes(format, 2));
-    // A retry sends the very bytes that were sent before.
+    // A retry sends exactly the bytes that were sent before.
     Refuse(sent[0], absl::UnavailableError("not now"));
     engine_.Wake(kStart + absl::Seconds(1), outbox_);
     const std::vector<Message> again = outbox_.TakeMessages();
@@ -60,7 +60,7 @@ TEST_F(RequestEngineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
     AddInto(pushed, gradient_);
     for (const Message& message : sent) Answer(message, 1);
   }
-  // Without feedback the smallest ones would be lost every time.
+  // Without feedback the smallest values would be lost every time.
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(received[i] + residual[i], pushed[i], 1e-4) << i;
   EXPECT_NEAR(received[3], 0.05, 0.01);
 
@@ -196,7 +196,7 @@ TEST_F(RequestEngineTest, PullFillsTheCallersSpan) {
   Answer(sent[0], 3);
   ASSERT_EQ(results_.size(), 1u);
   EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
-  Answer(sent[0], 9);  // A second answer to the same request changes nothing.
+  Answer(sent[0], 9);  // A second reply to the same request changes nothing.
   EXPECT_THAT(values, ElementsAre(3, 3, 3, 3, 2, 2));
 }
 

@@ -11,8 +11,8 @@
 
 namespace covey::client {
 
-// The errors of requests that a user of the client may see: what was done to which shard, which
-// server it waits for, and the remedy. Pure.
+// The errors of requests that a user of the client may see: the operation, its shard, the server
+// that it waits for, and the remedy. Pure.
 
 // "table=weights shard=3".
 std::string NameOf(const ClusterView& view, ShardId shard);
@@ -22,8 +22,7 @@ absl::Status NoReplyError(const ClusterView& view, const ShardRequest& request);
 // NOT_FOUND: the table is gone.
 absl::Status TableDroppedError(const ClusterView& view, ShardId shard);
 
-// Of flushes. DEADLINE_EXCEEDED: a push without a reply, and one that was received (`count` in
-// all).
+// Of flushes. DEADLINE_EXCEEDED: an unanswered push, and one that was received (`count` in all).
 absl::Status UnansweredPushError(const ClusterView& view, const ShardRequest& push);
 absl::Status NotDurableError(const ClusterView& view, const ShardRequest& push, size_t count);
 
@@ -31,10 +30,10 @@ absl::Status NotDurableError(const ClusterView& view, const ShardRequest& push, 
 // DATA_LOSS: all replicas of the shard are lost.
 absl::Status ContentLostError(const ClusterView& view, const ShardRequest& push);
 // DATA_LOSS: the head does not accept the push. ABORTED: it may have been applied, because a node
-// that was declared dead is told nothing more.
+// that was declared dead learns nothing more.
 absl::Status RefusedForGoodError(const ClusterView& view, const ShardRequest& push,
                                  const absl::Status& refusal);
-// The code of `why`: the client stops before it knows.
+// With the code of `why`: the client stops before it learns whether the push became durable.
 absl::Status UnknownDurabilityError(const ClusterView& view, const ShardRequest& push,
                                     const absl::Status& why);
 

@@ -104,8 +104,8 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     proto::PushRequest& push = *message.envelope.mutable_push_request();
     push = PushBody(sender, request);
     push.set_deadline_ms(deadline_ms);
-    // A repeat asks for no values, because they are mostly on their way, too. If they were lost,
-    // the reply that the push was received shows it.
+    // A retry asks for no values, because these are usually in flight, too. If they were lost, the
+    // reply that the push was received shows it.
     if (operation.pulls() && attempt == Attempt::kFirst) {
       FillReadBound(request, *push.mutable_read());
     }

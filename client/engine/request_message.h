@@ -18,18 +18,18 @@ struct Sender {
   Incarnation incarnation;
 };
 
-// How far away `deadline` is, for a server.
+// The time until `deadline`, for a server.
 uint32_t DeadlineMs(absl::Time now, absl::Time deadline);
 
-// An empty message to the head that `request` is for.
+// An empty message to the head that `request` goes to.
 Message MessageTo(const ShardRequest& request, Epoch epoch);
 
-// A push, without deadline and without a wish for values. The identity depends only on the
+// A push, without deadline and without a request for values. The identity depends only on the
 // operation and the request's sequence, so it is the same in each retry.
 proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request);
 
-// The frame to push: a slice of the caller's memory, or what is encoded once and kept for retries.
-// The request's checksum is set afterwards.
+// The frame to push: a slice of the caller's memory, or the bytes that are encoded once and kept
+// for retries. Sets the request's checksum.
 Buffer GradientFrame(ShardRequest& request);
 
 // A request that its operation still waits for. Precondition: it has an owner.

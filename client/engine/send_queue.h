@@ -15,9 +15,10 @@
 
 namespace covey::client {
 
-// When a request may leave, and when it is retried; for pushes and pulls alike, and for pushes that
-// are sent again after they were received. One queue per server loop, with the window that the
-// server grants (server_window.h) and the time its replies take; one budget of bytes for all.
+// Decides when a request may leave, and when it is retried; for pulls, for pushes, and for pushes
+// that are resent after they were received. There is one queue per server loop, with the window
+// that the server grants (server_window.h) and the time its replies take, and one byte budget for
+// all.
 //
 // Bytes in flight never exceed the budget, nor those to one server loop its window; a request alone
 // may always go, however large. Requests to one loop leave in the order of their ids, which is that
@@ -40,34 +41,34 @@ class SendQueue {
 
   // kBackingOff → kQueued, at `request.head`.
   void Enqueue(ShardRequest& request);
-  // Takes a request out of the queue or off the wire, wherever it is, and moves it to `next`. A
-  // push carries its bytes when it is sent next.
+  // Takes a request out of the queue or out of flight, and moves it to `next`. A push carries its
+  // bytes when it is sent next.
   void Withdraw(ShardRequest& request, ShardRequest::State next);
   // The oldest request that may leave now; null when there is none. `held_back` says which requests
-  // wait for another one, although window and budget have room.
+  // must wait for another one, although window and budget have room.
   ShardRequest* Next(absl::FunctionRef<bool(const ShardRequest&)> held_back);
   // kQueued → kInFlight, or kStranded → kResending; its bytes count from now on.
   void Send(absl::Time now, ShardRequest& request);
   // Whether this many bytes may go to `head` now.
   bool HasRoom(const Address& head, size_t bytes);
 
-  // `request` was answered with success while in flight: its server's window and reply time follow.
-  // `credit_bytes` as in Envelope.credit_bytes.
+  // `request` was answered with success while in flight: updates its server's window and reply
+  // time. `credit_bytes` as in Envelope.credit_bytes.
   void OnReply(absl::Time now, const ShardRequest& request, size_t credit_bytes);
-  // The same, without a word on how long replies take: the reply to a push that was sent again.
+  // The same, without effect on the reply time: the reply to a push that was resent.
   void OnResendReply(const ShardRequest& request, size_t credit_bytes);
   // `request` was refused with RESOURCE_EXHAUSTED while in flight.
   void OnRefusal(const ShardRequest& request);
 
   // How long to wait for the reply of a request that was sent `tries` times before. With jitter.
   absl::Duration ReplyPatience(const Address& head, int tries);
-  // The same for a push that was sent again; without jitter, since others wait for it.
+  // The same for a push that was resent; without jitter, since other requests wait for it.
   absl::Duration ResendPatience(const Address& head, int tries);
   // How long to wait after the given number of refusals before this one. Never shorter than the
-  // server asked for. With jitter, so that clients do not return at once together.
+  // server asked for. With jitter, so that clients do not all return at once.
   absl::Duration RefusalDelay(int refusals, absl::Duration asked);
-  // How soon to ask a head whose chain has changed: nothing should be lost, but the first retry
-  // need not wait for a whole patience. With jitter.
+  // How soon to query a head whose chain has changed. Nothing should be lost, but the first retry
+  // need not wait for the whole reply time. With jitter.
   absl::Duration ChainChangeDelay();
 
   // Forgets servers that `is_gone` and to which nothing is queued or in flight.

@@ -23,7 +23,7 @@ class SendQueueTest : public ::testing::Test {
     request.wire_bytes = bytes;
     return request;
   }
-  // Sends all that may leave; their ids in order.
+  // Sends every request that may leave; returns their ids in order.
   std::vector<uint64_t> SendAll(uint64_t held_back = 0) {
     std::vector<uint64_t> ids;
     const auto is_held = [&](const ShardRequest& request) {

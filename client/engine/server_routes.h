@@ -10,19 +10,19 @@
 
 namespace covey::client {
 
-// Whether messages to a node lead nowhere any more: it is dead, has left, or is unknown.
+// Whether messages to a node have no destination any more: it is dead, has left, or is unknown.
 bool IsGone(const ClusterView& view, NodeId node);
 
 // The endpoints of the server loops that this client sends to, as the loop's transport knows them.
 // Actor-confined. Deterministic.
 class ServerRoutes {
  public:
-  // Before a message to `server`: its route is as the view says.
+  // Call before a message to `server`: sets its route as in the view.
   void Ensure(const Address& server, const ClusterView& view, Outbox& outbox);
-  // Routes follow the newest view. The connection to a dead server is closed, because what waits in
-  // it keeps the caller's memory.
+  // Routes follow the newest view. The connection to a dead server is closed, because messages that
+  // wait in it keep the caller's memory.
   void FollowView(const ClusterView& view, Outbox& outbox);
-  // Closes the connection, and with it the frames that wait in it; the next send opens it again.
+  // Closes the connection and drops the frames that wait in it; the next send reopens it.
   void Close(const Address& server, Outbox& outbox);
 
  private:

@@ -46,7 +46,7 @@ TEST(ServerWindowTest, HalvesOncePerWindowOfRefusalsAndGrowsBackStepByStep) {
   EXPECT_EQ(window.limit(), 8 * kMiB) << "sent before the window was halved";
   window.Refused(window.Send(kMiB));
   EXPECT_EQ(window.limit(), 4 * kMiB);
-  // One window of answers is one step.
+  // One window of replies is one step.
   for (int i = 0; i < 4; ++i) window.Answered(kMiB, 16 * kMiB);
   EXPECT_NEAR(static_cast<double>(window.limit()), 4.0 * kMiB + ServerWindow::kStepBytes, 20'000);
   for (int i = 0; i < 10'000; ++i) window.Answered(kMiB, 16 * kMiB);
@@ -55,7 +55,7 @@ TEST(ServerWindowTest, HalvesOncePerWindowOfRefusalsAndGrowsBackStepByStep) {
   EXPECT_EQ(window.limit(), ServerWindow::kSmallestBytes);
 }
 
-// Two clients that share what a server can take come to equal shares, whatever they began with.
+// Two clients that share a server's capacity converge to equal shares, from any start.
 TEST(ServerWindowTest, SharesEvenOut) {
   ServerWindow a(64 * kMiB), b(64 * kMiB);
   a.Answered(1, 48 * kMiB);

@@ -14,7 +14,7 @@ namespace {
 
 size_t ValueBytes(const ShardRequest& request) { return request.element_count * sizeof(float); }
 
-// OK, or why the values are of no use and must be asked for again.
+// OK, or why the values are unusable and must be requested again.
 absl::Status CheckValues(const ShardRequest& request, const Message& reply, const ClusterView& view,
                          Counters& counters) {
   if (absl::Status intact = CheckFrameChecksums(reply); !intact.ok()) {
@@ -47,7 +47,7 @@ Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterVi
   if (!status.ok()) return {Verdict::Kind::kFailed, std::move(status)};
   if (request.owner->operation.pulls()) {
     if (request.pushes && !reply.envelope.push_reply().has_values()) {
-      // It says that the push of an earlier try is durable; that try's reply was lost.
+      // It says that the push of an earlier attempt is durable; that attempt's reply was lost.
       return {Verdict::Kind::kValuesUnfit,
               absl::UnavailableError("received; the values are still missing")};
     }

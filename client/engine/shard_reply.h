@@ -12,10 +12,10 @@
 
 namespace covey::client {
 
-// What a reply means for the request that it answers. The request has an owner.
+// The meaning of a reply for the request that it answers. The request has an owner.
 struct Verdict {
   enum class Kind : uint8_t {
-    kAccepted,     // the request has what it asked for
+    kAccepted,     // the request has everything it asked for
     kRefused,      // not now: retry, a push with its bytes
     kValuesUnfit,  // a push is received, but its values are missing, damaged or too old: ask again
     kFailed,       // a retry cannot mend it
@@ -31,8 +31,8 @@ Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterVi
 // The state of the shard that the reply shows.
 const proto::ShardState& StateOf(const Message& reply);
 
-// Precondition: accepted. Copies the values to where the operation wants them, and adds what the
-// reply says to the operation's result.
+// Precondition: accepted. Copies the values to the operation's memory, and adds the reply to the
+// operation's result.
 void TakeIn(const ShardRequest& request, const Message& reply);
 
 }  // namespace covey::client

@@ -65,14 +65,14 @@ struct ShardRequest {
     kOver,
   };
 
-  // What a push is sent again from once it was received, when its operation may be gone.
+  // The data from which a received push is resent, when its operation may have ended.
   struct Kept {
     proto::PushRequest body;  // wants no values
     Buffer gradient;
   };
 
   // The operation that waits for this request. Null: the operation has ended, and `kept->gradient`
-  // is memory of the client's own.
+  // is the client's own memory.
   ActiveOperation* owner = nullptr;
 
   // Constant after the start.
@@ -86,12 +86,12 @@ struct ShardRequest {
   Version base_version;
   uint64_t base_generation = 0;
 
-  // The gradient as it travels.
+  // The gradient on the wire.
   Buffer encoded;  // in the operation's format, unless that is float32
   std::optional<uint32_t> checksum;
-  size_t wire_bytes = 0;  // of the larger direction; what counts against window and budget
+  size_t wire_bytes = 0;  // of the larger direction; counts against window and budget
 
-  // Where it goes: the head it waits for or was sent to, and the shard as it was then.
+  // The destination: the head that it waits for or was sent to, and the shard at that time.
   Address head;
   uint64_t generation = 0;
   uint64_t chain_epoch = 0;

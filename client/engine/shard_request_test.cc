@@ -19,7 +19,7 @@ constexpr State kStates[] = {State::kBackingOff,  State::kQueued,   State::kInFl
                              State::kReceived,    State::kStranded, State::kResending,
                              State::kUnconfirmed, State::kOver};
 
-// A shortest way of legal moves from the start to each state.
+// A shortest path of legal moves from the start to each state.
 std::map<State, std::vector<State>> WaysFromStart() {
   std::map<State, std::vector<State>> ways = {{State::kBackingOff, {}}};
   std::vector<State> frontier = {State::kBackingOff};
@@ -67,7 +67,7 @@ TEST(ShardRequestTest, EveryStateMayEndAndNothingFollowsTheEnd) {
   }
 }
 
-// A push that was received is never again in a state whose end would answer its operation.
+// A received push never returns to a state whose end would answer its operation.
 TEST(ShardRequestTest, NothingLeadsBackToTheFirstHalfOfALife) {
   const std::set<State> second_half = {State::kReceived, State::kStranded, State::kResending,
                                        State::kUnconfirmed};

@@ -12,8 +12,8 @@ namespace {
 
 using State = ShardRequest::State;
 
-// A shard whose chain is empty has a server again within about a second. A view makes the request
-// leave then; this retry is a safeguard.
+// A shard whose chain is empty usually has a server again within about a second. A view then
+// triggers the send; this retry is a safeguard.
 constexpr absl::Duration kNoServerRetry = absl::Milliseconds(200);
 
 uint64_t NextSequence(uint64_t& last) {
@@ -108,7 +108,7 @@ void UnansweredRequests::FollowHead(absl::Time now, ShardRequest& request,
     RetryAt(std::min(request.retry_at, now + queue_.ChainChangeDelay()), request);
   }
   if (request.state() != State::kBackingOff) return;
-  // A refusal said that some view was behind; now one is newer.
+  // A refusal said that some view was behind; the view is newer now.
   request.refusals = 0;
   RetryAt(now, request);
 }
@@ -173,7 +173,7 @@ void UnansweredRequests::BackOff(absl::Time now, ShardRequest& request, const Me
     if (request.in_flight()) queue_.OnRefusal(request);
   }
   if (absl::IsDataLoss(StatusOf(reply))) ++counters_.damaged;
-  // A request that is queued or backs off will be sent anyway; the refusal is of an earlier try.
+  // A queued or backing-off request will be sent anyway; the refusal belongs to an earlier attempt.
   if (request.in_flight()) {
     queue_.Withdraw(request, State::kBackingOff);
     request.last_refusal = verdict.why;

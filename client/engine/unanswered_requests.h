@@ -25,16 +25,16 @@
 
 namespace covey::client {
 
-// The first half of a request's life: from the start of its operation until a reply has what the
-// request asked for (the first three states of ShardRequest). Each request is retried under the
-// same identity, at the head that its shard has by then. The second half of a push that is received
-// and not durable is in undurable_pushes.h.
+// The first half of a request's life: from the start of its operation until a reply has everything
+// the request asked for (the first three states of ShardRequest). Each request is retried under the
+// same identity, at the shard's current head. The second half, of a push that was received and is
+// not durable, is in undurable_pushes.h.
 //
 // Actor-confined. Deterministic.
 class UnansweredRequests {
  public:
   using Requests = std::map<uint64_t, ShardRequest>;  // by request id
-  // The request's table was dropped; it is taken out by the callee.
+  // The request's table was dropped; the callee takes the request out.
   using Dropped = std::function<void(ShardRequest& request, Outbox& outbox)>;
 
   // The collaborators outlive this. `next_request_id` is shared with other machines of the loop.
@@ -50,14 +50,14 @@ class UnansweredRequests {
   // them into the queues of their shards' heads.
   void Start(absl::Time now, ActiveOperation& owner, const ShardRange& shards,
              const proto::Table& table, const ClusterView& view, Outbox& outbox);
-  // A request whose shard has another head leaves for it at once.
+  // A request whose shard has another head is sent to it at once.
   void FollowView(absl::Time now, const ClusterView& view);
-  // Sends what window and budget allow, but for requests that are `held_back`.
+  // Sends the requests that window and budget allow, except those that are `held_back`.
   void SendQueued(absl::Time now, const Sender& self, const ClusterView& view,
                   absl::FunctionRef<bool(const ShardRequest&)> held_back, Outbox& outbox);
-  // Repeats what was not answered in time, and queues what has backed off for long enough.
+  // Retries requests that were not answered in time, and queues those whose back-off has ended.
   void RepeatDue(absl::Time now, const Sender& self, const ClusterView& view, Outbox& outbox);
-  // After kAccepted the operation's result has what the reply says. After kAccepted and kFailed the
+  // After kAccepted the operation's result includes the reply. After kAccepted and kFailed the
   // caller takes the request out; otherwise it backs off.
   Verdict HandleReply(absl::Time now, ShardRequest& request, const Message& reply,
                       const ClusterView& view);
@@ -66,7 +66,7 @@ class UnansweredRequests {
   ShardRequest* Find(uint64_t request_id);
   // Precondition: `owner` has unanswered requests.
   ShardRequest& FirstOf(const ActiveOperation& owner);
-  // Takes a request out as it is; it may still be queued or in flight.
+  // Takes a request out in its present state; it may still be queued or in flight.
   Requests::node_type Take(const ShardRequest& request);
 
   // Never later than the next retry; exact after UpdateNextDue.
@@ -75,7 +75,7 @@ class UnansweredRequests {
 
  private:
   void Add(ActiveOperation& owner, const ShardRange& shards, const proto::Shard& shard);
-  // Puts a request that backs off into the queue of its shard's present head.
+  // Puts a backing-off request into the queue of its shard's current head.
   void Enqueue(absl::Time now, ShardRequest& request, const ClusterView& view, Outbox& outbox);
   void FollowHead(absl::Time now, ShardRequest& request, const ClusterView& view);
   // Precondition: in flight.
@@ -93,7 +93,7 @@ class UnansweredRequests {
   Counters& counters_;
   const Dropped dropped_;
   VersionFloor versions_;
-  // Sequence that was given out last, for pushes of this client.
+  // The newest sequence, for pushes of this client.
   absl::flat_hash_map<ShardId, uint64_t> sequences_;
   Requests requests_;
   absl::Time next_due_ = absl::InfiniteFuture();

@@ -19,8 +19,8 @@ namespace {
 
 using State = ShardRequest::State;
 
-// The reply that says "durable" comes by itself, mostly within milliseconds; a buffered table may
-// take as long as its groups need for their pushes.
+// The reply that says "durable" comes unasked, usually within milliseconds; for a buffered table it
+// may take as long as its groups need to fill the buffer.
 constexpr absl::Duration kQueryAfter = absl::Seconds(2);
 constexpr RetryPolicy kQueryRetry{.longest = absl::Seconds(16)};
 // How long a server remembers to report that a push has become durable; then it is queried again.
@@ -35,7 +35,7 @@ Address HeadOf(const ClusterView& view, ShardId id) {
   return shard == nullptr ? Address() : view.PrimaryOf(*shard);
 }
 
-// A group's new generation goes on with its steps, so what the one before pushed is the new one's.
+// A group's new generation continues its steps, so the previous generation's pushes become its own.
 void FollowGroup(const ClusterView& view, proto::PushRequest& push) {
   const proto::Group* group = view.FindGroup(GroupId(push.group()));
   if (group == nullptr || group->generation() <= push.group_generation()) return;
@@ -44,7 +44,7 @@ void FollowGroup(const ClusterView& view, proto::PushRequest& push) {
 }
 
 // The push was refused because a newer generation of its group had pushed, under which it may be
-// sent again, or because of a view that is still on its way here.
+// resent, or because of a view that is still in flight to this client.
 bool WasOvertaken(const ShardRequest& push, const Message& reply, const ClusterView& view) {
   if (push.producer() == GroupId() || !absl::IsAborted(StatusOf(reply))) return false;
   const proto::Group* group = view.FindGroup(push.producer());
@@ -64,7 +64,7 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   const auto inserted = pushes_.insert(std::move(node));
   COVEY_CHECK(inserted.inserted);
   ShardRequest& push = inserted.position->second;
-  // A late reply of a head that was replaced says nothing of the next one.
+  // A late reply of a replaced head says nothing about its successor.
   const bool is_of_head = receiver == push.head && receiver == HeadOf(view, push.shard);
   queue_.Withdraw(push, is_of_head ? State::kReceived : State::kStranded);
   if (!is_of_head) unconfirmed_[StreamOf(push)].insert(push.request_id);
@@ -135,7 +135,7 @@ void UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
       MoveTo(State::kStranded, push);
       ScheduleNoLaterThan(now, push);
     } else if (push.state() == State::kStranded || push.state() == State::kUnconfirmed) {
-      // It was refused because some view was behind; now one is newer.
+      // It was refused because some view was behind; the view is newer now.
       ScheduleNoLaterThan(now, push);
     }
   }
@@ -170,7 +170,7 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
     ScheduleQuery(now, push);
     return;
   }
-  // It stays due until the head has the earlier ones, or until a reply makes room.
+  // It stays due until the head has the earlier pushes, or until a reply makes room.
   if (HoldsBack(push.request_id, push.shard, push.producer())) return;
   const bool with_bytes = push.state() == State::kStranded;
   if (with_bytes) {
@@ -181,7 +181,8 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   const absl::Time reply_expected = now + queue_.ResendPatience(head, push.tries);
   ++push.tries;
   ScheduleQuery(now, push);
-  // Others may wait for a push that the head may lack: its reply is expected as soon as any.
+  // Other requests may wait for a push that the head may lack: its reply is expected within the
+  // usual time.
   if (push.state() != State::kReceived) ScheduleNoLaterThan(reply_expected, push);
   ++counters_.repeats;
   routes_.Ensure(head, view, outbox);
@@ -197,7 +198,7 @@ void UndurablePushes::HandleReply(absl::Time now, ShardRequest& push, const Mess
                                   const ClusterView& view) {
   const absl::Status status = StatusOf(reply);
   const proto::PushReply& pushed = reply.envelope.push_reply();
-  // A head that was replaced says nothing of the one that the push is on its way to.
+  // A replaced head says nothing about the head that the push is in flight to.
   if (reply.from() != push.head && !(status.ok() && pushed.durable())) return;
   if (push.state() == State::kResending) {
     if (status.ok()) queue_.OnResendReply(push, reply.envelope.credit_bytes());
@@ -213,8 +214,8 @@ void UndurablePushes::HandleReply(absl::Time now, ShardRequest& push, const Mess
     End(push, RefusedForGoodError(view, push, status));
     return;
   }
-  // A chain that takes longer than a try may yet make the push durable; a server that refuses the
-  // push does not have it.
+  // A chain that takes longer than an attempt may yet make the push durable; a server that refuses
+  // the push does not have it.
   if (!is_slow_chain) MoveTo(State::kStranded, push);
   if (absl::IsResourceExhausted(status)) ++counters_.refusals;
   if (absl::IsDataLoss(status)) ++counters_.damaged;
@@ -230,7 +231,7 @@ void UndurablePushes::HandleSuccess(absl::Time now, ShardRequest& push,
     End(push, absl::OkStatus());
     return;
   }
-  // The view already names another head, to which the push is still to be sent.
+  // The view already names another head, to which the push has yet to be sent.
   if (push.head != HeadOf(view, push.shard)) return;
   MoveTo(State::kReceived, push);
   ScheduleQuery(now, push);

@@ -24,9 +24,9 @@ namespace covey::client {
 
 // The second half of a push's life: from the reply that a server has received it until it is
 // durable (the four states from kReceived to kUnconfirmed). A push is kept here so that it can be
-// sent again under the same identity when its shard gets another head. A group's push goes on under
+// resent under the same identity when its shard gets another head. A group's push continues under
 // the group's newest generation, because servers refuse an older one once a newer one has pushed.
-// Now and then the head is queried, without the bytes, in case the reply that says "durable" was
+// The head is queried periodically, without the bytes, in case the reply that says "durable" was
 // lost.
 //
 // Order: a head that lacks a producer's earlier push must not get a later one, or its clock would
@@ -37,7 +37,7 @@ namespace covey::client {
 // its operation is not counted. Actor-confined. Deterministic.
 class UndurablePushes {
  public:
-  // The push is over: durable, given up (OK), or lost. Called before it is forgotten.
+  // The push has ended: durable, given up (OK), or lost. Called before it is forgotten.
   using Ended = std::function<void(const ShardRequest& push, const absl::Status& lost)>;
   using Pushes = std::map<uint64_t, ShardRequest>;  // by request id
 
@@ -61,7 +61,7 @@ class UndurablePushes {
   // Strands the pushes whose shard has another head now, and ends those that can never become
   // durable because their table is gone or their shard's content was lost.
   void FollowView(absl::Time now, const ClusterView& view);
-  // Sends what is due, oldest first, as far as window, budget and order allow. A push stays due
+  // Sends the due pushes, oldest first, as far as window, budget and order allow. A push stays due
   // until it was sent.
   void SendDue(absl::Time now, const ClusterView& view, Outbox& outbox);
   // Whether an earlier push of `producer` must reach the shard's present head before this request.
@@ -70,16 +70,16 @@ class UndurablePushes {
 
   // Forgets the pushes that an operation waits for.
   void GiveUp(const ActiveOperation& owner);
-  // Forgets all pushes; `status` says why it is not known whether they became durable.
+  // Forgets all pushes; `status` is the reason why their durability is unknown.
   void FailAll(const ClusterView& view, const absl::Status& status);
 
-  // When SendDue is to be called next; never later than the next push is due. Pushes that are due
-  // already wait for a reply that makes room.
+  // When to call SendDue next; never later than the next push is due. Pushes that are already due
+  // wait for a reply that makes room.
   absl::Time next_due() const { return next_due_; }
-  // OK when no push with a smaller request id is left; else names the oldest.
+  // OK when no push with a smaller request id is left; otherwise names the oldest.
   absl::Status LeftBefore(uint64_t request_id, const ClusterView& view) const;
   size_t size() const { return pushes_.size(); }
-  // In memory of the client's own.
+  // The bytes in the client's own memory.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -87,9 +87,9 @@ class UndurablePushes {
   using Stream = std::pair<ShardId, GroupId>;
 
   static Stream StreamOf(const ShardRequest& push) { return {push.shard, push.producer()}; }
-  // Keeps unconfirmed_ in step.
+  // Keeps unconfirmed_ in sync.
   void MoveTo(ShardRequest::State next, ShardRequest& push);
-  // The next query of a push whose head has it.
+  // Schedules the next query of a push that its head has.
   void ScheduleQuery(absl::Time now, ShardRequest& push);
   void ScheduleNoLaterThan(absl::Time when, ShardRequest& push);
   void CollectDue(absl::Time now);
@@ -105,7 +105,7 @@ class UndurablePushes {
   Counters& counters_;
   const Ended ended_;
   Pushes pushes_;
-  // Those that their shard's head may lack, by stream.
+  // The pushes that their shard's head may lack, by stream.
   std::map<Stream, std::set<uint64_t>> unconfirmed_;
   std::set<uint64_t> due_;
   size_t bytes_ = 0;

@@ -8,12 +8,12 @@
 
 namespace covey::client {
 
-// What replies have shown of each shard, so that versions never go back: a request that leaves
-// later asks for at least the version that was seen before. A new generation of a shard is a new
-// history; versions of an earlier one say nothing about it. Actor-confined. Pure.
+// The versions that replies have shown of each shard, so that versions never go back: a later
+// request asks for at least the newest version seen. A new generation of a shard is a new history;
+// versions of an earlier one say nothing about it. Actor-confined. Pure.
 class VersionFloor {
  public:
-  // The values that were last copied out of a shard; what the next gradient is computed on.
+  // The values that were last copied out of a shard, on which the next gradient is computed.
   struct Base {
     uint64_t generation = 0;
     Version version;
@@ -21,7 +21,7 @@ class VersionFloor {
 
   // The lowest version that a reply of this generation may show; zero = any.
   Version Of(ShardId shard, uint64_t generation) const;
-  // Zero = no values were read yet.
+  // Zero = no values have been read yet.
   Base BaseOf(ShardId shard) const;
 
   // A reply has shown this version.
