@@ -32,7 +32,7 @@ constexpr absl::Duration kConvergeMax = absl::Seconds(10);
 constexpr absl::Duration kWarmUp = absl::Seconds(2);
 constexpr absl::Duration kBefore = absl::Seconds(5);
 constexpr absl::Duration kCutOff = absl::Seconds(8);
-// What a server answered before it was cut off has arrived by then.
+// By then the replies that a server sent before it was cut off have arrived.
 constexpr absl::Duration kOnItsWay = absl::Milliseconds(200);
 constexpr absl::Duration kStep = absl::Microseconds(200);
 
@@ -45,7 +45,7 @@ struct Scene {
   absl::Status Run(absl::Duration time) {
     return RunUntil(MonotonicNow() + time, [] { return false; });
   }
-  // Until `done`, or `until`.
+  // Runs until `done`, or `until`.
   template <typename Done>
   absl::Status RunUntil(absl::Time until, Done done) {
     absl::Time next_pump = MonotonicNow();
@@ -101,7 +101,7 @@ bool HasReplicas(const proto::ClusterView& view) {
   return true;
 }
 
-// How much less [from, from + time) has than the `time` before `fault`, percent; at least 0.
+// By how many percent the rate in [from, to) is below that in [before, fault); at least 0.
 double DipPercent(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time before,
                   absl::Time fault, absl::Time from, absl::Time to) {
   double was = 0, is = 0;
@@ -112,7 +112,8 @@ double DipPercent(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time 
   return was > 0 ? std::max(0.0, (1 - is / was) * 100) : NAN;
 }
 
-// Acknowledged pushes per second, all lanes together, of each short piece of [from, to).
+// Adds the acknowledged pushes per second of all lanes together, for each short piece of [from,
+// to).
 void AddRates(const LedgerLoad& load, absl::Time from, absl::Time to, std::vector<double>& rates) {
   constexpr absl::Duration kPiece = absl::Milliseconds(250);
   for (absl::Time start = from; start + kPiece <= to; start += kPiece) {
@@ -138,8 +139,8 @@ absl::Status AddAudit(Scene& scene, Verdict& verdict) {
   return absl::OkStatus();
 }
 
-// The longest time without an acknowledgement from `fault` to `end`. What was on its way when the
-// server died may be answered after all, so the first answer says little.
+// The longest time without an acknowledgment from `fault` to `end`. Pushes that were in flight when
+// the server died may still be acknowledged, so the first acknowledgment means little.
 double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::Time end) {
   absl::Time last = fault;
   absl::Duration longest;
@@ -148,7 +149,7 @@ double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::T
     longest = std::max(longest, *at - last);
     last = *at;
   }
-  // Nothing any more is no gap but the end.
+  // No acknowledgment until the end is an outage, not a gap.
   return end - last > longest ? INFINITY : absl::ToDoubleSeconds(longest);
 }
 
@@ -164,8 +165,8 @@ bool IsAlive(const proto::ClusterView& view, absl::string_view name) {
   });
 }
 
-// Pushes go on until the scheduler's view is as `is_so` wants it, which is asked now and then, or
-// `until`. `seen` is when. `is_so` is told when the view was asked for.
+// Pushes continue until the scheduler's view satisfies `is_so`, which is polled, or until `until`.
+// `seen` is set to the time when it did. `is_so` gets the time at which the view was requested.
 template <typename IsSo>
 absl::Status WatchFor(Scene& scene, absl::Time until, std::optional<absl::Time>& seen, IsSo is_so) {
   constexpr absl::Duration kAsk = absl::Milliseconds(50);
@@ -246,7 +247,7 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
   const absl::Time fault = MonotonicNow();
   scene.cluster->Signal(VictimCluster::kNetwork, SIGSTOP);
   std::optional<absl::Time> replaced;
-  // Until then nobody but the server that is cut off may acknowledge pushes to its shards.
+  // Until this time only the server that was cut off may acknowledge pushes to its shards.
   absl::Time in_office = fault;
   COVEY_RETURN_IF_ERROR(
       WatchFor(scene, fault + kCutOff, replaced, [&](const auto& view, absl::Time asked) {
@@ -263,7 +264,7 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
       WatchFor(scene, healed + 2 * kConvergeMax, converged, [&](const auto& view, absl::Time) {
         return !scene.cluster->IsRunning(victim) && HasReplicas(view);
       }));
-  // What the network held back has had time to do harm.
+  // Gives messages that the network held back the time to do harm.
   COVEY_RETURN_IF_ERROR(scene.Run(absl::Seconds(2)));
 
   Verdict verdict{.experiment = "partition",
@@ -300,8 +301,8 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
 }
 
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
-  // With and without it in turn, and each outage is compared with what was right before and after
-  // it: whatever else this machine does meanwhile meets both alike.
+  // Phases with and without the scheduler alternate, and each outage is compared with the phases
+  // directly before and after it, so that other load on this machine affects both alike.
   constexpr int kOutages = 6;
   constexpr absl::Duration kThere = absl::Milliseconds(3500);
   constexpr absl::Duration kAway = absl::Milliseconds(3500);

@@ -38,17 +38,17 @@ namespace {
 using Role = RunSupervisor::Role;
 using Stream = ChildProcess::Stream;
 
-// How long the scheduler may take to listen.
+// How long the scheduler may take until it listens.
 constexpr absl::Duration kStartMax = absl::Seconds(20);
-// How often to look whether it does.
+// Interval between checks whether it does.
 constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 constexpr absl::Duration kStatusPoll = absl::Milliseconds(500);
 constexpr absl::Duration kProgressLine = absl::Seconds(2);
-// What has ended is started again after so long, and of a role not more often.
+// Delay before a process is restarted, and the shortest interval between restarts of one role.
 constexpr absl::Duration kRestartAfter = absl::Milliseconds(500);
-// How long the last look at the cluster may take, when its work is done.
+// How long the final status request may take, after the work has finished.
 constexpr absl::Duration kLastLookMax = absl::Seconds(1);
-// A process that the scheduler has declared dead ends by itself when it hears so.
+// Time within which a process that was declared dead should learn of it and end by itself.
 constexpr absl::Duration kDeadMax = absl::Seconds(1);
 constexpr char kOwnLabel[] = "covey";
 
@@ -83,29 +83,30 @@ class LocalCluster {
   absl::Status StartOthers(absl::string_view port);
   void AwaitPort(absl::Time now);
 
-  // Waits for what happens next, at most until `until`, and takes it in.
+  // Waits for the next event, at most until `until`, and handles it.
   void Wait(absl::Time until);
   absl::Time NextWake(absl::Time now) const;
   void ReadSignals(absl::Time now);
   void TakeLine(size_t number, Stream stream, absl::string_view line);
   void TakeResult(const std::string& worker, absl::string_view text);
   void ReapChildren(absl::Time now);
-  // Whether another process takes the place of this one, which has ended.
+  // Whether another process replaces this one, which has ended.
   bool ComesBack(size_t number, const ChildExit& exit, absl::Time now);
   void SendSignals(absl::Time now);
   void FollowProgress(absl::Time now);
   void TakeStatus(absl::Time now, const proto::StatusReply& status);
-  // Whether the cluster, whose work is done, is to be looked at once more before it is told to end.
+  // Whether to request the status once more, after the work has finished and before the cluster
+  // stops.
   bool LooksOnceMore(absl::Time now);
-  // Ends whoever stands still and is not waited for any more.
+  // Kills declared-dead processes that hang and are no longer waited for.
   void FollowDead(absl::Time now, const proto::ClusterView& view);
-  // Does to the processes what is planned.
+  // Injects the planned faults.
   void InjectFaults(absl::Time now);
-  // The running process of this name, or nothing.
+  // The running process of this name, if any.
   std::optional<size_t> FindRunning(absl::string_view name) const;
   void Kill(absl::string_view name, absl::string_view why);
   void StartAgain(absl::Time now);
-  // Starts what is missing of the numbers that the view asks for.
+  // Starts the processes that are missing from the numbers that the view asks for.
   void FollowWanted(absl::Time now, const proto::ClusterView& view);
   void StartMissing(absl::Time now, Role role, uint32_t wanted, const proto::ClusterView& view);
   double Elapsed(absl::Time now) const { return absl::ToDoubleSeconds(now - start_); }
@@ -118,24 +119,24 @@ class LocalCluster {
   RunSupervisor supervisor_;
   FaultSchedule faults_;
   const absl::Time start_;
-  // The first step of training: faults count from here.
+  // The time of the first training step, from which fault times count.
   std::optional<absl::Time> training_since_;
   std::unique_ptr<TemporaryFolder> folder_;
   std::vector<Member> members_;  // numbered as in the supervisor; the first scheduler first
   size_t scheduler_ = 0;
   std::string address_;  // of the scheduler
-  // What is to be started again, and when.
+  // A process to restart, and when.
   struct Restart {
     absl::Time at;
     Role role;
     uint32_t rank;
   };
   std::vector<Restart> restarts_;
-  // Who ends because a fault wants it and comes back; true: at once.
+  // Processes that end because of a fault and are restarted; true: at once.
   std::map<std::string, bool> coming_back_;
-  bool ended_well_ = false;  // some worker
+  bool ended_well_ = false;  // some worker has
   RestartLimit restart_limit_;
-  bool scheduler_answers_ = false;  // the present one has
+  bool scheduler_answers_ = false;  // the present one has answered
   absl::Time next_missing_ = absl::InfinitePast();
   int signals_ = -1;
   int signals_seen_ = 0;
@@ -145,7 +146,7 @@ class LocalCluster {
 
   std::unique_ptr<StatusPoller> poller_;
   absl::Time asked_ = absl::InfinitePast();
-  // Since when the cluster's work is done; whether what it came to is known.
+  // The time when the work finished; and whether the final status has arrived.
   std::optional<absl::Time> idle_since_;
   bool has_looked_ = false;
   absl::Time next_status_ = absl::InfinitePast();
@@ -221,7 +222,7 @@ absl::Status LocalCluster::Start(Role role, uint32_t rank) {
   std::unique_ptr<LogFile> log;
   if (!options_.log_folder.empty()) {
     const std::string path = absl::StrCat(options_.log_folder, "/", program.name, ".log");
-    // What the one before it wrote says why it ended.
+    // The output of the previous process says why it ended.
     const bool is_again = std::any_of(
         members_.begin(), members_.end(),
         [&program](const Member& member) { return member.process->name() == program.name; });
@@ -247,7 +248,7 @@ absl::Status LocalCluster::Start(Role role, uint32_t rank) {
 
 absl::Status LocalCluster::StartOthers(absl::string_view port) {
   address_ = absl::StrCat("127.0.0.1:", port);
-  // Another scheduler in its place has to be found there.
+  // A restarted scheduler must listen at the same port.
   if (!absl::SimpleAtoi(port, &paths_.port)) {
     return absl::InternalError(absl::StrCat("the scheduler's port is '", port, "'"));
   }
@@ -329,16 +330,16 @@ void LocalCluster::ReadSignals(absl::Time now) {
                                : "stopping after the step under way; once more kills");
     supervisor_.Interrupt(signal, now);
   }
-  // Several of a kind arrive as one, so it is never said who.
+  // Several signals of a kind arrive as one, so the sender is unknown.
   ReapChildren(now);
 }
 
 void LocalCluster::TakeLine(size_t number, Stream stream, absl::string_view line) {
   const Member& member = members_[number];
   const bool is_program = member.role == Role::kWorker;
-  // The scheduler says the same, of all groups at once.
+  // The scheduler reports the same for all groups at once.
   if (is_program && absl::StartsWith(line, "progress {")) return;
-  // How the cluster ends whose work is done is of no interest.
+  // Once the work is done, the output of the cluster's shutdown is of no interest.
   const bool is_idle = !is_program && supervisor_.idle() && supervisor_.outcome().ok();
   if ((ShowsEverything() && !is_idle) || (is_program && stream == Stream::kError)) {
     terminal_.Print(
@@ -382,7 +383,7 @@ void LocalCluster::ReapChildren(absl::Time now) {
     supervisor_.Exited(number, *exit, now);
     if (!had_failed && !supervisor_.outcome().ok()) failed_ = number;
     if (member.role == Role::kWorker && exit->ok()) {
-      // Training is over soon.
+      // Training will end soon.
       ended_well_ = true;
       supervisor_.GiveUpWorkers(now);
     }
@@ -401,7 +402,7 @@ bool LocalCluster::ComesBack(size_t number, const ChildExit& exit, absl::Time no
   if (member.role == Role::kWorker && ended_well_) return false;
   if (is_planned && !at_once) return true;
   if (!is_planned) {
-    // A scheduler that does not come so far would not at the next attempt.
+    // A scheduler that never answered would fail again at the next attempt.
     const bool wanted =
         member.role == Role::kScheduler
             ? options_.on_failure != RunOptions::OnFailure::kStop && scheduler_answers_
@@ -423,7 +424,7 @@ void LocalCluster::SendSignals(absl::Time now) {
     ChildProcess& process = *members_[sent.child].process;
     if (sent.signal == SIGKILL) Say(absl::StrCat(process.name(), " does not stop: killing it"));
     process.Signal(sent.signal);
-    // One that stands still would hear it never.
+    // A stopped process would never receive it.
     if (sent.signal == SIGTERM) process.Signal(SIGCONT);
   }
 }
@@ -439,7 +440,7 @@ bool LocalCluster::LooksOnceMore(absl::Time now) {
 }
 
 void LocalCluster::FollowProgress(absl::Time now) {
-  // The scheduler has been told to end, or has ended: nobody is left to ask.
+  // The scheduler was told to end, or has ended: no process is left to query.
   if (supervisor_.WasStopped(scheduler_) || supervisor_.finished()) {
     poller_.reset();
     return;
@@ -462,13 +463,13 @@ void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) 
   for (const GroupHistory& group : outcome_.history.groups()) {
     if (!training_since_.has_value() && !group.points.empty()) training_since_ = now;
   }
-  // What comes of being told to end is no incident.
+  // Events after processes were told to end are no incidents.
   if (!has_looked_ && supervisor_.outcome().ok()) outcome_.incidents.See(Elapsed(now), status);
   FollowDead(now, status.view());
   if (supervisor_.stopping()) return;
   FollowWanted(now, status.view());
   if (!ShowsEverything()) {
-    // Whoever runs the cluster shows progress of its own.
+    // The caller shows progress of its own.
   } else if (terminal_.interactive()) {
     terminal_.SetBlock(ProgressBlock(status, elapsed, terminal_.block_lines_max()));
   } else if (now >= next_progress_line_) {
@@ -488,7 +489,7 @@ void LocalCluster::FollowDead(absl::Time now, const proto::ClusterView& view) {
       continue;
     }
     if (member.declared_dead == absl::InfiniteFuture()) member.declared_dead = now;
-    // Its place is needed, or the others have ended and nobody else is waited for.
+    // Its place is needed, or the others have ended and it is the last one.
     const bool is_in_the_way = options_.on_failure == RunOptions::OnFailure::kRestart ||
                                (member.role == Role::kWorker && ended_well_);
     if (is_in_the_way && now >= member.declared_dead + kDeadMax) {
@@ -551,7 +552,7 @@ void LocalCluster::StartAgain(absl::Time now) {
       restarts_.push_back(restart);
       continue;
     }
-    // Whoever comes so late finds nothing to do.
+    // A worker that starts this late finds nothing to do.
     if (restart.role == Role::kWorker && ended_well_) continue;
     const absl::Status started = Start(restart.role, restart.rank);
     Say(started.ok() ? absl::StrCat("started ", name, " again") : std::string(started.message()));
@@ -564,7 +565,7 @@ void LocalCluster::StartAgain(absl::Time now) {
 void LocalCluster::FollowWanted(absl::Time now, const proto::ClusterView& view) {
   if (now < next_missing_) return;
   if (view.wanted_servers() > 0) StartMissing(now, Role::kServer, view.wanted_servers(), view);
-  // Once one has ended, training is over soon.
+  // Once a worker has ended, training will end soon.
   if (view.wanted_workers() > 0 && !ended_well_) {
     StartMissing(now, Role::kWorker, view.wanted_workers(), view);
   }
@@ -589,7 +590,7 @@ void LocalCluster::StartMissing(absl::Time now, Role role, uint32_t wanted,
   for (uint32_t rank = 0; staying < std::min(wanted, kProcessesMax); ++rank) {
     if (ranks.contains(rank)) continue;
     ++staying;
-    // So that one that cannot live is not started over and over without a pause.
+    // Keeps a process that cannot run from being restarted without a pause.
     next_missing_ = now + 2 * kRestartAfter;
     const std::string name = ProgramOf(role, rank).name;
     const absl::Status started = Start(role, rank);

@@ -49,7 +49,7 @@ std::string ShowTime(double seconds) {
 
 std::string ShowPercent(double part) { return absl::StrFormat("%.0f %%", part * 100); }
 
-// Where a worker is in the groups.
+// A worker's group and its rank there.
 struct Place {
   const proto::Group* group = nullptr;
   int rank = 0;
@@ -114,7 +114,7 @@ std::string ShowPace(const proto::Pace& pace) {
   }
 }
 
-// Those at work: how fast, and whom they wait for. "" when there are none.
+// A table of the workers in training: speed, and whom they wait for. "" when there are none.
 std::string WorkersText(const proto::StatusReply& status) {
   std::map<uint64_t, const proto::Node*> nodes;
   for (const proto::Node& node : status.view().nodes()) nodes[node.id()] = &node;
@@ -153,7 +153,7 @@ std::string ShowShares(const proto::Group& group) {
   return absl::StrCat(absl::StrJoin(parts, ":"), " %");
 }
 
-// Of whom a step needs the gradients.
+// The members whose gradients a step needs.
 std::string ShowWaitsFor(const proto::Group& group) {
   if (group.minimum_members() == 0) return "all";
   return absl::StrCat(group.minimum_members(), ", then ", group.grace_ms(), " ms");
@@ -189,13 +189,14 @@ uint32_t ServersStaying(const proto::ClusterView& view) {
       }));
 }
 
-// How a table's shards are off for replicas.
+// The state of a table's replication.
 struct Replication {
-  // Each shard should have; fewer than the table asks for when there are fewer servers.
+  // The replicas that each shard should have: fewer than the table asks for when there are fewer
+  // servers.
   uint32_t target = 1;
   uint32_t wanted = 1;
   uint32_t shards = 0;
-  // Shards that have fewer, and that have none at all.
+  // Shards that have fewer, and shards that have none at all.
   uint32_t short_of = 0;
   uint32_t without = 0;
   // Replicas that are being filled.
@@ -251,7 +252,7 @@ std::vector<std::string> TableCells(const proto::Table& table) {
           ShowBytes(elements * sizeof(float))};
 }
 
-// "2", "1 to 2", with those that are being filled.
+// "2", "1 to 2", including replicas that are being filled.
 std::string ShowChains(const proto::Table& table) {
   int least = table.shards().empty() ? 0 : table.shards(0).chain_size();
   int most = least;
@@ -262,7 +263,7 @@ std::string ShowChains(const proto::Table& table) {
   return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
 }
 
-// Whether a later node has its name.
+// Whether a later node has the same name.
 bool IsReplaced(const proto::ClusterView& view, const proto::Node& node) {
   return std::any_of(view.nodes().begin(), view.nodes().end(), [&node](const proto::Node& other) {
     return other.id() > node.id() && other.name() == node.name();
@@ -273,7 +274,7 @@ std::string TablesInUse(const proto::StatusReply& status) {
   TextTable text({"TABLE", "SHAPE", "CONTRACT", "OPTIMIZER", "DURABILITY", "SHARDS", "BYTES",
                   "REPLICAS", "UPDATES", "DISCARDED", "STALENESS", "MOMENTUM"});
   const uint32_t servers = ServersStaying(status.view());
-  // What the servers say together.
+  // Summed over the servers.
   AsynchronyByTable asynchrony;
   for (const proto::NodeStatus& node : status.nodes()) {
     for (const proto::TableAsynchrony& report : node.load().tables()) {
