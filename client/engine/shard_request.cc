@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/shard_request.h"
 
-#include <algorithm>
-
 #include "common/base/check.h"
 
 namespace covey::client {
@@ -10,40 +8,22 @@ namespace {
 
 using State = ShardRequest::State;
 
-constexpr State kAfterBackingOff[] = {State::kQueued, State::kReceived, State::kStranded,
-                                      State::kOver};
-constexpr State kAfterQueued[] = {State::kBackingOff, State::kInFlight, State::kReceived,
-                                  State::kStranded, State::kOver};
-constexpr State kAfterInFlight[] = {State::kBackingOff, State::kReceived, State::kStranded,
-                                    State::kOver};
-constexpr State kAfterReceived[] = {State::kStranded, State::kOver};
-constexpr State kAfterStranded[] = {State::kResending, State::kReceived, State::kOver};
-constexpr State kAfterResending[] = {State::kUnconfirmed, State::kStranded, State::kOver};
-constexpr State kAfterUnconfirmed[] = {State::kReceived, State::kStranded, State::kOver};
+constexpr Transition<State> kTransitions[] = {
+    {State::kBackingOff, State::kQueued},     {State::kBackingOff, State::kReceived},
+    {State::kBackingOff, State::kStranded},   {State::kBackingOff, State::kOver},
+    {State::kQueued, State::kBackingOff},     {State::kQueued, State::kInFlight},
+    {State::kQueued, State::kReceived},       {State::kQueued, State::kStranded},
+    {State::kQueued, State::kOver},           {State::kInFlight, State::kBackingOff},
+    {State::kInFlight, State::kReceived},     {State::kInFlight, State::kStranded},
+    {State::kInFlight, State::kOver},         {State::kReceived, State::kStranded},
+    {State::kReceived, State::kOver},         {State::kStranded, State::kResending},
+    {State::kStranded, State::kReceived},     {State::kStranded, State::kOver},
+    {State::kResending, State::kUnconfirmed}, {State::kResending, State::kStranded},
+    {State::kResending, State::kOver},        {State::kUnconfirmed, State::kReceived},
+    {State::kUnconfirmed, State::kStranded},  {State::kUnconfirmed, State::kOver},
+};
 
 }  // namespace
-
-std::span<const State> SuccessorsOf(State state) {
-  switch (state) {
-    case State::kBackingOff:
-      return kAfterBackingOff;
-    case State::kQueued:
-      return kAfterQueued;
-    case State::kInFlight:
-      return kAfterInFlight;
-    case State::kReceived:
-      return kAfterReceived;
-    case State::kStranded:
-      return kAfterStranded;
-    case State::kResending:
-      return kAfterResending;
-    case State::kUnconfirmed:
-      return kAfterUnconfirmed;
-    case State::kOver:
-      return {};
-  }
-  return {};
-}
 
 absl::string_view NameOf(State state) {
   switch (state) {
@@ -67,9 +47,10 @@ absl::string_view NameOf(State state) {
   return "?";
 }
 
+std::span<const Transition<State>> ShardRequest::Transitions() { return kTransitions; }
+
 void ShardRequest::MoveTo(State next) {
-  const std::span<const State> allowed = SuccessorsOf(state_);
-  COVEY_CHECK(std::find(allowed.begin(), allowed.end(), next) != allowed.end());
+  COVEY_CHECK(IsLegalTransition(kTransitions, state_, next));
   state_ = next;
 }
 

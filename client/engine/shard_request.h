@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "common/base/transitions.h"
 #include "common/cluster/ids.h"
 #include "proto/parameter.pb.h"
 
@@ -46,7 +47,7 @@ struct ActiveOperation;
 // head leads from kStranded to kReceived.
 //
 // Invariants, held by MoveTo and the two classes that call it (SendQueue, UndurablePushes):
-// 1. A request moves only along this picture (SuccessorsOf).
+// 1. A request moves only along this picture (Transitions).
 // 2. It is in its head's queue exactly when kQueued.
 // 3. Its bytes count against window and budget exactly when kInFlight or kResending.
 // 4. A push in kStranded, kResending or kUnconfirmed holds back later ones of its producer.
@@ -112,7 +113,9 @@ struct ShardRequest {
   std::unique_ptr<Kept> kept;  // from kReceived or kStranded on
 
   State state() const { return state_; }
-  // Precondition: `next` is among SuccessorsOf(state()).
+  // The picture above as a table.
+  static std::span<const Transition<State>> Transitions();
+  // Precondition: the transition is legal.
   void MoveTo(State next);
   bool in_flight() const { return state_ == State::kInFlight || state_ == State::kResending; }
   // Of a push that was received: the group it counts for; none = this client.
@@ -122,8 +125,6 @@ struct ShardRequest {
   State state_ = State::kBackingOff;
 };
 
-// The states that may follow `state`; the picture above as a table.
-std::span<const ShardRequest::State> SuccessorsOf(ShardRequest::State state);
 // "kInFlight", for messages of tests and checks.
 absl::string_view NameOf(ShardRequest::State state);
 

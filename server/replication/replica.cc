@@ -105,7 +105,7 @@ void Replica::LinkTo(absl::Time now, const proto::Replica& successor) {
 }
 
 void Replica::Enter(ReplicaState next) {
-  COVEY_CHECK(IsLegalStep(state_, next));
+  COVEY_CHECK(IsLegalTransition(kReplicaTransitions, state_, next));
   state_ = next;
   COVEY_CHECK(HasContent(state_) == (content_ != nullptr));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <iterator>
+#include "common/base/transitions.h"
 
 namespace covey::server {
 
@@ -32,13 +31,7 @@ enum class ReplicaState {
   kUnfit        // joined, and its content was dropped
 };
 
-struct ReplicaStep {
-  ReplicaState from;
-  ReplicaState to;
-};
-
-// Every legal transition.
-inline constexpr ReplicaStep kReplicaSteps[] = {
+inline constexpr Transition<ReplicaState> kReplicaTransitions[] = {
     {ReplicaState::kFresh, ReplicaState::kJoined},
     {ReplicaState::kFresh, ReplicaState::kRequesting},
     {ReplicaState::kRequesting, ReplicaState::kRequesting},
@@ -53,11 +46,6 @@ inline constexpr ReplicaStep kReplicaSteps[] = {
     {ReplicaState::kJoined, ReplicaState::kUnfit},
     {ReplicaState::kUnfit, ReplicaState::kRequesting},
 };
-
-constexpr bool IsLegalStep(ReplicaState from, ReplicaState to) {
-  return std::any_of(std::begin(kReplicaSteps), std::end(kReplicaSteps),
-                     [&](const ReplicaStep& step) { return step.from == from && step.to == to; });
-}
 
 constexpr bool IsJoining(ReplicaState state) {
   return state == ReplicaState::kRequesting || state == ReplicaState::kImporting ||

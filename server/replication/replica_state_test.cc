@@ -153,13 +153,13 @@ TEST(ReplicaState, EveryTransitionOfTheTableIsWalkedAndNoOther) {
     walked.insert(steps.begin(), steps.end());
   }
   Steps table;
-  for (const ReplicaStep& step : kReplicaSteps) table.insert({step.from, step.to});
+  for (const auto& [from, to] : kReplicaTransitions) table.insert({from, to});
   for (const auto& [from, to] : table) {
     EXPECT_TRUE(walked.contains({from, to}))
         << "not walked: " << static_cast<int>(from) << " to " << static_cast<int>(to);
   }
   for (const auto& [from, to] : walked) {
-    EXPECT_TRUE(IsLegalStep(from, to))
+    EXPECT_TRUE(IsLegalTransition(kReplicaTransitions, from, to))
         << "not legal: " << static_cast<int>(from) << " to " << static_cast<int>(to);
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/successor_state.h"
 
+#include <optional>
+
 #include "common/base/check.h"
 
 namespace covey::server {
@@ -12,7 +14,7 @@ using Transfer = State::Transfer;
 using Requirement = State::Requirement;
 using Contact = State::Contact;
 
-constexpr State::TransferStep kTransferSteps[] = {
+constexpr State::TransferTransition kTransferTransitions[] = {
     {Transfer::kUnknown, Event::kChainChanged, Transfer::kUnknown},
     {Transfer::kUnknown, Event::kJoined, Transfer::kUnknown},
     {Transfer::kUnknown, Event::kRejoining, Transfer::kUnknown},
@@ -39,7 +41,7 @@ constexpr State::TransferStep kTransferSteps[] = {
     {Transfer::kStreaming, Event::kGivenUp, Transfer::kUnknown},
 };
 
-constexpr State::RequirementStep kRequirementSteps[] = {
+constexpr State::RequirementTransition kRequirementTransitions[] = {
     {Requirement::kOptional, Event::kChainChanged, Requirement::kOptional},
     {Requirement::kOptional, Event::kJoined, Requirement::kJoined},
     {Requirement::kOptional, Event::kFilled, Requirement::kOptional},
@@ -60,7 +62,7 @@ constexpr State::RequirementStep kRequirementSteps[] = {
     {Requirement::kJoined, Event::kRejoining, Requirement::kOptional},
 };
 
-constexpr State::ContactStep kContactSteps[] = {
+constexpr State::ContactTransition kContactTransitions[] = {
     {Contact::kInTouch, Event::kChainChanged, Contact::kInTouch},
     {Contact::kInTouch, Event::kJoined, Contact::kInTouch},
     {Contact::kInTouch, Event::kRejoining, Contact::kInTouch},
@@ -76,32 +78,29 @@ constexpr State::ContactStep kContactSteps[] = {
     {Contact::kRefused, Event::kRefused, Contact::kRefused},
 };
 
-// A region that has no transition at all for the event ignores it.
-template <typename Region, typename Step>
-void Advance(std::span<const Step> steps, Event event, Region& region) {
-  bool knows_event = false;
-  for (const Step& step : steps) {
-    if (step.event != event) continue;
-    knows_event = true;
-    if (step.from != region) continue;
-    region = step.to;
-    return;
-  }
-  COVEY_CHECK(!knows_event);
+template <typename Region, typename Arrow>
+void Advance(std::span<const Arrow> table, Event event, Region& region) {
+  const std::optional<Region> next = NextState(table, region, event);
+  COVEY_CHECK(next.has_value());
+  region = *next;
 }
 
 }  // namespace
 
 void SuccessorState::Apply(Event event) {
-  Advance(TransferSteps(), event, transfer_);
-  Advance(RequirementSteps(), event, requirement_);
-  Advance(ContactSteps(), event, contact_);
+  Advance(TransferTransitions(), event, transfer_);
+  Advance(RequirementTransitions(), event, requirement_);
+  Advance(ContactTransitions(), event, contact_);
 }
 
-std::span<const State::TransferStep> SuccessorState::TransferSteps() { return kTransferSteps; }
-std::span<const State::RequirementStep> SuccessorState::RequirementSteps() {
-  return kRequirementSteps;
+std::span<const State::TransferTransition> SuccessorState::TransferTransitions() {
+  return kTransferTransitions;
 }
-std::span<const State::ContactStep> SuccessorState::ContactSteps() { return kContactSteps; }
+std::span<const State::RequirementTransition> SuccessorState::RequirementTransitions() {
+  return kRequirementTransitions;
+}
+std::span<const State::ContactTransition> SuccessorState::ContactTransitions() {
+  return kContactTransitions;
+}
 
 }  // namespace covey::server

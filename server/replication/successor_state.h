@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include "common/base/transitions.h"
+
 namespace covey::server {
 
 // What a server knows about its successor in a shard's chain: three independent regions, each in
@@ -58,21 +60,9 @@ class SuccessorState {
     kSilent,
     kRefused
   };
-  struct TransferStep {
-    Transfer from;
-    Event event;
-    Transfer to;
-  };
-  struct RequirementStep {
-    Requirement from;
-    Event event;
-    Requirement to;
-  };
-  struct ContactStep {
-    Contact from;
-    Event event;
-    Contact to;
-  };
+  using TransferTransition = EventTransition<Transfer, Event>;
+  using RequirementTransition = EventTransition<Requirement, Event>;
+  using ContactTransition = EventTransition<Contact, Event>;
 
   // A joined successor gets records from the beginning; a joining one is asked first.
   static SuccessorState Joined() { return {Transfer::kUnconfirmed, Requirement::kJoined}; }
@@ -93,9 +83,9 @@ class SuccessorState {
     return transfer_ == Transfer::kUnconfirmed || transfer_ == Transfer::kStreaming;
   }
 
-  static std::span<const TransferStep> TransferSteps();
-  static std::span<const RequirementStep> RequirementSteps();
-  static std::span<const ContactStep> ContactSteps();
+  static std::span<const TransferTransition> TransferTransitions();
+  static std::span<const RequirementTransition> RequirementTransitions();
+  static std::span<const ContactTransition> ContactTransitions();
 
  private:
   SuccessorState(Transfer transfer, Requirement requirement)

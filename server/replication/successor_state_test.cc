@@ -35,9 +35,9 @@ bool IsLegal(std::span<const Step> steps, Region from, Event event) {
 }
 
 bool IsLegal(const State& state, Event event) {
-  return IsLegal(State::TransferSteps(), state.transfer(), event) &&
-         IsLegal(State::RequirementSteps(), state.requirement(), event) &&
-         IsLegal(State::ContactSteps(), state.contact(), event);
+  return IsLegal(State::TransferTransitions(), state.transfer(), event) &&
+         IsLegal(State::RequirementTransitions(), state.requirement(), event) &&
+         IsLegal(State::ContactTransitions(), state.contact(), event);
 }
 
 template <typename Step, typename Region>
@@ -77,9 +77,9 @@ void Walk(Visit visit) {
 TEST(SuccessorState, GoesWhereTheTablesSay) {
   Walk([](const State& from, Event event, const State* to) {
     if (to == nullptr) return;
-    EXPECT_EQ(to->transfer(), Next(State::TransferSteps(), from.transfer(), event));
-    EXPECT_EQ(to->requirement(), Next(State::RequirementSteps(), from.requirement(), event));
-    EXPECT_EQ(to->contact(), Next(State::ContactSteps(), from.contact(), event));
+    EXPECT_EQ(to->transfer(), Next(State::TransferTransitions(), from.transfer(), event));
+    EXPECT_EQ(to->requirement(), Next(State::RequirementTransitions(), from.requirement(), event));
+    EXPECT_EQ(to->contact(), Next(State::ContactTransitions(), from.contact(), event));
   });
 }
 
@@ -93,13 +93,13 @@ TEST(SuccessorState, EveryTransitionOfTheTablesIsWalked) {
     requirements.insert({from.requirement(), event});
     contacts.insert({from.contact(), event});
   });
-  for (const auto& step : State::TransferSteps()) {
+  for (const auto& step : State::TransferTransitions()) {
     EXPECT_TRUE(transfers.contains({step.from, step.event}));
   }
-  for (const auto& step : State::RequirementSteps()) {
+  for (const auto& step : State::RequirementTransitions()) {
     EXPECT_TRUE(requirements.contains({step.from, step.event}));
   }
-  for (const auto& step : State::ContactSteps()) {
+  for (const auto& step : State::ContactTransitions()) {
     EXPECT_TRUE(contacts.contains({step.from, step.event}));
   }
 }

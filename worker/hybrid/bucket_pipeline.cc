@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/transitions.h"
 #include "worker/hybrid/bucket_consensus.h"
-#include "worker/hybrid/transitions.h"
 
 namespace covey::worker {
 namespace {
@@ -25,7 +25,7 @@ constexpr Transition<State> kLegal[] = {
 
 }  // namespace
 
-bool BucketPipeline::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+bool BucketPipeline::IsLegal(State from, State to) { return IsLegalTransition(kLegal, from, to); }
 
 BucketPipeline::BucketPipeline(GroupMachine& group, ServerLink& link, Config config,
                                Environment environment)

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/hybrid/transitions.h"
+#include "common/base/transitions.h"
 
 namespace covey::worker {
 namespace {
@@ -47,7 +47,7 @@ constexpr Transition<State> kLegal[] = {
 
 }  // namespace
 
-bool BucketRun::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+bool BucketRun::IsLegal(State from, State to) { return IsLegalTransition(kLegal, from, to); }
 
 BucketRun::BucketRun(BucketStages& stages, std::weak_ptr<const void> owner, BucketTask task,
                      std::function<void(absl::Time, Outbox&)> ended)

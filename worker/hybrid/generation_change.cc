@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "worker/hybrid/transitions.h"
+#include "common/base/transitions.h"
 
 namespace covey::worker {
 namespace {
@@ -42,7 +42,7 @@ absl::Status CannotGoOn(absl::string_view what, Step step) {
 
 }  // namespace
 
-bool GenerationChange::IsLegal(State from, State to) { return IsListed(kLegal, from, to); }
+bool GenerationChange::IsLegal(State from, State to) { return IsLegalTransition(kLegal, from, to); }
 
 void GenerationChange::Enter(State to) {
   if (to == state_) return;
