@@ -7,8 +7,8 @@
 
 namespace covey::cli {
 
-// What the programs of this folder do: runs the one of `commands` that the first argument names, or
-// prints --help or --version. Returns the exit code. `commands` is not empty.
+// The entry of the programs in this folder: runs the one of `commands` that the first argument
+// names, or prints --help or --version. Returns the exit code. `commands` is not empty.
 int RunCommandLine(std::span<const Command> commands, int count, const char* const* arguments);
 
 }  // namespace covey::cli

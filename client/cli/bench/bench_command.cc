@@ -42,11 +42,11 @@ constexpr int kRawPeerStartMilliseconds = 10000;
 struct BenchOptions {
   LoadOptions load;
   std::vector<std::string> transports = {"tcp", "ipc"};
-  // Either asks for a table instead of JSON.
+  // `table`, or `json` = false, selects a table instead of JSON.
   bool json = true;
   bool table = false;
   std::string out_file;
-  // Set: measure this cluster, as a program that `covey run` started.
+  // Set: measure this cluster, as a program started by `covey run`.
   std::string scheduler;
   std::string job = "default";
   // Set: be the receiving half of the raw pair.
@@ -133,7 +133,7 @@ absl::Status Validate(const BenchOptions& options) {
   return absl::OkStatus();
 }
 
-// The first line that `peer` prints.
+// Returns the first line that `peer` prints.
 absl::StatusOr<std::string> FirstLine(ChildProcess& peer) {
   std::string line;
   while (!absl::StrContains(line, '\n')) {
@@ -146,7 +146,7 @@ absl::StatusOr<std::string> FirstLine(ChildProcess& peer) {
   return line.substr(0, line.find('\n'));
 }
 
-// The other half in a process of its own, for as long as this call takes.
+// Runs the other half in a process of its own for the duration of this call.
 absl::StatusOr<std::vector<Figure>> MeasureBesideRawPeer(const std::string& transport,
                                                          const LoadOptions& load) {
   COVEY_ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make());
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<Figure>> MeasureBesideRawPeer(const std::string& tran
   return MeasureRawPair(address, transport, load);
 }
 
-// Inside the cluster: one client of one server.
+// Runs inside the cluster: one client of one server.
 absl::StatusOr<std::vector<Figure>> MeasureCluster(BenchOptions options, Terminal& terminal) {
   const std::string& transport = options.transports[0];
   options.load.measured = [&terminal](const Figure& figure) {
@@ -183,7 +183,7 @@ uint32_t ServersFor(const BenchOptions& options) {
   return *std::max_element(options.load.replicas.begin(), options.load.replicas.end());
 }
 
-// A cluster for one transport; this program again is what its only worker runs.
+// Starts a cluster for one transport; its only worker runs this program again.
 absl::StatusOr<std::vector<Figure>> MeasureOwnCluster(const BenchOptions& options,
                                                       const std::string& transport,
                                                       Terminal& terminal) {

@@ -31,8 +31,8 @@ proto::TableSpec Spec(uint64_t bytes, uint32_t replicas) {
   return spec;
 }
 
-// Keeps `outstanding` operations under way, each with a lane (its own memory), for `duration`;
-// operations per second.
+// Keeps `outstanding` operations in flight, each with a lane (its own memory), for `duration`;
+// returns operations per second.
 absl::StatusOr<double> Rate(int outstanding, absl::Duration duration,
                             const std::function<Handle(int lane)>& start) {
   std::deque<std::pair<int, Handle>> under_way;
@@ -61,14 +61,14 @@ absl::StatusOr<std::vector<double>> RoundTrips(int count,
   return microseconds;
 }
 
-// Of one operation on one table.
+// The measurement of one operation on one table.
 struct Measurement {
   std::function<Handle(int lane)> start;
   Figure rate, middle, tail;
 };
 
-// The same operation on one table after the other, so that a machine that gets slower meanwhile is
-// slower for all.
+// Measures the same operation on all tables in turns, so that a slowdown of the machine affects all
+// of them alike.
 absl::Status MeasureInTurns(std::vector<Measurement>& measurements, const LoadOptions& options) {
   for (const Measurement& measurement : measurements) {  // warm up
     const int outstanding = OutstandingFor(measurement.rate.bytes);

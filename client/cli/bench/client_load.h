@@ -13,26 +13,27 @@
 
 namespace covey::cli {
 
-// How hard `covey bench` measures.
+// Duration and repetitions of the measurements of `covey bench`.
 struct LoadOptions {
   std::vector<uint64_t> sizes = {4096, 1 << 20, 16 << 20, 64 << 20};
   int repetitions = 5;
-  // Each repetition runs for at least so long.
+  // Each repetition runs at least for this duration.
   absl::Duration duration = absl::Milliseconds(400);
   // Round trips of 64 bytes per repetition.
   int round_trips = 2000;
-  // Every figure once with tables of so many replicas each, in turns; 1 = not replicated.
+  // Each figure is measured once per entry, with tables of this many replicas, in turns; 1 = not
+  // replicated.
   std::vector<uint32_t> replicas = {1};
-  // Called with each figure as soon as it is there; may be empty.
+  // Called with each figure as soon as it is measured; may be empty.
   std::function<void(const Figure&)> measured;
 };
 
-// Operations under way at once: 8, and 4 from 64 MiB on.
+// Operations in flight at once: 8, and 4 from 64 MiB on.
 int OutstandingFor(uint64_t bytes);
 
 // Measures push with apply (SGD), pull and push_pull for each size, and the 64-byte round trip of
-// push and pull, on tables that it makes in `client`'s cluster and drops again. `transport` only
-// labels the figures; those of more than one replica say so: "covey push r=2".
+// push and pull, on tables that it creates in `client`'s cluster and drops again. `transport` only
+// labels the figures. Figures with more than one replica are labeled as well: "covey push r=2".
 absl::StatusOr<std::vector<Figure>> MeasureClient(client::ParameterClient& client,
                                                   const std::string& transport,
                                                   const LoadOptions& options);

@@ -28,16 +28,16 @@ struct Figure {
   double Largest() const;
 };
 
-// The value below which `fraction` of the sorted `values` lie; the nearest one that was measured.
+// The value below which `fraction` of the sorted `values` lie; the nearest measured one.
 // Precondition: not empty, 0 <= fraction <= 1.
 double Quantile(std::vector<double> values, double fraction);
 
 // An array of {"what", "transport", "bytes", "unit", "median", "min", "max", "repetitions"}, in one
 // line.
 std::string FiguresAsJson(const std::vector<Figure>& figures);
-// INVALID_ARGUMENT: not what FiguresAsJson writes.
+// INVALID_ARGUMENT: the text is not in the format of FiguresAsJson.
 absl::StatusOr<std::vector<Figure>> FiguresFromJson(const std::string& text);
-// One aligned line, without its end.
+// One aligned line, without line break.
 std::string FigureAsLine(const Figure& figure);
 // A heading, and one line per figure.
 std::string FiguresAsTable(const std::vector<Figure>& figures);

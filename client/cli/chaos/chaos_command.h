@@ -3,8 +3,8 @@
 
 namespace covey::cli {
 
-// `covey chaos EXPERIMENT`: breaks a cluster of its own on this machine, and says whether what is
-// promised held.
+// `covey chaos EXPERIMENT`: injects faults into a cluster of its own on this machine, and reports
+// whether the promises held.
 int ChaosCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

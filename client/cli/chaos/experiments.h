@@ -11,29 +11,29 @@
 
 namespace covey::cli {
 
-// What an experiment needs from whoever runs it.
+// The environment that the caller of an experiment provides.
 struct Laboratory {
   LocalPaths binaries;
-  // The program of the workers, for those experiments that have some.
+  // The program of the workers, for experiments that have some.
   std::string worker_binary;
-  // A line for whoever waits.
+  // Shows a line of progress.
   std::function<void(absl::string_view)> say;
 };
 
-// Each starts a cluster of its own on this machine, lets it work, breaks something while it does,
-// and measures what that does to the rest. They block for less than a minute. An error: the
-// experiment could not be made; what was broken is no error, it is in the verdict.
+// Each experiment starts a cluster of its own on this machine, injects a fault while the cluster
+// works, and measures the effect on the rest. It blocks for less than a minute. An error means that
+// the experiment could not be carried out; a broken promise is no error but part of the verdict.
 
-// One of three servers is killed while pushes go to shards of all.
+// One of three servers is killed while pushes go to shards of all three.
 absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory);
-// One of three servers is cut off from the scheduler and from whoever asks it, while pushes go to
-// shards of all; later it is back.
+// One of three servers is cut off from the scheduler and from its clients, while pushes go to
+// shards of all three; later it is reachable again.
 absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory);
-// The scheduler is killed, and started again later, several times, while pushes go on.
+// The scheduler is killed and restarted several times, while pushes continue.
 absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory);
-// One of the members of one of three groups stands still.
+// One member of one of three groups is frozen.
 absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory);
-// One of three groups dies.
+// One of three groups is killed.
 absl::StatusOr<Verdict> KillGroup(const Laboratory& laboratory);
 
 }  // namespace covey::cli

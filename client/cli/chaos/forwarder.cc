@@ -30,7 +30,7 @@ Descriptor MakeSocket() {
   return Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// Bound to a free port, which it returns.
+// Binds to a free port, and returns it.
 absl::StatusOr<uint16_t> BindAnywhere(const Descriptor& socket) {
   const int yes = 1;
   sockaddr_in address = LocalAddress(0);
@@ -92,7 +92,7 @@ void Forwarder::Step(absl::Duration wait) {
   for (const Connection& connection : connections_) {
     for (const size_t side : {0, 1}) {
       const short events = EventsOf(connection, side);
-      // poll tells of a broken connection even who asks for nothing, again and again.
+      // poll reports a broken connection even when no events are requested, again and again.
       waited.push_back(
           {.fd = events == 0 ? -1 : connection.sockets[side].number(), .events = events});
     }
@@ -122,7 +122,7 @@ void Forwarder::Accept(const Listener& listener) {
   const sockaddr_in address = LocalAddress(listener.target);
   const int connected = connect(connection.sockets[1].number(),
                                 reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  // Whoever is refused sees an end, and comes again.
+  // A refused client sees the connection close, and retries.
   if (connected != 0 && errno != EINPROGRESS) return;
   for (const Descriptor& socket : connection.sockets) SendAtOnce(socket);
   connections_.push_back(std::move(connection));
@@ -148,7 +148,7 @@ void Forwarder::Carry(Connection& connection, size_t from) {
     direction.buffer.resize(size > 0 ? static_cast<size_t>(size) : 0);
     direction.sent = 0;
     if (size == 0) direction.ended = true;
-    // ENOTCONN: the way to the target is still being made.
+    // ENOTCONN: the connection to the target is still being established.
     if (size < 0 && !IsForLater(error) && error != ENOTCONN) connection.broken = true;
   }
   if (!direction.buffer.empty()) {

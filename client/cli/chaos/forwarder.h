@@ -15,7 +15,7 @@
 
 namespace covey::cli {
 
-// An open descriptor, closed with this. Movable.
+// An open descriptor, closed by the destructor. Movable.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -31,8 +31,8 @@ class Descriptor {
   int number_;
 };
 
-// A free port of 127.0.0.1 that nobody else is given while this lives, not even after its user has
-// begun to listen there. The user sets SO_REUSEADDR, as libzmq does.
+// A free port of 127.0.0.1 that no other process is given during this object's life, not even after
+// its user has begun to listen there. The user sets SO_REUSEADDR, as libzmq does.
 class ReservedPort {
  public:
   static absl::StatusOr<ReservedPort> Make();
@@ -43,10 +43,10 @@ class ReservedPort {
   uint16_t port_ = 0;
 };
 
-// A stretch of network that can be broken without being root: accepts connections on 127.0.0.1, and
-// carries the bytes of each to one port there and back. Whoever stops the process in which it runs
-// has a network that loses its way: connections stay open, nothing passes; it goes on where it was
-// when the process does.
+// A network path that can be interrupted without root privileges: accepts connections on 127.0.0.1,
+// and carries the bytes of each to one port there and back. Stopping its process (SIGSTOP)
+// interrupts the path: connections stay open, but nothing passes. When the process continues, so
+// does the traffic.
 //
 // Confined to one thread. At most kConnectionsMax connections, of kBufferBytes in each direction;
 // further ones wait in the kernel.
@@ -55,15 +55,15 @@ class Forwarder {
   static constexpr size_t kConnectionsMax = 512;
   static constexpr size_t kBufferBytes = 64 << 10;
 
-  // One listener at a port of its own per target, which need not be there yet. RESOURCE_EXHAUSTED
-  // and others: what the system said.
+  // One listener per target, at a port of its own. The targets need not listen yet.
+  // RESOURCE_EXHAUSTED and others: the system's error.
   static absl::StatusOr<Forwarder> Open(const std::vector<uint16_t>& targets);
 
-  // Where it listens, by target.
+  // The ports where it listens, by target.
   const std::vector<uint16_t>& ports() const { return ports_; }
   size_t connections() const { return connections_.size(); }
 
-  // Carries what is there; waits for something `wait` at most.
+  // Carries the available bytes; waits for some for at most `wait`.
   void Step(absl::Duration wait);
 
  private:
@@ -75,8 +75,8 @@ class Forwarder {
   struct Direction {
     std::vector<char> buffer;
     size_t sent = 0;
-    bool ended = false;   // nothing more comes
-    bool passed = false;  // and the receiver knows
+    bool ended = false;   // the sender has finished
+    bool passed = false;  // and the receiver was told
   };
   struct Connection {
     std::array<Descriptor, 2> sockets;

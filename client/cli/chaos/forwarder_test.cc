@@ -18,7 +18,7 @@ sockaddr_in At(uint16_t port) {
   return address;
 }
 
-// Listens at a port that was reserved, which is still reserved.
+// Listens at a reserved port, which stays reserved.
 Descriptor ListenAt(uint16_t port) {
   Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
   const int yes = 1;
@@ -56,7 +56,7 @@ class ForwarderTest : public testing::Test {
     Steps();
     return Descriptor(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK));
   }
-  // What arrives, "" = nothing does, "end" = the sender has finished.
+  // The bytes that arrive; "" = nothing does, "end" = the sender has finished.
   std::string Receive(const Descriptor& socket) {
     Steps();
     char bytes[64];

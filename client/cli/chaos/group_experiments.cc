@@ -31,13 +31,13 @@ constexpr absl::Duration kAfter = absl::Seconds(14);
 constexpr absl::Duration kPiece = absl::Seconds(4);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
 
-// What the member of a group that is furthest has told, and when: reports come twice a second.
+// The newest report among a group's members, and its time. Reports come twice a second.
 struct Report {
   absl::Time at;
   uint64_t step = 0;
 };
 
-// How far each group was at one moment.
+// The progress of each group at one moment.
 struct Moment {
   absl::Time at;
   std::map<uint32_t, Report> groups;
@@ -52,12 +52,12 @@ class GroupScene {
     scene.options_.groups = kGroups;
     scene.options_.workers_per_group = kMembers;
     scene.options_.job = "chaos";
-    // Whoever is slow is not the question here.
+    // This experiment is not about slow members.
     scene.options_.stragglers = StragglerRung::kOff;
     scene.options_.program = {laboratory.worker_binary, "--steps", "1000000", "--tensors", "2",
                               "--tensor-kib", "16", "--group-batch", "8",
-                              // Steps of 80 ms: what it costs to talk about them, which depends
-                              // on what else this machine does, is a small part.
+                              // Steps of 80 ms, so that the cost of synchronizing them, which
+                              // depends on the load of this machine, is a small part.
                               "--milliseconds-per-sample", "20", "--contract", "async"};
     laboratory.say(absl::StrCat("starting ", kGroups, " groups of ", kMembers,
                                 " workers that train, and 2 servers"));
@@ -87,7 +87,7 @@ class GroupScene {
     }
     return moment;
   }
-  // Looks often; `look` may end it by returning true.
+  // Polls often; `take` may end the watch by returning true.
   template <typename Take>
   absl::Status Watch(absl::Duration time, Take take) {
     const absl::Time until = MonotonicNow() + time;
@@ -98,15 +98,15 @@ class GroupScene {
     }
     return absl::OkStatus();
   }
-  // Steps per second of each group within `time`: the median of its pieces, so that a moment in
-  // which this machine does something else does not count.
+  // Steps per second of each group within `time`: the median over its pieces, so that a short
+  // disturbance on this machine does not count.
   absl::StatusOr<std::map<uint32_t, double>> Rates(absl::Duration time) {
     std::map<uint32_t, RateSeries> series;
     std::map<uint32_t, uint64_t> seen;
     COVEY_RETURN_IF_ERROR(Watch(time, [&](const Moment& moment) {
       for (const auto& [id, report] : moment.groups) {
         uint64_t& step = seen[id];
-        // The first one may be older than `time`.
+        // The first report may be older than `time`.
         if (step != 0 && report.step > step) {
           series[id].Add(report.at, static_cast<double>(report.step));
         }
@@ -118,7 +118,7 @@ class GroupScene {
     for (const auto& [id, one] : series) rates[id] = one.Median(kPiece);
     return rates;
   }
-  // The group that the worker is in; 0 = none.
+  // The worker's group; 0 = none.
   uint32_t GroupOf(absl::string_view worker) const {
     for (const proto::Node& node : view_.view().nodes()) {
       if (node.name() != worker) continue;
@@ -192,7 +192,7 @@ absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
   COVEY_ASSIGN_OR_RETURN(const Moment last, scene.Look());
   const absl::Time fault = MonotonicNow();
   scene.cluster().Signal(frozen, SIGSTOP);
-  // Its group has re-formed and trains when it has one member less, and makes steps.
+  // When its group has re-formed with one member less, and makes steps again.
   std::optional<absl::Time> trains;
   uint64_t step_when_formed = 0;
   std::map<uint32_t, double> after;

@@ -15,11 +15,11 @@
 
 namespace covey::cli {
 
-// Traffic that can be audited: each push adds one to every element of a table, which is exact in
-// float32 up to 2^24. After all is over an element is the number of updates that were applied.
+// Load that can be audited: each push adds one to every element of a table, which is exact in
+// float32 up to 2^24. At the end an element is the number of updates that were applied.
 //
-// One lane per table, each with one push under way. Confined to one thread, which calls Step often;
-// the client's own loop does the work.
+// There is one lane per table, each with one push in flight. Confined to one thread, which calls
+// Step often; the client's own loop does the work.
 class LedgerLoad {
  public:
   struct Options {
@@ -30,14 +30,14 @@ class LedgerLoad {
     // A push that takes longer is given up: it may have been applied or not.
     absl::Duration push_deadline = absl::Seconds(30);
   };
-  // A table of one shard, and how the pushes to it go.
+  // A table of one shard, and the state of the pushes to it.
   struct Lane {
     client::Table table;
     uint64_t acknowledged = 0;
     // Pushes that failed, and may have been applied.
     uint64_t unknown = 0;
     std::string last_error;
-    // When pushes were acknowledged, oldest first; of the last `kTimesMax`.
+    // The times of acknowledgments, oldest first; of the last `kTimesMax`.
     std::deque<absl::Time> times;
 
    private:
@@ -50,21 +50,21 @@ class LedgerLoad {
   // Joins the cluster and creates the tables, replicated on two servers. Errors: those of
   // ParameterClient.
   static absl::StatusOr<std::unique_ptr<LedgerLoad>> Start(const Options& options);
-  // Waits for what is under way.
+  // Waits for the pushes in flight.
   ~LedgerLoad();
 
-  // Takes in what was acknowledged and pushes again.
+  // Handles acknowledgments and pushes again.
   void Step(absl::Time now);
-  // No more pushes; waits for those under way, and until all are durable. Errors as
+  // Ends the load: waits for the pushes in flight, and until all are durable. Errors as
   // ParameterClient::Flush.
   absl::Status Finish();
 
-  // What the tables hold against what was pushed; after Finish.
+  // The tables' values compared with the pushes; valid after Finish.
   struct Audit {
     uint64_t acknowledged = 0;
     uint64_t unknown = 0;
-    // Acknowledged pushes that the values do not have; updates beyond all that were ever pushed;
-    // lanes whose elements are not all the same.
+    // Acknowledged pushes that the values lack; updates beyond all that were ever pushed; lanes
+    // whose elements differ.
     uint64_t lost = 0;
     uint64_t doubled = 0;
     uint64_t torn = 0;
@@ -72,7 +72,7 @@ class LedgerLoad {
   absl::StatusOr<Audit> Check();
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
-  // Pushes per second that `lane` had acknowledged in [from, to).
+  // The pushes per second of `lane` that were acknowledged in [from, to).
   static double RateOf(const Lane& lane, absl::Time from, absl::Time to);
 
  private:

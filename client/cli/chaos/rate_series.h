@@ -7,16 +7,16 @@
 
 namespace covey::cli {
 
-// How fast something grows that tells its count now and then: robust against moments in which the
-// machine is busy with something else. Pure.
+// The growth rate of a count that is reported from time to time. Robust against moments in which
+// the machine is busy with other work. Pure.
 class RateSeries {
  public:
-  // `at` never falls, nor does `count`.
+  // Neither `at` nor `count` ever falls.
   void Add(absl::Time at, double count);
 
-  // Per second, of each stretch between two counts that lasts `piece` or a little longer.
+  // The rate per second of each stretch between two counts that lasts `piece` or a little longer.
   std::vector<double> Pieces(absl::Duration piece) const;
-  // The median of these; 0 without any.
+  // The median of Pieces; 0 without any.
   double Median(absl::Duration piece) const;
 
  private:
@@ -27,7 +27,7 @@ class RateSeries {
   std::vector<Point> points_;
 };
 
-// Of the two in the middle the mean; 0 of none.
+// The median; with an even number of values the mean of the two middle ones; 0 of none.
 double MedianOf(std::vector<double> values);
 
 }  // namespace covey::cli

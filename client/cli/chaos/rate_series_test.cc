@@ -17,7 +17,7 @@ TEST(RateSeriesTest, OneMomentOfBadLuckDoesNotChangeTheMedian) {
   double count = 0;
   for (int i = 0; i <= 10; ++i) {
     series.Add(At(i), count);
-    count += i == 4 ? 0 : 50;  // in the fifth second nothing happens
+    count += i == 4 ? 0 : 50;  // no progress in the fifth second
   }
   EXPECT_THAT(series.Pieces(absl::Seconds(2)), ElementsAre(50, 50, 25, 50, 50));
   EXPECT_EQ(series.Median(absl::Seconds(2)), 50);

@@ -22,7 +22,7 @@ std::string Show(double value, const std::string& unit) {
 }  // namespace
 
 bool Promise::kept() const {
-  // NaN is no measurement, and keeps nothing.
+  // NaN is no measurement, and keeps no promise.
   return side == Side::kAtMost ? measured <= bound : measured >= bound;
 }
 

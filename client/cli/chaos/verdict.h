@@ -8,13 +8,13 @@
 
 namespace covey::cli {
 
-// One promise, what was measured, and whether that keeps it.
+// One promise, its measurement, and whether the promise was kept.
 struct Promise {
-  // For people: "time until a push to a shard of the lost server is acknowledged".
+  // For humans: "time until a push to a shard of the lost server is acknowledged".
   std::string what;
   double measured = 0;
   double bound = 0;
-  // Which side of the bound is good.
+  // The side of the bound on which the promise is kept.
   enum class Side { kAtMost, kAtLeast };
   Side side = Side::kAtMost;
   // "s", "%", "" for counts.
@@ -23,16 +23,16 @@ struct Promise {
   bool kept() const;
 };
 
-// What an experiment came to. A value.
+// The result of an experiment. A value.
 struct Verdict {
-  // "kill-server", and in one sentence what was done to what.
+  // "kill-server", and one sentence about the fault and its target.
   std::string experiment;
   std::string setting;
   std::vector<Promise> promises;
-  // Worth knowing, without a bound: names and values.
+  // Further results, without a bound: names and values.
   std::vector<std::pair<std::string, std::string>> notes;
 
-  // All promises are kept, and there are some.
+  // There are promises, and all of them were kept.
   bool kept() const;
 };
 

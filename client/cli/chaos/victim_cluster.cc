@@ -55,7 +55,7 @@ absl::Status VictimCluster::AwaitPort() {
   while (MonotonicNow() < until) {
     Pump();
     const absl::StatusOr<std::string> text = ReadTextFile(paths_.port_file);
-    // Whoever is started in its place has to be found there.
+    // A restarted scheduler must listen at the same port.
     if (text.ok() && absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &paths_.port)) {
       address_ = absl::StrCat("127.0.0.1:", paths_.port);
       return absl::OkStatus();

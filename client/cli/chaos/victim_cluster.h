@@ -20,35 +20,35 @@
 
 namespace covey::cli {
 
-// A cluster on this machine whose processes are made to suffer: nobody supervises them. For `covey
-// chaos`. Destruction kills what is left.
+// A cluster on this machine for fault injection by `covey chaos`: its processes are not supervised.
+// The destructor kills the remaining ones.
 //
-// Confined to one thread; calls block. What the processes print is kept only as their last lines.
+// Confined to one thread; calls block. Of the processes' output only the last lines are kept.
 class VictimCluster {
  public:
   static constexpr char kNetwork[] = "network";
 
   // Starts a scheduler, options.servers and, with a program, options.workers(). The server named
-  // `detoured`, if any, and all who want to reach it, find each other through a process named
-  // kNetwork: while that is stopped they are cut off. Such a server has one data loop. UNAVAILABLE:
-  // one of them ended at once, or the scheduler did not listen in time.
+  // `detoured`, if any, and its peers reach each other through a process named kNetwork; while that
+  // process is stopped, the server is cut off. Such a server has one data loop. UNAVAILABLE: a
+  // process ended at once, or the scheduler did not listen in time.
   static absl::StatusOr<std::unique_ptr<VictimCluster>> Start(const RunOptions& options,
                                                               const LocalPaths& binaries,
                                                               std::string detoured = "");
 
   // "127.0.0.1:1234".
   const std::string& address() const { return address_; }
-  // To the process of this name.
+  // Sends a signal to the process of this name.
   void Signal(absl::string_view name, int signal);
-  // In place of one that has ended.
+  // Restarts a process that has ended.
   absl::Status StartAgain(absl::string_view name);
   bool IsRunning(absl::string_view name);
   absl::StatusOr<proto::StatusReply> GetStatus() { return scheduler_->GetStatus(); }
-  // Lets `time` pass. CANCELLED: somebody wants this process to end.
+  // Lets `time` pass. CANCELLED: this process was asked to end.
   static absl::Status Pause(absl::Duration time);
-  // Takes in what the processes print, which they would wait for otherwise. To be called often.
+  // Reads the processes' output, so that none of them blocks on a full pipe. Call it often.
   void Pump();
-  // What the process printed last; for people.
+  // The last line of the process's output, for humans.
   const std::string& last_line(absl::string_view name) { return last_lines_[std::string(name)]; }
 
  private:
@@ -63,8 +63,8 @@ class VictimCluster {
   const RunOptions options_;
   LocalPaths paths_;
   const std::string detoured_;
-  // Where the detoured server listens; where the network takes what is meant for the scheduler, and
-  // for that server.
+  // The port of the detoured server; the network's ports toward the scheduler and toward that
+  // server.
   std::optional<ReservedPort> server_port_;
   uint32_t way_to_scheduler_ = 0;
   uint32_t way_to_server_ = 0;

@@ -12,13 +12,13 @@ struct Command {
   int (*run)(int count, const char* const* arguments);
 };
 
-// What exit codes mean, for all commands.
+// The meaning of exit codes, for all commands.
 inline constexpr int kExitOk = 0;
-// It failed, or what was asked about is unhealthy.
+// The command failed, or its subject is unhealthy.
 inline constexpr int kExitFailed = 1;
 // The command line is wrong.
 inline constexpr int kExitUsage = 2;
-// Nobody answers.
+// No scheduler answers.
 inline constexpr int kExitUnreachable = 3;
 
 }  // namespace covey::cli

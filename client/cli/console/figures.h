@@ -6,7 +6,7 @@
 
 namespace covey::cli {
 
-// Numbers as people read them. Pure.
+// Numbers for humans. Pure.
 
 // "1,234,567".
 std::string ShowCount(uint64_t value);

@@ -27,7 +27,7 @@ winsize SizeOfTerminal() {
   return size;
 }
 
-// The same for a label in every run.
+// A label has the same color in every run.
 int ColorOf(absl::string_view label) {
   size_t sum = 0;
   for (const char letter : label) sum = sum * 31 + static_cast<unsigned char>(letter);

@@ -8,29 +8,28 @@
 
 namespace covey::cli {
 
-// Where a command writes. On a terminal, a block of lines may stay at the bottom while others
+// The output of a command. On a terminal, a block of lines may stay at the bottom while others
 // scroll above it. Confined to one thread. A reader that has gone is no error.
 class Terminal {
  public:
   enum class Stream { kOutput, kError };
 
   Terminal();
-  // Takes the block away.
+  // Removes the block.
   ~Terminal();
 
   void Print(Stream stream, absl::string_view line);
-  // The same behind "label | ", in a colour of the label's own where there are colours. Labels are
+  // The same behind "label | ", in a color of the label's own on a terminal with colors. Labels are
   // padded to the widest so far.
   void Print(Stream stream, absl::string_view label, absl::string_view line);
 
-  // Whether there is a place for a block.
+  // Whether the output is a terminal that can show a block.
   bool interactive() const { return interactive_; }
   // How many lines a block may have.
   size_t block_lines_max() const;
-  // In place of the block that is there; lines are cut to the terminal's width. Only when
-  // interactive.
+  // Replaces the present block; lines are cut to the terminal's width. Only when interactive.
   void SetBlock(std::vector<std::string> lines);
-  // Draws the block again when lines were printed since. Call before waiting.
+  // Redraws the block when lines were printed since. Call it before waiting.
   void Redraw();
 
  private:

@@ -10,17 +10,17 @@
 
 namespace covey::cli {
 
-// The few things that commands do with files. All block; errors name the path.
+// File operations of the commands. All block; errors name the path.
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 // Replaces the file as a whole: a reader sees the old text or the new one.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
-// Whether WriteTextFile could write there; for finding out before long work.
+// Whether WriteTextFile could write there; lets a command check before long work.
 absl::Status CheckWritable(const std::string& path);
-// Also its parents. OK when it is there already.
+// Creates the folder and its parents. OK when it already exists.
 absl::Status MakeFolder(const std::string& path);
 
-// A private folder that disappears with this object, and all that is in it.
+// A private folder that is deleted with all its content when this object is destroyed.
 class TemporaryFolder {
  public:
   static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make();
@@ -36,7 +36,7 @@ class TemporaryFolder {
   const std::string path_;
 };
 
-// Grows by lines; for logs.
+// A file that grows by lines; for logs.
 class LogFile {
  public:
   enum class Existing { kEmptied, kKept };
@@ -47,7 +47,7 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // A full disk loses the line, and nothing else.
+  // If the disk is full the line is lost, without further harm.
   void Append(absl::string_view line);
 
  private:
@@ -56,7 +56,7 @@ class LogFile {
   const int descriptor_;
 };
 
-// All of `bytes`, whatever signals come; false when the descriptor takes no more.
+// Writes all of `bytes`, even when signals interrupt it; false when the descriptor takes no more.
 bool WriteAll(int descriptor, absl::string_view bytes);
 
 }  // namespace covey::cli

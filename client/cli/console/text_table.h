@@ -11,7 +11,7 @@ class TextTable {
  public:
   explicit TextTable(std::vector<std::string> heads) : rows_({std::move(heads)}) {}
 
-  // As many cells as there are heads.
+  // Precondition: as many cells as there are heads.
   void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.size() == 1; }
 

@@ -6,7 +6,7 @@
 namespace covey::cli {
 namespace {
 
-// Covers the largest pipe; not more, because a process that escaped may write for ever.
+// Covers the largest pipe; bounded, because a process that escaped may write forever.
 constexpr int kLastReadsMax = 16;
 
 }  // namespace

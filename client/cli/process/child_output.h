@@ -13,8 +13,8 @@
 
 namespace covey::cli {
 
-// What one child prints, as lines: writes them to its log, remembers the last ones for when it
-// fails, and hands them on. Confined to one thread; the child outlives it.
+// The output of one child, as lines: writes them to its log, remembers the last ones in case it
+// fails, and passes them on. Confined to one thread; the child outlives it.
 class ChildOutput {
  public:
   using Stream = ChildProcess::Stream;
@@ -25,9 +25,9 @@ class ChildOutput {
   ChildOutput(ChildProcess& child, std::unique_ptr<LogFile> log, Take take)
       : child_(child), log_(std::move(log)), take_(std::move(take)) {}
 
-  // Takes in what is there now; does not block.
+  // Reads the available output; does not block.
   void Read(Stream stream);
-  // The child has ended: takes in what is left.
+  // Call it when the child has ended: reads the rest.
   void Finish();
 
   const std::deque<std::string>& last_lines() const { return last_lines_; }

@@ -68,12 +68,13 @@ std::vector<char*> NullTerminated(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// After fork, in the child: only calls that are safe in a copy of a process with several threads.
+// Runs after fork, in the child: only calls that are safe in a copy of a process with several
+// threads.
 [[noreturn]] void BecomeProgram(const char* path, char* const* arguments, char* const* environment,
                                 pid_t parent, int output, int error, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // It died before we asked to die with it.
+  if (getppid() != parent) _exit(127);  // The parent died before the request to die with it.
 
   sigset_t none;
   sigemptyset(&none);
@@ -90,7 +91,7 @@ std::vector<char*> NullTerminated(std::vector<std::string>& strings) {
   _exit(127);
 }
 
-// Whether a shell would run it.
+// Whether a shell could execute it.
 absl::Status CheckExecutable(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
@@ -159,7 +160,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const Program&
     BecomeProgram(path.c_str(), argument_pointers.data(), environment_pointers.data(), parent,
                   output.write, error.write, failure.write);
   }
-  setpgid(pid, pid);  // Here too, so that it holds before anybody signals the group.
+  setpgid(pid, pid);  // Also here, so that it holds before any signal is sent to the group.
 
   close(std::exchange(failure.write, -1));
   int reason = 0;
@@ -216,7 +217,8 @@ std::optional<ChildExit> ChildProcess::Reap() {
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }
-  // Until it is reaped nobody else can have its number, so this reaches only what it left behind.
+  // Until it is reaped its id is not reused, so this reaches only the processes that it left
+  // behind.
   kill(-pid_, SIGKILL);
   waitid(P_PID, pid_, &info, WEXITED);
   exit_ = info.si_code == CLD_EXITED ? ChildExit{.code = info.si_status}

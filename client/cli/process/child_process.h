@@ -16,13 +16,13 @@
 
 namespace covey::cli {
 
-// What to start, and what people call it: "worker-3".
+// A program to start, and its display name: "worker-3".
 struct Program {
   std::string name;
-  // The path first, found as a shell finds it.
+  // The path first, resolved as a shell does.
   std::vector<std::string> arguments;
-  // Added to the environment of this process, or in place of what stands there; an empty value
-  // takes the name away.
+  // Added to the environment of this process, or replaces its variables; an empty value removes the
+  // name.
   std::map<std::string, std::string> environment;
 };
 
@@ -39,21 +39,21 @@ struct ChildExit {
 // "exited with code 1", "killed by signal 9 (Killed)".
 std::string Describe(const ChildExit& exit);
 
-// Where a shell would find `name`: itself when it holds a slash, else in PATH.
-// NOT_FOUND or FAILED_PRECONDITION (there, but not an executable file): one line for people.
+// The path at which a shell would find `name`: itself when it has a slash, else in PATH. NOT_FOUND
+// or FAILED_PRECONDITION (it exists, but is not an executable file): one line for humans.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
-// One child in a process group of its own, its output in two pipes. Nothing of it outlives this
-// object or this process: the child dies with the thread that started it, and whatever the child
-// left in its process group is killed when it is reaped.
+// One child in a process group of its own, with its output in two pipes. Nothing of it outlives
+// this object or this process: the child dies with the thread that started it, and the remaining
+// members of its process group are killed when it is reaped.
 //
-// Confined to the thread that started it. Nothing here blocks, except destruction for as long as a
-// killed process takes to go.
+// Confined to the thread that started it. Only the destructor blocks, until a killed process has
+// ended.
 class ChildProcess {
  public:
   enum class Stream { kOutput, kError };
 
-  // NOT_FOUND, PERMISSION_DENIED, …: what execve said.
+  // NOT_FOUND, PERMISSION_DENIED, …: the error of execve.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Program& program);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -63,16 +63,16 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   bool running() const { return !exit_.has_value(); }
 
-  // To poll for reading; -1 once the stream has ended.
+  // A descriptor to poll for reading; -1 once the stream has ended.
   int descriptor(Stream stream) const { return descriptors_[static_cast<size_t>(stream)]; }
-  // What is there now, at most 64 KiB; empty when nothing is.
+  // The available output, at most 64 KiB; empty when there is none.
   std::string Read(Stream stream);
-  // Closes both streams, for what inherited them and lives on.
+  // Closes both streams, which processes that inherited them may keep open.
   void CloseStreams();
 
-  // To the whole process group. Without effect once it has ended.
+  // Signals the whole process group. No effect once the child has ended.
   void Signal(int signal);
-  // How it ended, once it has; then always the same.
+  // The child's exit, once it has ended; the same on every later call.
   std::optional<ChildExit> Reap();
 
  private:

@@ -21,7 +21,7 @@ Program Shell(const std::string& script) {
   return {.name = "worker-0", .arguments = {"/bin/sh", "-c", script}};
 }
 
-// Everything that `child` writes to `stream`, until it ends.
+// Returns everything that `child` writes to `stream`, until it ends.
 std::string ReadAll(ChildProcess& child, ChildProcess::Stream stream) {
   std::string all;
   while (child.descriptor(stream) >= 0) {

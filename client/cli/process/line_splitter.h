@@ -9,16 +9,16 @@
 
 namespace covey::cli {
 
-// Cuts what a process writes into lines, whatever the sizes in which it arrives. A line longer than
-// kLineBytesMax comes in several pieces, so that no program makes the launcher grow. Pure.
+// Cuts a process's output into lines, whatever the sizes of the pieces in which it arrives. A line
+// longer than kLineBytesMax is passed on in several pieces, so that memory stays bounded. Pure.
 class LineSplitter {
  public:
   using Take = std::function<void(absl::string_view line)>;
   static constexpr size_t kLineBytesMax = 64 << 10;
 
-  // Calls `take` for each line that is complete by now, without its line break.
+  // Calls `take` for each complete line, without its line break.
   void Add(absl::string_view bytes, const Take& take);
-  // The process writes no more: what is left is a line too.
+  // The process writes no more: the rest is a line, too.
   void Finish(const Take& take);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace covey::cli {
 
-// `text` as content or attribute of HTML or SVG: nothing in it is taken for markup. Control
-// characters, which XML does not allow, become spaces. Pure.
+// `text` escaped for content or attributes of HTML or SVG. Control characters, which XML does not
+// allow, become spaces. Pure.
 std::string EscapeMarkup(absl::string_view text);
 
 }  // namespace covey::cli

@@ -22,7 +22,7 @@ constexpr double kBottom = 252;
 constexpr double kLegendEntryWidth = 80;
 constexpr double kMarkLetterWidth = 8;
 
-// One axis: from values to the drawing.
+// One axis: maps values to the drawing.
 class Axis {
  public:
   Axis(const std::vector<double>& ticks, double from, double to)
@@ -156,7 +156,7 @@ std::string RenderPlot(const Plot& plot) {
       y_range.Include(point.y);
     }
   }
-  // Something to divide by.
+  // Avoids a division by zero.
   if (x_range.low == x_range.high) x_range.high = 1;
   if (y_range.low == y_range.high) y_range.high = 1;
 

@@ -28,17 +28,17 @@ struct Plot {
   std::string x_label;
   std::string y_label;
   std::vector<PlotSeries> series;
-  // Lines across the plot; those outside its range are left out, and names that would cover each
-  // other.
+  // Vertical lines across the plot; marks outside its range are left out, and so are names that
+  // would overlap.
   std::vector<PlotMark> marks = {};
 };
 
-// How many colours there are; series beyond them begin again with the first.
+// The number of colors; series beyond them start again with the first.
 inline constexpr size_t kPlotColors = 8;
 
-// A figure in SVG with axes, grid and legend; both axes include 0. Colours come from the style
-// sheet around it: classes plot-line-0 … for strokes, plot-dot-0 … for fills, and plot-grid,
-// plot-axis, plot-mark, plot-text. Pure.
+// A figure in SVG with axes, grid and legend; both axes include 0. Colors come from the surrounding
+// style sheet: classes plot-line-0 … for strokes, plot-dot-0 … for fills, and plot-grid, plot-axis,
+// plot-mark, plot-text. Pure.
 std::string RenderPlot(const Plot& plot);
 
 // Round numbers from `low` to at least `high`, about `count` of them; `low` < `high`, finite.

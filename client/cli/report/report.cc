@@ -31,11 +31,11 @@ std::string GroupPlot(const RunHistory& history, const std::string& title, const
   return RenderPlot(plot);
 }
 
-// Rates come with the first full interval; until then they are 0.
+// Rates begin with the first full interval; until then they are 0.
 bool IsMeasured(const HistoryPoint& point) { return point.samples_per_second > 0; }
 
-// Events while groups were training, by their number from 1: who came before and who left
-// afterwards explains no curve.
+// Events while groups were training, by their number from 1. Nodes that joined before or left
+// afterwards explain no curve.
 std::vector<PlotMark> Marks(const RunHistory& history) {
   double first = INFINITY;
   double last = -INFINITY;
@@ -64,7 +64,7 @@ std::string Plots(const RunHistory& history) {
   const Measure staleness = [](const HistoryPoint& point) {
     return IsMeasured(point) ? point.staleness : NAN;
   };
-  // Of the group's time: 0 = nobody waits.
+  // As a share of the group's time: 0 = no waiting.
   const Measure waiting = [](const HistoryPoint& point) {
     const double step = point.compute_seconds + point.wait_seconds;
     return IsMeasured(point) && step > 0 ? point.wait_seconds / step : NAN;

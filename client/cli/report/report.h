@@ -8,7 +8,7 @@
 
 namespace covey::cli {
 
-// What a run's report says. Names and values are plain text.
+// The content of a run's report. Names and values are plain text.
 struct Report {
   using Rows = PageRows;
 
@@ -18,7 +18,7 @@ struct Report {
   bool failed = false;
   Rows result;
   Rows configuration;
-  // What happened to processes; empty = nothing.
+  // Incidents of processes; empty = none.
   Rows incidents;
   RunHistory history;
 };

@@ -111,7 +111,7 @@ TEST(ReportTest, NamesAreNeverMarkup) {
   EXPECT_EQ(Count(html, "&lt;script&gt;"), 7u);
 }
 
-// Opened from a mail or a build server, there is nothing else to load.
+// A page opened from a mail or a build server has nothing else to load.
 TEST(ReportTest, NeedsNothingFromElsewhere) {
   const std::string html = RenderReport({.title = "run"});
   for (const char* link : {"src=", "href=", "url(", "@import", "http"}) {

@@ -11,7 +11,7 @@
 
 namespace covey::cli {
 
-// What one group reported at one moment.
+// The report of one group at one moment.
 struct HistoryPoint {
   // Since the run began.
   double seconds = 0;
@@ -20,7 +20,7 @@ struct HistoryPoint {
   double samples_per_second = 0;
   double loss = 0;
   double staleness = 0;
-  // Steps so far that went on without a late member; seconds per step of the slowest member's own
+  // Steps so far that continued without a late member; seconds per step of the slowest member's own
   // work, and of waiting.
   uint64_t steps_aside = 0;
   double compute_seconds = 0;
@@ -39,16 +39,16 @@ struct HistoryEvent {
   std::string text;
 };
 
-// The course of a run, from one status of the scheduler after the other. Deterministic; keeps at
-// most kPointsMax points per group, by keeping every other one when there are more, and at most
+// The history of a run, from successive status replies of the scheduler. Deterministic. Keeps at
+// most kPointsMax points per group (when there are more, it drops every other one) and at most
 // kEventsMax events, the first ones.
 class RunHistory {
  public:
   static constexpr size_t kPointsMax = 2048;
   static constexpr size_t kEventsMax = 1000;
 
-  // `status` holds only events that earlier ones did not. A group that has made no progress since
-  // the last call gets no point.
+  // `status` holds only events that earlier ones did not. A group that made no progress since the
+  // last call gets no point.
   void Add(absl::Duration elapsed, const proto::StatusReply& status);
 
   // In growing order of group.

@@ -12,7 +12,7 @@
 namespace covey::cli {
 namespace {
 
-// `built_in`: its folder in a tree that was built.
+// `built_in`: its folder in a built source tree.
 absl::StatusOr<std::string> FindBinary(const std::string& given, const char* built_in,
                                        const std::string& name, const char* flag) {
   if (!given.empty()) return FindProgram(given);

@@ -9,16 +9,16 @@
 
 namespace covey::cli {
 
-// The file that this process runs.
+// The path of this process's executable.
 std::string OwnPath();
 
-// Where scheduler and server are: as `options` says, else beside this program (installed, all lie
-// in one folder; built, each in that of its role). NOT_FOUND: says what to build. The other paths
-// stay empty.
+// The paths of scheduler and server: as in `options`, else beside this program (all in one folder
+// when installed; in the folder of each role in a build). NOT_FOUND: says what to build. The other
+// paths stay empty.
 absl::StatusOr<LocalPaths> FindBinaries(const RunOptions& options);
 
-// The example program that pretends to train, for experiments: as `given` says, else beside this
-// program, as FindBinaries.
+// The example program that simulates training, for experiments: as `given`, else beside this
+// program, as for FindBinaries.
 absl::StatusOr<std::string> FindSynthetic(const std::string& given);
 
 }  // namespace covey::cli

@@ -14,18 +14,18 @@ namespace {
 constexpr char kHost[] = "127.0.0.1";
 constexpr char kSpin[] = "100us";
 
-// What they log goes through the launcher to a person; the launcher's own file is not theirs.
+// The launcher shows their logs to a user; the launcher's own log file is not theirs.
 std::map<std::string, std::string> CommonEnvironment() {
   return {{"COVEY_LOG_FORMAT", "human"}, {"COVEY_CONFIG", ""}};
 }
 
-// Padded, because labels are sorted as text.
+// Zero-padded, because labels are sorted as text.
 std::string Labels(absl::string_view rack, uint32_t rack_index, uint32_t host_index) {
   return absl::StrFormat("local/%s-%04d/%s-%04d", rack, rack_index, "host", host_index);
 }
 
-// Then a server that waits awake takes time from nobody, and answers in half the time: waking a
-// sleeping thread costs 15 to 30 us.
+// With a core per process a busy-waiting server takes time from no other process, and answers in
+// half the time: waking a sleeping thread costs 15 to 30 us.
 bool EachHasItsCore(const RunOptions& options) {
   return options.server_loops > 0 &&
          options.servers * options.server_loops + options.workers() <= options.cores;

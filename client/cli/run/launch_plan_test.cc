@@ -67,7 +67,7 @@ TEST(LaunchPlanTest, AWorkerIsTheProgramWithItsPlaceInTheEnvironment) {
   EXPECT_EQ(program.environment.at("COVEY_LABELS"), "local/group-0001/host-0002");
 }
 
-// The launcher and the scheduler must agree on who is in which group.
+// Launcher and scheduler must agree which worker is in which group.
 TEST(LaunchPlanTest, TheSchedulersGroupsAreContiguousRanks) {
   const RunOptions options = SomeOptions();
   std::vector<PlannedWorker> workers;

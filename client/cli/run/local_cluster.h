@@ -13,12 +13,12 @@
 
 namespace covey::cli {
 
-// What came of a run.
+// The result of a run.
 struct RunOutcome {
-  // OK: the workers ended well by themselves, all or, where the run goes on without those that it
-  // loses, some. ABORTED: the first failure, in one line.
+  // OK: the workers ended well by themselves; all of them or, where a run continues after losses,
+  // some. ABORTED: the first failure, in one line.
   absl::Status status;
-  // The JSON object behind the last `result` that a worker printed; empty = none did.
+  // The JSON object of the last `result` line of any worker; empty = none.
   std::string result;
   RunHistory history;
   RunIncidents incidents;
@@ -26,14 +26,13 @@ struct RunOutcome {
 };
 
 // Runs a scheduler, servers and workers on this machine until the workers have ended, and shows
-// what they print and how far they are. RunSupervisor says who is stopped when. Carries out
-// `options.faults`, and follows the numbers of servers and workers that somebody asks the scheduler
-// for (`covey scale`). SIGINT and SIGTERM
-// drain; a second one kills. Blocks; never longer than the programs take plus their grace. Nothing
-// of it is left afterwards: no process, no file.
+// their output and progress. RunSupervisor decides which process is stopped when. Injects
+// `options.faults`, and follows the numbers of servers and workers that the scheduler is asked for
+// (`covey scale`). SIGINT and SIGTERM drain; a second one kills. Blocks; never longer than the
+// programs take plus their grace. No process and no file is left afterwards.
 //
-// `binaries`: the paths of scheduler and server. To be called once per process, from its only
-// thread, after InitProcess.
+// `binaries`: the paths of scheduler and server. Call it once per process, from its only thread,
+// after InitProcess.
 RunOutcome RunLocalCluster(const RunOptions& options, const LocalPaths& binaries,
                            Terminal& terminal);
 

@@ -22,7 +22,7 @@ std::string Elapsed(absl::Duration elapsed) { return ShowSeconds(absl::ToDoubleS
 
 std::string Rest(size_t groups) { return absl::StrCat("and ", groups, " more groups"); }
 
-// What stands in place of numbers, or after them.
+// The text in place of numbers, or after them.
 std::string Note(const GroupProgress& group) {
   if (group.state == proto::Group::BROKEN) return absl::StrCat("broken: ", group.reason);
   if (group.state == proto::Group::DONE) return "done";

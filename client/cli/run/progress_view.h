@@ -9,10 +9,10 @@
 
 namespace covey::cli {
 
-// What `covey run` shows while it runs. Pure.
+// The progress display of `covey run`. Pure.
 
-// For a terminal: one line per group, columns aligned; before there are groups, one line with what
-// the cluster waits for. At most `lines_max` lines.
+// For a terminal: one line per group, with aligned columns; before there are groups, one line that
+// says what the cluster waits for. At most `lines_max` lines.
 std::vector<std::string> ProgressBlock(const proto::StatusReply& status, absl::Duration elapsed,
                                        size_t lines_max);
 

@@ -9,15 +9,15 @@
 
 namespace covey::cli {
 
-// How often a process that ends is started again: always, but one that ends soon after each of its
-// starts only a few times. Pure.
+// Limits restarts. A process that ends is restarted every time, unless it ends soon after each of
+// its starts: then only a few times. Pure.
 class RestartLimit {
  public:
   static constexpr int kQuickEndsMax = 5;
   static constexpr absl::Duration kQuick = absl::Seconds(10);
 
-  // `name` has ended after `lived`: whether it may be started again. False at the kQuickEndsMax-th
-  // time in a row that it did not live for kQuick, and from then on.
+  // `name` has ended after `lived`: returns whether it may be restarted. False from the
+  // kQuickEndsMax-th time in a row that it lived shorter than kQuick.
   bool Allows(absl::string_view name, absl::Duration lived) {
     int& quick_ends = quick_ends_[std::string(name)];
     if (quick_ends < kQuickEndsMax) quick_ends = lived < kQuick ? quick_ends + 1 : 0;

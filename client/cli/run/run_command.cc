@@ -26,7 +26,7 @@
 namespace covey::cli {
 namespace {
 
-// What faults are made of.
+// The flags from which the fault plan is made.
 struct FaultChoices {
   std::string faults_file;
   FaultPlan kills;

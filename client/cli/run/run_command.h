@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey run`: a whole cluster on this machine, for as long as the workers' program runs.
+// `covey run`: a whole cluster on this machine, while the workers' program runs.
 int RunCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

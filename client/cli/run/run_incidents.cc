@@ -36,7 +36,7 @@ void RunIncidents::Died(double seconds, absl::string_view node, absl::string_vie
 
 void RunIncidents::Note(double seconds, absl::string_view node, absl::string_view what) {
   if (incidents_.size() == kIncidentsMax) return;
-  // What the scheduler tells comes later than it happened.
+  // Events of the scheduler arrive later than they happened.
   const auto place =
       std::upper_bound(incidents_.begin(), incidents_.end(), seconds,
                        [](double at, const Incident& incident) { return at < incident.seconds; });
@@ -53,11 +53,11 @@ void RunIncidents::See(double seconds, const proto::StatusReply& status) {
     if (progress.recoveries() > told) {
       told = progress.recoveries();
       losses_.recovery_seconds = std::max(losses_.recovery_seconds, progress.recovery_seconds());
-      // Each member of a group tells of the same ones.
+      // Each member of a group reports the same recoveries.
       losses_.recoveries = std::max(losses_.recoveries, told);
     }
   }
-  // What workers tell comes twice a second, and not at all of a recovery just before their end.
+  // Workers report twice a second, and so miss a recovery just before their end.
   for (const proto::Group& group : status.view().groups()) {
     Recovered& recovered = recovered_[group.id()];
     if (group.recovery_generation() <= recovered.generation) continue;

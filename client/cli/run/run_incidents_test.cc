@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two servers, each head of one shard and replica of the other.
+// Two servers, each the head of one shard and a replica of the other.
 proto::StatusReply Healthy() {
   proto::StatusReply status;
   status.set_uptime_ms(10'000);
@@ -125,7 +125,7 @@ TEST(RunIncidentsTest, ARecoveryCountsThoughNoWorkerHasToldOfIt) {
     incidents.See(11, status);
   }
   EXPECT_EQ(incidents.losses().recoveries, 2u);
-  // The workers tell of the same ones.
+  // The workers report the same recoveries.
   status.add_nodes()->mutable_progress()->set_recoveries(2);
   incidents.See(12, status);
   EXPECT_EQ(incidents.losses().recoveries, 2u);

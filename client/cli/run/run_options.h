@@ -14,42 +14,43 @@
 
 namespace covey::cli {
 
-// All on one machine; more than this is a typing error.
+// All run on one machine; a larger number is a typing error.
 inline constexpr uint32_t kProcessesMax = 256;
 
-// What a person says to `covey run`. A value.
+// The options of `covey run`. A value.
 struct RunOptions {
   uint32_t servers = 1;
   uint32_t groups = 1;
   uint32_t workers_per_group = 1;
-  // How tensors travel: "tcp" or "ipc".
+  // The transport of tensors: "tcp" or "ipc".
   std::string transport = "tcp";
   std::string job = "run";
-  // Data loops of each server, one thread each. 0 = as the server likes.
+  // Data loops of each server, one thread each. 0 = the server's default.
   uint32_t server_loops = 0;
-  // How far the scheduler goes against slow workers.
+  // The strongest measure that the scheduler takes against slow workers.
   StragglerRung stragglers = StragglerRung::kShift;
-  // Cores for all of it; 0 = not known. Where every process has one of its own, servers wait awake.
+  // Cores for the whole cluster; 0 = not known. When each process has a core of its own, servers
+  // busy-wait.
   uint32_t cores = 0;
-  // The whole run is stopped, and has failed, after so long.
+  // The whole run is aborted, and has failed, after this duration.
   absl::Duration timeout = absl::InfiniteDuration();
   // How long a process may take to stop after SIGTERM before it is killed.
   absl::Duration grace = absl::Seconds(5);
-  // When a server or worker dies: the run goes on without it for as long as any is left, a new one
-  // takes its place, or everything stops.
+  // When a server or worker dies: the run continues while any of its kind is left, the process is
+  // restarted, or everything stops.
   enum class OnFailure { kContinue, kRestart, kStop };
   OnFailure on_failure = OnFailure::kContinue;
-  // What is done to the processes from the first step of training on: kill, stop, restart.
+  // Faults that are injected from the first training step on: kill, stop, restart.
   FaultPlan faults;
-  // What people see while it runs, besides what goes wrong.
+  // The output during the run, besides failures.
   enum class Show { kEverything, kProgramErrors };
   Show show = Show::kEverything;
-  // Written at the end; empty = not.
+  // Written at the end; empty = no report.
   std::string report_file;
   std::string json_file;
-  // One file per process with everything that it writes; empty = none.
+  // One file per process with all its output; empty = none.
   std::string log_folder;
-  // Each copy of it is a worker. The path, then its arguments.
+  // The path, then its arguments; each worker runs a copy.
   std::vector<std::string> program;
   // Empty = found beside this program.
   std::string scheduler_binary;
@@ -57,7 +58,7 @@ struct RunOptions {
 
   uint32_t workers() const { return groups * workers_per_group; }
 
-  // "server-0", …: all that are started at first.
+  // "server-0", …: all nodes that are started initially.
   std::vector<std::string> NodeNames() const;
 
   // INVALID_ARGUMENT: names the flag, its value and what is allowed.
@@ -68,8 +69,8 @@ struct RunOptions {
 absl::string_view OnFailureName(RunOptions::OnFailure value);
 absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name);
 
-// "server-0@10s,worker-1@15s": kills, as --kill of `covey run` takes them. INVALID_ARGUMENT: ends
-// the sentence "--kill=x: ".
+// "server-0@10s,worker-1@15s": kills, in the syntax of --kill of `covey run`. INVALID_ARGUMENT: the
+// message continues after "--kill=x: ".
 absl::StatusOr<FaultPlan> ParseKills(absl::string_view text);
 
 }  // namespace covey::cli

@@ -11,20 +11,20 @@
 
 namespace covey::cli {
 
-// What `covey run` says at the end, made from what came of the run. Pure.
+// The final output of `covey run`, computed from the outcome. Pure.
 
-// One JSON object in one line: what a worker printed after `result`, then "servers", "groups",
-// "workers" (all of them) and "wall_seconds"; where something was lost or moved also "losses".
+// One JSON object in one line: the object of a worker's `result` line, then "servers", "groups",
+// "workers" (all of them) and "wall_seconds"; if anything was lost or moved also "losses".
 std::string ResultLine(const RunOptions& options, const RunOutcome& outcome);
 
-// The same object for a file, with "error" (absent = none), "history" (per group, its points) and
-// "events" and "incidents" (each "seconds", "node", "what") besides.
+// The same object for a file, with these additions: "error" (absent = none), "history" (the points
+// of each group), "events" and "incidents" (each with "seconds", "node", "what").
 std::string ResultFile(const RunOptions& options, const RunOutcome& outcome);
 
-// What happened to processes, and what it cost, a line each; none when nothing did.
+// The incidents of processes and their cost, one line each; empty when there were none.
 std::vector<std::string> LossLines(const RunOutcome& outcome);
 
-// `date`: when the run ended, for people.
+// `date`: when the run ended, for humans.
 Report MakeReport(const RunOptions& options, const RunOutcome& outcome, absl::string_view date);
 
 }  // namespace covey::cli

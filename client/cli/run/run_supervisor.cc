@@ -106,7 +106,7 @@ std::vector<RunSupervisor::SignalTo> RunSupervisor::TakeSignals(absl::Time now) 
     if (!child.running) continue;
     if (!child.terminated && child.terminate_at <= now) {
       child.terminated = true;
-      // Without a scheduler no group lets a member go.
+      // Without a scheduler no group can release a member.
       const bool is_alone = child.role == Role::kWorker && !AnyRunning(Role::kScheduler);
       child.kill_at = now + (is_alone ? std::min(grace_, kAloneMax) : grace_);
       signals.push_back({number, SIGTERM});

@@ -13,32 +13,32 @@
 
 namespace covey::cli {
 
-// Decides who of a local cluster is stopped when, and what a run ends with.
+// Decides which process of a local cluster is stopped when, and the outcome of a run.
 //
 //                 all started              all workers gone            all servers gone
 //   starting ────────────────▶ running ─────────────────▶ SIGTERM to ─────────────────▶ SIGTERM to
 //                                 │                       servers                       scheduler
-//                                 ├─ somebody ends, and another one takes its place: Replace
+//                                 ├─ a process ends, and another one replaces it: Replace
 //                                 ├─ a server or worker fails, others of its kind are left, and
-//                                 │  the run is to go on: a loss
-//                                 ├─ else a worker fails: its group may end by itself, for as long
-//                                 │  as kSurvivorsMax; then SIGTERM to all workers
+//                                 │  the run is to continue: a loss
+//                                 ├─ else a worker fails: its group may end by itself, within
+//                                 │  kSurvivorsMax; then SIGTERM to all workers
 //                                 └─ else server or scheduler ends, interruption, Fail: SIGTERM to
 //                                    all workers
 //
 // Invariants:
-//   1. Whoever has not ended within `grace` after SIGTERM gets SIGKILL. So a run that was told to
-//      end does end.
-//   2. Only the first failure counts: what comes after is its consequence.
-//   3. Nobody is blamed for how it ends after it was told to, or after it had drained.
+//   1. A process that has not ended within `grace` after SIGTERM gets SIGKILL. So a run that was
+//      told to end does end.
+//   2. Only the first failure counts: later ones are its consequences.
+//   3. A process that was told to end, or that had drained, is not blamed for how it ends.
 //
 // Pure: it says which signals to send, and time is an argument.
 class RunSupervisor {
  public:
   enum class Role { kScheduler, kServer, kWorker };
-  // Survivors of a broken group have so long to notice and to say who died.
+  // Time in which the survivors of a broken group should notice and report the death.
   static constexpr absl::Duration kSurvivorsMax = absl::Seconds(10);
-  // Workers whose scheduler is gone, too, have at most so long after SIGTERM.
+  // The longest grace after SIGTERM of workers whose scheduler is gone, too.
   static constexpr absl::Duration kAloneMax = absl::Seconds(1);
 
   struct SignalTo {
@@ -46,15 +46,16 @@ class RunSupervisor {
     int signal;
   };
 
-  // What becomes of a run that loses a server or worker.
+  // The reaction to the loss of a server or worker.
   enum class OnLoss { kGoOn, kStop };
 
   explicit RunSupervisor(absl::Duration grace, OnLoss on_loss = OnLoss::kStop)
       : grace_(grace), on_loss_(on_loss) {}
 
-  // Who was started, perhaps in place of one of the same name. Returns its number: 0, 1, ….
+  // Adds a process that was started, perhaps in place of one of the same name. Returns its number:
+  // 0, 1, ….
   size_t Add(Role role, uint32_t group, absl::string_view name, int64_t process_id);
-  // Everybody was.
+  // All initial processes were started.
   void AllStarted() { all_started_ = true; }
 
   void Exited(size_t child, const ChildExit& exit, absl::Time now);
@@ -63,27 +64,27 @@ class RunSupervisor {
   // The run has failed for another reason; stop in order.
   void Fail(absl::string_view reason, absl::Time now);
 
-  // What to send by now; each signal is handed out once.
+  // The signals to send by now; each is returned once.
   std::vector<SignalTo> TakeSignals(absl::Time now);
-  // When to ask again though nothing has happened.
+  // When to call TakeSignals again if no event comes before.
   absl::Time NextWake() const;
 
-  // Everybody is gone, and nobody will be started any more.
+  // All processes have ended, and no more will be started.
   bool finished() const;
   // Whether the run is ending: failed, interrupted, or its workers are done.
   bool stopping() const;
-  // All workers are gone, and so nobody has anything to do any more.
+  // All workers have ended, so no work is left.
   bool idle() const { return stopping() && !AnyRunning(Role::kWorker); }
-  // OK: all workers have ended well by themselves. ABORTED: the first failure, one line.
+  // OK: all workers ended well by themselves. ABORTED: the first failure, one line.
   const absl::Status& outcome() const { return outcome_; }
-  // Whether the run went on without it, though it had not ended well.
+  // Whether the run continued without the child, though it had not ended well.
   bool WasLost(size_t child) const { return children_[child].lost; }
-  // Its end, of which this is told next, is no failure: another one of its name is added later.
+  // The child's end, which is reported next, is no failure: its replacement is added later.
   void Replace(size_t child);
-  // Nobody comes in its place after all, or in that of any worker.
+  // The process, or every awaited worker, is not replaced after all.
   void GiveUp(absl::string_view name, absl::Time now);
   void GiveUpWorkers(absl::Time now);
-  // Whether it was told to end.
+  // Whether the child was told to end.
   bool WasStopped(size_t child) const { return children_[child].terminated; }
 
  private:
@@ -96,7 +97,7 @@ class RunSupervisor {
     bool ended_well = false;
     bool lost = false;
     bool replaced = false;
-    bool awaited = false;  // the one that takes its place
+    bool awaited = false;  // its replacement is expected
     bool terminated = false;
     bool killed = false;
     absl::Time terminate_at = absl::InfiniteFuture();
@@ -105,7 +106,7 @@ class RunSupervisor {
 
   bool AnyRunning(Role role) const;
   bool AnyAwaited(Role role) const;
-  // An end that was not expected, and that nobody takes the place of.
+  // Handles an unexpected end without a replacement.
   void Lose(Child& child, absl::Time now);
   // Whether the others can do without the child.
   bool CanGoOnWithout(const Child& child) const;
@@ -120,7 +121,7 @@ class RunSupervisor {
   bool all_started_ = false;
   int interruptions_ = 0;
   absl::Status outcome_;
-  // All workers must end, though the group with this number may do so by itself first.
+  // All workers must end; the group with this number may first do so by itself.
   bool drain_ = false;
   int64_t broken_group_ = -1;
 };

@@ -88,7 +88,7 @@ TEST_F(RunSupervisorTest, SurvivorsThatNoticeNothingAreStopped) {
 
 TEST_F(RunSupervisorTest, AServerThatEndsEndsTheRun) {
   supervisor_.AllStarted();
-  Exit(1);  // Even with code 0: nobody had asked it to.
+  Exit(1);  // Even with code 0: it was not told to end.
   EXPECT_EQ(Signals(), "2:15 3:15 4:15 5:15");
   for (const size_t worker : {2, 3, 4, 5}) Exit(worker, {.code = 1});
   EXPECT_EQ(Signals(), "0:15");
@@ -136,7 +136,7 @@ TEST_F(RunSupervisorTest, InterruptionAfterTheWorkIsDoneSpoilsNothing) {
 }
 
 TEST_F(RunSupervisorTest, FailureWhileStartingStopsWhoeverWasStarted) {
-  Exit(2);  // All workers so far would be done, but others are still to come.
+  Exit(2);  // All workers so far would be done, but others have yet to start.
   supervisor_.Fail("the scheduler wrote no port", now_);
   EXPECT_EQ(Signals(), "3:15 4:15 5:15");
   for (const size_t worker : {3, 4, 5}) Exit(worker);

@@ -32,14 +32,15 @@ struct Asked {
   absl::Duration timeout = absl::Minutes(10);
 };
 
-// How a drain came out.
+// The result of a drain.
 struct Drained {
   uint64_t epoch = 0;
   std::string state;  // "draining", "left", "alive"
   double seconds = 0;
 };
 
-// Looks until the node is gone. DEADLINE_EXCEEDED: it was not in time; ABORTED: it died, or stays.
+// Polls until the node has left. DEADLINE_EXCEEDED: it did not leave in time; ABORTED: it died, or
+// stays.
 absl::Status AwaitGone(SchedulerStub& scheduler, const Asked& asked) {
   const absl::Time until = MonotonicNow() + asked.timeout;
   uint32_t first_shards = 0;

@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey drain NODE`: asks a server or worker to go without harm, or to stay after all.
+// `covey drain NODE`: asks a server or worker to leave gracefully, or cancels that.
 int DrainCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

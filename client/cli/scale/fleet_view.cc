@@ -10,7 +10,7 @@
 namespace covey::cli {
 namespace {
 
-// Alive, and staying.
+// Alive, and not draining.
 uint32_t Staying(const proto::ClusterView& view, proto::Role role) {
   return static_cast<uint32_t>(
       std::count_if(view.nodes().begin(), view.nodes().end(), [role](const proto::Node& node) {

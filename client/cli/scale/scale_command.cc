@@ -23,14 +23,14 @@ namespace {
 constexpr absl::Duration kPoll = absl::Milliseconds(300);
 
 struct Asked {
-  // 0 = as before.
+  // 0 = unchanged.
   uint32_t servers = 0;
   uint32_t workers = 0;
   bool wait = false;
   absl::Duration timeout = absl::Minutes(10);
 };
 
-// Looks until as many are there as are wanted. DEADLINE_EXCEEDED: says what is missing.
+// Polls until the wanted numbers are reached. DEADLINE_EXCEEDED: says what is missing.
 absl::Status AwaitWanted(SchedulerStub& scheduler, const Asked& asked) {
   const absl::Time until = MonotonicNow() + asked.timeout;
   std::string last;

@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey scale`: asks for so many servers and workers.
+// `covey scale`: changes the numbers of servers and workers.
 int ScaleCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

@@ -11,25 +11,24 @@ namespace covey::cli {
 
 // --output table|json, for commands that print a result; `json` outlives `options`.
 void AddOutput(ConfigFile& options, bool* json);
-// Reads the command line, `-o` too. Exit code when the command is to end.
+// Reads the command line, including `-o`. Returns an exit code when the command should end.
 std::optional<int> LoadWithShortOutput(ConfigFile& options, int count,
                                        const char* const* arguments);
 
-// What every command that asks a scheduler takes.
+// The options of every command that queries a scheduler.
 struct SchedulerOptions {
   // "host:port", or several: "host:port,host:port".
   std::string scheduler;
-  // For a program instead of a person.
+  // For a program instead of a human.
   bool json = false;
 
   // --scheduler HOST:PORT[,HOST:PORT] and --output table|json; this outlives `options`.
   void AddTo(ConfigFile& options);
-  // Reads the command line, `-o` too. Exit code when the command is to end.
+  // Reads the command line, including `-o`. Returns an exit code when the command should end.
   std::optional<int> Load(ConfigFile& options, int count, const char* const* arguments);
 };
 
-// What is wrong with how a command was called, or with how it went, on standard error:
-// "covey status: …".
+// Prints a wrong usage or a failure of a command on standard error: "covey status: …".
 void PrintFailure(absl::string_view command, const absl::Status& status);
 // 3 for UNAVAILABLE, else 1.
 int ExitCodeOf(const absl::Status& status);

@@ -22,9 +22,9 @@ namespace {
 std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kControlEnvelopeBytesMax);
-  // A proxy for the network has no business between two processes of a cluster.
+  // Network proxies must not be used between two processes of a cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // One that was started again is found soon, however long it was away.
+  // A restarted scheduler is found soon, however long it was away.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return proto::Scheduler::NewStub(
@@ -49,7 +49,7 @@ absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& con
                       absl::StrCat("scheduler at ", address, ": ", status.error_message()));
 }
 
-// In the order given; questions begin with the one that answered last.
+// In the order given; queries start with the one that answered last.
 struct Schedulers {
   struct Scheduler {
     std::string address;
@@ -77,7 +77,7 @@ struct SchedulerStub::Connection : Schedulers {
   absl::StatusOr<Reply> Ask(grpc::Status (proto::Scheduler::Stub::*method)(grpc::ClientContext*,
                                                                            const Request&, Reply*),
                             const Request& request) {
-    // Of one that stands by: it says more than silence does.
+    // The error of a standby, which says more than that of a silent scheduler.
     absl::Status stands_by;
     for (size_t attempt = 0; attempt < all.size(); ++attempt) {
       const Scheduler& asked = all[current];
@@ -174,7 +174,8 @@ std::optional<absl::StatusOr<proto::StatusReply>> StatusPoller::Take() {
   }
   const proto::StatusReply& reply = call->reply;
   if (!reply.events().empty()) last_event_ = reply.events().rbegin()->sequence();
-  // Its events begin with 1 again, and what it left out of this answer comes with the next.
+  // The restarted scheduler's events begin with 1 again; those missing from this reply come with
+  // the next.
   if (reply.uptime_ms() < uptime_ms_) last_event_ = 0;
   uptime_ms_ = reply.uptime_ms();
   return std::move(call->reply);

@@ -13,13 +13,13 @@
 
 namespace covey::cli {
 
-// What the command line asks of a scheduler. Neither class joins the cluster.
+// Requests of the command line to a scheduler. Neither class joins the cluster.
 
-// Of several schedulers one leads: each is asked in turn, from the one that answered last, until
-// one does that does not stand by.
+// Of several schedulers one leads. They are tried in turn, beginning with the one that answered
+// last, until one answers that is not a standby.
 //
-// Blocks, for the deadline per scheduler at most. UNAVAILABLE: nobody answered, or all that did
-// stand by; the message says so to a person.
+// Blocks, at most for the deadline per scheduler. UNAVAILABLE: no scheduler answered, or only
+// standbys did; the message tells a user which.
 class SchedulerStub {
  public:
   static constexpr absl::Duration kDeadline = absl::Seconds(2);
@@ -33,7 +33,7 @@ class SchedulerStub {
   // Errors as ParameterClient::SetContract.
   absl::StatusOr<proto::SetContractReply> SetContract(const std::string& table,
                                                       const proto::Contract& contract);
-  // NOT_FOUND, FAILED_PRECONDITION, INVALID_ARGUMENT: as proto/scheduler.proto says.
+  // NOT_FOUND, FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.
   absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request);
   absl::StatusOr<proto::ScaleReply> Scale(const proto::ScaleRequest& request);
 
@@ -42,26 +42,26 @@ class SchedulerStub {
   std::unique_ptr<Connection> connection_;
 };
 
-// Asks for the status again and again without blocking; for a loop that polls descriptors. Of
-// several schedulers it asks one at a time: the one that answered last, and after one that is
-// silent or stands by the next.
+// Polls the status without blocking; for a loop that polls descriptors. Of several schedulers it
+// queries one at a time: the one that answered last, and after a silent one or a standby the next.
 //
-// Confined to one thread; gRPC's own threads only raise the descriptor.
+// Confined to one thread; gRPC's own threads only signal the descriptor.
 class StatusPoller {
  public:
   // "host:port", or several: "host:port,host:port".
   explicit StatusPoller(const std::string& addresses);
-  // Waits for a call under way, which it cancels.
+  // Cancels a pending call, and waits for it.
   ~StatusPoller();
 
-  // Readable once an answer is there.
+  // Readable once a reply has arrived.
   int descriptor() const { return descriptor_; }
-  // Without effect while a question is open. Only events newer than those taken before come; of a
-  // scheduler that was started anew, all.
+  // No effect while a request is pending. The reply has only events that are newer than those taken
+  // before; after a restart of the scheduler it has all.
   void Ask();
-  // Whether a question is open: no answer was taken yet.
+  // Whether a request is pending: its reply has not been taken yet.
   bool asking() const { return call_ != nullptr; }
-  // The answer, once; nothing while there is none. Errors as SchedulerStub, of the one asked.
+  // The reply, once; nothing while there is none. Errors as SchedulerStub, for the one that was
+  // queried.
   std::optional<absl::StatusOr<proto::StatusReply>> Take();
 
  private:
@@ -72,7 +72,7 @@ class StatusPoller {
   std::unique_ptr<Connection> connection_;
   std::unique_ptr<Call> call_;
   uint64_t last_event_ = 0;
-  // Of the answer before; less means another scheduler, or this one anew.
+  // Of the previous reply; a smaller one means another scheduler, or a restart of this one.
   uint64_t uptime_ms_ = 0;
 };
 

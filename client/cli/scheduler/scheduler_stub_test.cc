@@ -24,11 +24,11 @@ enum class Mood {
   kLeads,
   kStandsBy,
   kLeadsWhenAskedAgain,
-  // Leads, and cannot do what it is asked.
+  // Leads, but cannot serve the request.
   kNotReady,
 };
 
-// Answers a scale request with its own epoch, which says who it was.
+// Answers a scale request with its own epoch, which identifies it.
 class FakeScheduler : public proto::Scheduler::Service {
  public:
   FakeScheduler(uint64_t epoch, Mood mood) : epoch_(epoch), mood_(mood) {
@@ -51,7 +51,7 @@ class FakeScheduler : public proto::Scheduler::Service {
     return grpc::Status::OK;
   }
 
-  // One event per answer, numbered from 1.
+  // One event per reply, numbered from 1.
   grpc::Status GetStatus(grpc::ServerContext* context, const proto::StatusRequest* request,
                          proto::StatusReply* reply) override {
     if (mood_ == Mood::kStandsBy) {
@@ -76,7 +76,7 @@ class FakeScheduler : public proto::Scheduler::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Nobody listens there any more.
+// An address where no scheduler listens any more.
 std::string DeadAddress() { return FakeScheduler(0, Mood::kLeads).address(); }
 
 TEST(SchedulerStubTest, TheOneThatLeadsAnswersWhereverItStandsInTheList) {

@@ -20,9 +20,9 @@
 namespace covey::cli {
 namespace {
 
-// With more nodes than this, messages take longer to simulate than people like to wait.
+// With more nodes, simulating each message takes too long for interactive use.
 constexpr uint32_t kNodesAsMessages = 64;
-// Places of the histogram; all higher values share the last.
+// Bins of the histogram; all higher values share the last one.
 constexpr size_t kStalenessPlaces = 65;
 constexpr size_t kThroughputPoints = 60;
 constexpr uint64_t kProgressParts = 200;
@@ -32,7 +32,7 @@ bool AsMessages(const ClusterOptions& options) {
   return options.detail == Detail::kMessages;
 }
 
-// What more groups cost statistically, as group_rate.h has it measured.
+// The statistical cost of more groups, as measured for group_rate.h.
 double StatisticalPenalty(const Contract& contract) {
   switch (contract.kind) {
     case Contract::Kind::kBsp:
@@ -64,11 +64,11 @@ GroupModel GroupModelOf(const ClusterOptions& options) {
 
 struct Cut {
   std::vector<std::vector<uint32_t>> groups;
-  // Why so many; empty when they were asked for.
+  // The reason for this number of groups; empty when it was requested.
   std::string reason;
 };
 
-// Nodes of each group, as the planner of the scheduler cuts them.
+// The nodes of each group, as the scheduler's planner assigns them.
 Cut CutIntoGroups(const ClusterOptions& options, const std::vector<TopologyPath>& paths,
                   const StepTimes& step_times, uint32_t groups) {
   std::vector<PlannedWorker> workers;
@@ -226,7 +226,7 @@ class Cluster {
     result_.digest = simulator_.digest();
   }
 
-  // The mean of each of some intervals.
+  // Computes the mean of each interval.
   void FillThroughput(double seconds) {
     const size_t points = std::clamp<size_t>(finished_.size() / 4, 1, kThroughputPoints);
     const double width = seconds / static_cast<double>(points);
@@ -246,7 +246,7 @@ class Cluster {
   const bool messages_;
   const std::vector<TopologyPath> paths_;
 
-  // The world.
+  // The simulated world.
   std::vector<NodeState> nodes_;
   Simulator simulator_;
   Fabric fabric_;
@@ -254,9 +254,9 @@ class Cluster {
   std::vector<std::unique_ptr<SimulatedShard>> shards_;  // per tensor
   SimulatedGroup::World world_;
   std::vector<std::unique_ptr<SimulatedGroup>> groups_;
-  std::unique_ptr<LadderDriver> ladder_;  // none when it is off
+  std::unique_ptr<LadderDriver> ladder_;  // none when the ladder is off
 
-  // What was seen.
+  // Observations.
   uint64_t steps_wanted_ = 0;
   uint64_t steps_done_ = 0;
   uint64_t pushes_ = 0;

@@ -22,7 +22,7 @@ SimulateOptions Preset(absl::string_view name) {
   return options;
 }
 
-// 12 nodes in 3 racks that compute for a second, and communicate for next to nothing.
+// 12 nodes in 3 racks that compute for a second, with almost free communication.
 ClusterOptions SmallCluster() {
   ClusterOptions options;
   options.nodes = 12;
@@ -33,8 +33,8 @@ ClusterOptions SmallCluster() {
   return options;
 }
 
-// Efficiency over groups of the run of 9,600 nodes that Kurth et al. did, as an independent model
-// has it: the slowest of many nodes sets the pace of its group.
+// The efficiency for several numbers of groups, of the run on 9,600 nodes by Kurth et al.,
+// according to an independent model: the slowest of many nodes sets the pace of its group.
 TEST(ClusterModelTest, MoreGroupsWaitLessForTheSlowest) {
   const ClusterOptions options = [] {
     ClusterOptions cluster = Preset("cori").cluster;
@@ -62,7 +62,7 @@ TEST(ClusterModelTest, OneStragglerHoldsItsOwnGroupOnly) {
 }
 
 // Clocks per worker-time of 32 workers, 5 % of whose steps take five times as long, from another
-// model whose noise and exchange are not told; ours are in the preset.
+// model with unpublished noise and exchange; ours are in the preset.
 TEST(ClusterModelTest, StalenessBuysThroughputAsCalibrated) {
   ClusterOptions options = Preset("ssp").cluster;
   options.steps = 1000;
@@ -117,7 +117,7 @@ TEST(ClusterModelTest, TimeGoesWhereTheClusterIsSlow) {
   EXPECT_GT(SimulateCluster(options, 1).shares.servers, 0.9);
 }
 
-// The same cluster, by messages and by the cost model.
+// The same cluster, simulated by messages and by the cost model.
 TEST(ClusterModelTest, BothDetailsAgree) {
   for (const uint32_t groups : {1u, 4u}) {
     for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree}) {
@@ -189,12 +189,12 @@ TEST(ClusterModelTest, TheLadderIsWorthIt) {
   const ClusterResult shift = SimulateCluster(options, 3);
   ASSERT_THAT(shift.decisions, Not(IsEmpty()));
   EXPECT_THAT(shift.decisions[0].second, HasSubstr("worker-1"));
-  // Its group went at a third of its pace, and now lacks two thirds of one of four nodes.
+  // Its group ran at a third of its pace; now it lacks two thirds of one of four nodes.
   EXPECT_GT(shift.efficiency, off.efficiency + 0.1);
 }
 
-// Two groups of two, of which one has a member that stands still half of the time. What is left of
-// each group's rate without it.
+// Two groups of two, one of which has a member that is stopped half of the time. Returns the
+// fraction of each group's undisturbed rate that is left.
 std::pair<double, double> SharesLeft(Contract::Kind contract) {
   ClusterOptions options = SmallCluster();
   options.nodes = 4;
@@ -208,7 +208,7 @@ std::pair<double, double> SharesLeft(Contract::Kind contract) {
           disturbed.group_steps_per_second[1] / undisturbed.group_steps_per_second[1]};
 }
 
-// With real processes this is tests/soak/stragglers_test.py.
+// The test with real processes is tests/soak/stragglers_test.py.
 TEST(ClusterModelTest, AMemberThatStopsCostsTheOtherGroupNothingUnlessTheyAreInStep) {
   for (const Contract::Kind kind : {Contract::Kind::kBuffered, Contract::Kind::kAsync}) {
     const auto [other, own] = SharesLeft(kind);
@@ -224,15 +224,15 @@ TEST(ClusterModelTest, ASlowMemberGetsFewerSamples) {
   options.racks = 1;
   options.steps = 400;
   options.step_times.slow_nodes = {{.rank = 3, .factor = 5}};
-  // Three members and a fifth, each with its samples of every second.
+  // Three members and a fifth of one, each with its samples every second.
   const double summed = 3.2 * static_cast<double>(options.samples);
   EXPECT_LT(SimulateCluster(options, 1).samples_per_second, 0.5 * summed);
   options.ladder = StragglerRung::kShift;
   EXPECT_GE(SimulateCluster(options, 1).samples_per_second, 0.75 * summed);
 }
 
-// A share of a tenth is as little as a member gets, and a node that is twenty times slower still
-// takes twice as long with it as the others.
+// A member's smallest share is a tenth; even then, a node that is twenty times slower takes twice
+// as long as the others.
 TEST(ClusterModelTest, WhoIsFarTooSlowGoesWhereItFits) {
   ClusterOptions options = SmallCluster();
   options.steps = 400;
@@ -282,17 +282,17 @@ TEST(ClusterModelTest, UplinksCarryOneGradientAndOneModelPerGroup) {
   options.collective = Algorithm::kRing;
   for (const Detail detail : {Detail::kMessages, Detail::kModel}) {
     options.detail = detail;
-    // One group per rack: nothing but pushes and answers leaves it.
+    // One group per rack: only pushes and replies leave it.
     EXPECT_NEAR(SimulateCluster(options, 3).uplink_bytes_per_step, 2 << 20, 0.05 * (1 << 20));
-    // A ring over all racks enters and leaves each of them with 11/12 of the gradient, twice; and
-    // a third of the pushes and answers.
+    // A ring over all racks carries 11/12 of the gradient into and out of each of them, twice; plus
+    // a third of the pushes and replies.
     EXPECT_NEAR(SimulateCluster(options, 1).uplink_bytes_per_step,
                 (4 * 11.0 / 12 + 2.0 / 3) * (1 << 20), 0.1 * (1 << 20));
   }
 }
 
-// A server that takes 0.6 s for a step's gradient is hidden behind the computation of a second, but
-// for what the first tensor's way takes.
+// A server that takes 0.6 s for a step's gradient is hidden behind the computation of a second,
+// except for the first tensor's transfer.
 TEST(ClusterModelTest, TensorsTravelWhileOthersAreComputed) {
   ClusterOptions options = SmallCluster();
   options.gradient_bytes = 1 << 20;
@@ -311,8 +311,8 @@ TEST(ClusterModelTest, TensorsShareTheLinksOfTheirGroup) {
   options.gradient_bytes = 12 << 20;
   options.collective = Algorithm::kRing;
   options.tensors = 10;
-  // Reduction and gathering take 0.9 s each in all, and begin when the forward pass and the
-  // gradient of the last tensor are done, at 0.4 s.
+  // Reduction and gathering take 0.9 s each in total. They begin at 0.4 s, when the forward pass
+  // and the gradient of the last tensor are done.
   options.links.node_bytes_per_second = (11 << 20) / 0.9;
   for (const Detail detail : {Detail::kMessages, Detail::kModel}) {
     options.detail = detail;
@@ -324,7 +324,7 @@ TEST(ClusterModelTest, RecordedStepsAreDrawnTogether) {
   ClusterOptions options = SmallCluster();
   options.nodes = 4;
   options.racks = 1;
-  // Both are slow in the same steps, so nobody waits.
+  // Both are slow in the same steps, so neither waits.
   options.step_times.recorded.workers = {{1, 3, 1, 3}, {1, 3, 1, 3}, {1, 3, 1, 3}, {1, 3, 1, 3}};
   const ClusterResult together = SimulateCluster(options, 1);
   EXPECT_LT(together.shares.members, 0.01);

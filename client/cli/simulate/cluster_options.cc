@@ -10,7 +10,7 @@
 namespace covey::cli {
 namespace {
 
-// Messages of a step grow with the square of the nodes.
+// The messages of a step grow with the square of the nodes.
 constexpr uint32_t kNodesAsMessagesMax = 1024;
 constexpr uint64_t kStepsMax = 1'000'000;
 constexpr uint64_t kGradientBytesMax = uint64_t{1} << 42;

@@ -28,11 +28,11 @@ class Exchange {
     bool await = true;
   };
   struct Listener {
-    // Everything that was pushed is at the servers.
+    // All pushes have arrived at the servers.
     std::function<void()> arrived;
     // The last part is reduced.
     std::function<void()> reduced;
-    // The values are where they are spread from.
+    // The values have arrived where they are spread from.
     std::function<void()> returned;
     // `rank` has all values.
     std::function<void(uint32_t rank)> gathered;
@@ -42,27 +42,27 @@ class Exchange {
 
   // `rank` has its gradient, or nothing to add. Once per rank.
   virtual void Submit(uint32_t rank) = 0;
-  // The servers answer. Once, when awaited; before or after the last Submit.
+  // The servers reply. Once, when awaited; before or after the last Submit.
   virtual void Answer() = 0;
 };
 
-// What all exchanges of a group share; outlives them.
+// State that all exchanges of a group share; outlives them.
 struct ExchangeWorld {
   Simulator& simulator;
   Fabric& fabric;
-  // When the links of the group are done with the exchanges before, where these are not simulated
+  // When the group's links have finished the previous exchanges, where these are not simulated
   // message by message.
   absl::Time& links_free;
 };
 
-// Each message waits its turn on each link.
+// Each message queues on each link.
 std::shared_ptr<Exchange> MakeMessageExchange(ExchangeWorld world,
                                               std::shared_ptr<const Membership> membership,
                                               Exchange::Options options,
                                               Exchange::Listener listener);
 
-// Takes the membership's times; everybody waits for the last one. Exchanges of a group share its
-// links: the next one's bytes come after those of the one before.
+// Uses the membership's times; all members wait for the last one. Exchanges of a group share its
+// links: the next one's bytes come after those of the previous one.
 std::shared_ptr<Exchange> MakeModelExchange(ExchangeWorld world,
                                             std::shared_ptr<const Membership> membership,
                                             Exchange::Options options, Exchange::Listener listener);

@@ -19,7 +19,7 @@ struct Times {
   double spread = 0;
 };
 
-// One exchange alone in its cluster, all members at the same time, servers at hand.
+// One exchange alone in its cluster, with all members at the same time and the servers nearby.
 Times Alone(const ClusterOptions& options, bool messages) {
   Simulator simulator(1);
   Fabric fabric(options.links, RacksOfNodes(options.nodes, options.racks), options.servers);
@@ -39,7 +39,7 @@ Times Alone(const ClusterOptions& options, bool messages) {
             .reduced =
                 [&] {
                   times.reduce = now();
-                  // Apart, so that both can be timed.
+                  // Delayed, so that both phases can be timed.
                   simulator.After(absl::Seconds(1), [&] { exchange->Answer(); });
                 },
             .returned = [&] { returned = now(); },
@@ -58,7 +58,7 @@ Times Alone(const ClusterOptions& options, bool messages) {
 struct Shape {
   uint32_t nodes;
   uint32_t racks;
-  // In links of a node; 0 = never in the way.
+  // As a multiple of a node's link; 0 = unlimited.
   double uplink;
 };
 
@@ -75,7 +75,7 @@ ClusterOptions OptionsOf(const Shape& shape, Algorithm algorithm, uint64_t bytes
   return options;
 }
 
-// What the cost model takes at least, and where levels of links wait for each other, at most.
+// The cost model's lower bound and, where levels of links wait for each other, its upper bound.
 struct Bounds {
   double low;
   double high;
@@ -90,7 +90,7 @@ Bounds BoundsOf(const ClusterOptions& options, CollectiveKind kind) {
 
 constexpr Shape kShapes[] = {{8, 1, 0}, {13, 1, 0}, {16, 2, 2}, {64, 1, 0}, {64, 8, 0}, {64, 8, 2}};
 
-// Two ways to the same number that share no code but the trees: queues of messages, and loads of
+// Two models of the same duration that share only the trees: queues of messages, and loads of
 // links.
 TEST(ExchangeTest, MessagesTakeAsLongAsTheCostModelSays) {
   for (const Shape& shape : kShapes) {
@@ -107,7 +107,7 @@ TEST(ExchangeTest, MessagesTakeAsLongAsTheCostModelSays) {
         const Bounds reduce = BoundsOf(options, CollectiveKind::kReduceScatter);
         EXPECT_GE(messages.reduce, 0.95 * reduce.low);
         EXPECT_LE(messages.reduce, 1.05 * (phases ? reduce.high : reduce.low));
-        // Through a narrow uplink, owners get their values one after the other.
+        // Through a narrow uplink, owners get their values one after another.
         if (shape.uplink > 0) continue;
         const Bounds spread = BoundsOf(options, CollectiveKind::kAllGather);
         EXPECT_GE(messages.spread, 0.95 * spread.low);
@@ -137,13 +137,13 @@ TEST(ExchangeTest, TheModelTakesItsOwnTimes) {
   EXPECT_NEAR(times.spread, BoundsOf(options, CollectiveKind::kAllGather).low, 1e-6);
 }
 
-// A loop that is busy with many small messages is what a direct exchange waits for.
+// A direct exchange waits for a loop that is busy with many small messages.
 TEST(ExchangeTest, MessagesWaitForTheLoop) {
   ClusterOptions options = OptionsOf({64, 1, 0}, Algorithm::kDirect, 1024);
   const double idle = Alone(options, /*messages=*/true).reduce;
   options.links.message_time = absl::Microseconds(5);
   const double busy = Alone(options, /*messages=*/true).reduce;
-  // 63 messages out and as many in.
+  // 63 messages sent and 63 received.
   EXPECT_NEAR(busy - idle, 126 * 5e-6, 0.1 * 126 * 5e-6);
 }
 
@@ -160,13 +160,13 @@ TEST(FabricTest, MessagesOnALinkQueueAndOthersDoNot) {
   EXPECT_NEAR(seconds(fabric.Send(kStart, 0, 1, 1e6)), 1, 1e-9);
   EXPECT_NEAR(seconds(fabric.Send(kStart, 0, 2, 1e6)), 2, 1e-9) << "the sender's link is taken";
   EXPECT_NEAR(seconds(fabric.Send(kStart, 1, 0, 1e6)), 1, 1e-9) << "the other direction is free";
-  // Three at once over an uplink of twice a link.
+  // Three transfers at once over an uplink with twice the rate of a link.
   const absl::Time later = kStart + absl::Seconds(10);
   fabric.Send(later, 0, 4, 1e6);
   fabric.Send(later, 1, 5, 1e6);
   EXPECT_NEAR(seconds(fabric.Send(later, 2, 6, 1e6)), 11.5, 1e-9);
   EXPECT_THAT(fabric.uplink_bytes(), testing::ElementsAre(3e6, 3e6));
-  // Four nodes push a quarter each; two servers take twice a link.
+  // Four nodes push a quarter each; two servers have twice the rate of a link.
   EXPECT_NEAR(seconds(fabric.AllSendToServers(kStart + absl::Seconds(20), {0, 1, 2, 3}, 4e6)), 22,
               1e-9);
   EXPECT_NEAR(fabric.uplink_bytes()[0], 7e6, 1e-3);

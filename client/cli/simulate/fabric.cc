@@ -40,7 +40,7 @@ absl::Time Fabric::PassLoop(uint32_t node, absl::Time now) {
 absl::Time Fabric::Send(absl::Time now, uint32_t from, uint32_t to, double bytes) {
   const uint32_t source = rack_of_node_[from];
   const uint32_t target = rack_of_node_[to];
-  // Latencies hold the time of one message in both loops when nothing else is there to do.
+  // Latencies include the processing of one message in both loops when they are idle.
   now = PassLoop(from, now) - options_.message_time;
   absl::Time last = std::max(Pass(out_[from], now, bytes), Pass(in_[to], now, bytes));
   if (source == target) return last + (options_.rack_latency - options_.message_time);

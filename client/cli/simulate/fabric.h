@@ -9,26 +9,26 @@
 
 namespace covey::cli {
 
-// The links of a cluster, and who waits for whom on them:
+// The links of a cluster, and their queues:
 //
 //   node ── rack switch ── uplink ── all other racks
-//                             └──── servers, which share all that they are asked
+//                             └──── servers, which share the load evenly
 //
-// A link carries messages one after the other in the order in which they were sent, at full speed;
-// a message may be on all links of its way at once (no switch waits for its last byte). Links carry
+// A link carries messages one after another in the order in which they were sent, at full speed. A
+// message may be on all links of its path at once (no switch waits for its last byte). Links carry
 // both directions independently. A node has one loop for all messages that it sends and receives.
-// Servers stand outside of the racks.
+// Servers are outside the racks.
 //
-// Actor-confined. Deterministic. Messages must be sent in the order of time.
+// Actor-confined. Deterministic. Messages must be sent in order of time.
 class Fabric {
  public:
   Fabric(const LinkOptions& options, std::vector<uint32_t> rack_of_node, uint32_t servers);
 
   // When the last byte of a message that is sent at `now` reaches the receiver's loop.
   absl::Time Send(absl::Time now, uint32_t from, uint32_t to, double bytes);
-  // When that loop has nothing to do.
+  // When that loop is idle.
   absl::Time LoopFree(uint32_t node) const { return loop_free_[node]; }
-  // When that loop is done with a message that has reached it at `now`.
+  // When that loop has processed a message that reached it at `now`.
   absl::Time Receive(absl::Time now, uint32_t to) { return PassLoop(to, now); }
 
   absl::Time SendToServers(absl::Time now, uint32_t node, double bytes);
@@ -51,7 +51,7 @@ class Fabric {
     absl::Time free;
   };
 
-  // When `bytes` have passed a link that they reach at `now`.
+  // When `bytes` that reach a link at `now` have passed it.
   static absl::Time Pass(Link& link, absl::Time now, double bytes);
 
   absl::Time PassLoop(uint32_t node, absl::Time now);

@@ -110,7 +110,7 @@ void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
   in_force.shares = shares;
   std::vector<uint32_t> by_rank;
   if (!shares.empty()) {
-    // The plan may name members that are still on their way, and in another order.
+    // The plan may name members that are still moving, and in another order.
     for (const uint32_t node : Group(in_force.id).membership().nodes) {
       const auto member =
           std::find_if(in_force.members.begin(), in_force.members.end(),
@@ -122,7 +122,7 @@ void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
   Group(in_force.id).SetShares(by_rank);
 }
 
-// In the plan at once; the node itself when it has done its step.
+// The plan changes at once; the node moves when it has finished its step.
 void LadderDriver::Move(NodeId member, GroupId to) {
   Member moved{.node = member};
   const GroupId from = planned_[NodeOf(member)];
@@ -161,7 +161,7 @@ void LadderDriver::Move(NodeId member, GroupId to) {
   planned_[NodeOf(member)] = to;
   const bool on_its_way = moving_.contains(NodeOf(member));
   moving_[NodeOf(member)] = to;
-  // A node that waits outside has nothing to finish.
+  // An evicted node has no step to finish.
   if (from == GroupId() && !on_its_way) OnLeft(NodeOf(member));
 }
 
@@ -178,7 +178,7 @@ void LadderDriver::OnLeft(uint32_t node) {
   std::vector<uint32_t> nodes = group.membership().nodes;
   nodes.push_back(node);
   group.SetMembership(world_.make(std::move(nodes)));
-  // A new generation starts evenly and waits for everybody.
+  // A new generation starts with even shares and waits for all members.
   groups_[to.value() - 1].shares.clear();
   groups_[to.value() - 1].minimum_members = 0;
   group.Join(node);

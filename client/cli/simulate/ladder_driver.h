@@ -17,7 +17,7 @@
 namespace covey::cli {
 
 // The scheduler's part in a simulated cluster: nodes report to it about once a second, as workers
-// do, the real ladder decides, and groups do as it says. Decisions arrive at once.
+// do, the real ladder decides, and groups follow its decisions. Decisions arrive at once.
 //
 // Actor-confined; outlives the simulator's events. Deterministic.
 class LadderDriver {
@@ -31,15 +31,15 @@ class LadderDriver {
   };
   using Decisions = std::vector<std::pair<absl::Duration, std::string>>;
 
-  // Adds what is decided to `decisions`, which outlives it.
+  // Appends decisions to `decisions`, which outlives it.
   LadderDriver(World world, Decisions& decisions);
 
   void OnComputed(uint32_t node, absl::Duration compute, double samples);
-  // A node has done its last step in the group that it was removed from.
+  // A node has finished its last step in the group that it was removed from.
   void OnLeft(uint32_t node);
 
  private:
-  // Of a node, since its last report.
+  // A node's counts since its last report.
   struct Interval {
     absl::Time begun = absl::UnixEpoch();
     uint64_t steps = 0;
@@ -62,7 +62,7 @@ class LadderDriver {
   std::vector<GroupId> planned_;  // per node; 0 = in none
   std::vector<StragglerLadder::GroupInForce> groups_;
   std::vector<StragglerLadder::Member> evicted_;
-  // Nodes on their way to another group; 0 = to none.
+  // Nodes that are moving to another group; 0 = to none.
   std::map<uint32_t, GroupId> moving_;
 };
 

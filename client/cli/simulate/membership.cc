@@ -29,7 +29,7 @@ std::vector<TopologyPath> PathsOfNodes(const ClusterOptions& options) {
   std::vector<TopologyPath> paths;
   const std::vector<uint32_t> racks = RacksOfNodes(options.nodes, options.racks);
   for (uint32_t node = 0; node < options.nodes; ++node) {
-    // Numbers of the same width, so that names are in the order of numbers.
+    // Numbers are zero-padded, so that names sort in the order of numbers.
     paths.push_back(ParseTopologyPath(absl::StrCat("/", absl::Dec(racks[node], absl::kZeroPad6),
                                                    "/", absl::Dec(node, absl::kZeroPad6))));
   }
@@ -82,8 +82,8 @@ Cost Cheapest(PlanOptions options, uint64_t bytes, const LinkCosts& costs) {
   return *std::move(cheapest);
 }
 
-// What crosses from one rack to another when each section travels up and down its trees. With many
-// members, evenly chosen sections stand for all.
+// The bytes that cross between racks when each section travels up and down its trees. With many
+// members, an even sample of the sections represents all.
 double BytesBetweenRacks(const Plan& plan, const std::vector<uint32_t>& rack_of_rank,
                          double bytes) {
   const uint32_t sections = plan.size() * plan.stripes();
@@ -130,7 +130,7 @@ std::shared_ptr<const Membership> MakeMembership(const ClusterOptions& options,
     for (const uint32_t node : nodes) rack_of_rank.push_back(racks[node]);
     const double moved =
         BytesBetweenRacks(Plan(std::move(plan)), rack_of_rank, static_cast<double>(bytes));
-    // Out of one rack and into another; racks with more members have more of it.
+    // Leaves one rack and enters another; racks with more members carry more of it.
     membership->uplink_bytes.assign(options.racks, 0);
     for (const uint32_t rack : rack_of_rank) {
       membership->uplink_bytes[rack] += 2 * moved / static_cast<double>(nodes.size());

@@ -14,8 +14,8 @@
 
 namespace covey::cli {
 
-// A plan's trees, looked up once. A section is a stripe of a part: number owner * stripes + stripe.
-// Immutable. Holds size^2 * stripes places.
+// A plan's trees, precomputed. A section is a stripe of a part: number owner * stripes + stripe.
+// Immutable. Holds size^2 * stripes entries.
 class Trees {
  public:
   struct Place {
@@ -41,15 +41,15 @@ class Trees {
   std::vector<Place> places_;
 };
 
-// Who synchronises in a step, and how. Immutable.
+// The members that synchronize in a step, and their plan. Immutable.
 struct Membership {
   // By rank.
   std::vector<uint32_t> nodes;
   Algorithm algorithm = Algorithm::kRing;
   // For collectives that are simulated as messages.
   std::shared_ptr<const Trees> trees;
-  // For the others: how long they take for one tensor, and per rack what they send and receive over
-  // its uplink.
+  // For the other collectives: their duration for one tensor, and the bytes that each rack sends
+  // and receives over its uplink.
   struct Time {
     absl::Duration latency;
     absl::Duration transfer;
@@ -61,14 +61,14 @@ struct Membership {
   uint32_t size() const { return static_cast<uint32_t>(nodes.size()); }
 };
 
-// The links as cost model and group planner see them.
+// The link costs for cost model and group planner.
 LinkCosts LinkCostsOf(const LinkOptions& links);
 
-// Where each node of a cluster is.
+// The location of each node of a cluster.
 std::vector<TopologyPath> PathsOfNodes(const ClusterOptions& options);
 
-// `nodes` as they come from the group planner: neighbours in the topology are neighbours. `paths`
-// are those of all nodes. `messages`: with trees, else with times. Pure.
+// `nodes` in the group planner's order: neighbors in the topology are adjacent. `paths` are those
+// of all nodes. `messages`: with trees, else with times. Pure.
 std::shared_ptr<const Membership> MakeMembership(const ClusterOptions& options,
                                                  const std::vector<TopologyPath>& paths,
                                                  std::vector<uint32_t> nodes, bool messages);

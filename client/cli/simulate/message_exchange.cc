@@ -11,11 +11,11 @@
 namespace covey::cli {
 namespace {
 
-// More pieces of a section tell nothing new about how its hops overlap.
+// More pieces per section would not change how its hops overlap.
 constexpr uint32_t kSlicesMax = 64;
 
-// The trees of a membership are walked slice by slice, as the runner of the workers does it: a
-// member passes a slice on as soon as all that its place in the tree asks for is there.
+// Walks the trees of a membership slice by slice, as the workers' runner does: a member passes a
+// slice on as soon as all inputs of its place in the tree have arrived.
 class MessageExchange final : public Exchange,
                               public std::enable_shared_from_this<MessageExchange> {
  public:
@@ -46,7 +46,7 @@ class MessageExchange final : public Exchange,
   }
 
   void Submit(uint32_t rank) override {
-    // The own part last, as all others want theirs first.
+    // The member's own part comes last, since all others need theirs first.
     const uint32_t sections = trees_.sections();
     for (uint32_t i = 0; i < sections; ++i) {
       const uint32_t section = ((rank + 1) * trees_.stripes() + i) % sections;
@@ -62,16 +62,16 @@ class MessageExchange final : public Exchange,
   }
 
  private:
-  // One piece of a section, on its way up a reduction tree or down a spreading one.
+  // One piece of a section, moving up a reduction tree or down a spreading one.
   struct Slice {
     uint32_t section = 0;
     uint32_t slice = 0;
     bool spreads = false;
   };
 
-  // What a rank has to send.
+  // The slices that a rank has to send.
   struct Outgoing {
-    // In the order in which they get their turn: those with something in their queue.
+    // Peers with queued slices, in the order of their turns.
     std::deque<uint32_t> peers;
     std::map<uint32_t, std::deque<Slice>> queues;
     bool scheduled = false;
@@ -79,7 +79,7 @@ class MessageExchange final : public Exchange,
 
   double part_bytes() const { return options_.bytes / size_; }
 
-  // One of the operands of `rank` is there.
+  // One of the operands of `rank` has arrived.
   void Add(uint32_t section, uint32_t slice, uint32_t rank) {
     uint32_t& waiting = waiting_[(size_t{section} * slices_ + slice) * size_ + rank];
     if (--waiting > 0) return;
@@ -129,8 +129,8 @@ class MessageExchange final : public Exchange,
     if (--slices_to_gather_[rank] == 0) listener_.gathered(rank);
   }
 
-  // Waits for the sender's loop. What is ready for a peer when its turn comes goes together, as the
-  // runner does it.
+  // Waits for the sender's loop. Slices that are ready for a peer at its turn are sent together, as
+  // the workers' runner does.
   void Send(uint32_t from, uint32_t to, const Slice& slice) {
     Outgoing& outgoing = outgoing_[from];
     std::deque<Slice>& queue = outgoing.queues[to];
@@ -145,7 +145,7 @@ class MessageExchange final : public Exchange,
     const absl::Time now = world_.simulator.now();
     const auto again = [self = shared_from_this(), from] { self->SendNext(from); };
     const uint32_t node = membership_->nodes[from];
-    // Messages that came meanwhile go first.
+    // Messages that arrived in the meantime go first.
     if (world_.fabric.LoopFree(node) > now) {
       world_.simulator.At(world_.fabric.LoopFree(node), again);
       return;

@@ -16,7 +16,7 @@
 namespace covey::cli {
 namespace {
 
-// A year; longer steps are not.
+// A year; longer steps are refused.
 constexpr double kSecondsMax = 366.0 * 24 * 3600;
 
 struct Record {

@@ -10,7 +10,7 @@
 
 namespace covey::cli {
 
-// How long the steps of a real run were computed. A value.
+// The computation times of a real run's steps. A value.
 struct RecordedSteps {
   // Seconds, in the order of steps; a worker has at least one.
   std::vector<std::vector<double>> workers;
@@ -20,12 +20,12 @@ struct RecordedSteps {
 };
 
 // Reads one JSON object per line, {"worker": 0, "step": 1, "compute_seconds": 0.012}, in any order;
-// other keys are for others. Workers without steps are left out, and the others move up.
-// INVALID_ARGUMENT: a line is not such an object, a step comes twice, or there are none; names the
-// line. RESOURCE_EXHAUSTED: more than kRecordedStepsMax.
+// other keys are ignored. Workers without steps are left out, and the others renumbered.
+// INVALID_ARGUMENT: a line is not such an object, a step occurs twice, or there are no steps; names
+// the line. RESOURCE_EXHAUSTED: more than kRecordedStepsMax.
 absl::StatusOr<RecordedSteps> ParseRecordedSteps(absl::string_view text);
 
-// More steps say no more about their times.
+// More steps would not change the distribution of times.
 inline constexpr size_t kRecordedStepsMax = 10'000'000;
 
 }  // namespace covey::cli

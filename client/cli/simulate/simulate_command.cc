@@ -38,8 +38,8 @@ std::optional<int> Load(int count, const char* const* arguments, SimulateOptions
   return file.LoadForMain(count, arguments);
 }
 
-// The preset that arguments and file ask for, which decides on the defaults of all other options.
-// Mistakes are found when all is read.
+// The preset in arguments or file, which selects the defaults of all other options. Errors are
+// reported when all options are read.
 std::string PresetAskedFor(int count, const char* const* arguments) {
   SimulateOptions scratch;
   ConfigFile file("covey simulate", kSummary);
@@ -55,7 +55,7 @@ absl::StatusOr<SimulateOptions> ReadOptions(int count, const char* const* argume
   COVEY_ASSIGN_OR_RETURN(SimulateOptions options, PresetOptions(asked));
   exit_code = Load(count, arguments, options);
   if (exit_code.has_value() || options.preset == asked) return options;
-  // The environment names another one.
+  // The environment names another preset.
   COVEY_ASSIGN_OR_RETURN(SimulateOptions others, PresetOptions(options.preset));
   exit_code = Load(count, arguments, others);
   return others;
@@ -79,7 +79,7 @@ absl::Status Prepare(SimulateOptions& options) {
   return ReadTrace(options);
 }
 
-// A line that shows how far the work is; nothing when nobody watches.
+// Shows the progress in one line; nothing when the output is no terminal.
 void ShowProgress(Terminal& terminal, uint32_t groups, double part) {
   if (!terminal.interactive()) return;
   terminal.SetBlock({absl::StrFormat("simulating %d groups: %.0f %%", groups, part * 100)});

@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey simulate`: what a cluster would make of a training run, before it is bought.
+// `covey simulate`: how a cluster would perform a training run, before it is purchased.
 int SimulateCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

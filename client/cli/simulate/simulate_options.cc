@@ -28,15 +28,15 @@ SimulateOptions CoriPreset() {
   cluster.step_times.noise = 0.08;
   cluster.step_times.hiccup_rate = 2e-5;
   cluster.step_times.hiccup_factor = 5;
-  // Binomial trees up and down, 2 ceil(log2 members) messages deep, whose hops of a hundredth of a
-  // step are all that a collective takes.
+  // Binomial trees up and down, 2 ceil(log2 members) messages deep. The hops, of a hundredth of a
+  // step each, are the whole cost of a collective.
   cluster.collective = Algorithm::kHalvingDoubling;
   options.step_seconds = 1;
   options.message_us = 0;
   options.latency_us = options.uplink_latency_us = 9500;
   options.server_latency_us = 0;
   options.link_gbps = 1e6;
-  // The servers take a thousandth of a step for what one group pushes and pulls.
+  // The servers need a thousandth of a step for the push and pull of one group.
   options.gradient_mib = 300;
   options.server_gbps = 300 * 8.0 * (1 << 20) / 1e9 / 6 / 0.0005;
   return options;
@@ -52,7 +52,7 @@ SimulateOptions SspPreset() {
   cluster.step_times.hiccup_factor = 5;
   cluster.steps = 2000;
   options.step_seconds = 1;
-  // A tenth of a step for asking the servers, however many do.
+  // A request to the servers takes a tenth of a step, however many nodes send one.
   options.gradient_mib = 1;
   options.link_gbps = options.server_gbps = 1e6;
   options.server_latency_us = 50'000;

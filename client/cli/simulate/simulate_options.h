@@ -11,23 +11,23 @@
 
 namespace covey::cli {
 
-// What a person says to `covey simulate`. A value; the fields that people give in other units than
-// ClusterOptions has them are taken over by Finish.
+// The options of `covey simulate`. A value. Fields in other units than those of ClusterOptions are
+// converted by Finish.
 struct SimulateOptions {
   std::string preset = "none";
   ClusterOptions cluster;
-  // How many groups to simulate, one after the other; 0 = as many as the planner takes.
+  // The numbers of groups to simulate, one after another; 0 = as many as the planner chooses.
   std::vector<uint32_t> groups = {1};
   std::string trace_file;
   bool json = false;
   std::string report_file;
 
-  // Declares the flags, with the present values as defaults.
+  // Declares the flags, with the current values as defaults.
   void AddTo(ConfigFile& file);
   // INVALID_ARGUMENT: names the flag, its value and what is allowed.
   absl::Status Finish();
 
-  // In people's units.
+  // In the units of the flags.
   double gradient_mib = 100;
   double link_gbps = 25;
   double uplink_gbps = 0;
@@ -39,12 +39,12 @@ struct SimulateOptions {
   double step_seconds = 0.1;
 };
 
-// The settings behind a name:
+// The settings of a preset:
 //   none  the defaults
-//   cori  a cluster like the one of Kurth et al. (SC17): 9,600 nodes, lognormal noise of 0.08, rare
+//   cori  a cluster like that of Kurth et al. (SC17): 9,600 nodes, lognormal noise of 0.08, rare
 //         hiccups, and communication of about 0.02 log2(members) + 0.001 groups step times
 //   ssp   32 single workers with frequent hiccups, for comparing degrees of staleness
-// INVALID_ARGUMENT: another name; lists them.
+// INVALID_ARGUMENT: an unknown name; lists the known ones.
 absl::StatusOr<SimulateOptions> PresetOptions(absl::string_view name);
 
 }  // namespace covey::cli

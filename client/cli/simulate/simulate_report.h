@@ -9,9 +9,9 @@
 
 namespace covey::cli {
 
-// What `covey simulate` shows of its results, in the order of --groups. Pure.
+// The output of `covey simulate`, in the order of --groups. Pure.
 
-// For a terminal: one line per number of groups, then what the ladder decided.
+// For a terminal: one line per number of groups, then the ladder's decisions.
 std::string SimulationText(const SimulateOptions& options,
                            const std::vector<ClusterResult>& results);
 // One object: options and results.

@@ -11,10 +11,10 @@
 namespace covey::cli {
 namespace {
 
-// Part of a step's computation that comes before the gradients.
+// The fraction of a step's computation before the gradients.
 constexpr double kForwardShare = 1.0 / 3;
 
-// What a step has to do with the servers.
+// The part of a step that concerns the servers.
 struct ServerPart {
   // The step, or the round, that is pushed or waited for; 0 = none.
   Step pushed;
@@ -120,7 +120,7 @@ SimulatedGroup::Lane SimulatedGroup::MakeLane(Step step, uint32_t tensor) {
 void SimulatedGroup::Begin(Step step, uint32_t node, uint32_t rank) {
   NodeState& state = world_.nodes[node];
   state.waiting = false;
-  // Without it, a step may be over.
+  // The step may have ended without this node.
   if (step <= finished_) return world_.left(node);
   const std::vector<uint32_t>& nodes = RunningOf(step).membership->nodes;
   if (rank >= nodes.size() || nodes[rank] != node) {
@@ -134,7 +134,7 @@ void SimulatedGroup::Begin(Step step, uint32_t node, uint32_t rank) {
   Forward(node);
 }
 
-// Goes on with the forward pass as far as there are values.
+// Continues the forward pass as far as values have arrived.
 void SimulatedGroup::Forward(uint32_t node) {
   NodeState& state = world_.nodes[node];
   state.waiting = state.values[state.tensor].Next() < state.step;
@@ -160,7 +160,7 @@ void SimulatedGroup::Forward(uint32_t node) {
   }
 }
 
-// The gradient of a tensor is there.
+// The gradient of a tensor is computed.
 void SimulatedGroup::Backward(uint32_t node, uint32_t tensor) {
   const NodeState& state = world_.nodes[node];
   if (state.aside < state.step) Submit(state.step, tensor, state.rank);
@@ -232,7 +232,7 @@ void SimulatedGroup::OnGathered(Step step, uint32_t tensor, uint32_t rank) {
   const bool last = ++lane.gathered == running.membership->size();
   if (last) {
     tracks_[tensor].gathered = std::max(tracks_[tensor].gathered, step);
-    // What has joined was not part of this step.
+    // A member that has just joined was not part of this step.
     const auto next = running_.find(step.Next());
     if (next != running_.end() && next->second.membership != running.membership) {
       for (const uint32_t node : next->second.membership->nodes) TakeValues(node, tensor, step);
@@ -253,7 +253,7 @@ void SimulatedGroup::TakeValues(uint32_t node, uint32_t tensor, Step step) {
   if (state.waiting && state.tensor == tensor) Forward(node);
 }
 
-// Waiting is told apart by the first tensor, which is submitted last and needed first.
+// The waiting times are measured on the first tensor, which is submitted last and needed first.
 StepRecord SimulatedGroup::RecordOf(const Running& running) const {
   const Lane& lane = running.lanes[0];
   const double size = running.membership->size();

@@ -17,28 +17,28 @@
 
 namespace covey::cli {
 
-// What a node does, in whichever group it is.
+// The state of a node, in whichever group it is.
 struct NodeState {
-  // None: it is on its way to another group, or in none.
+  // None: it is moving to another group, or in none.
   std::optional<GroupId> group;
-  // The step that it is at, and where: `tensor` is the next one whose values it computes with, once
-  // they are those of the step before.
+  // The current step and the position in it: `tensor` is the next one that the node computes with,
+  // once it has the previous step's values.
   Step step;
   uint32_t rank = 0;
   uint32_t tensor = 0;
   bool waiting = false;
-  // Of the step: when it began, how long it computes in all, and on how many samples.
+  // When the step began, how long it computes in total, and on how many samples.
   double begun = 0;
   absl::Duration compute;
   double samples = 0;
-  // The step whose values it has, per tensor.
+  // The step whose values the node has, per tensor.
   std::vector<Step> values;
-  // The last step that its group took without it.
+  // The last step that its group finished without it.
   Step aside;
   uint64_t steps_aside = 0;
 };
 
-// A step of a group that is over. Times are means over its members, in seconds.
+// A finished step of a group. Times are means over its members, in seconds.
 struct StepRecord {
   GroupId group;
   double samples = 0;
@@ -49,19 +49,19 @@ struct StepRecord {
   double servers = 0;
 };
 
-// One group: a member's step is a forward pass, first tensor to last, which waits for the values of
+// One group. A member's step is a forward pass, first tensor to last, which waits for the values of
 // each, and a backward pass, last to first, which submits the gradient of each; so communication
 // overlaps computation as in worker/hybrid_step.h. Each tensor has an exchange of its own. Late
-// members are left aside when told so. Under a local contract only every h-th step goes to the
-// servers.
+// members are left out when the partial quorum allows it. Under a local contract only every h-th
+// step goes to the servers.
 //
-// Membership, shares and the number of members waited for change with the next step that nobody has
-// begun.
+// Membership, shares and the number of members waited for change at the next step that no member
+// has begun.
 //
 // Actor-confined; outlives the simulator's events. Deterministic.
 class SimulatedGroup {
  public:
-  // What all groups share.
+  // State that all groups share.
   struct World {
     const ClusterOptions& options;
     Simulator& simulator;
@@ -70,19 +70,19 @@ class SimulatedGroup {
     // One per tensor.
     std::vector<std::unique_ptr<SimulatedShard>>& shards;
     std::vector<NodeState>& nodes;
-    // Told when a node has computed a step on so many samples.
+    // Called when a node has computed a step on this many samples.
     std::function<void(uint32_t node, absl::Duration compute, double samples)> computed;
     std::function<void(const StepRecord& record)> finished;
-    // A node that was removed has done its last step here.
+    // A removed node has finished its last step here.
     std::function<void(uint32_t node)> left;
   };
 
   SimulatedGroup(const World& world, GroupId id, std::shared_ptr<const Membership> membership);
 
   void Start();
-  // A node that was removed elsewhere begins here, with the next step. It is in the membership.
+  // A node that was removed elsewhere starts here, at the next step. It is in the membership.
   void Join(uint32_t node);
-  // The answer to a tensor's push of `step` leaves the servers.
+  // The reply to a tensor's push of `step` leaves the servers.
   void Answer(uint32_t tensor, Step step, Version version);
 
   GroupId id() const { return id_; }
@@ -90,14 +90,14 @@ class SimulatedGroup {
   void SetMembership(std::shared_ptr<const Membership> membership);
   // By rank; empty = even.
   void SetShares(const std::vector<uint32_t>& shares);
-  // 0 = everybody is waited for.
+  // 0 = all members are waited for.
   void SetPartial(uint32_t minimum_members, absl::Duration grace);
 
  private:
-  // A tensor of a step.
+  // The state of a tensor in one step.
   struct Lane {
     std::shared_ptr<Exchange> exchange;
-    // The push whose answer it waits for; 0 = none.
+    // The push whose reply it waits for; 0 = none.
     Step awaited;
     std::vector<bool> submitted;  // by rank
     uint32_t gathered = 0;
@@ -118,7 +118,7 @@ class SimulatedGroup {
     double begun_sum = 0;
     double compute_sum = 0;
   };
-  // A tensor from step to step.
+  // The state of a tensor across steps.
   struct Track {
     Step answered;
     Step gathered;  // by all members
@@ -131,7 +131,7 @@ class SimulatedGroup {
   Running& RunningOf(Step step);
   Lane MakeLane(Step step, uint32_t tensor);
 
-  // `rank`: where the node was in the step before, if it was in the group.
+  // `rank`: the node's rank in the previous step, if it was in the group.
   void Begin(Step step, uint32_t node, uint32_t rank);
   void Forward(uint32_t node);
   void Backward(uint32_t node, uint32_t tensor);
@@ -148,8 +148,8 @@ class SimulatedGroup {
   const GroupId id_;
 
   // Owned by the simulator's thread.
-  std::shared_ptr<const Membership> membership_;  // of steps that nobody has begun
-  std::vector<double> shares_;                    // times an even one; empty = even
+  std::shared_ptr<const Membership> membership_;  // of steps that no member has begun
+  std::vector<double> shares_;                    // relative to an even share; empty = even
   uint32_t minimum_members_ = 0;
   absl::Duration grace_;
   std::map<Step, Running> running_;

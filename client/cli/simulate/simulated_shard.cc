@@ -15,7 +15,7 @@ void SimulatedShard::SetGroups(std::vector<LiveGroup> groups) {
 }
 
 void SimulatedShard::Push(const GatePush& push, Version base) {
-  // Groups have one push at a time on the way, and wait for its answer.
+  // Groups have one push in flight at a time, and wait for its reply.
   COVEY_CHECK(gate_.Admit(push.group, push.step).ok());
   proto::ReadBound bound;
   bound.set_step(push.step.value());

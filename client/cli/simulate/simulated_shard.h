@@ -14,19 +14,19 @@
 
 namespace covey::cli {
 
-// One shard for all of them, as servers are asked alike: the gates of the real ones decide when
-// pushes become updates and when groups get their answers. Holds no values.
+// One shard stands for all, since all servers get the same requests. The gates of the real servers
+// decide when pushes become updates and when groups get their replies. Holds no values.
 //
 // Actor-confined; outlives the simulator's events. Deterministic.
 class SimulatedShard {
  public:
   struct Listener {
-    // A push has become part of an update; `staleness` updates have come between the values that it
-    // was computed on and itself.
+    // A push has become part of an update; `staleness` is the number of updates between it and the
+    // values that it was computed on.
     std::function<void(GroupId group, uint64_t staleness)> applied;
     // A push was too stale to be applied.
     std::function<void(GroupId group)> discarded;
-    // The answer to the push of `step` leaves, with values of `version`.
+    // The reply to the push of `step` leaves, with values of `version`.
     std::function<void(GroupId group, Step step, Version version)> answered;
   };
 
@@ -54,7 +54,7 @@ class SimulatedShard {
   std::vector<LiveGroup> groups_;
   ClockVector clocks_;
   Version version_;
-  // By the gate's number of the push; those that are applied stay, a few bytes each.
+  // By the gate's number of the push; applied ones stay, a few bytes each.
   std::vector<std::pair<GatePush, Version>> pushes_;
   std::vector<Pending> pending_;
   absl::Time settle_at_ = absl::InfiniteFuture();

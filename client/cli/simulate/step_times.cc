@@ -7,7 +7,7 @@
 namespace covey::cli {
 namespace {
 
-// A normal variable with mean 0 and variance 1 (Box and Muller 1958); takes two draws always.
+// A normal variable with mean 0 and variance 1 (Box and Muller 1958); always takes two draws.
 double Normal(Random& random) {
   const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
   return radius * std::cos(2 * std::numbers::pi * random.Uniform());

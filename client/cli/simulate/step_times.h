@@ -10,12 +10,12 @@
 
 namespace covey::cli {
 
-// Draws how long nodes compute. Each node has a stream of its own, so that what one node does is
-// the same however nodes are grouped.
+// Draws the nodes' computation times. Each node has a stream of its own, so that its times do not
+// depend on the grouping.
 //
-// Recorded steps are drawn together: nodes that take the same step of the same group get times that
-// were recorded in the same step, because what shares a machine is slow together. A cluster larger
-// than the recorded one is made of independent copies of it.
+// Recorded steps are drawn together: nodes in the same step of the same group get times that were
+// recorded in the same step, because processes on one machine are slow together. A cluster larger
+// than the recorded one consists of independent copies of it.
 //
 // Actor-confined. Deterministic: depends on the options, the seed and the calls only.
 class StepTimes {
@@ -23,10 +23,10 @@ class StepTimes {
   // `random` is split, one stream per node. `options` must outlive it.
   StepTimes(const StepTimeOptions& options, uint32_t nodes, const Random& random);
 
-  // Of `node`'s next step, which is step `step` of `group`.
+  // The time of `node`'s next step, which is step `step` of `group`.
   absl::Duration Next(uint32_t node, uint32_t group, uint64_t step);
 
-  // Of a node without noise, hiccups and slowness.
+  // The time of a node without noise, hiccups and slowness.
   absl::Duration ideal() const { return ideal_; }
   // How many times as long a node takes.
   double slowness(uint32_t node) const { return slowness_[node]; }

@@ -10,25 +10,25 @@
 
 namespace covey::cli {
 
-// How far one group is, put together from what its members say. A value.
+// The progress of one group, combined from its members' reports. A value.
 struct GroupProgress {
   uint32_t group = 0;
   proto::Group::State state = proto::Group::STATE_UNSPECIFIED;
   std::string reason;
   size_t members = 0;
   uint64_t generation = 0;
-  // Members that are slow for long, or late now and then.
+  // Members that are slow for a long time, or occasionally late.
   size_t stragglers = 0;
   // Some member has finished a step; else the rest is 0.
   bool started = false;
-  // Of the member that is furthest.
+  // Of the member that is furthest ahead.
   uint64_t step = 0;
   // Sums over members.
   uint64_t samples = 0;
   double samples_per_second = 0;
-  // Steps that went on without the gradient of a member that was late.
+  // Steps that continued without the gradient of a late member.
   uint64_t steps_aside = 0;
-  // Per step: the slowest member's own work, and the mean of the members' waiting.
+  // Per step: the slowest member's own work, and the members' mean waiting time.
   double compute_seconds = 0;
   double wait_seconds = 0;
   // Mean over members that have processed an example.

@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey status`: who is in a cluster, how far it is and whether it is healthy.
+// `covey status`: the nodes of a cluster, its progress and its health.
 int StatusCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

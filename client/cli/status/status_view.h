@@ -9,16 +9,16 @@
 
 namespace covey::cli {
 
-// What `covey status` and `covey tables` print. Pure.
+// The output of `covey status` and `covey tables`. Pure.
 
-// What is wrong, one line each: dead nodes that nobody has replaced, broken groups, shards with
-// fewer replicas than they could have. Empty = healthy.
+// The problems, one line each: dead nodes that were not replaced, broken groups, shards with fewer
+// replicas than possible. Empty = healthy.
 std::vector<std::string> Problems(const proto::StatusReply& status);
 
 // Keeps the newest `count` events.
 void KeepLastEvents(proto::StatusReply& status, size_t count);
 
-// For people: nodes by role, workers at work, groups, tables, events.
+// For humans: nodes by role, workers in training, groups, tables, events.
 std::string StatusText(const proto::StatusReply& status);
 // The reply with the field names of the protocol, and "summary" beside them: "healthy", "problems",
 // "alive", "dead", "left", "active_groups", "broken_groups", "done_groups", "waiting_for",

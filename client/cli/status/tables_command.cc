@@ -35,7 +35,7 @@ absl::StatusOr<std::optional<Change>> ChangeOf(const std::vector<std::string>& w
   return Change{.table = words[1], .contract = *contract};
 }
 
-// The tables of the cluster; after a change, the changed one only.
+// The tables of the cluster; after a change, only the changed one.
 absl::StatusOr<proto::ListTablesReply> Run(SchedulerStub& scheduler,
                                            const std::optional<Change>& change) {
   if (change) {

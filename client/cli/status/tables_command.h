@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey tables`: what a cluster holds.
+// `covey tables`: the tables of a cluster.
 int TablesCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli
