@@ -9,27 +9,27 @@
 
 namespace covey::client {
 
-// How a process joins a cluster as a client or worker.
+// Configures how a process joins a cluster as a client or worker.
 struct ClientConfig {
-  // "host:port" of the scheduler's control port; of several schedulers "host:port,host:port".
+  // "host:port" of the scheduler's control port; with several schedulers "host:port,host:port".
   // Required.
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";
-  // Wanted rank within the role; -1 = any free one.
+  // The requested rank within the role; -1 = any free one.
   int rank = -1;
   // Topology, most general first: zone/rack/host/device; missing parts empty. A worker without
-  // labels takes them from where it runs (common/runtime/topology_labels.h).
+  // labels derives them from its machine (common/runtime/topology_labels.h).
   std::string labels;
-  // Joining the cluster fails after this duration. Longer survives slower starts; 1 s … 1 h.
+  // Joining the cluster fails after this duration. Longer tolerates slower starts; 1 s … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);
-  // Deadline of an operation that names none. Shorter reports a lost server sooner; 100 ms … 1 h.
+  // Deadline of an operation that sets none. Shorter reports a lost server sooner; 100 ms … 1 h.
   absl::Duration operation_deadline = absl::Seconds(60);
-  // Bytes of requests in flight at once. More hides latency, less bounds what a server must
-  // buffer for this client; 1 MiB … 1 GiB.
+  // Bytes of requests in flight at once. More hides latency, less bounds the memory that a server
+  // needs for this client; 1 MiB … 1 GiB.
   size_t bytes_in_flight_max = 32 << 20;
-  // How long the loop spins before it sleeps: shorter round trips for a busy core. Keep 0 when
-  // processes share cores; 0 … 1 ms.
+  // How long the loop spins before it sleeps: shorter round trips at the cost of a busy core. Keep
+  // 0 when processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
 
   // INVALID_ARGUMENT: names the field, its value and the range.

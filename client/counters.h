@@ -5,12 +5,12 @@
 
 namespace covey::client {
 
-// What a client has met since its start.
+// Events of a client since its start.
 struct Counters {
-  uint64_t repeats = 0;           // requests that were sent again, with their bytes or without
+  uint64_t repeats = 0;           // requests that were sent again, with or without their bytes
   uint64_t refusals = 0;          // replies with RESOURCE_EXHAUSTED
   uint64_t damaged = 0;           // frames that differed from their checksum, here or at a server
-  uint64_t outdated_answers = 0;  // replies with an older version or generation than was known here
+  uint64_t outdated_answers = 0;  // replies older, by version or generation, than the newest seen
   uint64_t lost_pushes = 0;       // pushes that a server had received and that never became durable
 };
 

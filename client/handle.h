@@ -11,18 +11,19 @@ namespace covey::client {
 // An operation in progress. Copies share it. Thread-safe.
 //
 // Every operation has a deadline, so Wait always returns. Dropping a handle does not end its
-// operation: the memory it was given must stay valid until done().
+// operation: the operation's memory must stay valid until done().
 class Handle {
  public:
-  // Done already, with this outcome.
+  // Already done, with this result.
   explicit Handle(OperationResult result);
   // Not done until Complete.
   Handle() = default;
 
   bool done() const { return result_.is_set(); }
-  // Blocks until the operation is over; its status. OK, or the code and cause of docs/PROTOCOL.md.
+  // Blocks until the operation has ended; returns its status. OK, or the code and cause of
+  // docs/PROTOCOL.md.
   absl::Status Wait() const { return result_.Wait().status; }
-  // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the operation goes on.
+  // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the operation continues.
   absl::Status WaitFor(absl::Duration timeout) const;
   // Precondition: done().
   OperationResult result() const;

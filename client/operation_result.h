@@ -9,7 +9,7 @@
 
 namespace covey::client {
 
-// What an operation brought back, over all its shards.
+// The result of an operation, over all its shards.
 struct OperationResult {
   absl::Status status;
   // Lowest version among the shards.
@@ -18,13 +18,13 @@ struct OperationResult {
   uint64_t staleness = 0;
   // Longest time since a shard's last update.
   absl::Duration age = absl::ZeroDuration();
-  // Some shard had the push before (a retry crossed its reply).
+  // Some shard already had the push (a retry crossed its reply).
   bool duplicate = false;
   // Some shard found the push too stale for the table's contract, and did not apply it.
   bool discarded = false;
-  // Every shard holds the push as durably as the table asks. False: every shard has received it,
-  // and this client keeps what is not durable yet and sends it again to a server that takes over
-  // (ParameterClient::Flush waits for that). Without meaning when `status` is an error.
+  // Every shard holds the push as durably as the table requires. False: every shard has received
+  // it, and this client keeps the part that is not durable yet and resends it to a server that
+  // takes over (ParameterClient::Flush waits for that). Undefined when `status` is an error.
   bool durable = false;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Offers a running cluster more pushes than it can take, and reports the outcome:
+// Offers a running cluster more pushes than it can process, and reports the result:
 //
 //   overload_bench HOST:PORT CLIENTS OUTSTANDING MIB SECONDS
 //
-// CLIENTS clients in this process push gradients of MIB to a table of their own, OUTSTANDING at a
-// time each, without regard for how many the cluster can take. Prints goodput (bytes of pushes that
-// ended well, per second) and how long a push took. Watch the cluster's memory and heartbeats with
+// CLIENTS clients in this process push gradients of MIB to a table of their own, each with
+// OUTSTANDING pushes at a time, whatever the cluster's capacity. Prints goodput (bytes of
+// successful pushes per second) and push latencies. Watch the cluster's memory and heartbeats with
 // other tools (`covey status`, /proc).
 
 #include <algorithm>

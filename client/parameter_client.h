@@ -32,7 +32,7 @@ namespace covey::client {
 class Connection;
 struct Operation;
 
-// A table as a program holds it. Immutable value; stays valid as shards move.
+// A program's reference to a table. Immutable value; stays valid as shards move.
 struct Table {
   TableId id;
   std::string name;
@@ -41,12 +41,12 @@ struct Table {
 };
 
 struct PushOptions {
-  // Training examples behind the gradient, which is their SUM. With 1, the gradient counts as it
-  // is.
+  // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
+  // it is.
   uint64_t samples = 1;
-  // How the gradient travels; see common/tensor/wire_format.h for what each loses.
+  // The gradient's format on the wire; see common/tensor/wire_format.h for the loss of each.
   WireFormat format = WireFormat::kFloat32;
-  // Zero = the configured one.
+  // Zero = ClientConfig::operation_deadline.
   absl::Duration deadline = absl::ZeroDuration();
 };
 
@@ -69,30 +69,31 @@ struct PullOptions {
 // Thread-safety: thread-safe. Operations of one thread leave in the order of the calls.
 // Memory: spans stay valid, gradients unchanged and values untouched, until the handle is done.
 // Retries: an operation is retried under the same identity until its deadline. A push is applied at
-// most once, however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE it is not known
-// whether the push was applied.
+// most once, however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE it is unknown whether
+// the push was applied.
 // Durability: a handle is done when every shard has *received* the push. A table whose contract
 // buffers pushes may receive a push before the update is made and copied to all replicas; then
-// OperationResult::durable is false. The client keeps such a push, up to
-// kUndurableBytesPerClientMax in all, and sends it again to a server that takes over. The death of
-// a server therefore loses nothing while this process lives. Beyond that limit a handle is done
-// only when its push is durable. Flush waits for all of them.
+// OperationResult::durable is false. The client keeps such pushes, up to
+// kUndurableBytesPerClientMax in all, and resends them to a server that takes over. The death of a
+// server therefore loses nothing while this process lives. Beyond that limit a handle is done only
+// when its push is durable. Flush waits for all of them.
 // Reads: values are always durable. The values of a shard are never older than any that this client
 // has seen before, whichever server answers and however often servers were replaced.
 // Errors of operations: NOT_FOUND: no such table. INVALID_ARGUMENT: spans do not fit, NaN or
 // infinity in a gradient. DEADLINE_EXCEEDED: names server, shard and last refusal. ABORTED: this
 // process was declared dead or replaced. CANCELLED: the client was destroyed first.
-// Not promised: order between operations on different shards; a pull sees each shard at one
-// version, not all shards at the same one.
+// Not promised: order between operations on different shards; a common version across shards (a
+// pull sees one version of each shard).
 class ParameterClient {
  public:
-  // Joins the cluster. UNAVAILABLE: no scheduler there; ALREADY_EXISTS: the rank is taken;
-  // INVALID_ARGUMENT: bad config or another job's scheduler. Blocks up to config.join_deadline.
+  // Joins the cluster. UNAVAILABLE: no scheduler at this address; ALREADY_EXISTS: the rank is
+  // taken; INVALID_ARGUMENT: bad config or another job's scheduler. Blocks up to
+  // config.join_deadline.
   static absl::StatusOr<std::unique_ptr<ParameterClient>> Connect(const ClientConfig& config);
-  // Leaves the cluster, up to two seconds.
+  // Leaves the cluster; takes up to two seconds.
   ~ParameterClient();
 
-  // Also finds a table that exists with an equal spec. ALREADY_EXISTS: it exists with another one.
+  // Returns an existing table if its spec is equal. ALREADY_EXISTS: it exists with another spec.
   absl::StatusOr<Table> CreateTable(const proto::TableSpec& spec);
   // NOT_FOUND: no table of that name.
   absl::StatusOr<Table> FindTable(absl::string_view name);
@@ -100,31 +101,31 @@ class ParameterClient {
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
 
-  // Changes how groups relate through a table in use, from the next epoch on. Values, optimizer
-  // state and clocks stay, and pushes that were held are applied. The servers follow within
-  // milliseconds of the reply. No effect when the contract is in force already. NOT_FOUND: no table
-  // of that name. INVALID_ARGUMENT: the table may not change to this contract: local is neither
-  // left nor entered, and bsp needs groups.
+  // Changes the contract of a table in use, from the next epoch on. Values, optimizer state and
+  // clocks stay, and buffered pushes are applied. The servers follow within milliseconds of the
+  // reply. No effect when the contract is already in force. NOT_FOUND: no table of that name.
+  // INVALID_ARGUMENT: the table may not change to this contract: a table can neither leave nor
+  // enter local, and bsp needs groups.
   absl::Status SetContract(absl::string_view name, const Contract& contract);
 
   Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
   Handle Pull(const Table& table, std::span<float> values, const PullOptions& options = {});
-  // One round trip: the gradient's update (when the contract applies it) and then the values.
+  // One round trip: applies the gradient (when the contract does), then reads the values.
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
-  // Returns when every push that was started before is over, and those that servers have received
-  // are durable as their tables ask. Call it before reporting that the pushes count, and at the
-  // end. DEADLINE_EXCEEDED: names a push that is not durable yet, its shard and server. DATA_LOSS:
-  // since the last flush, pushes were lost after a server had received them, because all replicas
-  // of a shard were lost. ABORTED: this process was declared dead, and it is not known whether its
-  // last pushes count.
+  // Returns when every push that was started before has ended, and those that servers have received
+  // are as durable as their tables require. Call it before reporting that pushes were applied, and
+  // at the end. DEADLINE_EXCEEDED: names a push that is not durable yet, with its shard and server.
+  // DATA_LOSS: since the last flush, pushes were lost after a server had received them, because all
+  // replicas of a shard were lost. ABORTED: this process was declared dead, and it is unknown
+  // whether its last pushes were applied.
   absl::Status Flush(absl::Duration timeout);
 
-  // Returns when `participants` nodes wait under this name; one call of a name at a time.
-  // DEADLINE_EXCEEDED: names the nodes that are missing.
+  // Returns when `participants` nodes wait under this name; one call per name at a time.
+  // DEADLINE_EXCEEDED: names the missing nodes.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
-  // What `covey status` shows.
+  // The data behind `covey status`.
   absl::StatusOr<proto::StatusReply> GetStatus(uint64_t events_after = 0);
 
   absl::StatusOr<Counters> GetCounters();

@@ -9,9 +9,9 @@
 
 namespace covey::client {
 
-// How fresh the values of a read must be, beyond what the table's contract asks. Zero = no demand.
+// How fresh the values of a read must be, beyond the table's contract. Zero = no requirement.
 struct ReadBound {
-  // Steps that the reader's group has finished; the contract turns it into a bound.
+  // Steps that the reader's group has finished; the contract derives a bound from it.
   Step step;
   GroupId group;
   Version min_version;

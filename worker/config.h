@@ -15,24 +15,25 @@ class ConfigFile;
 
 namespace covey::worker {
 
-// How a worker joins a cluster and talks to the other members of its group.
+// Configures how a worker joins a cluster and talks to the other members of its group.
 struct WorkerConfig {
-  // Scheduler, job, wanted rank, labels; operation_deadline is also that of collectives and of each
-  // tensor's way through a hybrid step. Shorter reports a lost member or server sooner.
+  // Scheduler, job, requested rank, labels. Its operation_deadline also applies to collectives and
+  // to each tensor of a hybrid step. Shorter reports a lost member or server sooner.
   client::ClientConfig cluster;
-  // Address of this machine at which the other members reach this one. Loopback serves one machine;
-  // never a public network, because data ports trust every peer that reaches them.
+  // The address of this machine at which the other members reach this worker. The loopback default
+  // works on one machine only. Never use a public network, because data ports trust every peer that
+  // reaches them.
   std::string data_host = "127.0.0.1";
-  // "tcp", or "ipc" when all members share a machine: less work per byte.
+  // "tcp", or "ipc" when all members share a machine: cheaper per byte.
   std::string transport = "tcp";
-  // How long this worker waits for its group to form, and to be whole again when a member dies on
-  // the way in, before it gives up; 1 s … 1 h. Longer survives slower starts of the others.
+  // How long this worker waits for its group to form, also when a member dies meanwhile and it must
+  // form again; 1 s … 1 h. Longer tolerates slower starts of the other members.
   absl::Duration form_deadline = absl::Seconds(60);
-  // How values travel in the group where a collective does not say; the same on all members.
-  // kAutomatic: what the members' measurements say is fastest, for each size.
+  // The algorithm of collectives that do not name one; the same on all members. kAutomatic: the
+  // fastest for each size, according to the members' measurements.
   Algorithm collective = Algorithm::kAutomatic;
-  // Encoding of the program's own collectives (not of the hybrid step, where each table says it):
-  // float16 and bfloat16 take half of the bytes, int8 a quarter, at a loss (wire_format.h).
+  // Encoding of the program's own collectives (not of the hybrid step, where each table defines
+  // it): float16 and bfloat16 take half of the bytes, int8 a quarter, with a loss (wire_format.h).
   WireFormat collective_wire = WireFormat::kFloat32;
 
   // INVALID_ARGUMENT: names the field, its value and the range.

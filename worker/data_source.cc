@@ -19,12 +19,12 @@
 namespace covey::worker {
 namespace {
 
-// How long before they are needed items are asked for.
+// How long before they are needed items are requested.
 constexpr absl::Duration kAhead = absl::Milliseconds(250);
-// How long a worker without examples waits for some before it takes part in a step without. Others
-// of its group that still have some wait for it.
+// How long a worker without examples waits for some before it takes part in a step without any.
+// Meanwhile the members of its group that have examples wait for it.
 constexpr absl::Duration kDryMax = absl::Milliseconds(5);
-// How long a request is repeated; a scheduler that is away comes back.
+// How long a request is retried; a scheduler that is away comes back.
 constexpr absl::Duration kRequestMax = absl::Hours(24);
 constexpr absl::Duration kCloseMax = absl::Seconds(2);
 // How long members that may end wait for the others before they take part in another step.
@@ -43,7 +43,7 @@ proto::WorkRequest MakeRequest(const DataSource::Options& options) {
 
 }  // namespace
 
-// What the loop's answers change; they may come when the source is gone.
+// The state that the loop's replies change; they may arrive after the source is destroyed.
 struct DataSource::State {
   State(client::Connection& connection, const Options& options)
       : connection(connection), options(options) {}
@@ -54,7 +54,7 @@ struct DataSource::State {
   mutable Mutex mutex;
   CondVar changed;
   LocalWorkQueue work ABSL_GUARDED_BY(mutex);
-  // One request for items and one report at a time: a report waits for the scheduler's log.
+  // One request for items and one report at a time, because a report waits for the scheduler's log.
   bool asking ABSL_GUARDED_BY(mutex) = false;
   bool reporting ABSL_GUARDED_BY(mutex) = false;
   absl::Time ask_again ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<DataSource>> DataSource::Open(Worker& worker,
                      "; choose at least 1 of each, and at most 2^32 examples"));
   }
   auto source = std::unique_ptr<DataSource>(new DataSource(worker, options));
-  // The first answer shows whether all agree.
+  // The first reply shows whether all workers use the same options.
   Ask(source->state_);
   State& state = *source->state_;
   MutexLock lock(state.mutex);
@@ -116,7 +116,7 @@ DataSource::~DataSource() {
       *last.add_finished() = std::move(item);
     }
     for (proto::WorkItem& item : state_->work.TakeUntrained()) {
-      // The scheduler takes back the others when this worker leaves.
+      // The scheduler takes back the other items when this worker leaves.
       if (last.returned_size() == static_cast<int>(kWorkItemsPerRequestMax)) break;
       *last.add_returned() = std::move(item);
     }
@@ -218,13 +218,14 @@ void DataSource::Finish(size_t under_way) {
 const std::vector<uint32_t>& DataSource::OrderOf(uint64_t pass) {
   const auto known = orders_.find(pass);
   if (known != orders_.end()) return known->second;
-  // Lost items of an older pass may come back, rarely; two are in use at its end.
+  // Lost items of an older pass may come back, but rarely; at the end of a pass two orders are in
+  // use.
   if (orders_.size() >= 2) orders_.erase(orders_.begin());
   std::vector<uint32_t>& order = orders_[pass];
   order.resize(options_.examples);
   std::iota(order.begin(), order.end(), 0);
   if (options_.seed == 0) return order;
-  // Fisher and Yates, from the identity, so that a pass does not depend on those before it.
+  // Fisher and Yates, starting from the identity, so that a pass does not depend on earlier ones.
   Random random = Random(options_.seed).Split(pass);
   for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.Below(i + 1)]);
   return order;
@@ -241,13 +242,14 @@ uint64_t DataSource::examples_finished() const {
 }
 
 absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
-  // A member that has begun a step that others have not waits for them here, not at the barrier: or
-  // two members that are one step apart could miss each other again and again.
+  // A member that has begun a step that others have not waits for them here, not at the barrier.
+  // Otherwise two members that are one step apart could miss each other again and again.
   COVEY_RETURN_IF_ERROR(hybrid.Finish());
   COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
   COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid.step());
-  // The scheduler releases all or nobody, so all end with the same step or none does. Who waits for
-  // a member that has begun the next step gives up soon and follows it there.
+  // The scheduler releases all members or none, so all end with the same step or none does. A
+  // member that waits for one that has begun the next step gives up soon and follows it into that
+  // step.
   proto::Envelope envelope;
   proto::BarrierRequest& request = *envelope.mutable_barrier_request();
   request.set_name(absl::StrCat("end/", options_.name, "/", worker_.group().id().value(), "/",

@@ -32,7 +32,7 @@ using ::testing::SizeIs;
 constexpr uint64_t kWorkerNode = 2;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// A scheduler of one worker, which is a group; `get_work` answers for the work.
+// A scheduler of one worker, which is a group; `get_work` answers requests for work.
 class FakeScheduler : public proto::Scheduler::Service {
  public:
   using GetWorkOf = std::function<grpc::Status(const proto::WorkRequest&, proto::WorkReply&)>;
@@ -85,7 +85,7 @@ class FakeScheduler : public proto::Scheduler::Service {
     return status;
   }
 
-  // The first request so far that `fits`, waiting for it; nothing when none comes.
+  // The first request so far that `fits`; waits for one, and returns nothing when none comes.
   bool Await(const std::function<bool(const proto::WorkRequest&)>& fits) {
     MutexLock lock(mutex_);
     const absl::Time until = MonotonicNow() + kPatience;
@@ -124,7 +124,7 @@ std::vector<uint32_t> ToVector(std::span<const uint32_t> examples) {
 
 class DataSourceTest : public ::testing::Test {
  protected:
-  // Joins a cluster whose scheduler gives work like this.
+  // Joins a cluster whose scheduler gives out work through `get_work`.
   void Join(FakeScheduler::GetWorkOf get_work) {
     scheduler_ = std::make_unique<FakeScheduler>(std::move(get_work));
     WorkerConfig config;
@@ -134,8 +134,8 @@ class DataSourceTest : public ::testing::Test {
     ASSERT_TRUE(worker.ok()) << worker.status();
     worker_ = *std::move(worker);
   }
-  // A scheduler that gives the items of the data set in order, all at once when asked for as many,
-  // and is done once all are finished.
+  // A scheduler that gives out the items of the data set in order, all at once if requested, and is
+  // done once all are finished.
   FakeScheduler::GetWorkOf InOrder() {
     return [this](const proto::WorkRequest& request, proto::WorkReply& reply) {
       finished_ += ExamplesIn(request.finished());
@@ -160,7 +160,7 @@ class DataSourceTest : public ::testing::Test {
 
   std::unique_ptr<FakeScheduler> scheduler_;
   std::unique_ptr<Worker> worker_;
-  // Of InOrder; touched by the scheduler's threads one at a time.
+  // Used by InOrder; accessed by one scheduler thread at a time.
   uint64_t given_ = 0;
   uint64_t finished_ = 0;
 };
@@ -218,7 +218,7 @@ TEST_F(DataSourceTest, ReportsWhatIsTrainedAndGivesBackTheRestAtItsEnd) {
   auto source = Open({.name = "set", .examples = 100, .item_examples = 10, .passes = 1});
   ASSERT_NE(source, nullptr);
   EXPECT_THAT(source->Take(10).value(), SizeIs(10));
-  source->Finish(1);  // Nothing yet: the batch is under way.
+  source->Finish(1);  // No effect yet: the batch is still in training.
   EXPECT_THAT(source->Take(10).value(), SizeIs(10));
   source->Finish(1);
   EXPECT_TRUE(scheduler_->Await([](const proto::WorkRequest& request) {
@@ -248,10 +248,10 @@ TEST_F(DataSourceTest, ItemsThatCannotBeAreNotTaken) {
   ASSERT_NO_FATAL_FAILURE(Join([](const proto::WorkRequest& request, proto::WorkReply& reply) {
     reply.set_ask_again_ms(1);
     if (request.wanted() == 0) return grpc::Status::OK;
-    AddItem(reply, 1, 0, 1);      // a pass that is none
-    AddItem(reply, 0, 10, 1);     // behind the end
-    AddItem(reply, 0, 8, 3);      // across it
-    AddItem(reply, 0, ~0ull, 2);  // around the numbers' end
+    AddItem(reply, 1, 0, 1);      // no such pass
+    AddItem(reply, 0, 10, 1);     // beyond the end
+    AddItem(reply, 0, 8, 3);      // across the end
+    AddItem(reply, 0, ~0ull, 2);  // wraps around
     AddItem(reply, 0, 3, 2);
     return grpc::Status::OK;
   }));

@@ -9,34 +9,34 @@ namespace covey::worker {
 enum class Synchronization {
   // On the servers, under the table's contract with the other groups.
   kCentralized,
-  // On the members, each for its part: an all-reduce with the update in the middle. No server is on
-  // the path; the servers keep the first values. For one group and tables under `bsp`, where it
-  // gives the same bits as kCentralized.
+  // On the members, each for its part: an all-reduce with the update between its two halves. No
+  // server is on the path; the servers keep the initial values. For one group and tables under
+  // `bsp`, where it gives the same bits as kCentralized.
   kDistributed,
 };
 
-// For which wire formats of a table what rounding loses is kept and added to the next step's
+// The wire formats for which a table's rounding errors are kept and added to the next step's
 // gradient. Costs as much memory as the gradients.
 enum class ErrorFeedback { kNever, kInt8, kAlways };
 
-// Which tensors travel together.
+// Decides which tensors travel together.
 struct FusionLimits {
-  // A tensor of this many bytes or more travels alone: its messages are large enough as they are.
+  // A tensor of this many bytes or more travels alone: its messages are large enough.
   uint64_t tensor_bytes = 64 << 10;
   // Bytes of a bucket. Larger means fewer messages, and a longer wait for the bucket's last tensor.
   // 0 = every tensor travels alone.
   uint64_t bucket_bytes = 1 << 20;
-  // Bytes of all tensors, large ones too, from a bucket's first to its last: at most this
-  // much of the backward pass goes by before the bucket leaves.
+  // Bytes of all tensors, including large ones, from a bucket's first to its last. This bounds the
+  // part of the backward pass during which the bucket waits.
   uint64_t span_bytes = 4 << 20;
 };
 
-// How a model trains. The same on all members.
+// How a model is trained. The same on all members.
 struct HybridOptions {
   Synchronization synchronization = Synchronization::kCentralized;
-  // 0, or 1: a step computes with the values of the step before last, so that a whole step's
-  // computation hides the communication. Gradients are one step late; costs a copy of gradients and
-  // values.
+  // 0 or 1. With 1, a step computes with the values of the step before last, so that a whole step's
+  // computation hides the communication. Gradients are then one step late; it costs a copy of
+  // gradients and values.
   uint32_t lag = 0;
   FusionLimits fusion;
   ErrorFeedback error_feedback = ErrorFeedback::kInt8;

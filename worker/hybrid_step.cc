@@ -12,7 +12,7 @@
 namespace covey::worker {
 namespace {
 
-// Of a plan that is not this generation's: none, which means evenly.
+// If the plan is not this generation's: none, which means even shares.
 std::vector<uint32_t> SharesOf(const ClusterView& view, const GroupMachine& machine) {
   const proto::Group* group = view.FindGroup(machine.id());
   if (group == nullptr || group->generation() != machine.generation()) return {};
@@ -45,7 +45,7 @@ absl::Status HybridStep::CreateTables() {
         core_.connection().Request(request, core_.config().cluster.operation_deadline));
     tables.push_back(TableId(reply.create_table_reply().table()));
   }
-  // The reply's view has the table, and the loop has taken it in.
+  // The reply's view has the table, and the loop has adopted the view.
   return core_.RunWhenReady([&](WorkerActor& actor) {
     HybridStepEngine& engine = actor.hybrid();
     absl::Status fits =
@@ -186,7 +186,7 @@ void HybridStep::Report(std::optional<double> loss) {
                           .wait = waited_};
   reported_ = now;
   waited_ = absl::ZeroDuration();
-  // A report that finds the queue full is lost; the next one makes good for it.
+  // A report is lost when the queue is full; the next one makes up for it.
   core_
       .Post(
           [report](WorkerActor& actor, absl::Time now, Outbox&) { actor.ReportStep(now, report); })

@@ -38,34 +38,35 @@ namespace covey::worker {
 //
 // Memory: from Submit until Wait returns, the tensor's gradient and values belong to the step.
 // Errors are those of the group (group.h) and of pushes (client/parameter_client.h): NaN in a
-// gradient, a member that gave up, a lost server. After one the group can do nothing more. ABORTED:
-// the scheduler's plan has no place for this worker any more, or has declared it dead; the group
-// goes on without it, and the program can end. CANCELLED: the same, because it was asked to go
-// (Worker::RequestDrain, `covey drain`): the program should end well.
+// gradient, a member that gave up, a lost server. After an error the group can do nothing more.
+// ABORTED: the scheduler's plan has no place for this worker any more, or it was declared dead; the
+// group continues without it, and the program can end. CANCELLED: the same, because the worker was
+// drained (Worker::RequestDrain, `covey drain`): the program should end with success.
 //
-// A group whose members change goes on: between two steps, without a call. One that loses a member
-// goes on without it, in the same step: Wait takes longer, and then has the step's values. With
-// Synchronization::kDistributed that is an error instead. A member that is late may
-// find that the group went on without its gradient, when the plan allows it (view.proto, Group).
+// A group whose members change continues: the change happens between two steps, without a call. A
+// group that loses a member continues without it, in the same step: Wait takes longer, and then has
+// the step's values. With Synchronization::kDistributed the loss is an error instead. A late member
+// may find that the group continued without its gradient, when the plan allows that (view.proto,
+// Group).
 //
-// Thread-safety: one thread. The worker outlives it; one per worker. Destruction waits for what is
-// under way.
+// Thread-safety: one thread. The worker outlives it; one per worker. The destructor waits for the
+// steps in flight.
 class HybridStep {
  public:
   using Options = HybridOptions;
   struct Tensor {
-    // Equal on all members; the first member that asks creates it.
+    // Equal on all members; the first member that needs the table creates it.
     proto::TableSpec table;
     // Both as large as the table, and valid as long as the HybridStep.
     std::span<float> values;
     std::span<float> gradient;
   };
 
-  // Creates the tables and gets the first values. All members call it with the same tensors in the
-  // same order, and the same options. ALREADY_EXISTS: a table of that name is there with another
-  // spec. INVALID_ARGUMENT: a span does not fit, or options and a table's contract do not go
-  // together. DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and those that are
-  // left have not met within form_deadline. CANCELLED: asked to go.
+  // Creates the tables and gets the initial values. All members call it with the same tensors in
+  // the same order, and the same options. ALREADY_EXISTS: a table of that name exists with another
+  // spec. INVALID_ARGUMENT: a span does not fit, or the options and a table's contract are
+  // incompatible. DEADLINE_EXCEEDED: the group has lost a member since Worker::Join, and the
+  // remaining ones have not re-formed within form_deadline. CANCELLED: asked to leave.
   static absl::StatusOr<std::unique_ptr<HybridStep>> Create(Worker& worker,
                                                             std::vector<Tensor> tensors,
                                                             const Options& options = Options());
@@ -73,37 +74,37 @@ class HybridStep {
   HybridStep(const HybridStep&) = delete;
   HybridStep& operator=(const HybridStep&) = delete;
 
-  // The next step begins; this member's gradients will be means over `samples` examples, possibly
-  // 0. INVALID_ARGUMENT: a tensor of the step before was not submitted.
+  // Begins the next step; this member's gradients will be means over `samples` examples, possibly
+  // 0. INVALID_ARGUMENT: a tensor of the previous step was not submitted.
   absl::Status Begin(uint64_t samples);
-  // The tensor's gradient is final: once per tensor and step, in any order; best in that of the
-  // backward pass, last to first. Does not block. INVALID_ARGUMENT: submitted before, or not waited
-  // for since.
+  // The tensor's gradient is final: call it once per tensor and step, in any order, preferably that
+  // of the backward pass, last to first. Does not block. INVALID_ARGUMENT: the tensor was submitted
+  // before, or not waited for since.
   absl::Status Submit(size_t tensor);
-  // Blocks until the tensor's new values are there; at once when nothing is under way. With
+  // Blocks until the tensor has its new values; returns at once when no step is in flight. With
   // Options.lag 1 these are the values of the step before the one that was submitted last.
   absl::Status Wait(size_t tensor);
-  // Waits for all tensors: afterwards they have the values of the last step, with lag too. The
-  // first error.
+  // Waits for all tensors: afterwards they have the values of the last step, also with lag. Returns
+  // the first error.
   absl::Status Finish();
-  // The newest values, for all tensors: those of the servers, or, where the members update, theirs.
-  // All members call it, between steps. Blocks.
+  // Gets the newest values of all tensors: those of the servers or, where the members run the
+  // optimizer, theirs. All members call it, between steps. Blocks.
   absl::Status Refresh();
 
-  // The step that began last, counted by the group: it is this program's own count, unless steps
-  // went on without its gradient, or it joined a group that was running. Programs that want all
-  // members to end with the same step go by it. UNAVAILABLE: the worker is stopping.
+  // The step that began last, as counted by the group. It equals this program's own count, unless
+  // steps continued without its gradient, or it joined a running group. A program whose members
+  // must all end with the same step uses this count. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> step() const;
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
-  // proportion to the shares that the scheduler gave last, evenly when it gave none. Over all
-  // members they add up to `group_batch`; while a change of shares is on its way they may not,
-  // which does no harm, because gradients are weighted by samples. 0 when this worker is in no
-  // group any more. UNAVAILABLE: the worker is stopping.
+  // proportion to the scheduler's newest shares, evenly when there are none. Over all members they
+  // add up to `group_batch`, except while a change of shares is in flight. That does no harm,
+  // because gradients are weighted by samples. 0 when this worker is no longer in a group.
+  // UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
 
-  // Says how the last step went; heartbeats carry it to the scheduler. With it go the time spent in
-  // Wait since the last report, and outside of it. A step on no examples has no loss: then the loss
-  // of the step before stays, and the step counts no samples.
+  // Reports the last step's loss; heartbeats carry it to the scheduler, with the times spent inside
+  // and outside of Wait since the last report. A step without examples has no loss: the loss of the
+  // previous step stays, and the step counts no samples.
   void Report(std::optional<double> loss);
   absl::StatusOr<Progress> progress() const;
 

@@ -5,26 +5,27 @@
 
 namespace covey::worker {
 
-// How far a worker has come, as heartbeats and progress lines report it.
+// The progress of a worker, as heartbeats and progress lines report it.
 struct Progress {
   uint64_t step = 0;
   // Of this worker, in all steps.
   uint64_t samples = 0;
-  // Of the newest step on examples; 0 until there was one.
+  // Of the newest step with examples; 0 until there was one.
   double loss = 0;
-  // The following are of the last full interval of about a second; 0 during the first.
+  // The following values belong to the last full interval of about a second; 0 during the first.
   double samples_per_second = 0;
-  // Per step: time of the program's own, and time spent waiting for values.
+  // Per step: the program's own time, and the time spent waiting for values.
   double compute_seconds = 0;
   double wait_seconds = 0;
-  // The program's own time of the slowest step: hiccups that the mean hides.
+  // The program's own time in the slowest step: hiccups that the mean hides.
   double slowest_seconds = 0;
   double samples_per_step = 0;
-  // Updates by others between the values a gradient was computed on and its application; the mean.
+  // The mean number of updates by others between the values that a gradient was computed on and its
+  // application.
   double staleness = 0;
-  // Steps, so far, that went on without this worker's gradient because it was late.
+  // Steps so far that continued without this worker's gradient because it was late.
   uint64_t steps_aside = 0;
-  // Steps, so far, that were done again because a member had died; and how long the last one took
+  // Steps so far that were repeated because a member had died; and how long the last of them took
   // from then on.
   uint64_t recoveries = 0;
   double recovery_seconds = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kBarrierGrace = absl::Seconds(1);
 
-// What the choice of algorithms rests on, once per group and run.
+// Logs the basis of the choice of algorithms, once per group and run.
 void LogGroup(const GroupMachine& group) {
   std::string links;
   for (size_t i = 0; i < kLevels; ++i) {
@@ -98,7 +98,7 @@ absl::Status Worker::Barrier(absl::string_view name, absl::Duration timeout) {
       core_->Post([request = std::move(request), timeout, handle](
                       WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
         request.mutable_barrier_request()->set_participants(actor.WorkersToMeet());
-        // The scheduler's own deadline comes first: its error names the workers that are missing.
+        // The scheduler's own deadline expires first: its error names the missing workers.
         actor.Meet(
             now, request, now + timeout + kBarrierGrace,
             [handle](const absl::Status& status) { handle.Complete({.status = status}); }, outbox);

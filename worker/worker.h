@@ -16,7 +16,7 @@ namespace covey::worker {
 class WorkerActor;
 class WorkerCore;
 
-// A process that trains, as one of many. The entry point of training programs:
+// A process that trains as one of many. The entry point of training programs:
 //
 //   WorkerConfig config;  // or config.AddTo(options): flags and environment
 //   config.cluster.scheduler = "127.0.0.1:7000";
@@ -24,17 +24,17 @@ class WorkerCore;
 //   Handle sum = worker->group().AllReduce(gradient);  // among the members of its group
 //   COVEY_RETURN_IF_ERROR(sum.Wait());
 //
-// hybrid_step.h puts the servers behind it, and data_source.h divides a data set among workers.
+// hybrid_step.h adds the servers, and data_source.h divides a data set among workers.
 //
-// Destruction ends what is under way, waits up to two seconds for what servers have received to be
-// durable (ten when the worker was asked to go), and leaves the cluster, up to two seconds. One
-// thread uses a worker, RequestDrain apart; a second one (the loop) belongs to it.
+// The destructor ends pending operations, waits up to two seconds until received pushes are durable
+// (ten if the worker drains), and leaves the cluster, up to two seconds. One thread uses a worker,
+// except RequestDrain; a second thread (the loop) belongs to it.
 class Worker {
  public:
   // Registers, and blocks until the scheduler has formed the groups.
-  //   UNAVAILABLE: no scheduler there. ALREADY_EXISTS: the rank is taken. DEADLINE_EXCEEDED: names
-  //   the members that are missing. CANCELLED: asked to go before that. INVALID_ARGUMENT: bad
-  //   config, or another job's scheduler.
+  //   UNAVAILABLE: no scheduler at this address. ALREADY_EXISTS: the rank is taken.
+  //   DEADLINE_EXCEEDED: names the missing members. CANCELLED: asked to leave before that.
+  //   INVALID_ARGUMENT: bad config, or another job's scheduler.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(const WorkerConfig& config);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -48,13 +48,14 @@ class Worker {
   const Group& group() const { return group_; }
 
   // Returns when all workers of all groups have called it with this name as often as this one.
-  // DEADLINE_EXCEEDED: names the workers that are missing. UNAVAILABLE: names a worker that has
-  // died meanwhile.
+  // DEADLINE_EXCEEDED: names the missing workers. UNAVAILABLE: names a worker that has died
+  // meanwhile.
   absl::Status Barrier(absl::string_view name, absl::Duration timeout);
 
-  // Asks the scheduler to let this worker go. The group goes on without it after its next step, and
-  // then the hybrid step's calls end with CANCELLED (hybrid_step.h): the program can end well. Does
-  // not block; thread-safe. UNAVAILABLE: the loop is stopping, or its queue is full.
+  // Asks the scheduler to drain this worker. The group continues without it after its next step,
+  // and the hybrid step's calls then end with CANCELLED (hybrid_step.h), so that the program can
+  // end with success. Does not block; thread-safe. UNAVAILABLE: the loop is stopping, or its queue
+  // is full.
   absl::Status RequestDrain();
 
   // For the library's own classes.
@@ -62,7 +63,7 @@ class Worker {
 
  private:
   explicit Worker(const WorkerConfig& config);
-  // On the loop, while the group is ready.
+  // Runs on the loop, while the group is ready.
   void AdoptGroup(WorkerActor& actor);
 
   std::unique_ptr<WorkerCore> core_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts together: every run of this program adds one to each element of a shared table.
+// Counts across runs: every run of this program adds one to each element of a shared table.
 //   counter HOST:PORT JOB        (a running scheduler, see `covey run`)
 
 #include <iostream>

@@ -26,8 +26,8 @@ inline constexpr uint64_t kServerB = 11;
 struct ViewOptions {
   uint64_t generation = 1;
   uint64_t chain_epoch = 1;
-  uint64_t dead = 0;  // a server
-  // Of group 9, which lives; 0 = there is none.
+  uint64_t dead = 0;  // node id of a server
+  // The generation of group 9, which is live; 0 = there is no group.
   uint64_t group_generation = 0;
 };
 inline std::shared_ptr<const ClusterView> View(uint64_t epoch, uint64_t first, uint64_t second,
@@ -131,7 +131,7 @@ class RequestEngineTest : public ::testing::Test {
     engine_.Receive(now_, reply, outbox_);
   }
 
-  // What the engine sends once `passed` has gone by.
+  // Lets `passed` go by, and returns the messages that the engine sends.
   std::vector<Message> After(absl::Duration passed) {
     now_ += passed;
     engine_.Wake(now_, outbox_);

@@ -7,9 +7,9 @@
 namespace covey::worker {
 namespace {
 
-// Of the smoothing: what the newest interval counts.
+// Weight of the newest interval in the smoothed pace.
 constexpr double kNewestShare = 0.2;
-// Batches that wait at most, however fast they are trained.
+// The most batches that wait, however fast they are trained.
 constexpr int64_t kBatchesAheadMax = 256;
 
 bool Continues(const proto::WorkItem& a, const proto::WorkItem& b) {

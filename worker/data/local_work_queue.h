@@ -10,32 +10,32 @@
 
 namespace covey::worker {
 
-// The items that one worker has: waiting, in batches that are being trained, and trained but not
-// yet reported.
+// The items of one worker: waiting, in batches that are being trained, and trained but not yet
+// reported.
 //
 //   Add ─▶ waiting ── Take ─▶ batch ── Finish ─▶ to report ── TakeReport ─▶
 //
-// Under DataSource. Not thread-safe; pure, time is an argument.
+// Used by DataSource. Not thread-safe; pure, time is an argument.
 class LocalWorkQueue {
  public:
   void Add(const proto::WorkItem& item);
 
-  // The next `examples`, fewer when fewer are there, as one batch; pieces in the order in which
-  // they came. An empty batch counts as one, too.
+  // The next `examples`, or fewer when fewer are waiting, as one batch; pieces in the order of
+  // their arrival. An empty batch counts as one, too.
   std::vector<proto::WorkItem> Take(absl::Time now, uint64_t examples);
-  // All batches are trained, but the newest `under_way`.
+  // Marks all batches as trained, except the newest `under_way`.
   void Finish(size_t under_way);
 
-  // Trained pieces, neighbours merged, at most `items_max`; each is handed out once.
+  // Trained pieces, with adjacent ones merged, at most `items_max`; each is returned once.
   std::vector<proto::WorkItem> TakeReport(size_t items_max);
   bool has_report() const { return !trained_.empty(); }
-  // Everything that is not trained; then nothing is held any more.
+  // Returns all untrained pieces; afterwards the queue holds nothing.
   std::vector<proto::WorkItem> TakeUntrained();
 
-  // Examples that wait.
+  // The number of waiting examples.
   uint64_t waiting() const { return waiting_examples_; }
-  // How many should wait, so that an answer to a request for more comes in time: those of `ahead`
-  // at the present pace, at least those of two batches.
+  // How many examples should wait, so that a reply to a request for more arrives in time: those of
+  // the duration `ahead` at the current pace, at least two batches.
   uint64_t Wanted(absl::Duration ahead) const;
 
  private:
@@ -46,7 +46,7 @@ class LocalWorkQueue {
 
   uint64_t newest_ = 0;  // examples of the newest batch
   absl::Time newest_at_ = absl::InfiniteFuture();
-  absl::Duration pace_;  // between two batches, smoothed; 0 = not known
+  absl::Duration pace_;  // time between two batches, smoothed; 0 = unknown
 };
 
 }  // namespace covey::worker

@@ -14,7 +14,7 @@
 
 namespace covey::worker {
 
-// The loop of a worker: what a client has, and a group's collectives and hybrid steps. Dispatches
+// The loop of a worker: the client's parts plus a group's collectives and hybrid steps. Dispatches
 // only.
 //
 // Actor-confined. Deterministic in its options.
@@ -32,22 +32,22 @@ class WorkerActor : public Actor {
   HybridStepEngine& hybrid() { return hybrid_; }
   ProgressMeter& meter() { return meter_; }
 
-  // Takes a finished step into account: the next heartbeat tells the scheduler.
+  // Records a finished step: the next heartbeat reports it to the scheduler.
   void ReportStep(absl::Time now, const StepReport& step);
 
-  // Live workers that are or were in a group. Late arrivals that no group has taken in, and
-  // draining workers, do not count.
+  // Counts live workers that are or were in a group. Unplaced late arrivals and draining workers do
+  // not count.
   uint32_t WorkersToMeet();
-  // Starts a barrier of all workers. `met` is called once: with DEADLINE_EXCEEDED, which names the
-  // missing workers, or with UNAVAILABLE as soon as one of them dies, because then they cannot all
-  // come. One barrier at a time.
+  // Starts a barrier of all workers. `met` is called once: with OK, with DEADLINE_EXCEEDED, which
+  // names the missing workers, or with UNAVAILABLE as soon as one of them dies, because then they
+  // cannot all arrive. One barrier at a time.
   using Met = std::function<void(const absl::Status&)>;
   void Meet(absl::Time now, proto::Envelope barrier, absl::Time deadline, Met met, Outbox& outbox);
 
-  // Calls `callback` once, while the group is ready: now, or when its members have met. A status
-  // that is not OK says why that will never be; CANCELLED: the worker was asked to go before it was
-  // in a group. A group that was ready may have lost a member since, and has to meet again. One
-  // callback at a time; an empty one withdraws the one before.
+  // Calls `callback` once, while the group is ready: now, or when its rendezvous is complete. A
+  // status other than OK says why that will never be; CANCELLED: the worker was asked to leave
+  // before it was in a group. A group that was ready may have lost a member since, and has to
+  // re-form. One callback at a time; an empty one withdraws the previous one.
   void WhenReady(std::function<void(const absl::Status&)> callback) {
     when_ready_ = std::move(callback);
     TellReady();
@@ -57,7 +57,7 @@ class WorkerActor : public Actor {
   void MembershipChanged(absl::Time now, Outbox& outbox);
   void TellReady();
   void EndMeeting(const absl::Status& status);
-  // Fails the meeting under way when a worker has died since it began.
+  // Fails the pending barrier when a worker has died since it began.
   void CheckMeeting();
 
   client::ClientActor client_;
@@ -65,7 +65,7 @@ class WorkerActor : public Actor {
   HybridStepEngine hybrid_;
   ProgressMeter meter_;
   std::function<void(const absl::Status&)> when_ready_;
-  Met met_;                 // of the barrier under way; empty = none
+  Met met_;                 // of the pending barrier; empty = none
   std::set<NodeId> alive_;  // the workers when it began
 };
 

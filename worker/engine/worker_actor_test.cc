@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A worker of a group of two, and the scheduler's answers by hand.
+// A worker of a group of two, with the scheduler's replies given by hand.
 class WorkerActorTest : public testing::Test {
  protected:
   WorkerActorTest()
@@ -29,7 +29,7 @@ class WorkerActorTest : public testing::Test {
     });
   }
 
-  // The newest message of the actor with this body; fails the test when there is none.
+  // The actor's newest message with this body; fails the test when there is none.
   Message Sent(proto::Envelope::BodyCase body) {
     for (Message& message : outbox_.TakeMessages()) sent_.push_back(std::move(message));
     for (size_t i = sent_.size(); i-- > 0;) {
@@ -54,7 +54,7 @@ class WorkerActorTest : public testing::Test {
     actor_.Receive(now_, reply, outbox_);
   }
 
-  // A group of the first `members` of three workers goes on at once; the others are dead.
+  // A group of the first `members` of three workers continues at once; the others are dead.
   static proto::ClusterView ViewAfterDeaths(uint32_t members) {
     proto::ClusterView view = Ring::ActiveView(3);
     const uint64_t deaths = 3 - members;
@@ -184,7 +184,7 @@ TEST_F(WorkerActorTest, ABarrierEndsWhenAWorkerIsDead) {
   ASSERT_TRUE(met_.has_value());
   EXPECT_EQ(met_->code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(met_->message(), HasSubstr("worker-1"));
-  // The answer that comes all the same has no effect.
+  // The reply that arrives anyway has no effect.
   Message reply = MakeReply(request);
   reply.envelope.mutable_barrier_reply();
   actor_.Receive(now_, reply, outbox_);

@@ -11,7 +11,7 @@
 namespace covey::worker {
 namespace {
 
-// A worker that goes while others train leaves nothing behind that only it knows of.
+// A worker that leaves while others train first makes durable what only it holds.
 constexpr absl::Duration kDrainFlushMax = absl::Seconds(10);
 
 std::string ListenAddress(const WorkerConfig& config) {
@@ -89,7 +89,7 @@ absl::Status WorkerCore::NotReady() const {
 
 WorkerCore::~WorkerCore() {
   if (connection_ == nullptr) return;
-  // Collectives end, and give their memory back, before the loop goes.
+  // Collectives end, and return their memory, before the loop stops.
   for (bool idle = false; !idle;) {
     const absl::Status ran = Run([&idle](WorkerActor& actor, absl::Time now, Outbox& outbox) {
       GroupMachine& group = actor.group();

@@ -19,7 +19,7 @@
 
 namespace covey::worker {
 
-// This worker's place in one round of its group: what a Group stands for until it is refreshed.
+// This worker's place in one round of its group; a Group uses it until it is refreshed.
 struct GroupPlace {
   GroupId id;
   uint32_t rank = 0;
@@ -33,41 +33,41 @@ struct GroupPlace {
   bool IsIn(const GroupMachine& group) const { return group.round() == round && group.formed(); }
 };
 
-// What the classes of the public interface share and programs do not see: a worker's options, its
-// connection to the cluster, and the actor on its loop.
+// Internals that the classes of the public interface share: a worker's options, its connection to
+// the cluster, and the actor on its loop.
 //
 // Thread-safety: as Worker.
 class WorkerCore {
  public:
   explicit WorkerCore(const WorkerConfig& config) : config_(config) {}
-  // Ends what is under way in the group, before the loop goes. A worker that was asked to go first
-  // waits until what servers have received is durable.
+  // Ends the group's pending operations before the loop stops. A draining worker first waits until
+  // received pushes are durable.
   ~WorkerCore();
 
-  // Registers with the scheduler, once and first. Errors as client::Connection::Open.
+  // Registers with the scheduler; call it first, and once. Errors as client::Connection::Open.
   absl::Status Open();
 
   const WorkerConfig& config() const { return config_; }
   client::Connection& connection() { return *connection_; }
 
   using Task = std::function<void(WorkerActor&, absl::Time, Outbox&)>;
-  // Runs `task` on the loop, later; UNAVAILABLE, and it never runs: the loop is stopping, or its
+  // Runs `task` on the loop, later. UNAVAILABLE, and it never runs: the loop is stopping, or its
   // queue is full.
   absl::Status Post(Task task);
   // Runs `task` on the loop and waits for it. UNAVAILABLE: as Post.
   absl::Status Run(const Task& task);
-  // Runs `work` on the loop while the group is ready: a member's death never comes between, and
-  // then the next generation is waited for. The work's status; DEADLINE_EXCEEDED, and it never
-  // runs: the group was not ready within form_deadline.
+  // Runs `work` on the loop while the group is ready. If a member dies before it runs, it waits for
+  // the next generation. Returns the work's status; DEADLINE_EXCEEDED, and it never runs: the group
+  // was not ready within form_deadline.
   absl::Status RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work);
 
  private:
-  // On the loop: what keeps the group from being ready.
+  // Runs on the loop: the reason why the group is not ready.
   absl::Status NotReady() const;
 
   const WorkerConfig config_;
   std::unique_ptr<client::Connection> connection_;
-  WorkerActor* actor_ = nullptr;  // the connection's; on the loop only
+  WorkerActor* actor_ = nullptr;  // owned by the connection; used on the loop only
 };
 
 }  // namespace covey::worker
