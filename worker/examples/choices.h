@@ -9,12 +9,12 @@
 
 namespace covey::examples {
 
-// What several example programs let their users choose. The fields outlive `options`.
+// Options that several example programs share. The fields outlive `options`.
 
 // --contract bsp, ssp:2, async, buffered, local:16, ... (common/contract/contract.h).
 void AddContract(ConfigFile& options, Contract* field);
 
-// --wire float32, float16, bfloat16 or int8: how gradients travel.
+// --wire float32, float16, bfloat16 or int8: the format of gradients on the wire.
 void AddWireFormat(ConfigFile& options, WireFormat* field);
 
 // INVALID_ARGUMENT "--flag is 7; choose 1 to 5" unless low <= value <= high; NaN is in no range.

@@ -13,21 +13,21 @@
 
 namespace covey {
 
-// What tells one example from another; the rest of their main functions is RunWorkerProgram.
+// The parts in which examples differ; the rest of their main functions is RunWorkerProgram.
 struct WorkerProgram {
-  // "synthetic": in front of errors, and in --help.
+  // "synthetic": the prefix of errors, and the name in --help.
   std::string name;
   std::string description;
-  // The program's own options, beside those of a worker.
+  // Adds the program's own options to those of a worker.
   std::function<void(ConfigFile&)> add_options;
   std::function<absl::Status()> validate;
-  // Runs as a member of its group.
+  // Runs the program as a member of its group.
   std::function<absl::Status(const worker::WorkerConfig&, worker::Worker&)> run;
 };
 
-// Lets a worker go in order when its process is told to end. The first SIGTERM or Ctrl-C asks the
-// scheduler for it, and the hybrid step ends with CANCELLED at the group's next step; whoever does
-// not get that within kDrainMax ends all the same. A second signal ends the process.
+// Drains a worker when its process is told to end. The first SIGTERM or Ctrl-C asks the scheduler
+// to drain it, and the hybrid step ends with CANCELLED at the group's next step. A worker that is
+// not released within kDrainMax ends anyway. A second signal ends the process.
 //
 // Confined to the worker's thread; the worker outlives it.
 class DrainOnSignal {
@@ -36,7 +36,7 @@ class DrainOnSignal {
 
   explicit DrainOnSignal(worker::Worker& worker) : worker_(worker) {}
 
-  // Lets `time` pass; to be called between steps. ABORTED: told to end, and not let go in time.
+  // Lets `time` pass; call it between steps. ABORTED: told to end, and not released in time.
   absl::Status Pause(absl::Duration time);
 
  private:
@@ -45,9 +45,9 @@ class DrainOnSignal {
   absl::Time give_up_ = absl::InfiniteFuture();
 };
 
-// Reads options, joins the cluster, runs. The exit code: 0 done, or drained (a run that ends with
-// CANCELLED); 1 failed, 2 usage, 3 no scheduler there. What there is to say goes to `errors` in one
-// line. Blocks.
+// Reads options, joins the cluster, runs. Returns the exit code: 0 done, or drained (a run that
+// ends with CANCELLED); 1 failed, 2 usage, 3 no scheduler at the address. Messages go to `errors`,
+// in one line. Blocks.
 int RunWorkerProgram(const WorkerProgram& program, int argc, const char* const* argv,
                      std::ostream& errors);
 

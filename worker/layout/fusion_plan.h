@@ -12,7 +12,7 @@
 
 namespace covey::worker {
 
-// What tensors must have in common to share a bucket.
+// The properties that tensors must share to be in one bucket.
 struct FusionKind {
   WireFormat format = WireFormat::kFloat32;
   bool members_update = false;
@@ -21,17 +21,18 @@ struct FusionKind {
   friend auto operator<=>(const FusionKind&, const FusionKind&) = default;
 };
 
-// A tensor as the plan sees it. Tensors of different kinds never share a bucket.
+// The plan's view of a tensor. Tensors of different kinds never share a bucket.
 struct FusionTensor {
   uint64_t bytes = 0;
   FusionKind kind;
 };
 
-// Which tensors of a model travel together: small ones that the backward pass, which goes from the
-// last tensor to the first, produces one soon after the other. The buckets, each with the positions
-// of its tensors in the model, in growing order of their first tensor; every tensor is in one.
+// Decides which tensors of a model travel together: small ones that the backward pass, which goes
+// from the last tensor to the first, produces shortly after one another. Returns the buckets, each
+// with the positions of its tensors in the model, in growing order of their first tensor; every
+// tensor is in one bucket.
 //
-// Pure: members with the same tensors have the same buckets, without a word.
+// Pure: members with the same tensors compute the same buckets, without communication.
 std::vector<std::vector<size_t>> PlanFusion(std::span<const FusionTensor> tensors,
                                             const FusionLimits& limits);
 

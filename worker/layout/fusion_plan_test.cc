@@ -24,7 +24,7 @@ Buckets Plan(const std::vector<uint64_t>& bytes, const FusionLimits& limits) {
 TEST(FusionPlanTest, AThousandSmallTensorsShareFourBuckets) {
   const Buckets buckets = Plan(std::vector<uint64_t>(1000, 4 << 10), {});
   ASSERT_EQ(buckets.size(), 4u);
-  // Filled from the end of the model, where the backward pass begins.
+  // Buckets are filled from the end of the model, where the backward pass begins.
   EXPECT_EQ(buckets[0].size(), 1000u - 3 * 256);
   EXPECT_EQ(buckets[3].size(), 256u);
   EXPECT_EQ(buckets[3].back(), 999u);

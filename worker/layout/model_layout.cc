@@ -13,7 +13,7 @@ uint64_t ElementCount(const proto::Table& table) {
   return last.first_element() + last.element_count();
 }
 
-// A bucket as if it were one table, so that parts are made of whole shards of its tensors.
+// A bucket as a single table, so that parts consist of whole shards of its tensors.
 struct Joined {
   struct Origin {
     size_t tensor = 0;

@@ -21,7 +21,7 @@ struct ShardRun {
   PartRange elements;  // within the bucket
 };
 
-// Tensors that travel together: one after the other in one piece of memory.
+// Tensors that travel together, consecutively in one buffer.
 struct Bucket {
   struct Piece {
     size_t tensor = 0;
@@ -29,22 +29,23 @@ struct Bucket {
   };
   std::vector<Piece> pieces;  // in the order of the model
   size_t element_count = 0;
-  // One entry per member: its part of the bucket, and which shards of which tensors that is.
+  // One entry per member: its part of the bucket, and the shards of tensors in that part.
   std::vector<PartRange> parts;
   std::vector<std::vector<ShardRun>> runs;
 
-  // Position in the model of what the next forward pass needs first.
+  // Position in the model of the tensor that the next forward pass needs first.
   size_t position() const { return pieces.front().tensor; }
 };
 
-// How the tensors of a model travel through a group: which share a bucket (fusion_plan.h), and
-// which member answers for which shards of it (part_map.h). A tensor alone is a bucket of one.
+// How the tensors of a model travel through a group: the tensors of each bucket (fusion_plan.h),
+// and the member responsible for each of their shards (part_map.h). A single tensor may be a
+// bucket.
 //
 // Pure: every member computes the same layout from the same tables. Immutable.
 class ModelLayout {
  public:
-  // `tables` in the order of the model, each with its shards; members >= 1. `kinds`: one per
-  // table, tables of different kinds do not share buckets; empty = all are alike.
+  // `tables` in the order of the model, each with its shards; members >= 1. `kinds`: one per table,
+  // tables of different kinds do not share buckets; empty = all are of one kind.
   ModelLayout(std::span<const proto::Table* const> tables, uint32_t members,
               const FusionLimits& fusion, std::span<const FusionKind> kinds = {});
 
@@ -52,8 +53,7 @@ class ModelLayout {
   size_t bucket_of(size_t tensor) const { return places_[tensor].bucket; }
   // The tensor's elements within its bucket.
   PartRange place_of(size_t tensor) const { return places_[tensor].elements; }
-  // What each member answers for, in elements of the tensor: the order of summation follows from
-  // it.
+  // The part of each member, in elements of the tensor; it determines the order of summation.
   std::vector<PartRange> parts_of(size_t tensor) const;
 
  private:

@@ -39,7 +39,7 @@ TEST(ModelLayoutTest, APartOfABucketIsWholeShardsOfItsTensors) {
   EXPECT_EQ(layout.bucket_of(2), 0u);
   EXPECT_EQ(layout.place_of(2), (PartRange{8, 8}));
   EXPECT_EQ(layout.buckets()[1].position(), 1u);
-  // The large tensor is one shard, so one member has it; the other one gets the bucket.
+  // The large tensor is one shard, so one member gets it; the other one gets the bucket.
   EXPECT_THAT(layout.buckets()[1].parts, ElementsAre(PartRange{}, PartRange{0, 100}));
   EXPECT_THAT(bucket.parts, ElementsAre(PartRange{0, 16}, PartRange{}));
   ASSERT_EQ(bucket.runs[0].size(), 2u);

@@ -14,8 +14,8 @@ uint64_t ElementCount(const proto::Table& table) {
   return last.first_element() + last.element_count();
 }
 
-// What each member may take of `amount` so that those who have least become level, times the
-// returned number of members that take part (so that it is a whole number).
+// Each member's quota of `amount` such that the least-loaded members become level; scaled by the
+// number of members that get any, so that it is a whole number.
 struct Quotas {
   uint64_t scale = 1;
   std::vector<uint64_t> scaled;
@@ -35,7 +35,7 @@ Quotas LevelQuotas(const std::vector<uint64_t>& loads, uint64_t amount) {
   return quotas;
 }
 
-// Each shard goes to the member whose stretch of the table holds the shard's middle.
+// Assigns each shard to the member whose range of the table contains the shard's middle.
 std::vector<TablePart> Cut(const proto::Table& table, std::vector<uint64_t>& loads) {
   const Quotas quotas = LevelQuotas(loads, ElementCount(table));
   std::vector<TablePart> parts(loads.size());
@@ -68,7 +68,7 @@ PartMap::PartMap(std::span<const proto::Table* const> tables, uint32_t members)
   std::stable_sort(largest_first.begin(), largest_first.end(), [&](size_t a, size_t b) {
     return ElementCount(*tables[a]) > ElementCount(*tables[b]);
   });
-  // In elements: every table is float32, so bytes are in proportion.
+  // Counted in elements: every table is float32, so bytes are proportional.
   std::vector<uint64_t> loads(members, 0);
   for (const size_t table : largest_first) parts_[table] = Cut(*tables[table], loads);
 }

@@ -18,12 +18,13 @@ struct TablePart {
   PartRange elements;
 };
 
-// Which shards of a model's tables each member of a group answers for between reduce-scatter and
-// all-gather. A shard is never divided, because it takes one push per group and step.
+// Assigns each shard of a model's tables to the member of a group that is responsible for it
+// between reduce-scatter and all-gather. A shard is never divided, because it takes one push per
+// group and step.
 //
 // Balance: no member has more bytes than the mean over members plus the largest shard. Tables are
-// handed out largest first; each goes to the members that have least so far, until they are level,
-// so several small tables spread over members.
+// assigned largest first; each goes to the members with the least so far, until they are level, so
+// several small tables spread over members.
 //
 // Pure: every member computes the same map from the same tables. Immutable.
 class PartMap {
@@ -33,7 +34,7 @@ class PartMap {
 
   // One entry per member.
   const std::vector<TablePart>& parts_of(size_t table) const { return parts_[table]; }
-  // The same as element ranges, as collectives want them.
+  // The same as element ranges, in the form that collectives need.
   std::vector<PartRange> ranges_of(size_t table) const;
 
  private:

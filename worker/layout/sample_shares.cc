@@ -10,7 +10,7 @@
 namespace covey::worker {
 namespace {
 
-// The shares as they count: even ones when the given ones say nothing.
+// The effective shares: even ones when the given ones are empty or all 0.
 std::vector<uint64_t> Effective(std::span<const uint32_t> shares, uint32_t members) {
   COVEY_CHECK(members >= 1 && (shares.empty() || shares.size() == members));
   const bool none = std::all_of(shares.begin(), shares.end(), [](uint32_t s) { return s == 0; });

@@ -20,7 +20,7 @@ TEST(SampleSharesTest, WithoutSharesTheBatchIsDividedEvenly) {
 
 TEST(SampleSharesTest, InProportionAndTheLargestRemainderFirst) {
   EXPECT_THAT(DivideSamples(100, std::vector<uint32_t>{1, 3}, 2), ElementsAre(25, 75));
-  // Exactly 1.43, 2.86, 5.71.
+  // The exact shares are 1.43, 2.86, 5.71.
   EXPECT_THAT(DivideSamples(10, std::vector<uint32_t>{1, 2, 4}, 3), ElementsAre(1, 3, 6));
   EXPECT_THAT(DivideSamples(10, std::vector<uint32_t>{0, 5}, 2), ElementsAre(0, 10));
 }

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 constexpr uint64_t kServer = 500;
 constexpr float kRate = 0.5f;
 
-// A group of one with one LOCAL table of two elements; the server's answers are given by hand. Each
-// step's gradient is that of one sample, and the inner optimizer SGD.
+// A group of one with one LOCAL table of two elements; the server's replies are given by hand. Each
+// step has one sample, and the inner optimizer is SGD.
 class LocalSgdPartTest : public testing::Test {
  protected:
   LocalSgdPartTest() : ring_(1, 16, 1), client_({}, request_id_), link_(client_, ring_.machine(0)) {
@@ -79,7 +79,7 @@ class LocalSgdPartTest : public testing::Test {
   }
   void Fetch() { machine_->Fetch(ring_.now(), StepOf(0), ring_.outbox(0)); }
 
-  // The oldest request, which must be there.
+  // The oldest request; fails the test when there is none.
   Message TakeRequest() {
     ring_.Collect();
     if (requests_.empty()) {
@@ -90,7 +90,7 @@ class LocalSgdPartTest : public testing::Test {
     requests_.pop_front();
     return request;
   }
-  // Lets the request's frames go, as a transport does.
+  // Releases the request's frames, as a transport does, and replies.
   void AnswerTo(Message& request, std::vector<float> values) {
     Message reply = MakeReply(request);
     request.frames.clear();
@@ -165,7 +165,7 @@ TEST_F(LocalSgdPartTest, PushesWhatChangedAtTheEndOfARound) {
   ASSERT_TRUE(done_);
   EXPECT_TRUE(status_.ok());
   EXPECT_THAT(values_, ElementsAre(5, 6));
-  // The next round starts there.
+  // The next round starts at these values.
   Apply(3, {2, 0});
   Apply(4, {0, 2});
   const Message second = TakeRequest();
@@ -180,14 +180,14 @@ TEST_F(LocalSgdPartTest, OverlapKeepsWhatWasLearnedMeanwhile) {
   EXPECT_TRUE(done_);
   EXPECT_THAT(values_, ElementsAre(6, 16));
   Message request = TakeRequest();
-  // The answer is there early, and is not taken in early.
+  // The reply arrives early, but is not adopted early.
   AnswerTo(request, {100, 200});
   Apply(5, {2, 2});
   EXPECT_THAT(values_, ElementsAre(5, 15));
   Apply(6, {2, 2});
   ASSERT_TRUE(done_);
   EXPECT_THAT(values_, ElementsAre(98, 198));
-  // Those two steps are part of the next round's change.
+  // These two steps are part of the next round's change.
   Apply(7, {2, 2});
   Apply(8, {2, 2});
   const Message second = TakeRequest();

@@ -13,9 +13,9 @@
 
 namespace covey::worker {
 
-// Consecutive shards whose values a member updates itself: what server/table/dense_shard.h is on a
-// server, with the same arithmetic in the same order, so the same bits. Memory: the values, and as
-// much again for each state slot of the optimizer.
+// Consecutive shards whose values a member updates itself. The counterpart of
+// server/table/dense_shard.h on a server, with the same arithmetic in the same order, so the same
+// bits. Memory: the values, and as much again for each state slot of the optimizer.
 //
 // Actor-confined. Deterministic.
 class MemberShards {
@@ -27,15 +27,15 @@ class MemberShards {
     bool refuses_non_finite = true;
   };
 
-  // `shards`: elements of each, in order. INVALID_ARGUMENT: the config is not valid.
+  // `shards`: the number of elements of each, in order. INVALID_ARGUMENT: the config is not valid.
   static absl::StatusOr<MemberShards> Create(const Config& config, std::span<const size_t> shards);
 
-  // One update of each shard by a gradient given as its sum over `samples` >= 1 examples.
-  // INVALID_ARGUMENT: it is not finite; nothing has changed then. Precondition: of the values'
-  // size.
+  // Applies one update to each shard, by a gradient given as its sum over `samples` >= 1 examples.
+  // INVALID_ARGUMENT: it is not finite; then nothing has changed. Precondition: `sum` has the
+  // values' size.
   absl::Status Apply(std::span<const float> sum, uint64_t samples);
 
-  // The learning rate goes on as after so many examples; the optimizer's state stays as it is.
+  // Sets the example count that the learning rate follows; the optimizer's state is unchanged.
   void SkipTo(uint64_t samples) { samples_ = samples; }
 
   std::span<float> values() { return values_; }
@@ -55,7 +55,7 @@ class MemberShards {
   LearningRateSchedule schedule_;
   std::vector<float> values_;
   std::vector<std::vector<float>> slots_;
-  std::vector<Shard> shards_;  // ranges of both
+  std::vector<Shard> shards_;  // ranges of both vectors
   uint64_t updates_ = 0;
   uint64_t samples_ = 0;
 };

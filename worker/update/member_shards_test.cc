@@ -23,10 +23,10 @@ TEST(MemberShardsTest, LearnsByTheTablesOptimizerAndSchedule) {
                              .learning_rate = {.base_rate = 1, .warmup_samples = 8}},
                             {2, 1});
   const std::vector<float> sum = {4, 8, -4};
-  // After 4 of 8 samples of the warm-up: rate 1/2, mean gradient 1, 2, -1.
+  // After 4 of 8 samples of the warm-up the rate is 1/2; the mean gradient is 1, 2, -1.
   ASSERT_TRUE(owned.Apply(sum, 4).ok());
   EXPECT_THAT(owned.values(), testing::ElementsAre(-0.5f, -1, 0.5f));
-  // Rate 1, velocity 0.5 * old + new.
+  // The rate is 1, and velocity = 0.5 * old + new.
   ASSERT_TRUE(owned.Apply(sum, 4).ok());
   EXPECT_THAT(owned.values(), testing::ElementsAre(-2, -4, 2));
 }

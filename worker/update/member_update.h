@@ -12,11 +12,12 @@
 
 namespace covey::worker {
 
-// The member updates its part itself, with the table's optimizer: no server is on the path, which
-// keeps the first values for good. The same bits as ServerUpdate under `bsp` with one group.
+// The member updates its part itself, with the table's optimizer: no server is on the path, and the
+// servers keep the initial values forever. Gives the same bits as ServerUpdate under `bsp` with one
+// group.
 //
-// Limits: the values and the optimizer's state of the part are here and nowhere else, so a group
-// that works so cannot change its members.
+// Limits: the values and the optimizer's state of the part exist only here, so such a group cannot
+// change its members.
 class MemberUpdate : public PartUpdate {
  public:
   // One entry of `configs` per entry of `shards`. INVALID_ARGUMENT: as MemberShards.

@@ -16,23 +16,23 @@
 
 namespace covey::worker {
 
-// One step of one bucket, as the member that answers for a part of it sees it.
+// One step of one bucket, for the member that is responsible for a part of it.
 struct PartStep {
-  // Called once, always; may run inside the call.
+  // Always called once; may run inside the call.
   using Done = std::function<void(absl::Time, const absl::Status&, Outbox&)>;
 
   Step step;
   // Training examples behind the sum; at least 1.
   uint64_t samples = 1;
-  // Of the part: the sum over all members. Valid and unchanged until `done`. A fetch has none.
+  // The sum of the part over all members. Valid and unchanged until `done`. Empty for a fetch.
   std::span<const float> sum;
-  // Of the part: filled before `done`, with OK.
+  // The values of the part: filled before `done` is called with OK.
   std::span<float> values;
   absl::Time deadline = absl::InfiniteFuture();
   Done done;
 };
 
-// To be called `count` >= 1 times: the last call calls `done`, with the first error.
+// Returns a callback for `count` >= 1 calls: the last call runs `done`, with the first error.
 inline PartStep::Done AfterAll(size_t count, PartStep::Done done) {
   struct Rest {
     size_t unfinished = 0;
@@ -48,21 +48,21 @@ inline PartStep::Done AfterAll(size_t count, PartStep::Done done) {
   };
 }
 
-// What happens to one member's part of one bucket between reduce-scatter and all-gather: from the
-// sum of its gradients to its new values. Where the optimizer runs is what the kinds differ in.
+// The update of one member's part of one bucket between reduce-scatter and all-gather: from the sum
+// of its gradients to its new values. The kinds differ in where the optimizer runs.
 //
-// One call at a time. When one fails, the group fails with its status, for half a step is no step.
-// Actor-confined. Deterministic.
+// One call at a time. When one fails, the group fails with its status, because a step cannot be
+// half done. Actor-confined. Deterministic.
 class PartUpdate {
  public:
   virtual ~PartUpdate() = default;
 
   virtual void Apply(absl::Time now, PartStep step, Outbox& outbox) = 0;
-  // The newest values, without a gradient; the first call of all. `step`: what the answer must
-  // hold, as after a push of it; 0 = nothing.
+  // Gets the newest values, without a gradient; the first call of all. `step`: the reply must
+  // include this step, as after a push of it; 0 = no condition.
   virtual void Fetch(absl::Time now, PartStep step, Outbox& outbox) = 0;
-  // Before the first call of all: goes on from what the members know of LOCAL rounds, of which this
-  // is the part `part`.
+  // Called before the first call of all: continues from the members' memory of LOCAL rounds, of
+  // which this update covers the part `part`.
   virtual void Resume(absl::Time, const RoundMemory&, const PartRange& /*part*/,
                       absl::Time /*deadline*/, Outbox&) {}
 };

@@ -13,16 +13,16 @@
 
 namespace covey::worker {
 
-// What every member of a group knows of the rounds that the LOCAL tables of one bucket are in, from
-// the values that all of them get after each step. After a member has died, the member that answers
-// for its part goes on from here: no step of a round is lost with its owner, and what was pushed
-// for a round is pushed again with the same content.
+// The state of the current rounds of one bucket's LOCAL tables, which every member of a group
+// derives from the values that all of them get after each step. After a member has died, its
+// successor for a part continues from here: no step of a round is lost with its owner, and a round
+// is pushed again with the same content.
 //
 // Without overlap, the start of a round is known exactly. With overlap it is known except for the
-// step that took the outer values in: only the owner can tell what that step learned from what came
-// in. So after a recovery that step is not part of the next push.
+// step that adopted the outer values: only the owner can separate what that step learned from what
+// it adopted. So after a recovery that step is not part of the next push.
 //
-// Memory: twice the bucket, four times with overlap. The same on all members that have taken in the
+// Memory: twice the bucket, four times with overlap. The same on all members that have recorded the
 // same steps. Actor-confined. Deterministic.
 class RoundMemory {
  public:
@@ -32,20 +32,20 @@ class RoundMemory {
   };
   RoundMemory(size_t elements, std::vector<Piece> pieces);
 
-  // Nothing has been taken in.
+  // Whether nothing has been recorded.
   bool empty() const { return empty_; }
-  // The newest step that was taken in; 0 = none.
+  // The newest recorded step; 0 = none.
   Step learned() const { return learned_; }
   void Clear();
-  // What all members have after a step of the whole group, and the examples behind it.
+  // Records the values that all members have after a step of the whole group, and its examples.
   void TakeStep(Step step, std::span<const float> values, uint64_t samples);
-  // A step whose values are gone with the members that had them: only what was pushed of it is
-  // left.
+  // Records a step whose values were lost with the members that had them: only what was pushed of
+  // it is left.
   void Skip(Step step);
-  // What all members have after a fetch (LocalSgdPart::Fetch).
+  // Records the values that all members have after a fetch (LocalSgdPart::Fetch).
   void TakeFetch(std::span<const float> values);
 
-  // All of it, as bits that travel in floats; of the same size on all members.
+  // The serialized state, as bits that travel in floats; it has the same size on all members.
   size_t saved_floats() const;
   void Save(std::span<float> to) const;
   void Load(std::span<const float> from);
@@ -56,7 +56,7 @@ class RoundMemory {
     std::span<const float> start;  // of the round; undefined while a push is in flight
     uint64_t samples = 0;          // of the round
     uint64_t all_samples = 0;      // of all rounds
-    // The round before was pushed after `step`; its outer values have not been taken in.
+    // The previous round was pushed after `step`; its outer values have not been adopted.
     struct Pushed {
       Step step;
       std::span<const float> start;
@@ -77,7 +77,7 @@ class RoundMemory {
   };
 
   void Count(Step step, std::span<const float> values, uint64_t samples);
-  // The round starts again at `values`; what it has learned and not pushed stays on top of them.
+  // Restarts the round at `values`; what was learned and not pushed is added on top.
   void Rebase(const Piece& piece, State& state, std::span<const float> values);
 
   std::vector<Piece> pieces_;
@@ -86,7 +86,7 @@ class RoundMemory {
   Step learned_;
   std::vector<float> values_;
   std::vector<float> start_;
-  // With overlap.
+  // With overlap only.
   std::vector<float> pushed_start_;
   std::vector<float> pushed_values_;
 };

@@ -34,7 +34,7 @@ TEST(RoundMemoryTest, AFetchKeepsWhatWasLearnedSinceTheLastPush) {
   RoundMemory memory(1, {{.elements = {0, 1}, .rounds = {.steps = 4}}});
   memory.TakeFetch(std::vector<float>{10});
   memory.TakeStep(Step(1), std::vector<float>{13}, kSamples);
-  // The servers have 50 now.
+  // The servers' value is 50 now.
   memory.TakeFetch(std::vector<float>{53});
   EXPECT_THAT(Of(memory.At({0, 1}).start), ElementsAre(50));
   EXPECT_EQ(memory.At({0, 1}).samples, kSamples);
@@ -53,7 +53,7 @@ TEST(RoundMemoryTest, APushOnItsWayIsKnownUntilItsAnswerIsTakenIn) {
   EXPECT_THAT(Of(pushed->start), ElementsAre(10));
   EXPECT_THAT(Of(pushed->values), ElementsAre(14));
   EXPECT_EQ(pushed->samples, 4 * kSamples);
-  // 100 from the servers, and what two steps have taught: that of the first of them is known.
+  // 100 from the servers, plus two steps; the change of the first of them is known.
   memory.TakeStep(Step(6), std::vector<float>{102}, kSamples);
   const RoundMemory::Round round = memory.At({0, 1});
   EXPECT_FALSE(round.pushed);

@@ -13,11 +13,12 @@
 
 namespace covey::worker {
 
-// A group member's way to the servers. Pushes carry the group as their producer and a step as their
-// sequence, so that each shard takes one update per group and step, whichever member sends it.
+// The operations of a group member on the servers. Pushes carry the group as their producer and a
+// step as their sequence, so that each shard takes one update per group and step, whichever member
+// sends it.
 //
-// When an operation fails, the group fails with its status, unless it has gone on in another round
-// since. When the group has failed, its operations end.
+// When an operation fails, the group fails with its status, unless it has moved on to another round
+// in the meantime. When the group has failed, its operations end.
 //
 // Actor-confined. Deterministic. Client and group outlive it.
 class ServerLink {
@@ -26,15 +27,15 @@ class ServerLink {
 
   ServerLink(client::RequestEngine& client, GroupMachine& group) : client_(client), group_(group) {}
 
-  // Starts an operation for the group. `step`: of a push, its number; the answer must hold that
-  // step of the group, 0 = any values will do. `group`, `read` and `done` of the operation are the
-  // link's to fill in. Calls `done` once, always; it may run inside Start.
+  // Starts an operation for the group. `step`: the number of a push; the values in the reply must
+  // include that step of the group, 0 = any values will do. The link fills in the operation's
+  // `group`, `read` and `done`. Always calls `done` once; it may run inside Start.
   void Start(absl::Time now, client::Operation operation, Step step, Done done, Outbox& outbox);
   // Ends the group's operations with the group's failure, if it has failed.
   void FollowFailure(absl::Time now, Outbox& outbox);
 
-  // Mean, over the pushes since the last call, of updates by others between the values that a
-  // gradient was computed on and its application. 0 when there were none.
+  // The mean, over the pushes since the last call, of the updates by others between the values that
+  // a gradient was computed on and its application. 0 when there were none.
   double TakeStaleness();
 
  private:

@@ -15,7 +15,7 @@
 
 namespace covey::worker {
 
-// Consecutive whole shards of one table, and where they are within a part.
+// Consecutive whole shards of one table, and their position within a part.
 struct PartShards {
   TableId table;
   // "'hidden/weight'", for errors.
@@ -25,7 +25,7 @@ struct PartShards {
   PartRange elements;          // within the part
 };
 
-// An operation on these shards that brings their values.
+// An operation that reads the values of these shards.
 inline client::Operation OperationOn(const PartShards& shards, std::span<float> values) {
   client::Operation operation;
   operation.table = shards.table;
@@ -35,14 +35,14 @@ inline client::Operation OperationOn(const PartShards& shards, std::span<float> 
   return operation;
 }
 
-// How a part's sums travel to the servers.
+// The format of a part's pushes to the servers.
 struct PushFormat {
   WireFormat format = WireFormat::kFloat32;
-  // What rounding loses is kept on this member and added to the next push.
+  // Rounding errors are kept on this member and added to the next push.
   bool error_feedback = false;
 };
 
-// The servers update: the part's shards are pushed to them, and their answers hold the new values.
+// The servers update: the part's shards are pushed to them, and the replies have the new values.
 class ServerUpdate : public PartUpdate {
  public:
   ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const PushFormat& format);
@@ -54,7 +54,7 @@ class ServerUpdate : public PartUpdate {
   ServerLink& link_;
   const std::vector<PartShards> shards_;
   const WireFormat format_;
-  std::vector<float> residual_;  // of the part; empty = none is kept
+  std::vector<float> residual_;  // rounding errors of the part; empty = none are kept
 };
 
 }  // namespace covey::worker

@@ -46,7 +46,7 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
   return plan;
 }
 
-// Of this member's part of the bucket.
+// The shards of this member's part of the bucket.
 std::vector<PartShards> ShardsOf(const Bucket& bucket, uint32_t rank,
                                  std::span<const proto::Table* const> tables) {
   std::vector<PartShards> all;
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, con
                                                        GroupMachine& group, ServerLink& link) {
   const std::vector<TablePlan>& plans = model.plans;
   std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), model.tables);
-  // Tables of a bucket are of one kind.
+  // All tables of a bucket are of one kind.
   const TablePlan& plan = plans[bucket.position()];
   const PushFormat push{.format = plan.format, .error_feedback = plan.error_feedback};
   if (!plan.member_optimizer) return std::make_unique<ServerUpdate>(link, std::move(shards), push);

@@ -22,14 +22,15 @@
 
 namespace covey::worker {
 
-// What a group makes of one table of its model: a function of the table, the options and the
-// table's place in the model, so the same on all members. Pure.
+// How a group treats one table of its model: a function of the table, the options and the table's
+// place in the model, so the same on all members. Pure.
 struct TablePlan {
   WireFormat format = WireFormat::kFloat32;
   bool error_feedback = false;
-  // The members run an optimizer on their parts: that of the table (distributed), or the inner one.
+  // Set if the members run an optimizer on their parts: the table's (distributed), or the inner
+  // one.
   std::optional<MemberShards::Config> member_optimizer;
-  // The table is LOCAL.
+  // Set if the table is LOCAL.
   std::optional<LocalRounds> rounds;
 
   FusionKind kind() const {
@@ -39,7 +40,7 @@ struct TablePlan {
   }
 };
 
-// A whole model, as a group of some size trains it.
+// The plan of a whole model, for a group of a given size.
 struct ModelPlan {
   std::shared_ptr<const ClusterView> view;
   std::vector<const proto::Table*> tables;  // of the view
@@ -47,7 +48,7 @@ struct ModelPlan {
   std::unique_ptr<const ModelLayout> layout;
 };
 
-// INVALID_ARGUMENT: mode and contract do not go together, or the definition holds a kind that this
+// INVALID_ARGUMENT: mode and contract are incompatible, or the definition has a kind that this
 // program does not know; names the table.
 absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* const> tables,
                                                   const ClusterView& view,
@@ -58,10 +59,10 @@ absl::StatusOr<ModelPlan> PlanModel(std::span<const TableId> tables,
                                     std::shared_ptr<const ClusterView> view,
                                     const HybridOptions& options, uint32_t members);
 
-// What members know of the rounds of the bucket's tables, if these are LOCAL.
+// The memory of the rounds of the bucket's tables, if these are LOCAL.
 std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const TablePlan> plans);
 
-// How this member's part of a bucket is updated. INVALID_ARGUMENT: an optimizer's definition is not
+// The update of this member's part of a bucket. INVALID_ARGUMENT: an optimizer's definition is not
 // valid; names the table.
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, const ModelPlan& model,
                                                        GroupMachine& group, ServerLink& link);

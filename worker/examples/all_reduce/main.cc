@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sums over the members of a group again and again: how long does it take, is it right?
+// Sums over the members of a group repeatedly, to measure the time and check the result.
 //   covey run --workers 4 -- all_reduce --bytes 8MiB
 
 #include <iostream>
@@ -41,7 +41,7 @@ absl::Status Run(const worker::WorkerConfig& config, const Options& options,
                  worker::Worker& worker) {
   COVEY_ASSIGN_OR_RETURN(const Outcome outcome, Measure(worker.group(), options, MonotonicNow,
                                                         [] { std::cout << "warm" << std::endl; }));
-  // A group ends together, or whoever is late would find the others gone.
+  // The members end together; otherwise a late one would find the others gone.
   COVEY_RETURN_IF_ERROR(worker.Barrier("all_reduce/measured", config.cluster.operation_deadline));
   if (worker.group().rank() == 0) PrintResult(worker.group(), config, options, outcome);
   return absl::OkStatus();

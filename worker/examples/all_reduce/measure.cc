@@ -11,7 +11,7 @@
 namespace covey::all_reduce {
 namespace {
 
-// A prime, so that no division of the data falls in with it.
+// A prime, so that no division of the data coincides with it.
 constexpr size_t kPeriod = 251;
 
 }  // namespace
@@ -61,7 +61,7 @@ absl::StatusOr<Outcome> Measure(worker::Group& group, const Options& options,
     COVEY_RETURN_IF_ERROR(group.Barrier().Wait());
     const absl::Time start = now();
     COVEY_RETURN_IF_ERROR(group.AllReduce(data).Wait());
-    // The first one finds connections cold and memory untouched.
+    // The first repetition meets cold connections and untouched memory.
     if (repetition > 0) outcome.durations.push_back(now() - start);
     outcome.error_max = std::max(outcome.error_max, ErrorOf(data, group.size()));
   }

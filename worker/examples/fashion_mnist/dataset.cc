@@ -45,14 +45,14 @@ struct GzClose {
   void operator()(gzFile file) const { gzclose_r(file); }
 };
 
-// A gzip file that is read once, front to back.
+// A gzip file that is read once, from front to back.
 class GzipReader {
  public:
   static absl::StatusOr<GzipReader> Open(std::string path) {
     errno = 0;
     std::unique_ptr<gzFile_s, GzClose> file(gzopen(path.c_str(), "rb"));
     if (file == nullptr) {
-      // zlib leaves errno alone when it is memory that it lacks.
+      // When zlib lacks memory it does not set errno.
       const char* reason = errno != 0 ? std::strerror(errno) : "out of memory";
       return absl::NotFoundError(absl::StrCat("opening ", path, ": ", reason, "; ", kAdvice));
     }
@@ -66,7 +66,7 @@ class GzipReader {
                                             " bytes before the data it promises"));
   }
 
-  // Also where zlib verifies the checksum over everything that was read.
+  // zlib also verifies here the checksum over everything that was read.
   absl::Status ExpectEnd() {
     uint8_t extra = 0;
     COVEY_ASSIGN_OR_RETURN(const size_t count, Read({&extra, 1}));
@@ -75,7 +75,7 @@ class GzipReader {
   }
 
  private:
-  // Fewer bytes than asked for only at the end of the file.
+  // Returns fewer bytes than requested only at the end of the file.
   absl::StatusOr<size_t> Read(std::span<uint8_t> bytes) {
     const int count = gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size()));
     int error = Z_OK;
@@ -83,7 +83,7 @@ class GzipReader {
     if (error == Z_ERRNO) return DamagedError(path_, std::strerror(errno));
     if (error == Z_BUF_ERROR) return DamagedError(path_, "the compressed file is truncated");
     if (error != Z_OK) {
-      // zlib puts the path first, which is said already.
+      // zlib's message begins with the path, which ours already has.
       const absl::string_view problem = absl::StripPrefix(reason, absl::StrCat(path_, ": "));
       return DamagedError(path_, absl::StrCat("zlib refuses it: ", problem));
     }
@@ -105,7 +105,7 @@ absl::StatusOr<uint32_t> ReadBigEndian(GzipReader& reader) {
 
 // An IDX file of bytes whose items have the dimensions `item_shape`:
 //
-//   4 bytes   magic 00 00 08 D: 08 says unsigned bytes, D is the number of dimensions that follow
+//   4 bytes   magic 00 00 08 D: 08 means unsigned bytes, D is the number of dimensions that follow
 //   4 bytes   big-endian number of items, then 4 bytes per dimension of an item
 //   1 byte    per element
 absl::StatusOr<std::vector<uint8_t>> ReadIdxFile(const std::string& path,

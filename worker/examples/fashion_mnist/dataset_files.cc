@@ -44,7 +44,7 @@ DatasetFiles::DatasetFiles() : directory_(::testing::TempDir() + "/dataset_XXXXX
 }
 
 DatasetFiles::~DatasetFiles() {
-  // A test may have removed any of them before.
+  // A test may have removed any of them already.
   std::remove(images_path().c_str());
   std::remove(labels_path().c_str());
   std::remove(directory_.c_str());

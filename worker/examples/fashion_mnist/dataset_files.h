@@ -6,15 +6,15 @@
 
 namespace covey::fashion_mnist {
 
-// The content of an images file (before compression) in which image i is all pixels i.
+// The content of an images file (before compression) whose image i has the value i in all pixels.
 std::string ImagesFile(uint32_t count);
 // The content of a labels file with these bytes as its labels.
 std::string LabelsFile(const std::string& labels);
-// `value` as IDX headers write it.
+// `value` in the byte order of IDX headers.
 std::string BigEndian(uint32_t value);
 
-// A fresh folder for the training split, for tests; removed at the end. Failures to write end the
-// test program.
+// A new folder for the training split, for tests; removed by the destructor. A failure to write
+// ends the test program.
 class DatasetFiles {
  public:
   DatasetFiles();

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A folder with a valid training split of three images; tests then spoil one file.
+// A folder with a valid training split of three images, of which tests then corrupt one file.
 class DatasetTest : public ::testing::Test {
  protected:
   DatasetTest() {
@@ -24,7 +24,7 @@ class DatasetTest : public ::testing::Test {
     files_.WriteLabels(LabelsFile({0, 9, 4}));
   }
 
-  // Loading must fail with `code` and say all of `path`, `problem` and what to do.
+  // Loading must fail with `code`, and the message must contain `path`, `problem` and the remedy.
   void ExpectError(absl::StatusCode code, const std::string& path, const std::string& problem) {
     const absl::Status status = Dataset::Load(files_.directory(), Split::kTrain).status();
     EXPECT_EQ(status.code(), code) << status;

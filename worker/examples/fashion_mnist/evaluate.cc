@@ -25,7 +25,7 @@ Quality Evaluate(Perceptron<float>& model, const Dataset& dataset, size_t sample
     const std::span<float> batch_images = std::span(images).first(count * kImagePixels);
     const std::span<uint8_t> batch_labels = std::span(labels).first(count);
     dataset.CopyBatch(std::span(indices).first(count), batch_images, batch_labels);
-    // All values are there already, so there is nothing to wait for and nothing that can fail.
+    // All values have arrived, so the hooks neither wait nor fail.
     const absl::StatusOr<Perceptron<float>::Outcome> outcome =
         model.Forward(batch_images, batch_labels, [](size_t) { return absl::OkStatus(); });
     COVEY_CHECK(outcome.ok());

@@ -8,14 +8,14 @@
 
 namespace covey::fashion_mnist {
 
-// How well a model does on some samples; 0 for none.
+// The quality of a model on some samples; 0 for none.
 struct Quality {
-  double accuracy = 0;  // Share of the samples that it puts in the right class.
+  double accuracy = 0;  // The share of the samples that are classified correctly.
   double loss = 0;      // Mean.
 };
 
-// Of `model`, with the values it holds now, on the first `samples_max` samples of `dataset`.
-// Replaces what the model remembers of its last batch, so call it between steps.
+// The quality of `model`, with its present values, on the first `samples_max` samples of `dataset`.
+// Overwrites the model's state of its last batch, so call it between steps.
 Quality Evaluate(Perceptron<float>& model, const Dataset& dataset,
                  size_t samples_max = static_cast<size_t>(-1));
 

@@ -20,11 +20,11 @@ TEST(EvaluateTest, CountsEverySampleOnceWhateverTheBatchSize) {
                              .hidden = 2,
                              .classes = kClasses,
                              .batch_size_max = batch_size_max});
-    // All weights are zero, so the output's bias decides: always class 4.
+    // All weights are zero, so the output's bias alone decides: always class 4.
     model.tensors().back().value[4] = 1;
     const Quality quality = Evaluate(model, *dataset);
     EXPECT_EQ(quality.accuracy, 4.0 / 7) << batch_size_max;
-    // Softmax of one 1 among nine 0.
+    // Softmax of one 1 and nine zeros.
     const double sum = std::exp(1) + 9;
     EXPECT_NEAR(quality.loss, (4 * std::log(sum / std::exp(1)) + 3 * std::log(sum)) / 7, 1e-5);
     EXPECT_EQ(Evaluate(model, *dataset, 2).accuracy, 1.0 / 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Trains a perceptron on Fashion-MNIST as one worker of a cluster; `covey run` starts as many as
-// wanted:
+// Trains a perceptron on Fashion-MNIST as one worker of a cluster; `covey run` starts any number of
+// workers:
 //   covey run --servers 2 --groups 2 --workers 2 -- fashion_mnist --contract buffered
 
 #include <iostream>

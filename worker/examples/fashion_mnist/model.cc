@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-// One thread, so that equal inputs give equal bits; and the packed copies that a matrix product
-// makes of its operands stay on the stack, so that a step allocates nothing.
+// Eigen uses one thread, so that equal inputs give equal bits. The packed copies of a matrix
+// product's operands stay on the stack, so that a step allocates nothing.
 #define EIGEN_DONT_PARALLELIZE
 #define EIGEN_STACK_ALLOCATION_LIMIT (2 << 20)
 #include <eigen3/Eigen/Core>
@@ -24,7 +24,7 @@ using ConstMatrix =
 template <typename Scalar>
 using Row = Eigen::Map<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>;
 
-// The elements of a weight tensor, its value or its gradient, in its two dimensions.
+// The elements of a weight tensor, its value or its gradient, as a matrix.
 template <typename Scalar>
 Matrix<Scalar> AsMatrix(const Tensor<Scalar>& tensor, std::span<Scalar> elements) {
   return {elements.data(), tensor.shape[0], tensor.shape[1]};
@@ -62,7 +62,7 @@ Perceptron<Scalar>::Perceptron(const Options& options)
   const auto inputs = static_cast<int64_t>(options.inputs);
   const auto hidden = static_cast<int64_t>(options.hidden);
   const auto classes = static_cast<int64_t>(options.classes);
-  // The bounds keep the variance of the activations from layer to layer: He et al. 2015 where a
+  // The bounds preserve the variance of the activations from layer to layer: He et al. 2015 where a
   // ReLU follows, LeCun et al. 1998 where none does.
   AddTensor("hidden/weight", {inputs, hidden}, std::sqrt(6.0 / inputs));
   AddTensor("hidden/bias", {hidden}, 0);
@@ -132,7 +132,7 @@ absl::Status Perceptron<Scalar>::Backward(TensorHook ready) {
   AsRow(tensors_[kOutputBias].gradient) = output_gradient.colwise().sum();
   COVEY_RETURN_IF_ERROR(ready(kOutputBias));
 
-  // The last use of the output weight comes before it is handed over.
+  // The output weight is last used before it is handed over.
   const Tensor<Scalar>& output_weight = tensors_[kOutputWeight];
   hidden_gradient.noalias() =
       output_gradient * AsMatrix(output_weight, output_weight.value).transpose();

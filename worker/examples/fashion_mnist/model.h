@@ -13,13 +13,13 @@
 
 namespace covey::fashion_mnist {
 
-// One trainable tensor of a model, row-major. `value` and `gradient` have as many elements as
-// `shape` says and point into the model, which outlives them.
+// One trainable tensor of a model, row-major. `value` and `gradient` have the number of elements of
+// `shape` and point into the model, which outlives them.
 template <typename Scalar>
 struct Tensor {
   std::string name;
   std::vector<int64_t> shape;
-  // Training should start with values uniform in [-initial_bound, initial_bound); 0 means all zero.
+  // Training should start with values uniform in [-initial_bound, initial_bound); 0 = all zero.
   double initial_bound = 0;
   std::span<Scalar> value;
   std::span<Scalar> gradient;
@@ -27,8 +27,8 @@ struct Tensor {
 
 // A perceptron with one hidden layer (inputs - ReLU - softmax) trained on mean cross-entropy.
 //
-// Made for overlap of computation and communication: it says which tensor it is about to read, and
-// hands over each gradient as soon as it is final, last layer first. A step is
+// Designed to overlap computation and communication: it announces which tensor it is about to read,
+// and hands over each gradient as soon as it is final, last layer first. A step is
 //
 //   Forward:  wait(0) use 0, wait(1) use 1, wait(2) use 2, wait(3) use 3 -> loss
 //   Backward: ready(3), ready(2), ready(1), ready(0)
@@ -36,9 +36,9 @@ struct Tensor {
 // From ready(i) until the next wait(i) returns, the model neither reads the value nor touches the
 // gradient of tensor i, so both may be used by another thread in between.
 //
-// Thread-safety: actor-confined, but for the promise above. Determinism: pure; one thread, so that
-// equal inputs give equal bits. Limits: batches of at most `batch_size_max` samples; all memory is
-// allocated by the constructor. Scalar is float (training) or double (checking gradients).
+// Thread-safety: actor-confined, except for the promise above. Determinism: pure; one thread, so
+// that equal inputs give equal bits. Limits: batches of at most `batch_size_max` samples; the
+// constructor allocates all memory. Scalar is float (training) or double (checking gradients).
 template <typename Scalar>
 class Perceptron {
  public:
@@ -52,10 +52,10 @@ class Perceptron {
     double loss = 0;     // Mean over the batch; 0 for an empty one.
     size_t correct = 0;  // Samples whose largest output is their label.
   };
-  // Called with the index of a tensor. An error ends the step and is returned from it.
+  // Called with the index of a tensor. An error ends the step, which returns it.
   using TensorHook = absl::FunctionRef<absl::Status(size_t)>;
 
-  // Every value is zero at first. All sizes must be positive.
+  // Every value is initially zero. All sizes must be positive.
   explicit Perceptron(const Options& options);
   // The tensors point into the model.
   Perceptron(const Perceptron&) = delete;
@@ -65,13 +65,13 @@ class Perceptron {
   // In the order in which Forward() needs them.
   std::span<const Tensor<Scalar>> tensors() const { return tensors_; }
 
-  // Classifies `labels.size()` samples, of which `images` holds `inputs` numbers each. `images`
-  // must live until Backward() is done. Labels must be below `classes`. An empty batch is allowed.
+  // Classifies `labels.size()` samples; `images` has `inputs` numbers per sample, and must live
+  // until Backward() has returned. Labels must be below `classes`. An empty batch is allowed.
   absl::StatusOr<Outcome> Forward(std::span<const Scalar> images, std::span<const uint8_t> labels,
                                   TensorHook wait);
 
-  // Writes the mean gradient over the batch of the last Forward(), all zero if that was empty. May
-  // be called once per Forward().
+  // Writes the mean gradient over the batch of the last Forward(), all zero if that was empty. Call
+  // it at most once per Forward().
   absl::Status Backward(TensorHook ready);
 
  private:
@@ -87,7 +87,7 @@ class Perceptron {
   // Storage of the tensors, two blocks per tensor.
   std::vector<std::vector<Scalar>> blocks_;
 
-  // The batch in work; the first `batch_size_` rows of each are in use.
+  // The current batch; the first `batch_size_` rows of each are in use.
   std::span<const Scalar> images_;
   size_t batch_size_ = 0;
   std::vector<Scalar> hidden_;           // After ReLU.

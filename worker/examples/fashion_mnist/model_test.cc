@@ -125,8 +125,8 @@ TEST(PerceptronTest, AnEmptyBatchHasAZeroGradient) {
   }
 }
 
-// Both promises behind the overlap: tensors are asked for in order and handed over in reverse, and
-// in between nobody but the receiver uses them. The hooks spoil what the model must not read.
+// Both promises behind the overlap: tensors are requested in order and handed over in reverse, and
+// in between only the receiver uses them. The hooks overwrite what the model must not read.
 TEST(PerceptronTest, UsesATensorOnlyBetweenWaitAndReady) {
   Fixture<float> reference;
   reference.Forward();

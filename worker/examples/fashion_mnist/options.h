@@ -11,50 +11,51 @@
 
 namespace covey::fashion_mnist {
 
-// What the user chooses about a training run; all workers of a run must be given the same.
+// Command-line options of a training run; they must be the same for all workers of a run.
 //
-// The defaults reach 0.88 test accuracy with room to spare for four workers in one or two groups,
-// under every contract. The learning rate suits `batch` times the number of workers. With four
-// groups, buffered does as well; applied on arrival, the momentum is too much.
+// The defaults exceed 0.88 test accuracy for four workers in one or two groups, under every
+// contract. The learning rate suits `batch` times the number of workers. With four groups, buffered
+// does as well; when pushes are applied on arrival, the momentum is too high.
 struct Options {
-  // How groups relate through the tables. Under local:H, rate and momentum are those of a group's
-  // own steps, and servers take the mean of the groups' values once a round.
+  // The contract of the tables between the groups. Under local:H, rate and momentum are those of a
+  // group's own steps, and servers take the mean of the groups' values once a round.
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;
-  // Samples per worker and step, 1 to 4096; a group's step has as many times more as it has
-  // members. Larger means fewer steps, hence fewer messages.
+  // Samples per worker and step, 1 to 4096; a group's step has this many per member. Larger means
+  // fewer steps, hence fewer messages.
   uint64_t batch = 64;
-  // Peak of the schedule, 1e-6 to 100: rises from 0, then falls to 0 along half a cosine. Too large
-  // diverges, too small learns slowly.
+  // Peak of the schedule, 1e-6 to 100: rises from 0, then falls to 0 along half a cosine. A value
+  // that is too large diverges, one that is too small learns slowly.
   double learning_rate = 0.05;
-  // Of Nesterov's method, 0 to 0.9999. Asynchrony adds momentum of its own, so lower it
+  // Momentum of Nesterov's method, 0 to 0.9999. Asynchrony adds momentum of its own, so lower it
   // when many groups have their pushes applied on arrival (ssp, async).
   double momentum = 0.9;
-  // True: `momentum` is what asynchrony and the optimizer have together; servers watch the former
-  // and set the latter.
+  // True: `momentum` is the sum of the momentum of asynchrony and of the optimizer; servers measure
+  // the former and set the latter.
   bool automatic_momentum = false;
-  // How gradients travel; less than 32 bits sends less and rounds more.
+  // The gradients' format on the wire; less than 32 bits sends less and rounds more.
   WireFormat wire = WireFormat::kFloat32;
-  // True: the group's members run the optimizer, each for its part, and servers only start it; for
-  // one group under bsp.
+  // True: the group's members run the optimizer, each for its part, and servers only provide the
+  // initial values; for one group under bsp.
   bool update_on_members = false;
-  // 0, or 1: a step computes with the values of the step before last, which hides communication
-  // behind a whole step's computation.
+  // 0 or 1. With 1, a step computes with the values of the step before last, which hides
+  // communication behind a whole step's computation.
   uint32_t lag = 0;
-  // Test accuracy to reach, 0 to 1; the result says after how many samples. 0 = none. Then all
-  // workers meet each `evaluate_every` samples of the whole run, 1 to 10^9, and look.
+  // Target test accuracy, 0 to 1; the result says after how many samples it was reached. 0 = none.
+  // With a target all workers synchronize every `evaluate_every` samples of the whole run, 1 to
+  // 10^9, and evaluate.
   double target_accuracy = 0;
   uint64_t evaluate_every = 6000;
-  // The run ends when the target is reached.
+  // The run ends when the target accuracy is reached.
   bool stop_at_target = false;
   // True: each worker trains its own part of each pass, whatever its speed, and the run needs all
-  // of them to the end; so it is with a target. False: workers take what is next, and those that
-  // are lost are replaced by the others' work.
+  // workers to the end; always true with a target. False: workers take the next examples, and the
+  // others do the work of lost ones.
   bool fixed_split = false;
   // Neurons of the hidden layer, 1 to 4096. Time and memory are proportional to it.
   uint64_t hidden = 256;
-  // Of initial values and of the order of samples.
+  // Seed of initial values and of the order of samples.
   uint64_t seed = 1;
   // The folder with the four files of the dataset.
   std::string data_dir = "/usr/share/datasets/fashion-mnist";

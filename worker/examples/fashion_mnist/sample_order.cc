@@ -19,7 +19,7 @@ SampleOrder::SampleOrder(const Options& options) : options_(options), order_(opt
 }
 
 void SampleOrder::StartEpoch(uint64_t epoch) {
-  // From the identity, so that an epoch does not depend on those before it.
+  // Starts from the identity, so that an epoch does not depend on earlier ones.
   std::iota(order_.begin(), order_.end(), 0);
   Random random = Random(options_.seed).Split(epoch);
   for (size_t i = order_.size() - 1; i > 0; --i) std::swap(order_[i], order_[random.Below(i + 1)]);

@@ -8,13 +8,13 @@
 
 namespace covey::fashion_mnist {
 
-// Which samples one worker trains on, and when. Every epoch visits every sample exactly once over
-// all workers, in an order that depends on nothing but the seed and the epoch.
+// The samples that one worker trains on, step by step. Every epoch visits every sample exactly once
+// over all workers, in an order that depends only on the seed and the epoch.
 //
 // Step t of an epoch takes the next `batch_size` * `world_size` samples of the shuffled order and
-// gives each worker a contiguous share. The last step takes what is left, in shares that differ by
-// at most one sample and may be empty. So all workers make the same number of steps, which a group
-// that synchronises every step depends on.
+// gives each worker a contiguous share. The last step takes the rest, in shares that differ by at
+// most one sample and may be empty. So all workers make the same number of steps, as a group that
+// synchronizes every step requires.
 //
 //   shuffled order:  | rank 0 | rank 1 | rank 2 | rank 0 | rank 1 | rank 2 | 0 | 1 | 2 |
 //                    '--------- step 0 ---------'--------- step 1 ---------'- step 2 --'
@@ -33,7 +33,7 @@ class SampleOrder {
   // All but `rank` must be positive, and `rank` below `world_size`. Starts with epoch 0.
   explicit SampleOrder(const Options& options);
 
-  // Shuffles for `epoch`, which may be any, in any order. O(sample_count).
+  // Shuffles for `epoch`; epochs may be started in any order. O(sample_count).
   void StartEpoch(uint64_t epoch);
 
   size_t steps_per_epoch() const;

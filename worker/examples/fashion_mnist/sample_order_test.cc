@@ -17,7 +17,7 @@ std::vector<uint32_t> Sorted(std::vector<uint32_t> values) {
   return values;
 }
 
-// What all workers together train on in `epoch`, rank by rank within each step.
+// The samples that all workers together train on in `epoch`, rank by rank within each step.
 std::vector<uint32_t> SamplesOfEpoch(SampleOrder::Options options, uint64_t epoch) {
   std::vector<SampleOrder> orders;
   for (options.rank = 0; options.rank < options.world_size; ++options.rank) {
@@ -83,7 +83,7 @@ TEST(SampleOrderTest, AnEpochDoesNotDependOnThoseBefore) {
   EXPECT_THAT(order.Batch(0), ElementsAreArray(first));
 }
 
-// Computed by a second implementation. A change would make runs incomparable with those before.
+// Computed by a second implementation. A change would make new runs incomparable with old ones.
 TEST(SampleOrderTest, TheOrderNeverChanges) {
   SampleOrder order({.sample_count = 8, .batch_size = 8, .world_size = 1, .seed = 1});
   EXPECT_THAT(order.Batch(0), ElementsAreArray({5, 0, 6, 1, 7, 3, 4, 2}));

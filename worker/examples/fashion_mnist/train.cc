@@ -24,14 +24,14 @@ using worker::HybridStep;
 using worker::Worker;
 
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
-// Groups may be apart by as much as their speeds differ.
+// Groups may differ in time by as much as in speed.
 constexpr absl::Duration kLastWorkerMax = absl::Minutes(30);
-// The rate rises over this share of all samples.
+// The rate rises over 1 / kWarmupShare of all samples.
 constexpr uint64_t kWarmupShare = 20;
-// Samples at a time when nothing is learned from them.
+// Batch size of evaluations.
 constexpr uint64_t kEvaluationBatch = 256;
 
-// Everything about a table depends on the options only, so that all workers ask for the same one.
+// A table's definition depends only on the options, so that all workers request the same one.
 proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, uint64_t seed,
                          uint64_t total_samples) {
   proto::TableSpec spec;
@@ -57,9 +57,9 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   rate.set_decay(proto::LearningRate::COSINE);
   rate.set_decay_samples(total_samples);
   if (is_local) {
-    // The mean of the groups' values (parameter averaging): nothing to tune, however long rounds
-    // are. The inner schedule counts the group's own samples, so that with several groups it ends
-    // before the rate is 0; the mean does the rest.
+    // The mean of the groups' values (parameter averaging) has nothing to tune, however long rounds
+    // are. The inner schedule counts the group's own samples, so with several groups it ends before
+    // the rate is 0; the mean compensates.
     spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
     spec.mutable_learning_rate()->set_base(1);
   }
@@ -98,7 +98,7 @@ std::string ProgressLine(const Worker& worker, const worker::Progress& progress)
   return absl::StrCat("progress ", json.dump());
 }
 
-// One worker's way through a run.
+// The training of one worker, from start to end.
 class Training {
  public:
   Training(Worker& worker, const Options& options, const Surroundings& surroundings,
@@ -131,9 +131,9 @@ class Training {
     COVEY_RETURN_IF_ERROR(options_.has_fixed_split() ? TakeFixedSteps() : TakeSharedSteps());
     outcome_.samples = samples_;
     outcome_.duration = surroundings_.now() - start_;
-    // What the other groups pushed last counts too.
+    // Includes the last pushes of the other groups.
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
-    // One of each group: the others may be lost.
+    // One worker of each group, because the others may be lost.
     outcome_.is_speaker =
         options_.has_fixed_split() ? worker_.rank() == 0 : worker_.group().rank() == 0;
     if (outcome_.is_speaker) {
@@ -144,7 +144,7 @@ class Training {
   }
 
  private:
-  // Steps until all passes are finished, by whomever.
+  // Trains until all passes are finished, by all workers together.
   absl::Status TakeSharedSteps() {
     COVEY_ASSIGN_OR_RETURN(source_, DataSource::Open(worker_, {.name = "fashion_mnist",
                                                                .examples = training_.size(),
@@ -153,7 +153,7 @@ class Training {
                                                                .seed = options_.seed}));
     for (;;) {
       COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
-      // One that is let go is in no group; its step says so.
+      // A released worker is in no group; its next step reports that.
       worker_.group().Refresh().IgnoreError();
       COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
                              hybrid_->SamplesFor(options_.batch * worker_.group().size()));
@@ -164,7 +164,7 @@ class Training {
         if (is_over) break;
       }
       COVEY_RETURN_IF_ERROR(Step(batch));
-      // Values have come of all steps but this one, and with lag but the one before.
+      // The values of all steps have arrived except this one's and, with lag, the previous one's.
       source_->Finish(1 + options_.lag);
     }
     return hybrid_->Finish();
@@ -178,9 +178,9 @@ class Training {
 
   absl::Status WalkThroughFixedSplit() {
     const size_t steps_per_epoch = order_.steps_per_epoch();
-    uint64_t shuffled = 0;  // the epoch that order_ is of
+    uint64_t shuffled = 0;  // the epoch of order_
     for (;;) {
-      // Counted by the group: it may have gone on without this worker.
+      // As counted by the group, which may have continued without this worker.
       COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid_->step());
       const uint64_t epoch = step / steps_per_epoch;
       if (epoch >= options_.epochs) return absl::OkStatus();
@@ -204,7 +204,7 @@ class Training {
     COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
       return hybrid_->Wait(t);
     }));
-    // A step stands for at least one sample; that of an empty batch has a gradient of zero.
+    // A step stands for at least one sample; an empty batch has a gradient of zero.
     const bool counts_none = batch.empty() && source_ != nullptr;
     COVEY_RETURN_IF_ERROR(hybrid_->Begin(counts_none ? 1 : batch.size()));
     COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
@@ -218,7 +218,7 @@ class Training {
     return absl::OkStatus();
   }
 
-  // Everybody meets, so that everybody sees the same values and comes to the same conclusion.
+  // All workers synchronize, so that all see the same values and come to the same conclusion.
   absl::Status LookAtTarget() {
     if (options_.target_accuracy <= 0 || outcome_.samples_to_target.has_value() ||
         samples_ / options_.evaluate_every == looked_at_ / options_.evaluate_every) {
@@ -230,7 +230,7 @@ class Training {
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
     const Quality quality = Evaluate(model_, test_);
     if (quality.accuracy >= options_.target_accuracy) outcome_.samples_to_target = samples_;
-    // Nobody changes the values before the last one has them.
+    // No worker changes the values before the last one has them.
     return worker_.Barrier("fashion_mnist/seen", kLastWorkerMax);
   }
 
@@ -242,7 +242,7 @@ class Training {
   const Dataset& test_;
   const uint64_t total_samples_;
 
-  // Samples of one step of this worker; more than its even part where others are slow.
+  // The most samples of one step of this worker; more than its even share where others are slow.
   const uint64_t batch_max_;
   Perceptron<float> model_;
   SampleOrder order_;
@@ -250,7 +250,7 @@ class Training {
   std::vector<uint8_t> labels_;
   std::unique_ptr<HybridStep> hybrid_;
   std::unique_ptr<DataSource> source_;  // unless the split is fixed
-  // Of the whole run, over all workers, if all are as far as this one.
+  // Of the whole run, over all workers, if all have progressed as far as this one.
   uint64_t samples_ = 0;
   uint64_t looked_at_ = 0;
   absl::Time start_;

@@ -15,27 +15,27 @@
 
 namespace covey::fashion_mnist {
 
-// How a run ended.
+// The result of a run.
 struct Outcome {
   // Of the whole run, over all workers.
   uint64_t samples = 0;
   absl::Duration duration;
-  // Samples of the whole run when the target accuracy was first seen; absent = it was not.
+  // Samples of the whole run when the target accuracy was first reached; absent = it was not.
   std::optional<uint64_t> samples_to_target;
-  // Of the final values, on the test split and on the first samples of the training split; only of
-  // a speaker: one worker of the run, or of each group.
+  // Quality of the final values, on the test split and on the first samples of the training split.
+  // Only valid for a speaker: one worker of the run, or of each group.
   bool is_speaker = false;
   Quality test;
   Quality training;
 };
 
-// What a run needs from its surroundings; called on the training thread.
+// Functions that a run needs from its caller; called on the training thread.
 struct Surroundings {
   // Monotonic time.
   std::function<absl::Time()> now;
-  // Asked before each step; an error ends the run.
+  // Called before each step; an error ends the run.
   std::function<absl::Status()> may_go_on;
-  // A line for whoever watches: "progress {json}".
+  // Prints a line of progress: "progress {json}".
   std::function<void(absl::string_view)> print;
 };
 

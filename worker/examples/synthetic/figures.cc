@@ -10,15 +10,15 @@
 namespace covey::synthetic {
 namespace {
 
-// Numbers of one worker in the table.
+// Columns of one worker in the table.
 enum : size_t { kGroup, kSteps, kSamples, kSeconds, kComputeSeconds, kNumbers };
 
 constexpr char kBarrier[] = "synthetic/figures";
-// One that waits tells the others anew so often for how many it does.
+// Time-out of one attempt at the barrier; each attempt recounts the workers.
 constexpr absl::Duration kAttempt = absl::Seconds(5);
 constexpr absl::Duration kBetween = absl::Milliseconds(50);
 
-// The same for all, however many workers each has seen.
+// The same for all workers, however many peers each of them has seen.
 proto::TableSpec TableOf() {
   proto::TableSpec spec;
   spec.set_name("synthetic/figures");
@@ -48,7 +48,7 @@ absl::Status MeetAtEnd(worker::Worker& worker, const Patience& patience) {
   const absl::Time until = patience.now() + patience.max;
   for (;;) {
     const absl::Status met = worker.Barrier(kBarrier, kAttempt);
-    // One has died, is slow, or has seen more or fewer workers than this one by now.
+    // A worker has died, is slow, or has seen more or fewer workers than this one so far.
     const bool is_for_now =
         absl::IsUnavailable(met) || absl::IsDeadlineExceeded(met) || absl::IsInvalidArgument(met);
     if (!is_for_now || patience.now() >= until) return met;
@@ -65,7 +65,8 @@ absl::StatusOr<std::vector<Figures>> GatherFigures(worker::Worker& worker,
   COVEY_ASSIGN_OR_RETURN(const client::Table table, client->CreateTable(TableOf()));
   std::vector<float> numbers(kTellingRanksMax * kNumbers, 0);
   if (worker.rank() < kTellingRanksMax) {
-    // The server subtracts a gradient; each worker has its own numbers and zeros for the others.
+    // The server subtracts a gradient; each worker fills in its own numbers, and zeros for the
+    // others.
     float* mine = &numbers[worker.rank() * kNumbers];
     mine[kGroup] = -static_cast<float>(own.group);
     mine[kSteps] = -static_cast<float>(own.steps);

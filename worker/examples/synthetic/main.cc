@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Trains nothing in particular, to measure how: computation is waited for, so a laptop can run many
+// Simulates training, to measure its speed: computation is a wait, so that a laptop can run many
 // workers, some of them slow:
 //   covey run --groups 2 --workers 4 -- synthetic --slow 3:5 --contract buffered
 
@@ -31,7 +31,7 @@ nlohmann::ordered_json WorkerJson(size_t rank, const Figures& worker) {
           {"compute_seconds", worker.compute_seconds}};
 }
 
-// A group is as fast as its slowest member, and has made the samples of all.
+// A group is as fast as its slowest member, and has trained the samples of all.
 nlohmann::ordered_json GroupsJson(const std::vector<Figures>& workers) {
   struct Sum {
     uint64_t steps = 0, samples = 0;
@@ -39,7 +39,7 @@ nlohmann::ordered_json GroupsJson(const std::vector<Figures>& workers) {
   };
   std::map<uint32_t, Sum> sums;
   for (const Figures& worker : workers) {
-    // Left out by its group: it has nothing to say.
+    // The group left the worker out, so it has no figures.
     if (worker.steps == 0) continue;
     Sum& sum = sums[worker.group];
     sum.steps = std::max(sum.steps, worker.steps);

@@ -18,7 +18,8 @@ using examples::InRange;
 
 using Fields = std::vector<absl::string_view>;
 
-// A list of what `parse` makes of fields between colons, separated by commas; empty = none.
+// A list separated by commas, of items that `parse` reads from fields separated by colons; empty =
+// none.
 template <typename Item>
 void AddList(ConfigFile& options, absl::string_view name, std::vector<Item>* list,
              std::function<absl::StatusOr<Item>(const Fields&)> parse,

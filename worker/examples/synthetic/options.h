@@ -13,9 +13,9 @@
 
 namespace covey::synthetic {
 
-// What the user chooses about a run; all workers of a run must be given the same.
+// Command-line options; they must be the same for all workers of a run.
 struct Options {
-  // The model: so many tensors of so many KiB each, 1 to 1000 and 1 to 262,144. More and smaller
+  // The model's number of tensors, 1 to 1000, and KiB per tensor, 1 to 262,144. More and smaller
   // tensors overlap better, and cost more messages.
   uint64_t tensors = 8;
   uint64_t tensor_kib = 1024;
@@ -23,11 +23,11 @@ struct Options {
   uint64_t steps = 100;
   // Examples per step of a whole group, divided among its members; 1 to 10^6.
   uint64_t group_batch = 64;
-  // What an example costs each worker; 0 to 60,000. Waited for, not computed: many workers fit on
+  // Cost of an example on each worker; 0 to 60,000. A wait, not a computation: many workers fit on
   // few cores.
   double milliseconds_per_sample = 0.25;
-  // Standard deviation of the logarithm of a step's time, 0 to 2; the mean stays. Measured machines
-  // have about 0.08.
+  // Standard deviation of the logarithm of a step's time, 0 to 2; the mean is unaffected. Real
+  // machines have about 0.08.
   double step_noise = 0;
   // A worker that takes `factor` times as long as others, from `first_step` on.
   struct Slow {
@@ -37,7 +37,7 @@ struct Options {
     friend bool operator==(const Slow&, const Slow&) = default;
   };
   std::vector<Slow> slow;
-  // A worker that does nothing for a while, once.
+  // A worker that hangs once, for some time.
   struct Hang {
     uint32_t rank = 0;
     uint64_t step = 0;
@@ -47,19 +47,19 @@ struct Options {
   std::vector<Hang> hangs;
   Contract contract;
   WireFormat wire = WireFormat::kFloat32;
-  // True: the group's members run the optimizer, each for its part, and servers only start it; for
-  // one group under bsp.
+  // True: the group's members run the optimizer, each for its part, and servers only provide the
+  // initial values; for one group under bsp.
   bool update_on_members = false;
-  // 0, or 1: a step computes with the values of the step before last, which hides communication
-  // behind a whole step's computation.
+  // 0 or 1. With 1, a step computes with the values of the step before last, which hides
+  // communication behind a whole step's computation.
   uint32_t lag = 0;
-  // Of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so 1 is there at
-  // once.
+  // Rate of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so a rate of
+  // 1 reaches the optimum in one step.
   double learning_rate = 0.1;
-  // How far apart the optima of the workers are, 0 to 1000; their mean is the model's. With more
-  // than 0 the answer is right only if every worker counts equally.
+  // The distance between the workers' optima, 0 to 1000; their mean is the model's. With more than
+  // 0 the result is correct only if every worker counts equally.
   double spread = 0;
-  // Of the noise.
+  // Seed of the noise.
   uint64_t seed = 1;
   // Each worker appends one line per step to this file; empty = none.
   std::string step_trace;

@@ -10,7 +10,7 @@
 namespace covey::synthetic {
 namespace {
 
-// Repeats after so many elements: one more array to read would cost more than the sum.
+// The optimum repeats with this period, because reading another array would cost more than the sum.
 constexpr size_t kPeriod = 64;
 
 }  // namespace

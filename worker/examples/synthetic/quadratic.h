@@ -7,11 +7,11 @@
 
 namespace covey::synthetic {
 
-// A loss whose answer is known: half the squared distance of the values from an optimum.
+// A loss with a known optimum: half the squared distance of the values from it.
 //
-// Element i of tensor t has its optimum at Optimum(t, i); worker r of a group of n sees it moved by
-// spread * (2 r - (n - 1)) / n, which cancels over the group. So gradient descent of rate h from 0
-// is at optimum * (1 - (1 - h)^k) after k updates, and anywhere else when a worker was left out.
+// Element i of tensor t has its optimum at Optimum(t, i). Worker r of a group of n sees it shifted
+// by spread * (2 r - (n - 1)) / n, which cancels over the group. So gradient descent of rate h from
+// 0 is at optimum * (1 - (1 - h)^k) after k updates, and anywhere else if a worker was left out.
 //
 // Pure.
 class Quadratic {
@@ -25,10 +25,10 @@ class Quadratic {
 
   // In [1, 2).
   static float Optimum(size_t tensor, size_t element);
-  // `gradient`, of the size of `values`, becomes the gradient there.
+  // Writes the gradient at `values` to `gradient`, which has the same size.
   void WriteGradient(size_t tensor, std::span<const float> values, std::span<float> gradient) const;
-  // Largest distance from the optimum, over all elements and in proportion to it: 1 at the start.
-  // Infinite when a value is NaN.
+  // The largest distance from the optimum over all elements, relative to the optimum: 1 at the
+  // start. Infinite when a value is NaN.
   static double Distance(size_t tensor, std::span<const float> values);
 
  private:

@@ -14,7 +14,7 @@
 namespace covey::synthetic {
 namespace {
 
-// Whole lines are written at once, so that those of several processes do not mix.
+// Whole lines are written at once, so that lines of several processes do not mix.
 constexpr size_t kBytesKept = 4096 - 128;
 
 absl::Status Failed(const char* doing, const std::string& path) {
@@ -48,7 +48,7 @@ void StepTrace::Add(uint32_t worker, uint64_t step, absl::Duration compute) {
   if (descriptor_ < 0) return;
   absl::StrAppendFormat(&lines_, "{\"worker\":%u,\"step\":%u,\"compute_seconds\":%.6f}\n", worker,
                         step, absl::ToDoubleSeconds(compute));
-  // What cannot be written now is complained about by the last Flush.
+  // The last Flush reports a write error.
   if (lines_.size() >= kBytesKept) Flush().IgnoreError();
 }
 

@@ -10,20 +10,20 @@
 
 namespace covey::synthetic {
 
-// How long the steps of all workers took, in one file, for `covey simulate`: one line per worker
+// The duration of the steps of all workers, in one file, for `covey simulate`: one line per worker
 // and step, {"worker":0,"step":1,"compute_seconds":0.012}, in any order.
 //
-// Actor-confined; the workers' processes append to the same file without disturbing each other.
+// Actor-confined; the workers' processes append to the same file without conflicts.
 class StepTrace {
  public:
-  // UNAVAILABLE: the file cannot be opened, and why. An empty path keeps nothing.
+  // UNAVAILABLE: the file cannot be opened, with the reason. An empty path records nothing.
   static absl::StatusOr<StepTrace> Open(const std::string& path);
   ~StepTrace();
   StepTrace(StepTrace&& other) noexcept;
   StepTrace& operator=(StepTrace&&) = delete;
 
   void Add(uint32_t worker, uint64_t step, absl::Duration compute);
-  // Everything is in the file. UNAVAILABLE: why not.
+  // Writes all pending lines to the file. UNAVAILABLE: the reason why that failed.
   absl::Status Flush();
 
  private:

@@ -21,9 +21,9 @@ using worker::HybridStep;
 using worker::Worker;
 
 constexpr absl::Duration kProgressInterval = absl::Seconds(1);
-// Groups may be apart by as much as their speeds differ.
+// Groups may differ in time by as much as in speed.
 constexpr absl::Duration kLastWorkerMax = absl::Minutes(30);
-// Share of a step's computation that comes before the gradients.
+// The fraction of a step's computation before the gradients.
 constexpr double kForwardShare = 1.0 / 3;
 
 proto::TableSpec TableOf(const Options& options, size_t tensor) {
@@ -67,7 +67,7 @@ struct Model {
   }
 };
 
-// Pretends to compute for as long as asked: what a pause lasts too long, the next one is shorter.
+// Simulates computation by pauses; when a pause lasts too long, the next one is shorter.
 class Computation {
  public:
   explicit Computation(const Surroundings& surroundings) : surroundings_(surroundings) {}
@@ -96,14 +96,14 @@ class Training {
         trace_(trace),
         computation_(surroundings) {}
 
-  // Makes all steps.
+  // Runs all steps.
   absl::StatusOr<Figures> Run() {
     COVEY_ASSIGN_OR_RETURN(
         hybrid_, HybridStep::Create(worker_, model_.Tensors(options_), HybridOptionsOf(options_)));
     Figures figures{.group = worker_.group().id().value()};
     start_ = surroundings_.now();
     absl::Time next_progress = start_ + kProgressInterval;
-    // Counted by the group: it may have gone on without this worker.
+    // As counted by the group, which may have continued without this worker.
     for (;;) {
       COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid_->step());
       if (step >= options_.steps) break;
@@ -117,7 +117,7 @@ class Training {
     return figures;
   }
 
-  // From the answer, of the values that the servers have now.
+  // The distance of the servers' present values from the optimum.
   absl::StatusOr<double> FinalDistance() {
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
     return model_.Distance();
@@ -188,14 +188,14 @@ absl::StatusOr<Outcome> Train(Worker& worker, const worker::WorkerConfig& config
       .now = surroundings.now, .pause = surroundings.pause, .max = kLastWorkerMax};
   Outcome outcome;
   if (absl::IsAborted(own.status())) {
-    // The group goes on without this worker, which is expected to wait for the end all the same.
+    // The group continues without this worker, which still has to wait for the end.
     surroundings.print(absl::StrCat("left out: ", own.status().message()));
     COVEY_RETURN_IF_ERROR(MeetAtEnd(worker, patience));
     return outcome;
   }
   COVEY_RETURN_IF_ERROR(own.status());
   COVEY_ASSIGN_OR_RETURN(outcome.workers, GatherFigures(worker, config, *own, patience));
-  // What the other groups pushed last counts too.
+  // Includes the last pushes of the other groups.
   COVEY_ASSIGN_OR_RETURN(outcome.distance, training.FinalDistance());
   return outcome;
 }

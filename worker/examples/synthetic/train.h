@@ -16,26 +16,26 @@
 
 namespace covey::synthetic {
 
-// What a run needs from its surroundings; called on the training thread.
+// Functions that a run needs from its caller; called on the training thread.
 struct Surroundings {
   // Monotonic time.
   std::function<absl::Time()> now;
-  // Lets so much time pass; an error ends the run.
+  // Lets the given time pass; an error ends the run.
   std::function<absl::Status(absl::Duration)> pause;
-  // A line for whoever watches: "progress {json}".
+  // Prints a line of progress: "progress {json}".
   std::function<void(absl::string_view)> print;
 };
 
-// How a run ended; for the first worker that has figures, empty for the others.
+// The result of a run, on the first worker that has figures; empty on the others.
 struct Outcome {
   // By rank.
   std::vector<Figures> workers;
-  // From the answer, as quadratic.h has it, of the final values.
+  // The distance of the final values from the optimum, as defined by quadratic.h.
   double distance = 0;
 };
 
-// Trains as one worker of a run in which every worker calls this with the same options: each tensor
-// is waited for, "computed" with, and submitted, last one first. Blocks until the last worker of
+// Trains as one worker of a run in which every worker calls this with the same options: waits for
+// each tensor, "computes" with it, and submits it, last one first. Blocks until the last worker of
 // all has trained. The group's first member reports progress about once a second. Errors: those of
 // worker/hybrid_step.h.
 absl::StatusOr<Outcome> Train(worker::Worker& worker, const worker::WorkerConfig& config,

@@ -9,7 +9,7 @@
 namespace covey::synthetic {
 namespace {
 
-// Of mean 1, because E[exp(s z)] = exp(s^2 / 2) for a standard normal z (Box and Muller 1958).
+// Has mean 1, because E[exp(s z)] = exp(s^2 / 2) for a standard normal z (Box and Muller 1958).
 double Noise(const Options& options, uint32_t rank, uint64_t step) {
   if (options.step_noise == 0) return 1;
   Random random = Random(options.seed).Split(rank).Split(step);

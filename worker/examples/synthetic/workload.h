@@ -8,9 +8,9 @@
 
 namespace covey::synthetic {
 
-// How long the computation of worker `rank` takes in its step `step` (from 1) over `samples`
-// examples: samples x cost of one, x its slowness, x lognormal noise of mean 1, + its hangs. Pure:
-// the same in every run, whatever else happens.
+// The computation time of worker `rank` in its step `step` (from 1) over `samples` examples:
+// samples x cost per sample x slowness x lognormal noise of mean 1, plus its hangs. Pure: the same
+// in every run.
 absl::Duration ComputeTime(const Options& options, uint32_t rank, uint64_t step, double samples);
 
 }  // namespace covey::synthetic
