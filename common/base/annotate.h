@@ -7,8 +7,8 @@
 
 namespace covey {
 
-// The same code, with what was being done, and to what, in front of the message:
-// Annotate("table 'weights'", status) says "table 'weights': …". OK stays OK.
+// The same status with `where` in front of its message, which says what was being done and to what:
+// Annotate("table 'weights'", status) gives "table 'weights': …". An OK status stays OK.
 inline absl::Status Annotate(absl::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));

@@ -10,14 +10,14 @@
 
 namespace covey {
 
-// Hands values from any thread to one loop. Holds at most `capacity`; a full queue refuses, it
-// never grows and never blocks. Thread-safe.
+// Hands values from any thread to one loop. Holds at most `capacity` values; a full queue refuses
+// further ones, and never grows or blocks. Thread-safe.
 template <typename T>
 class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // False when full: the value is untouched and the caller sheds load or backs off.
+  // False when full: the value is untouched and the caller drops it or backs off.
   bool Push(T&& value) {
     MutexLock lock(mutex_);
     if (items_.size() >= capacity_) return false;
@@ -25,7 +25,7 @@ class BoundedQueue {
     return true;
   }
 
-  // Takes everything, in order of arrival.
+  // Takes all values, in order of arrival.
   std::vector<T> TakeAll() {
     MutexLock lock(mutex_);
     return std::exchange(items_, {});

@@ -23,11 +23,11 @@ namespace covey {
 class Buffer {
  public:
   Buffer() = default;
-  // Uninitialised bytes.
+  // Uninitialized bytes.
   static Buffer Allocate(size_t size);
   static Buffer CopyOf(std::span<const uint8_t> bytes);
-  // Memory that somebody else owns. `release` runs once, on the thread that drops the last handle;
-  // until then the memory must stay valid and unchanged.
+  // Memory with another owner. `release` runs once, on the thread that drops the last handle; until
+  // then the memory must stay valid and unchanged.
   static Buffer Wrap(const void* data, size_t size, std::function<void()> release);
 
   Buffer(const Buffer& other) : storage_(other.storage_), data_(other.data_), size_(other.size_) {
@@ -51,7 +51,8 @@ class Buffer {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
-  // Whole elements only; a remainder is the caller's error, to be refused before.
+  // Whole elements only. Precondition: size() is a multiple of the element's size; callers refuse
+  // other sizes before.
   template <typename T>
   std::span<const T> As() const {
     COVEY_CHECK(size_ % sizeof(T) == 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// CHECK = our bug: prints where and why, then aborts, in production too. Bytes from a peer, a file
-// or a user never reach one; those are a Status. Thread-safe.
+// A CHECK fails only through our own bug. It prints where and why, and then aborts, in production
+// too. Bytes from a peer, a file or a user never reach a CHECK; errors in those are a Status.
+// Thread-safe.
 
 namespace covey {
 

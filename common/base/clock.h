@@ -5,8 +5,8 @@
 
 namespace covey {
 
-// The steady clock as absl::Time: only differences of it have a meaning. The one clock of this
-// code; actors never read it, they take `now` as an argument. Thread-safe.
+// The steady clock as absl::Time: only differences have a meaning. The only clock of this code;
+// actors never read it, but take `now` as an argument. Thread-safe.
 absl::Time MonotonicNow();
 
 }  // namespace covey

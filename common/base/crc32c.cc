@@ -11,8 +11,8 @@ namespace {
 // The library counts in int.
 constexpr size_t kBytesAtOnce = size_t{1} << 30;
 
-// Polynomials over GF(2) modulo that of CRC-32C, as checksums have them: the highest bit is the
-// coefficient of x^0.
+// Polynomials over GF(2) modulo that of CRC-32C, in the bit order of checksums: the highest bit is
+// the coefficient of x^0.
 constexpr uint32_t kPolynomial = 0x82f63b78;
 constexpr uint32_t kOne = uint32_t{1} << 31;
 
@@ -26,7 +26,8 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^(8 * bytes): what that many zero bytes after it make of a checksum, without its inversions.
+// x^(8 * bytes): the factor by which that many appended zero bytes multiply a checksum, apart from
+// its inversions.
 constexpr uint32_t Shift(uint64_t bytes) {
   uint32_t result = kOne;
   uint32_t power = kOne >> 8;  // x^8, squared at each step
@@ -42,7 +43,7 @@ uint32_t Crc32c(std::span<const uint8_t> bytes) {
   uint32_t crc = ~0u;
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kBytesAtOnce);
-    // It only reads, whatever its type says.
+    // ISA-L only reads the bytes, although its parameter is not const.
     crc = crc32_iscsi(const_cast<uint8_t*>(bytes.data()), static_cast<int>(size), crc);
     bytes = bytes.subspan(size);
   }

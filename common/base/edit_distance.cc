@@ -9,7 +9,7 @@
 namespace covey {
 
 size_t EditDistance(absl::string_view a, absl::string_view b) {
-  // Distances from what was read of `a` to each beginning of `b`.
+  // Distances from the prefix of `a` read so far to each prefix of `b`.
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -7,8 +7,8 @@
 
 namespace covey {
 
-// Insertions, deletions and replacements that turn `a` into `b` (Levenshtein); finds the known name
-// that a mistyped one is nearest to. O(|a| |b|). Pure.
+// The least number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
+// Used to suggest the known name nearest to a mistyped one. O(|a| |b|). Pure.
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
 }  // namespace covey

@@ -29,14 +29,14 @@ class EnumMap {
 
   static constexpr size_t size() { return kSize; }
 
-  // Nothing: a value that this program does not know, from a newer one.
+  // Nothing for a value of a newer version, which this program does not know.
   constexpr std::optional<Ours> ToOurs(Theirs value) const {
     for (size_t i = 0; i < kSize; ++i) {
       if (theirs_[i] == value) return ours_[i];
     }
     return std::nullopt;
   }
-  // Precondition: an enumerator.
+  // Precondition: `value` is an enumerator.
   constexpr Theirs ToTheirs(Ours value) const {
     for (size_t i = 0; i + 1 < kSize; ++i) {
       if (ours_[i] == value) return theirs_[i];

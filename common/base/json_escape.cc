@@ -7,8 +7,9 @@
 namespace covey {
 namespace {
 
-// Bytes of the UTF-8 sequence at the head of `text`, which is not empty; 0 when it is none
-// (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF).
+// Length in bytes of the UTF-8 sequence at the start of `text`, or 0 when the bytes there are not
+// valid (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF). Precondition: `text` is
+// not empty.
 size_t SequenceLength(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

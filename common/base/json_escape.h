@@ -7,7 +7,7 @@
 
 namespace covey {
 
-// `text` as it stands between the quotes of a JSON string (RFC 8259): quotes, backslashes and
+// `text` as it is written between the quotes of a JSON string (RFC 8259): quotes, backslashes and
 // control characters are escaped. Each byte that is not part of valid UTF-8 becomes U+FFFD, since
 // text may come from a peer, a file name or a command line, and one bad byte would make the whole
 // line unreadable. Pure.

@@ -9,9 +9,9 @@
 
 namespace covey {
 
-// One event per line on standard error: `event key=value …`. Human lines on a terminal, one JSON
-// object per line otherwise (or as COVEY_LOG_FORMAT says, read in main). A thin front over spdlog.
-// Never log tensor content or secrets. Thread-safe.
+// One event per line on standard error: `event key=value …`. Plain text on a terminal, otherwise
+// one JSON object per line; COVEY_LOG_FORMAT, read in main, overrides this. A thin wrapper over
+// spdlog. Never log tensor content or secrets. Thread-safe.
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kAuto, kHuman, kJson };
@@ -31,7 +31,7 @@ class LogField {
 
 void LogLine(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields = {});
 
-// To be called once, early in main. `node` stands in every line ("server-1"); may be empty.
+// To be called once, early in main. Every line contains `node` ("server-1"), unless it is empty.
 void ConfigureLog(LogLevel minimum, LogFormat format, absl::string_view node);
 
 inline void LogInfo(absl::string_view event, std::initializer_list<LogField> fields = {}) {

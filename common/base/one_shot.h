@@ -13,9 +13,9 @@
 
 namespace covey {
 
-// A value that one thread sets once and others wait for: how a user's thread waits for a loop.
-// Copies share the value, so a thread that gives up waiting takes nothing from the one that sets it
-// later.
+// A value that one thread sets once, and for which other threads wait: a user's thread waits for a
+// loop this way. Copies share the value, so a waiter may give up and drop its copy before the value
+// is set.
 //
 // Thread-safe. The value never changes once it is set.
 template <typename T>
@@ -29,12 +29,12 @@ class OneShot {
     state_->changed.NotifyAll();
   }
   bool is_set() const { return Get() != nullptr; }
-  // Null while it is not set; else valid for as long as any copy of this lives.
+  // Null while the value is not set; afterwards valid as long as any copy of this lives.
   const T* Get() const {
     MutexLock lock(state_->mutex);
     return state_->Get();
   }
-  // Blocks until the value is set, or `timeout` has passed; null then.
+  // Blocks until the value is set or `timeout` has passed. Null in the second case.
   const T* WaitFor(absl::Duration timeout) const {
     const absl::Time until = MonotonicNow() + timeout;
     MutexLock lock(state_->mutex);

@@ -67,7 +67,7 @@ absl::string_view PlantedBugName(PlantedBug bug) {
 absl::Span<const PlantedBug> AllPlantedBugs() { return kAll; }
 
 #ifndef COVEY_PLANTED_BUGS
-// planted_bug_switch.cc has the other definition; where both are linked, that one counts.
+// A program that links planted_bug_switch.cc gets the definition there instead of this one.
 ABSL_ATTRIBUTE_WEAK PlantedBug PlantedBugInForce() { return PlantedBug::kNone; }
 #endif
 

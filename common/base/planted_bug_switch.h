@@ -5,12 +5,12 @@
 
 namespace covey {
 
-// Plants a bug, in place of an earlier one, in this process. Whoever links this file plants what
-// the environment variable COVEY_PLANTED_BUG names at its start, too; a name that no bug has ends
-// the process. For tests only. Thread-safe.
+// Plants a bug in this process, in place of an earlier one. A binary that links this file also
+// plants, at its start, the bug that the environment variable COVEY_PLANTED_BUG names; an unknown
+// name ends the process. For tests only. Thread-safe.
 void PlantBug(PlantedBug bug);
 
-// kNone for a name that no bug has.
+// kNone for an unknown name.
 PlantedBug PlantedBugOfName(absl::string_view name);
 
 }  // namespace covey

@@ -5,7 +5,7 @@
 
 namespace covey {
 
-// Mixes 64 bits well (the finaliser of SplitMix64, Steele et al. 2014). Pure.
+// Mixes 64 bits well (the finalizer of SplitMix64, Steele et al. 2014). Pure.
 constexpr uint64_t MixBits(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

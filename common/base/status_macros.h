@@ -15,7 +15,7 @@
 #define COVEY_CONCAT_INNER(a, b) a##b
 #define COVEY_CONCAT(a, b) COVEY_CONCAT_INNER(a, b)
 
-// `COVEY_ASSIGN_OR_RETURN(auto value, Expression())`: the value, or return the error.
+// `COVEY_ASSIGN_OR_RETURN(auto value, Expression())`: declares the value, or returns the error.
 #define COVEY_ASSIGN_OR_RETURN(declaration, expression) \
   COVEY_ASSIGN_OR_RETURN_IMPL(COVEY_CONCAT(covey_statusor_, __LINE__), declaration, expression)
 #define COVEY_ASSIGN_OR_RETURN_IMPL(temporary, declaration, expression) \

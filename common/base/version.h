@@ -3,8 +3,8 @@
 
 namespace covey {
 
-// What `--version` of every program says. The first heading of docs/CHANGELOG.md names the same
-// version (tests/style/version_test.py).
+// The version that every program prints for `--version`. The first heading of docs/CHANGELOG.md
+// names the same one (tests/style/version_test.py).
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace covey

@@ -7,8 +7,8 @@
 
 namespace covey {
 
-// A RetryPolicy that counts the tries itself, with jitter in [half, whole]. Actor-confined;
-// deterministic in its Random.
+// A RetryPolicy that counts the tries itself and adds jitter: each delay is in [half, whole] of the
+// policy's. Actor-confined; deterministic in its Random.
 class Backoff {
  public:
   struct Options {
@@ -19,7 +19,7 @@ class Backoff {
   Backoff(const Options& options, Random random)
       : first_(options.first), policy_{.longest = options.longest}, random_(random) {}
 
-  // How long to wait before the next try.
+  // The delay before the next try.
   absl::Duration Next() { return DownToHalf(policy_.DelayAfter(tries_++, first_), random_); }
   void Reset() { tries_ = 0; }
 

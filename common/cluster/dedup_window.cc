@@ -11,7 +11,7 @@
 namespace covey {
 namespace {
 
-// Stands in the ring for a sequence that was skipped; no shard gets to this version.
+// In the ring, marks a sequence that was skipped; no shard ever reaches this version.
 constexpr uint64_t kNotReceived = std::numeric_limits<uint64_t>::max();
 constexpr size_t kFirstEntries = 4;
 static_assert(std::has_single_bit(kDedupWindow));
@@ -66,7 +66,8 @@ void DedupWindow::Record(uint64_t sequence, Version version) {
 
 void DedupWindow::ForEach(absl::FunctionRef<void(uint64_t sequence, Version version)> visit) const {
   if (versions_.empty()) return;
-  // Counts entries: a comparison with highest_ would never end where that is the last number.
+  // The loop counts entries: a comparison with highest_ would never end if that is the largest
+  // number.
   const uint64_t first = std::max(lowest_, Floor());
   const uint64_t count = highest_ - first + 1;
   for (uint64_t i = 0; i < count; ++i) {

@@ -10,13 +10,13 @@
 
 namespace covey {
 
-// Which pushes of one producer a shard has received, so that none counts twice. Part of the shard's
-// state: it is replicated, moved and saved with it.
+// Which pushes of one producer a shard has received, so that no push counts twice. Part of the
+// shard's state: it is replicated, moved and saved with the shard.
 //
 // Remembers the last kDedupWindow sequences up to the highest one seen, and for each the version at
-// which it was applied. Sequences may come in any order and may be skipped. Memory grows with the
-// span of what is remembered, 8 bytes per sequence; a producer that pushed a few times costs a few
-// bytes.
+// which it was applied. Sequences may arrive in any order and may be skipped. Memory is 8 bytes per
+// sequence between the lowest and the highest remembered one; a producer that pushed a few times
+// costs a few bytes.
 //
 // Actor-confined. Pure.
 class DedupWindow {
@@ -24,12 +24,12 @@ class DedupWindow {
   enum class Verdict {
     kNew,
     kDuplicate,
-    // Below the window: it may have been received or not, so it must not be applied.
+    // Below the window: whether the push was received is unknown, so it must not be applied.
     kTooOld,
   };
   struct Finding {
     Verdict verdict = Verdict::kNew;
-    // kDuplicate: the version at which it was applied; 0 = received, not yet applied.
+    // For kDuplicate: the version at which the push was applied; 0 = received, not yet applied.
     Version version;
   };
 
@@ -38,15 +38,15 @@ class DedupWindow {
   // Notes the receipt of a sequence that Find calls kNew (checked). `version` 0 = not yet applied.
   void Record(uint64_t sequence, Version version);
 
-  // Notes the application of a sequence recorded before; nothing happens when it has left the
+  // Notes the application of a sequence recorded before. No effect when the sequence has left the
   // window since.
   void SetVersion(uint64_t sequence, Version version);
 
-  // Everything that is remembered, in growing order; recording it in this order makes an equal
+  // Visits all remembered sequences in growing order. Recording them in this order makes an equal
   // window.
   void ForEach(absl::FunctionRef<void(uint64_t sequence, Version version)> visit) const;
 
-  // Lowest sequence that may still be told new from duplicate.
+  // Lowest sequence for which a duplicate can still be recognized.
   uint64_t Floor() const;
   // Highest sequence recorded; 0 when there is none.
   uint64_t highest() const { return highest_; }
@@ -59,7 +59,7 @@ class DedupWindow {
   uint64_t At(uint64_t sequence) const { return versions_[sequence & (versions_.size() - 1)]; }
 
   // Ring, indexed by the low bits of the sequence; its size is a power of two. Entries outside
-  // lowest_ … highest_ have no meaning.
+  // lowest_ … highest_ are undefined.
   std::vector<uint64_t> versions_;
   uint64_t lowest_ = 0;
   uint64_t highest_ = 0;

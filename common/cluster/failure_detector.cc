@@ -7,13 +7,14 @@
 namespace covey {
 namespace {
 
-// The estimate of p remembers about so many beats: long enough to be steady, short enough to follow
+// The estimate of p averages over about this many beats: enough to be steady, few enough to follow
 // a network that gets worse within half a minute.
 constexpr double kMemoryBeats = 64;
-// Even the worst network is found out after 27 beats.
+// With this bound, even on the worst network a dead node is recognized after 27 beats.
 constexpr double kLossMax = 0.5;
 constexpr double kLossMin = 0.001;
-// One long gap says no more than this, so that a pause does not stand for a lossy network.
+// One long gap counts for at most this many missed beats, so that a pause is not mistaken for a
+// lossy network.
 constexpr double kMissedMax = 32;
 
 double Phi(double beats, double loss) {

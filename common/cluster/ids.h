@@ -24,7 +24,7 @@ using Step = StrongId<struct StepTag, uint64_t>;
 // Number of updates a shard has applied.
 using Version = StrongId<struct VersionTag, uint64_t>;
 
-// The scheduler is a node like the others, with an id that everybody knows.
+// The scheduler is a node like the others, with a fixed id.
 inline constexpr NodeId kSchedulerNode{1};
 
 struct ShardId {
@@ -37,7 +37,7 @@ struct ShardId {
   }
 };
 
-// One event loop of one node: where messages go.
+// One event loop of one node: the destination of a message.
 struct Address {
   NodeId node;
   uint32_t loop = 0;
@@ -46,7 +46,7 @@ struct Address {
 
 // The loop number that stands for a process's own disk.
 inline constexpr uint32_t kDiskLoop = 0xffffffff;
-// Of the scheduler: who tries whether somebody still listens at an endpoint.
+// A port of the scheduler that probes whether a process still listens at an endpoint.
 inline constexpr uint32_t kProbeLoop = 0xfffffffe;
 
 }  // namespace covey

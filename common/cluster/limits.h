@@ -11,8 +11,8 @@ namespace covey {
 // Every limit of the protocol, with unit and reason. Bytes from outside never make a process
 // allocate beyond these.
 
-// Envelope of a data-plane message. The largest honest one, a reply with 1,000 group clocks, needs
-// 12 KiB.
+// Envelope of a data-plane message. The largest legitimate one, a reply with 1,000 group clocks,
+// needs 12 KiB.
 inline constexpr size_t kDataEnvelopeBytesMax = 64 << 10;
 // Envelope of a control message; a view of 100,000 shards needs about 4 MiB.
 inline constexpr size_t kControlEnvelopeBytesMax = 16 << 20;
@@ -47,91 +47,91 @@ inline constexpr size_t kStatusMessageBytesMax = 1024;
 // Pushes remembered per shard and producer, for telling duplicates; an older sequence is refused,
 // never applied.
 inline constexpr size_t kDedupWindow = 4096;
-// Sequence numbers and steps of pushes. A million pushes a second take 292,000 years to get there;
-// below it no sum with a window or a staleness bound overflows.
+// Sequence numbers and steps of pushes. At a million pushes per second they take 292,000 years to
+// get there. Below it, sums with a window or a staleness bound do not overflow.
 inline constexpr uint64_t kPushSequenceMax = uint64_t{1} << 63;
-// Producers remembered per shard; the one that was silent longest is forgotten beyond it only when
-// dead.
+// Producers remembered per shard. Beyond it, the shard forgets the producer that has been silent
+// the longest, provided that it is dead.
 inline constexpr size_t kProducersPerShardMax = 4096;
 // Servers that hold one shard.
 inline constexpr size_t kReplicasMax = 5;
-// Records of one shard that have been sent to its successor and are not acknowledged: bounds what a
-// server keeps to send again, and how far an answer may lag behind what has been applied.
+// Records of one shard that its successor has been sent and has not acknowledged. Bounds what a
+// server keeps for retries, and how far an acknowledgement may lag behind what has been applied.
 inline constexpr size_t kRecordsInFlightPerShard = 64;
 inline constexpr size_t kRecordBytesInFlightPerShard = 32 << 20;
 static_assert(kRecordBytesInFlightPerShard >= kFrameBytesMax);
-// A shard's content travels to a new replica in pieces of at most so many bytes.
+// Largest piece in which a shard's content travels to a new replica.
 inline constexpr size_t kReplicaPieceBytesMax = 4 << 20;
-// Pushes that were received and are not durable yet, kept by one client; beyond it an operation
-// ends only when it is durable.
+// Bytes of pushes that one client keeps because they were received and are not durable yet. Beyond
+// it, an operation ends only when it is durable.
 inline constexpr size_t kUndurableBytesPerClientMax = 256 << 20;
 // Bytes of requests that wait in all data loops of a server, unless its configuration says
 // otherwise; beyond it requests are refused.
 inline constexpr size_t kQueuedBytesDefault = 256 << 20;
 
-// Items that one request for work may ask for or tell of.
+// Items that one work request may ask for, or report.
 inline constexpr uint32_t kWorkItemsPerRequestMax = 1024;
 // Data sets of a job, and items per pass of each.
 inline constexpr size_t kWorkLedgersMax = 64;
 inline constexpr uint64_t kWorkItemsMax = uint64_t{1} << 24;
 
-// Answers that wait behind a contract, per shard.
+// Replies that a contract holds back, per shard.
 inline constexpr size_t kParkedPerShardMax = 4096;
 
 // Pushes of one group that a bsp shard holds until the other groups have caught up; beyond it the
 // group is told to slow down.
 inline constexpr size_t kHeldStepsPerGroupMax = 8;
-// Arrivals that a buffered contract may ask for per update; bounds what is remembered of them.
+// Arrivals that a buffered contract may ask for per update; bounds the memory for them.
 inline constexpr uint64_t kBufferedArrivalsMax = 4096;
 // Inner steps between two outer updates; far above any published setting (500).
 inline constexpr uint64_t kLocalStepsMax = 100'000;
-// Samples that a shard counts in its life; far from overflow, and from any training run.
+// Samples that a shard counts during its life; far from overflow, and beyond any training run.
 inline constexpr uint64_t kShardSamplesMax = uint64_t{1} << 62;
 
-// Bytes of requests that one client keeps on the wire; further ones wait in the client. Bounds what
-// a server must buffer per client.
+// Bytes of requests that one client has in flight; further ones wait in the client. Bounds what a
+// server must buffer per client.
 inline constexpr size_t kClientBytesInFlightDefault = 32 << 20;
 static_assert(kClientBytesInFlightDefault >= kFrameBytesMax);
 
-// Messages waiting for a loop from other threads of the process.
+// Messages from other threads of the process that wait for a loop.
 inline constexpr size_t kLoopQueueMessagesMax = 65536;
 // Messages per peer inside the transport before it drops (ZeroMQ counts messages; bytes are bounded
 // by credits).
 inline constexpr int kTransportQueueMessagesMax = 4096;
 
-// One hop of a collective is cut into messages of at most so many bytes.
+// Largest message of a collective; a hop with more bytes is cut into several.
 inline constexpr size_t kSliceBytesMax = 1 << 20;
 static_assert(kSliceBytesMax <= kFrameBytesMax);
 inline constexpr size_t kGroupMembersMax = 4096;
-// The frame beside a GroupHello: the words of one member whose model has as many buckets as there
-// may be tables fit in. Parsed, a frame takes up to 25 times as much memory for a moment.
+// The frame of a GroupHello. It has room for the hello of one member whose model has as many
+// buckets as there may be tables. Parsing a frame temporarily takes up to 25 times as much memory.
 inline constexpr size_t kGroupHelloBytesMax = 8 << 20;
 inline constexpr size_t kBucketProgressBytesMax = 48;
 inline constexpr size_t kTableRoundBytesMax = 48;
 static_assert((kBucketProgressBytesMax + kTableRoundBytesMax) * (kTablesMax + 16) <=
               kGroupHelloBytesMax);
 static_assert(kGroupHelloBytesMax <= kFrameBytesMax);
-// Steps and pulls of a group are numbered below this: no sum of a few of them overflows.
+// Steps and pulls of a group are numbered below this, so sums of a few of them do not overflow.
 inline constexpr uint64_t kGroupStepsMax = uint64_t{1} << 60;
-// How often the members of one generation may meet again before the group gives up.
+// How often the members of one generation may repeat the rendezvous before the group gives up.
 inline constexpr uint32_t kGroupAttemptsMax = 0xffff;
-// Slices from a member that is ahead, kept until this one has begun the same collective; beyond it
-// the group fails, because slices are sent only once.
+// Slices from members that are ahead, kept until this member has begun the same collective. Beyond
+// it the group fails, because slices are sent only once.
 inline constexpr size_t kGroupEarlyBytesMax = 256 << 20;
 inline constexpr size_t kGroupEarlySlicesMax = 65536;
-// Slices that one member has handed to its transport and that have not left it yet.
+// Slices that one member has handed to its transport and that are not sent yet.
 inline constexpr size_t kGroupBytesInFlightMax = 32 << 20;
 static_assert(kGroupBytesInFlightMax >= kSliceBytesMax);
-// Of these, to one other member: little, so that an urgent slice soon finds room, but more than the
-// transport sends between two looks at it.
+// The part of these for one other member: small, so that an urgent slice soon finds room, but more
+// than the transport sends between two checks.
 inline constexpr size_t kGroupBytesInFlightPerPeer = 2 << 20;
 static_assert(kGroupBytesInFlightPerPeer >= kSliceBytesMax);
 inline constexpr size_t kGroupSlicesInFlightMax = 1024;
 static_assert(kGroupSlicesInFlightMax < kTransportQueueMessagesMax);
 
-// Heartbeats without an answer that a member remembers, so that a late answer still counts: 8 s of
-// them at the default interval, each of which is followed by one more. A round trip that is longer
-// is an outage.
+// Unanswered heartbeats that a member remembers, so that a late reply still counts: those of 8 s at
+// the default interval, since each is followed by one more. A longer round trip counts as an
+// outage.
 inline constexpr size_t kUnansweredBeatsMax = 32;
 
 inline constexpr size_t kBarrierNamesMax = 4096;

@@ -9,7 +9,7 @@
 namespace covey {
 namespace {
 
-// Shortest round trip by size.
+// Shortest round trip for each size.
 using Shortest = std::map<size_t, double>;
 
 std::optional<LinkCost> Fit(const Shortest& shortest, LinkCost cost, double latency_min) {
@@ -24,7 +24,8 @@ std::optional<LinkCost> Fit(const Shortest& shortest, LinkCost cost, double late
   return cost;
 }
 
-// One flow out of a domain with less than this part of one inside is slowed down by the uplink.
+// The uplink is taken for the bottleneck when a flow out of a domain gets less than this fraction
+// of the bandwidth of a flow inside.
 constexpr double kNarrow = 0.7;
 
 void FitUplinks(const std::array<std::optional<LinkCost>, kLevels>& fitted, LinkCosts& costs) {

@@ -12,18 +12,19 @@
 
 namespace covey {
 
-// What it costs to send between two members whose narrowest common domain is of one level.
+// The cost of sending between two members whose narrowest common domain is of one level.
 struct LinkCost {
   // From the sender's loop to the receiver's, for a small message.
   double latency_seconds = 0;
-  // One flow that is alone on its way.
+  // Bandwidth of a single flow, undisturbed by others.
   double bytes_per_second = 0;
-  // What all flows that leave, or enter, one domain of this level share, in each direction: of a
-  // host its network card, of a rack its uplink. Means nothing for kCluster.
+  // Bandwidth that all flows leaving one domain of this level share, and likewise all flows
+  // entering it: for a host that of its network card, for a rack that of its uplink. Undefined for
+  // kCluster.
   double uplink_bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
-// The network, as cost model and group planner see it.
+// The network as the cost model and the group planner see it.
 struct LinkCosts {
   // Indexed by Level. The defaults are those of processes on hosts with 25 Gbit/s Ethernet.
   std::array<LinkCost, kLevels> levels = {
@@ -32,12 +33,12 @@ struct LinkCosts {
       LinkCost{.latency_seconds = 40e-6, .bytes_per_second = 3e9},
       LinkCost{.latency_seconds = 60e-6, .bytes_per_second = 3e9},
       LinkCost{.latency_seconds = 60e-6, .bytes_per_second = 3e9}};
-  // What a member's loop spends on one message, however small. Not more than any latency, which it
-  // is a part of.
+  // Time that a member's loop spends on one message of any size. A part of each latency, so not
+  // more than any of them.
   double message_seconds = 5e-6;
-  // A member's link loses so much of its bandwidth for each further peer of the same level that
-  // sends to it, or that it sends to: many flows into one port get in each other's way. Half of the
-  // bandwidth stays.
+  // For each further peer of the same level that sends to a member, or that it sends to, the
+  // member's link loses this fraction of its bandwidth, because many flows through one port disturb
+  // each other. At least half of the bandwidth remains.
   double flow_loss = 0.02;
   // Larger sections travel as several messages, so that hops work at once.
   size_t slice_bytes = kSliceBytesMax;
@@ -53,17 +54,19 @@ struct LinkSample {
   double round_trip_seconds = 0;
 };
 
-// Costs from measurements: of each level and size the shortest round trip counts, for noise only
-// adds. Half of the smallest size's is the latency; the bandwidth is that of the largest size
-// beyond the smallest. A level with one size measured keeps the bandwidth of `otherwise`; a level
-// with none takes both numbers from the next narrower level with samples, or else the next wider
+// Costs fitted to measurements.
+//
+// For each level and size only the shortest round trip counts, since noise only adds. The latency
+// is half of the smallest size's round trip; the bandwidth is that of the largest size beyond the
+// smallest. A level with only one size measured keeps the bandwidth of `otherwise`. A level without
+// samples takes both numbers from the next narrower level with samples, or else from the next wider
 // one. message_seconds and slice_bytes stay those of `otherwise`; latencies are at least
 // message_seconds. Samples that are not positive and finite are ignored.
 //
-// One flow at a time does not show what flows share. But where one out of a domain is clearly
-// slower than one inside it, something between them is narrow: all that leaves the domain is then
-// expected to share what the one flow had. Otherwise the uplink is that of `otherwise`, and never
-// less than one flow had.
+// Measurements of one flow at a time do not show what several flows share. But when a flow out of a
+// domain is clearly slower than one inside it, the uplink of that domain is narrow: all flows out
+// of the domain are then expected to share the bandwidth of that one flow. Otherwise the uplink is
+// that of `otherwise`, and at least the bandwidth of one flow.
 //
 // Pure; independent of the order of samples.
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise = {});

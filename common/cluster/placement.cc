@@ -21,7 +21,7 @@ constexpr uint64_t Align(uint64_t bytes) {
   return DivideUp(bytes, kAlignmentBytes) * kAlignmentBytes;
 }
 
-// Elements per shard: as equal as the alignment allows.
+// Elements per shard, as equal as the alignment allows.
 uint64_t ElementsPerShard(uint64_t elements, uint64_t shard_bytes) {
   COVEY_CHECK(elements > 0);
   COVEY_CHECK(shard_bytes > 0 && shard_bytes % kAlignmentBytes == 0);
@@ -31,7 +31,7 @@ uint64_t ElementsPerShard(uint64_t elements, uint64_t shard_bytes) {
 
 uint64_t Load(const ShardHome& home) { return home.bytes + home.head_bytes; }
 
-// One server's loops, the least loaded first to be found.
+// One server's loops, sorted so that the least loaded is found first.
 struct Server {
   std::vector<ShardHome> loops;
   uint64_t load = 0;

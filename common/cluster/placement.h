@@ -14,7 +14,7 @@ namespace covey {
 struct ShardHome {
   Address address;
   uint32_t server_rank = 0;
-  // What it holds already; of that, what it is the head of, in bytes and in shards.
+  // Bytes that the loop holds already; and of those, the bytes and shards that it is the head of.
   uint64_t bytes = 0;
   uint64_t head_bytes = 0;
   uint64_t heads = 0;
@@ -26,21 +26,22 @@ struct PlacedShard {
   Address home;
 };
 
-// Servers that are to hold each shard of a table, when there are so many.
+// How many servers are to hold each shard of a table; there may be fewer.
 uint32_t ReplicasWanted(const proto::TableSpec& spec);
 
-// Largest shard in bytes of a table whose maker left it open: four shards per data loop, so that
-// loads can be balanced, within kShardBytesDefaultMin and -Max; a multiple of 64.
+// Largest shard in bytes of a table whose creator did not set it: four shards per data loop, so
+// that loads can be balanced, within kShardBytesDefaultMin and -Max; a multiple of 64.
 uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops);
 
 // How many shards of at most `shard_bytes` a table makes.
 uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes);
 
 // Cuts a table of float32 into shards of nearly equal size, each at most `shard_bytes` and starting
-// at a multiple of 64 bytes, and gives the head of each to the loop with the least of bytes +
-// head_bytes: a head answers everybody, a follower only applies, so what is headed counts twice.
-// Among equals to the server with the least of that, then of heads, then to the lowest (server
-// rank, loop). So when loops start equal, no two of them ever differ by more than one shard.
+// at a multiple of 64 bytes. The head of each shard goes to the loop with the least bytes +
+// head_bytes. The shards that a loop heads count twice, because a head answers all requests and a
+// follower only applies records. Ties go to the server with the smallest such sum, then to the one
+// with the fewest heads, then to the lowest (server rank, loop). So two loops that start equal
+// never differ by more than one shard.
 //
 // Pure; independent of the order of `homes`. Preconditions: elements > 0; shard_bytes a positive
 // multiple of 64; homes not empty. O(shards * (log servers + loops per server)).

@@ -13,7 +13,7 @@
 namespace covey {
 namespace {
 
-// Parts that name a domain of `level`: a zone needs one, a device all four.
+// Number of parts that name a domain of `level`: a zone needs one, a device all four.
 size_t PartsTo(Level level) { return kNamedLevels - static_cast<size_t>(level); }
 
 std::strong_ordering Compare(const TopologyPath& a, const TopologyPath& b, Level level) {

@@ -14,16 +14,16 @@
 
 namespace covey {
 
-// How wide a domain is, narrowest first. A cluster is the domain of everything.
+// How wide a domain is, narrowest first. kCluster contains all nodes.
 enum class Level : uint8_t { kDevice, kHost, kRack, kZone, kCluster };
 inline constexpr size_t kLevels = 5;
-// Those that have a name in a path.
+// Levels that have a name in a path.
 inline constexpr size_t kNamedLevels = 4;
 
 // "device", "host", "rack", "zone", "cluster".
 absl::string_view LevelName(Level level);
 
-// Where a node is. A missing part is empty and means: not known.
+// Where a node is. An empty part is unknown.
 struct TopologyPath {
   // Widest first, as they are written: zone, rack, host, device.
   std::array<std::string, kNamedLevels> parts;
@@ -37,24 +37,24 @@ struct TopologyPath {
     return parts[kNamedLevels - 1 - static_cast<size_t>(level)];
   }
 
-  // By zone, then rack, host, device: members of one domain stand together.
+  // By zone, then rack, host, device: members of one domain are adjacent.
   friend auto operator<=>(const TopologyPath&, const TopologyPath&) = default;
 };
 
-// "zone/rack/host/device" -> path. Takes any text: parts may be missing, and what comes after the
-// third slash is the device. Pure, like everything here.
+// "zone/rack/host/device" -> path. Takes any text: parts may be missing, and the device is all text
+// after the third slash. Pure, like everything here.
 TopologyPath ParseTopologyPath(absl::string_view labels);
 // The shortest text that reads back as the same path.
 std::string FormatTopologyPath(const TopologyPath& path);
-// For text from people. INVALID_ARGUMENT: more than four parts, space or control characters in
-// them, or longer than kLabelBytesMax; the message ends the sentence "'<labels>' ".
+// For text from users. INVALID_ARGUMENT: more than four parts, space or control characters in them,
+// or longer than kLabelBytesMax; the message continues the phrase "'<labels>' ".
 absl::Status CheckTopologyLabels(absl::string_view labels);
 
 // True when both paths agree in all names down to `level`. Two unknown names count as equal, so a
 // cluster without labels is one domain at each level.
 bool SameDomain(const TopologyPath& a, const TopologyPath& b, Level level);
-// The narrowest domain with a name that both are in; kCluster when there is none. What two nodes
-// share without a name may be two things, so it brings them no nearer.
+// The narrowest named domain that contains both; kCluster when there is none. Domains without a
+// name do not count, since two unnamed domains may differ.
 Level CommonLevel(const TopologyPath& a, const TopologyPath& b);
 
 // The number of each path's domain at `level`, from 0 in the order of their names.

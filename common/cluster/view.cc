@@ -27,7 +27,8 @@ bool GrowingIds(const Repeated& items) {
          }) == items.end();
 }
 
-// A server holds a shard once; the head is no joining one, and behind a joining one all are.
+// A server holds a shard once. The head is not joining, and all replicas behind a joining one are
+// joining, too.
 absl::Status CheckChain(const proto::Table& table, const proto::Shard& shard) {
   bool good = shard.chain_size() <= static_cast<int>(kReplicasMax) &&
               (shard.chain_size() == 0 || !shard.chain(0).joining());

@@ -16,7 +16,7 @@
 namespace covey {
 
 // An immutable snapshot of membership, groups and placement, with the look-ups that roles need.
-// Thread-safe because nothing changes. Bytes of a view come from the scheduler: checked by Make.
+// Thread-safe because it is immutable. Its bytes come from the scheduler and are checked by Make.
 class ClusterView {
  public:
   // Checks order, uniqueness, coverage and limits, so that look-ups can rely on them.
@@ -29,7 +29,7 @@ class ClusterView {
   Epoch epoch() const { return Epoch(proto_.epoch()); }
   uint64_t job() const { return proto_.job(); }
 
-  // All of these return null when there is none; O(log n).
+  // All of these return null when there is no such thing; O(log n).
   const proto::Node* FindNode(NodeId id) const;
   const proto::Group* FindGroup(GroupId id) const;
   const proto::Table* FindTable(TableId id) const;
@@ -38,11 +38,11 @@ class ClusterView {
   const proto::Group* GroupOf(NodeId worker) const;
   const proto::Shard* FindShard(ShardId id) const;
 
-  // Primary's loop; a node id of 0 when the chain is empty.
+  // The primary's loop; its node id is 0 when the chain is empty.
   Address PrimaryOf(const proto::Shard& shard) const;
-  // Where the loop stands in the shard's chain, 0 = primary; nothing when it is not in it.
+  // Position of the loop in the shard's chain, 0 = primary; nothing when it is not in the chain.
   static std::optional<int> PositionInChain(const proto::Shard& shard, const Address& loop);
-  // Empty when the node is unknown or the loop listens nowhere.
+  // Empty when the node is unknown or has no such loop.
   std::string EndpointOf(const Address& address) const;
   // "worker-3", or "node 17" when it is not in the view.
   std::string NameOf(NodeId id) const;

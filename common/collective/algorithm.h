@@ -6,22 +6,25 @@
 
 namespace covey {
 
-// How values travel between members. Every algorithm is a choice of trees, see Plan.
+// The way in which values travel between members. Every algorithm is a choice of trees, see Plan.
 enum class Algorithm {
-  // The cheapest by the cost model; never inside a Plan.
+  // The cheapest by the cost model. A Plan never has this value.
   kAutomatic,
-  // Everybody to the owner, the owner to everybody. One message deep; 2 (N - 1) messages a member.
+  // Every member sends to the owner, and the owner to every member. One message deep; 2 (N - 1)
+  // messages per member.
   kDirect,
   // A chain around the ring of ranks that ends at the owner. Moves the fewest bytes per link.
   kRing,
-  // Rings of several strides, each with its stripe of every part, so that more links work at once.
+  // Rings of several strides, each with a stripe of every part, so that more links are busy at
+  // once.
   kMultiRing,
   // By topology: inside every domain to the domain's representative for the part, then between
-  // domains, level by level. The representatives of different parts differ: all links work.
+  // domains, level by level. Different parts have different representatives, so that all links are
+  // busy.
   kHierarchical,
-  // Binomial trees by exclusive or of ranks: log2 N messages deep, and as few bytes as a ring.
+  // Binomial trees by exclusive or of ranks: log2 N messages deep, with as few bytes as a ring.
   kHalvingDoubling,
-  // Binomial trees of whole tensors: log2 N messages deep, one message per member and way.
+  // Binomial trees of whole tensors: log2 N messages deep, one message per member and direction.
   kTree,
 };
 inline constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect,          Algorithm::kRing,

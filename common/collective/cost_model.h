@@ -13,23 +13,22 @@
 
 namespace covey {
 
-// What a collective is expected to take, and of what that consists. Seconds of an otherwise idle
-// network.
+// The expected duration of a collective and its parts, in seconds on an otherwise idle network.
 struct Prediction {
   double seconds = 0;  // latency + transfer
-  // The longest way through the trees, or what the busiest member spends on its messages, whichever
-  // is more: small tensors pay this.
+  // The longest path through the trees, or the time that the busiest member spends on its messages,
+  // whichever is more. Dominates for small tensors.
   double latency_seconds = 0;
-  // The busiest link or uplink, or the longest way of one slice: large tensors pay this.
+  // The busiest link or uplink, or the longest path of one slice. Dominates for large tensors.
   double transfer_seconds = 0;
-  // What `seconds` would be if levels did not work at once: latency, and for each level of links
-  // the busiest one. Between this and `seconds` lies what a real network does.
+  // `seconds` if levels did not work at the same time: the latency, plus the busiest link of each
+  // level. A real network lies between this and `seconds`.
   double stepwise_seconds = 0;
-  // Most that one member sends and receives.
+  // Most messages that one member sends and receives.
   double messages = 0;
-  // Most that leaves, or enters, one domain of each level; 0 for kCluster.
+  // Most bytes that leave, or enter, one domain of each level; 0 for kCluster.
   std::array<double, kLevels> uplink_bytes = {};
-  // What transfer_seconds is spent at: "rack z/r1, out", "member 3, in", "way of a slice".
+  // What bounds transfer_seconds: "rack z/r1, out", "member 3, in", "way of a slice".
   std::string bottleneck;
 };
 
@@ -40,14 +39,14 @@ struct Prediction {
 //   transfer = max( bytes / bandwidth over every member's own link, and over every uplink, in and
 //                   out;  sum of slice / bandwidth on the longest way )
 //
-// so levels and directions work at once, as slices let them. Sections that a member sends at the
-// same height of their trees to the same peer are one message. The classic closed forms for rings
-// (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per level are special cases;
-// see the test.
+// so levels and directions work at the same time, since tensors travel in slices. Sections that a
+// member sends at the same height of their trees to the same peer are one message. The classic
+// closed forms for rings (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per
+// level are special cases; see the test.
 //
-// `paths`: where each member is, by rank; the plan's size. O(sections * members) up to
-// kEdgesMax edges; beyond, evenly chosen sections stand for the others, and the members of a rack
-// share its load evenly: thousands of members take some 10 ms. Pure.
+// `paths`: where each member is, by rank; the plan's size. O(sections * members) up to kEdgesMax
+// edges; beyond, evenly chosen sections represent the others, and the members of a rack are taken
+// to share its load evenly, so that thousands of members take about 10 ms. Pure.
 //
 // Preconditions: paths.size() == plan.size().
 Prediction Predict(const Plan& plan, CollectiveKind kind, size_t bytes,
@@ -64,8 +63,8 @@ struct AlgorithmChoice {
   std::string Explain() const;
 };
 
-// The cheapest algorithm; of several the first in kAlgorithms. Pure, so members with the same costs
-// choose the same. Preconditions: paths are not empty.
+// The cheapest algorithm; of several, the first in kAlgorithms. Pure, so members with the same
+// costs make the same choice. Precondition: `paths` is not empty.
 AlgorithmChoice ChooseAlgorithm(CollectiveKind kind, size_t bytes,
                                 std::span<const TopologyPath> paths, const LinkCosts& costs);
 

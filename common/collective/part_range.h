@@ -15,7 +15,7 @@ struct PartRange {
   friend bool operator==(const PartRange&, const PartRange&) = default;
 };
 
-// `element_count` elements cut into `size` parts that differ by at most one element, in order.
+// Cuts `element_count` elements into `size` parts, in order, that differ by at most one element.
 std::vector<PartRange> EvenParts(size_t element_count, uint32_t size);
 
 }  // namespace covey

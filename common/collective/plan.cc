@@ -14,11 +14,11 @@ namespace {
 
 // More rings than this find no free links on today's machines, and make messages small.
 constexpr size_t kRingsMax = 4;
-// Up to so many places send straight to one of them; more would all arrive at once, so they form a
-// chain.
+// Up to this many places send directly to one of them. More would all arrive at the same time, so
+// they form a chain.
 constexpr size_t kStarPlacesMax = 8;
 
-// Strides whose rings visit everybody, forward and backward in turns: 1, N - 1, 3, N - 3, ...
+// Strides whose rings visit every member, alternately forward and backward: 1, N - 1, 3, N - 3, ...
 std::vector<uint32_t> RingStrides(uint32_t size) {
   std::vector<uint32_t> strides;
   for (uint32_t stride = 1; stride <= size / 2 && strides.size() < kRingsMax; ++stride) {
@@ -114,7 +114,7 @@ void Plan::BuildDomains() {
 uint32_t Plan::AddDomain(uint32_t begin, uint32_t end, size_t level) {
   Domain domain{.begin = begin, .end = end, .children = {}};
   const auto same = [&](uint32_t a, uint32_t b) {
-    // Below the last name every member is a place of its own.
+    // Below the last name every member is a place by itself.
     return level < kNamedLevels &&
            options_.paths[order_[a]].parts[level] == options_.paths[order_[b]].parts[level];
   };
@@ -141,7 +141,7 @@ size_t Plan::ChildWith(const Domain& domain, uint32_t rank) const {
   return static_cast<size_t>(after - domain.children.begin());
 }
 
-// Of `domain` for what the member `owner`, who lives in the neighbour domain `home`, collects.
+// The member of `domain` that gathers for `owner`, a member of the neighbor domain `home`.
 uint32_t Plan::Representative(const Domain& domain, const Domain& home, uint32_t owner) const {
   if (Holds(domain, owner)) return owner;
   return order_[domain.begin + (place_[owner] - home.begin) % (domain.end - domain.begin)];
@@ -151,7 +151,7 @@ uint32_t Plan::Representative(const Domain& domain, const Domain& home, uint32_t
 // gathers from the representatives of the other places; once `rank` represents a place, it does so
 // in all places further down.
 Plan::Links Plan::HierarchicalLinks(uint32_t owner, uint32_t rank) const {
-  std::vector<std::vector<uint32_t>> children;  // per domain on the way that `rank` represents
+  std::vector<std::vector<uint32_t>> children;  // per domain on the path that `rank` represents
   Links links;
   uint32_t collector = owner;
   const Domain* domain = &domains_.back();
@@ -184,7 +184,7 @@ Plan::Links Plan::HierarchicalLinks(uint32_t owner, uint32_t rank) const {
     collector = mine_collector;
     domain = &domains_[domain->children[mine]];
   }
-  // The nearest are added first.
+  // The nearest children are added first.
   for (auto level = children.rbegin(); level != children.rend(); ++level) {
     links.children.insert(links.children.end(), level->begin(), level->end());
   }
@@ -204,8 +204,8 @@ Plan::Links Plan::LinksOf(uint32_t owner, uint32_t rank) const {
     }
     return links;
   }
-  // Halving and doubling among the first 2^k members; each of the others has one of these as its
-  // partner, who speaks for it.
+  // The first 2^k members halve and double. Each of the others has one of these as its partner,
+  // which acts for it.
   const uint32_t core = std::bit_floor(size);
   const bool owner_is_extra = owner >= core;
   if (rank >= core) {
@@ -272,7 +272,7 @@ SpreadNode Plan::Spread(uint32_t owner, uint32_t stripe, uint32_t rank) const {
       if (rank != owner) {
         node.parent = owner;
       } else {
-        // Not all owners at the same member first.
+        // Different owners begin with different members.
         for (uint32_t i = 1; i < size; ++i) node.children.push_back((owner + i) % size);
       }
       return node;
@@ -286,7 +286,7 @@ SpreadNode Plan::Spread(uint32_t owner, uint32_t stripe, uint32_t rank) const {
       return node;
     }
     default: {
-      // The reduction tree turned round: who was added last stands for most members.
+      // The reduction tree reversed: the child that was added last has the most members behind it.
       const Links links = LinksOf(owner, rank);
       return {.parent = links.parent,
               .children = std::vector<uint32_t>(links.children.rbegin(), links.children.rend())};
@@ -312,7 +312,7 @@ std::vector<Section> SectionsOf(const Plan& plan, CollectiveKind kind,
       whole.push_back({.owner = root, .stripe = 0, .range = {.first = 0, .count = element_count}});
       break;
     default: {
-      // Nobody asks whose part it is in an all-reduce, so one tree serves the whole tensor.
+      // In an all-reduce the owner of a part does not matter, so one tree serves the whole tensor.
       const bool one_tree =
           kind == CollectiveKind::kAllReduce && plan.algorithm() == Algorithm::kTree;
       for (uint32_t owner = 0; owner < parts.size(); ++owner) {

@@ -34,7 +34,8 @@ struct ReduceNode {
   friend bool operator==(const ReduceNode&, const ReduceNode&) = default;
 };
 
-// A member's place in a spreading tree: hears from the parent, tells the children in this order.
+// A member's place in a spreading tree: it receives from the parent and forwards to the children in
+// this order.
 struct SpreadNode {
   std::optional<uint32_t> parent;  // none: the owner, which has the values first
   std::vector<uint32_t> children;
@@ -45,7 +46,7 @@ struct SpreadNode {
 struct PlanOptions {
   Algorithm algorithm = Algorithm::kRing;  // not kAutomatic
   uint32_t size = 1;                       // members
-  // Where each member is, by rank; only the hierarchical plan looks. Empty = nothing is known.
+  // The location of each member, by rank; used only by the hierarchical plan. Empty = unknown.
   std::vector<TopologyPath> paths;
 };
 
@@ -55,8 +56,8 @@ struct PlanOptions {
 //
 //   ring, owner 0 of 4:  reduce 1 -> 2 -> 3 -> 0, spread 0 -> 1 -> 2 -> 3
 //
-// Pure: every member computes the same plan from the same options. Immutable. A look-up costs
-// O(log N + answers); building costs O(N log N).
+// Pure: every member computes the same plan from the same options. Immutable. A look-up costs O(log
+// N + size of the result); construction costs O(N log N).
 class Plan {
  public:
   // Preconditions: size >= 1; an algorithm; one path per member or none.
@@ -64,7 +65,7 @@ class Plan {
 
   Algorithm algorithm() const { return options_.algorithm; }
   uint32_t size() const { return options_.size; }
-  // Pieces that each part is cut into; each has trees of its own. At least 1.
+  // Number of pieces into which each part is cut; each piece has its own trees. At least 1.
   uint32_t stripes() const { return static_cast<uint32_t>(strides_.size()); }
 
   // Preconditions: ranks < size, stripe < stripes().
@@ -80,7 +81,7 @@ class Plan {
   };
   struct Links {
     std::optional<uint32_t> parent;
-    std::vector<uint32_t> children;  // as they are summed, after the own values
+    std::vector<uint32_t> children;  // in the order of summation, after the member's own values
   };
 
   void BuildDomains();
@@ -94,7 +95,7 @@ class Plan {
   PlanOptions options_;
   std::vector<uint32_t> strides_;  // one per stripe
   // Hierarchical only.
-  std::vector<uint32_t> order_;  // ranks, neighbours together
+  std::vector<uint32_t> order_;  // ranks, neighbors together
   std::vector<uint32_t> place_;  // of each rank in order_
   std::vector<Domain> domains_;  // the last one has all members
 };
@@ -111,8 +112,8 @@ struct Section {
 bool HasReduction(CollectiveKind kind);
 bool HasSpreading(CollectiveKind kind);
 
-// What one collective consists of, in growing order of elements. `parts` has one disjoint range per
-// member for reduce-scatter, all-gather and all-reduce; broadcast takes all `element_count`
+// The sections of one collective, in growing order of elements. For reduce-scatter, all-gather and
+// all-reduce, `parts` has one disjoint range per member. A broadcast sends all `element_count`
 // elements from `root`; a barrier has one section without elements. Empty ranges are left out.
 std::vector<Section> SectionsOf(const Plan& plan, CollectiveKind kind,
                                 std::span<const PartRange> parts, size_t element_count,

@@ -9,7 +9,7 @@
 namespace covey {
 namespace {
 
-// However many peers there are, half of the bandwidth is left.
+// At least half of the bandwidth remains, however many peers there are.
 constexpr double kFlowLossMax = 2;
 
 // A tree by parents, its members sorted by their distance from the root.
@@ -129,7 +129,8 @@ void TrafficMeter::AddTree(const Section& section, bool towards_owner, double we
             ways[parent].transfer + slice / costs_.at(level).bytes_per_second};
     longest.latency = std::max(longest.latency, here.latency);
     longest.transfer = std::max(longest.transfer, here.transfer);
-    // A member sends up when its subtree is done, and is told the sooner the more it has below.
+    // A member sends up when its subtree is done. On the way down, members with larger subtrees are
+    // served first.
     AddHop({.from = towards_owner ? member : parent,
             .to = towards_owner ? parent : member,
             .towards_owner = towards_owner,
@@ -162,8 +163,8 @@ void TrafficMeter::CountMessages() {
   for (size_t i = 0; i < hops_.size(); ++i) {
     distinct += i == 0 || !hops_[i].SameMessage(hops_[i - 1]) ? 1 : 0;
   }
-  // When hardly any sections met in a message, those left out would not have either: there are
-  // more messages then, and otherwise larger ones.
+  // If hardly any of the chosen sections share a message, those left out would not either: then
+  // they add messages. Otherwise they make messages larger.
   const bool apart = static_cast<double>(distinct) > 0.9 * static_cast<double>(hops_.size());
   const double times = apart ? weight_ : 1;
   const double slice = static_cast<double>(costs_.slice_bytes) * times;
@@ -193,7 +194,8 @@ void TrafficMeter::LoseToPeers(Traffic& traffic) const {
   }
 }
 
-// With some owners only, work piles up at these; in truth every owner has its turn.
+// When only some owners are examined, the load piles up at these; in truth every owner has its
+// share.
 void TrafficMeter::SpreadInRacks(std::vector<Load>& loads) const {
   constexpr auto kRack = static_cast<size_t>(Level::kRack);
   std::vector<Load> sums(plan_.size());

@@ -16,8 +16,8 @@
 
 namespace covey {
 
-// Walks over the trees of a plan's sections and adds up what goes where; the cost model's workings.
-// `plan`, `paths` and `costs` outlive it.
+// Walks over the trees of a plan's sections and adds up the traffic of each link; the inner part of
+// the cost model. `plan`, `paths` and `costs` must outlive it.
 class TrafficMeter {
  public:
   TrafficMeter(const Plan& plan, std::span<const TopologyPath> paths, const LinkCosts& costs);
@@ -25,7 +25,7 @@ class TrafficMeter {
   struct Use {
     bool reduces = false;
     bool spreads = false;
-    // How many sections this one stands for.
+    // The number of sections that this one represents.
     double weight = 1;
   };
   void Add(const Section& section, const Use& use);
@@ -33,7 +33,7 @@ class TrafficMeter {
   Prediction Finish();
 
  private:
-  // Both ways of a link, an uplink or a member.
+  // Both directions of a link, an uplink or a member.
   struct Load {
     double out = 0;
     double in = 0;
@@ -43,7 +43,7 @@ class TrafficMeter {
     Load operator+(const Load& other) const { return {out + other.out, in + other.in}; }
   };
 
-  // Domains by number, so that the level of a hop is quick to tell.
+  // Domains by number, for a fast look-up of a hop's level.
   class Places {
    public:
     explicit Places(std::span<const TopologyPath> paths);
@@ -77,7 +77,7 @@ class TrafficMeter {
              std::tie(other.from, other.to, other.towards_owner, other.height);
     }
   };
-  // What travels over the links of one level.
+  // The traffic on the links of one level.
   struct Traffic {
     std::vector<Load> members;                            // seconds
     std::vector<Load> peers;                              // count

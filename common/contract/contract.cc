@@ -99,7 +99,8 @@ std::optional<Step> Contract::RequiredRound(Step round) const {
 std::vector<LiveGroup> Contract::WaitedFor(std::vector<LiveGroup> live) const {
   if (kind != Kind::kLocal) return live;
   for (LiveGroup& group : live) {
-    // Tables' rounds end at different steps; the first one that is whole on all of them.
+    // The rounds of different tables end at different steps; this finds the first round that is
+    // whole on all of them.
     if (group.first_step <= Step(1)) continue;
     const uint64_t steps_before = group.first_step.value() - 1 + local_steps - 1;
     group.first_step = Step(steps_before / local_steps + 1);

@@ -18,8 +18,8 @@
 namespace covey {
 
 // How groups relate through a table: pure policy, shared by clients, servers and the simulator.
-// When pushes become updates: update_gate.h. When readers get their answers: read_gate.h.
-// Immutable value. A field that a kind does not name is ignored by it.
+// When pushes become updates: update_gate.h. When reads are answered: read_gate.h. Immutable value.
+// A kind ignores the fields that do not name it.
 struct Contract {
   enum class Kind { kBsp, kSsp, kAsync, kBuffered, kLocal };
   Kind kind = Kind::kBuffered;
@@ -27,42 +27,43 @@ struct Contract {
   uint64_t staleness = 0;
   // kBuffered: arrivals per update; 0 = number of live groups.
   uint64_t buffer = 0;
-  // kBuffered: pushes computed on a version so many updates old, or older, are not applied. 0 = all
-  // are.
+  // kBuffered: a push whose base version is this many updates old, or older, is not applied. 0 =
+  // every push is.
   uint64_t staleness_cut = 0;
   // kLocal: inner steps per outer update; at least 1.
   uint64_t local_steps = 1;
-  // kLocal: groups whose change makes an update; 0 = all live ones. With fewer than all, the others
-  // are waited for `grace` more.
+  // kLocal: number of groups whose changes make an update; 0 = all live ones. With fewer than all,
+  // the round waits another `grace` for the others.
   uint64_t quorum = 0;
   absl::Duration grace = absl::ZeroDuration();
-  // kLocal: steps that a group goes on before it takes the outer update in.
+  // kLocal: steps that a group takes before it adopts the outer update.
   uint64_t overlap_steps = 0;
 
   friend bool operator==(const Contract&, const Contract&) = default;
 
-  // Step that every live group must have reached before a reader that has finished `step` gets its
-  // answer; nothing when the contract does not gate. bsp: step; ssp(s): step - s. Equation: Ho et
-  // al. 2013, "a worker at clock c sees all updates of clock <= c - s - 1", with our steps counted
-  // from 1.
+  // Step that every live group must have reached before the read of a worker that has finished
+  // `step` is answered; nothing when the contract does not gate. bsp: step; ssp(s): step - s.
+  // Equation: Ho et al. 2013, "a worker at clock c sees all updates of clock <= c - s - 1", with
+  // our steps counted from 1.
   std::optional<Step> RequiredStep(Step step) const;
 
-  // Round that must have become an update before a reader that has finished `round` gets its
-  // answer; nothing unless kLocal. Quorum and grace decide when that is; with overlap the reader
+  // Round that must have become an update before the read of a worker that has finished `round` is
+  // answered; nothing unless kLocal. Quorum and grace decide when that is; with overlap the worker
   // asks early and waits late.
   std::optional<Step> RequiredRound(Step round) const;
 
-  // The groups as this contract counts: under kLocal each from its first whole round on, because
-  // there a push's step is the round.
+  // The groups as this contract counts them: under kLocal each from its first whole round on,
+  // because there the step of a push is its round.
   std::vector<LiveGroup> WaitedFor(std::vector<LiveGroup> live) const;
 
   // Whether a push computed on version `base` is acknowledged but not applied by a shard that is at
   // version `present`. `base` 0 = unknown, which is never too stale.
   bool Discards(Version base, Version present) const;
 
-  // Whether a table may go from this contract to `other` while it is in use. INVALID_ARGUMENT: not
-  // between kLocal and the others, because a change over many steps is no gradient; nor to rounds
-  // of another length or overlap, because members would not agree on where a round ends.
+  // Whether a table may go from this contract to `other` while it is in use. INVALID_ARGUMENT: a
+  // switch between kLocal and the other kinds, because a change over many steps is not a gradient;
+  // or to rounds of another length or overlap, because members would not agree on the end of a
+  // round.
   absl::Status CheckSwitchTo(const Contract& other) const;
 
   // INVALID_ARGUMENT: a field is out of the range of table.proto; names it.
@@ -70,8 +71,8 @@ struct Contract {
 };
 
 // "bsp", "ssp:2", "async", "buffered", "buffered:4", "buffered:4,cut=8", "local:16",
-// "local:16,quorum=2,grace=500ms,overlap=4".
-// INVALID_ARGUMENT: anything else; the message lists what is known.
+// "local:16,quorum=2,grace=500ms,overlap=4". INVALID_ARGUMENT: anything else; the message lists the
+// known forms.
 absl::StatusOr<Contract> ParseContract(absl::string_view text);
 std::string ContractName(const Contract& contract);
 
@@ -79,7 +80,7 @@ std::string ContractName(const Contract& contract);
 // INVALID_ARGUMENT: the kind is unknown here, or Validate fails.
 absl::StatusOr<Contract> ContractFromProto(const proto::Contract& contract);
 proto::Contract ContractToProto(const Contract& contract);
-// The contract in force: the spec's, or the one that it was switched to.
+// The contract in force: the spec's, or the one that the table was switched to.
 absl::StatusOr<Contract> ContractInForce(const proto::Table& table);
 
 }  // namespace covey

@@ -36,7 +36,7 @@ std::optional<MomentumGovernor::Setting> MomentumGovernor::BeginUpdate(const Upd
 void MergeAsynchrony(const proto::TableAsynchrony& from, proto::TableAsynchrony& into) {
   const double before = static_cast<double>(into.updates());
   const double added = static_cast<double>(from.updates());
-  // Without updates there is nothing to weigh by, and little to say.
+  // Without updates there is no weight; the halves are arbitrary.
   const double share = before + added > 0 ? added / (before + added) : 0.5;
   const auto mean = [share](double old_mean, double other) {
     return old_mean + share * (other - old_mean);

@@ -13,16 +13,16 @@
 
 namespace covey {
 
-// Momentum that asynchrony adds (Mitliagkas et al. 2016). Gradients that come `staleness` updates
-// late on the mean, with memoryless delays, move the values on the mean as
+// Momentum that asynchrony adds (Mitliagkas et al. 2016). Gradients that are `staleness` updates
+// late on average, with memoryless delays, move the values on average as
 //   E[v(t+1)] = mu * E[v(t)] - (1 - mu) * rate * E[gradient(t)],   mu = staleness / (1 + staleness)
 // which is 1 - 1/G for G groups that push on arrival: each then sees G - 1 updates by others.
 // Regular delays obey another law of the same mean delay.
 double ImplicitMomentum(double staleness);
 
-// Keeps an asynchronous table at the momentum that its user wants, so that the settings of a
-// synchronous run carry over: measures the staleness of pushes and says which momentum and which
-// factor on the rate each update gets.
+// Keeps an asynchronous table at its user's momentum, so that the settings of a synchronous run
+// carry over. Measures the staleness of pushes, and computes the momentum and the factor on the
+// rate for each update.
 //
 //   momentum    = max(0, target - mu)
 //   rate_factor = round_share * (1 - momentum) / (1 - target)
@@ -46,7 +46,7 @@ class MomentumGovernor {
  public:
   // Pushes over which staleness is averaged: enough for 5 % when step times are memoryless.
   static constexpr uint64_t kPushesAveraged = 256;
-  // cannot_hold says so after so many updates in a row above the target.
+  // cannot_hold is set after this many updates in a row above the target.
   static constexpr uint64_t kUpdatesAboveTargetMax = 256;
 
   // No target: measures only.
@@ -67,15 +67,15 @@ class MomentumGovernor {
   // gradient was computed on.
   void ObservePush(double staleness);
 
-  // What the next update gets; to be called once for each, after ObservePush for its pushes. Before
-  // the first push whose staleness is known, groups are taken to be equally fast. Nothing without a
-  // target.
+  // The setting for the next update. Called once per update, after ObservePush for its pushes.
+  // Before the first push with a known staleness, groups are taken to be equally fast. Nothing
+  // without a target.
   std::optional<Setting> BeginUpdate(const Update& update);
 
   // Running mean over pushes; 0 before the first.
   double staleness() const { return staleness_; }
   double implicit_momentum() const { return ImplicitMomentum(staleness_); }
-  // Of the latest update; the target before it, 0 without one.
+  // Of the latest update; before it the target; 0 without a target.
   double explicit_momentum() const { return momentum_.value_or(target_.value_or(0)); }
   std::optional<double> target() const { return target_; }
 
@@ -91,24 +91,23 @@ class MomentumGovernor {
   uint64_t updates_above_target_ = 0;
 };
 
-// Makes one report of two about the same table, means weighted by updates.
+// Merges the report `from` into `into`, both about the same table; means are weighted by updates.
 void MergeAsynchrony(const proto::TableAsynchrony& from, proto::TableAsynchrony& into);
 
 // Reports of several shards, loops or servers, by table.
 using AsynchronyByTable = absl::btree_map<uint32_t, proto::TableAsynchrony>;
 void AddAsynchrony(const proto::TableAsynchrony& report, AsynchronyByTable& tables);
 
-// Another contract for a table, and why, for the event trail.
+// A new contract for a table, with the reason for the event trail.
 struct ContractChange {
   Contract contract;
   std::string evidence;
 };
 
-// What to do about a table whose momentum cannot be held at its target by lowering the explicit
-// one: one update per round of all groups, buffered. To be asked with the newest report of each
-// server about the table. Nothing unless pushes are applied on arrival, the momentum is governed,
-// and every server that applies updates has found so for kUpdatesAboveTargetMax of them in a row.
-// Pure.
+// The remedy for a table whose momentum cannot be held at its target by lowering the explicit one:
+// one update per round of all groups, buffered. Called with the newest report of each server about
+// the table. Nothing unless pushes are applied on arrival, the momentum is governed, and every
+// server that applies updates has reported so for kUpdatesAboveTargetMax of them in a row. Pure.
 std::optional<ContractChange> FallBackToBuffered(const Contract& contract,
                                                  std::span<const proto::TableAsynchrony> reports);
 

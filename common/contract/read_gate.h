@@ -21,7 +21,7 @@ class ClockVector {
   void Advance(GroupId group, Step step);
   // 0 before the first.
   Step StepOf(GroupId group) const;
-  // Of any group, dead ones too; 0 before the first.
+  // Of all groups, dead ones included; 0 before the first.
   Step highest() const { return highest_; }
 
   // All clocks in growing order of group, and the digest of them and the version.
@@ -32,27 +32,27 @@ class ClockVector {
   Step highest_;
 };
 
-// How fresh an answer must be. The conditions are ANDed.
+// How fresh a reply must be. All conditions must hold.
 //
 //   bsp       every live group is at the reader's step
 //   ssp(s)    every live group is at the reader's step - s
 //   async, buffered   nothing
-//   local     the reader's round has become an update, whoever was part of it. A group that was too
+//   local     the reader's round has become an update, from whichever groups. A group that was too
 //             late for it gets the values without its own change, which counts in the next round
 //
-// A group is asked only for steps from its first one on. Whatever the contract, a reader may name a
-// staleness of its own instead, and a version and an age besides.
+// A group is waited for only from its first step on. Under any contract, a reader may name another
+// staleness instead, and in addition a version and an age.
 struct ReadRequirement {
   // Every live group has reached this step.
   std::optional<Step> step;
-  // This round has become an update. Nothing is owed when no group lives that could bring it.
+  // This round has become an update. No requirement when no live group could contribute it.
   std::optional<Step> round;
   // At least this version.
   Version version;
-  // The last update is not older.
+  // The last update is at most this old.
   absl::Duration age = absl::InfiniteDuration();
 
-  // What a reader's bound means under a contract.
+  // The meaning of a reader's bound under a contract.
   static ReadRequirement Of(const proto::ReadBound& bound, const Contract& contract);
 };
 
@@ -64,10 +64,10 @@ struct Freshness {
   absl::Duration age;
 };
 
-// Whether the shard may answer. Pure; O(live groups).
+// Whether the shard may reply. Pure; O(live groups).
 bool IsMet(const ReadRequirement& requirement, const Freshness& freshness);
 
-// What is missing, for people: "group 2 is at step 4 of 6". Empty when nothing is.
+// What is missing, for users: "group 2 is at step 4 of 6". Empty when nothing is missing.
 std::string Missing(const ReadRequirement& requirement, const Freshness& freshness);
 
 }  // namespace covey

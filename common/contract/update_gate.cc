@@ -9,7 +9,7 @@
 namespace covey {
 namespace {
 
-// Whether every live group that is waited for at `step` is at it or beyond. Both lists grow.
+// Whether every live group that is waited for at `step` is at it or beyond. Both lists are sorted.
 template <typename ReachesStep>
 bool AllReach(Step step, const GroupCensus& groups, ReachesStep reaches) {
   return std::all_of(groups.live.begin(), groups.live.end(), [&](const LiveGroup& group) {
@@ -68,7 +68,7 @@ absl::Status UpdateGate::Admit(GroupId group, Step step) const {
                      LastTaken(group).value(), " of the group has been applied; wait for one step ",
                      "before the next"));
   }
-  // All wait for the next step: it is taken even if those after it came first.
+  // All groups wait for the next step: its push is admitted even if later ones came first.
   const size_t held = StepsHeld(group);
   if (held >= kHeldStepsPerGroupMax && step != last_step_.Next()) {
     return absl::ResourceExhaustedError(
@@ -219,12 +219,13 @@ std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const Gr
   return steps_.empty() ? CutLate() : CutFirstStep(/*with_late=*/true);
 }
 
-// A change of a round that is over is the group's part of the next one.
+// A change of a finished round is the group's part of the next one.
 bool UpdateGate::HasPart(GroupId group, Step round) const {
   return StepOf(received_, group) >= round || StepsHeld(group) > 0;
 }
 
-// No round begins, perhaps because its groups wait for the one that is behind; it must get on.
+// No round can begin, perhaps because its groups wait for the group that is behind; that group must
+// be able to go on.
 bool UpdateGate::LateIsFull() const {
   return steps_.empty() && std::any_of(late_.begin(), late_.end(), [this](const auto& late) {
            return StepsHeld(late.first.first) >= kHeldStepsPerGroupMax;
@@ -256,7 +257,7 @@ size_t UpdateGate::ArrivalsPerUpdate(const GroupCensus& groups) const {
   const size_t live = groups.live.size();
   if (contract_.buffer == 0) return std::max<size_t>(1, live);
   if (groups.known == 0) return contract_.buffer;
-  // Rounded up, so that k shrinks only when groups are really gone.
+  // Rounded up, so that k shrinks only when groups have ended.
   return std::max<size_t>(1, (contract_.buffer * live + groups.known - 1) / groups.known);
 }
 

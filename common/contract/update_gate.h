@@ -22,15 +22,15 @@ struct GroupCensus {
   size_t known = 0;                    // live, broken and done
 };
 
-// A push as far as the policy cares.
+// A push as the policy sees it.
 struct GatePush {
   GroupId group;  // 0: a plain client's
   Step step;      // of the group; under local the number of its round
   uint64_t samples = 0;
 };
 
-// Says when received pushes become an update of a shard, as the table's contract asks: counts and
-// times, no gradients, so that servers and `covey simulate` decide alike.
+// Decides when received pushes become an update of a shard under the table's contract. It works on
+// counts and times, not on gradients, so that servers and `covey simulate` decide alike.
 //
 //   bsp          one update per step, once every live group's push for it is here, summed in
 //                growing order of group; steps are applied in growing order. A push for a step that
@@ -46,61 +46,61 @@ struct GatePush {
 //                that is over counts in the next one; where none begins, a group's late changes
 //                are an update once the shard may hold no more of them
 //
-// A live group is waited for from its first step on. Every push that was added is part of exactly
-// one update, sooner or later: at the latest when no group lives any more. Depends on nothing but
-// the calls and their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more where
-// it is the step that all wait for.
+// A live group is waited for from its first step on. Every push that was added becomes part of
+// exactly one update, at the latest when no group is live any more. Depends only on the calls and
+// their times. Limits: kHeldStepsPerGroupMax under bsp and local, and one more for the step that
+// all groups wait for.
 //
 // Actor-confined; a value.
 class UpdateGate {
  public:
   explicit UpdateGate(const Contract& contract) : contract_(contract) {}
 
-  // Pushes that become one update, as the numbers that Add gave them, in the order of summation.
+  // Pushes that become one update: the numbers that Add gave them, in the order of summation.
   struct Update {
     absl::InlinedVector<uint64_t, 2> pushes;
     uint64_t samples = 0;
   };
 
-  // Whether the push may be added. Under bsp and local: INVALID_ARGUMENT: a plain client's, or of a
-  // step that counts already. ABORTED: the group's push for this step is held already.
+  // Whether the push may be added. Under bsp and local: INVALID_ARGUMENT: it comes from a plain
+  // client, or its step counts already. ABORTED: the group's push for this step is held already.
   // RESOURCE_EXHAUSTED: the group is too far ahead.
   absl::Status Admit(GroupId group, Step step) const;
 
-  // Takes in an admitted push. Its number: 0, 1, … in the order of arrival.
+  // Adds an admitted push. Its number: 0, 1, … in the order of arrival.
   uint64_t Add(const GatePush& push);
 
-  // Instead of Add: the group has come this far, with a push that is part of no update.
+  // Called instead of Add for a push that is part of no update: the group has reached this step.
   void Pass(GroupId group, Step step);
 
-  // For the gate of a shard that goes on from another server's: the group's pushes up to this step
-  // are applied. Which later ones were is not known, so that none of a lower step of any group is
-  // taken for one that is over.
+  // For the gate of a shard that another server served before: the group's pushes up to this step
+  // are applied. Which later ones were applied is unknown, so no push of a lower step of any group
+  // is taken for finished.
   void Resume(GroupId group, Step step);
 
-  // The next update, if one is due. To be asked until there is none: after each Add and SwitchTo,
+  // The next update, if one is due. Called until there is none: after each Add and SwitchTo,
   // whenever the groups have changed, and at NextDue.
   std::optional<Update> TakeDue(absl::Time now, const GroupCensus& groups);
 
-  // When grace ends for the others of a round; InfiniteFuture() when no time matters. As of the
+  // The end of the grace of a round; InfiniteFuture() when no update depends on the time. As of the
   // last TakeDue.
   absl::Time NextDue() const { return next_due_; }
 
-  // From now on another contract decides. When its kind is another one, all that is held is due:
-  // one update per step or round, or what the buffer has.
+  // Puts another contract in force. When its kind differs, all held pushes become due: one update
+  // per step or round, or one of the buffer.
   void SwitchTo(const Contract& contract);
 
-  // Arrivals that wait for more are due as they are. Nothing happens under bsp and local, where an
-  // update of fewer would be another one.
+  // Held arrivals become due as an update, although more were to come. No effect under bsp and
+  // local, where an update of fewer pushes would be a different one.
   void FlushPartialBuffer();
 
   const Contract& contract() const { return contract_; }
-  // Whether updates sum in the order of arrival and take all that is held, so that the owner may
-  // keep a running sum instead of the gradients.
+  // Whether an update sums all held pushes in the order of arrival, so that the owner may keep a
+  // running sum instead of the gradients.
   bool sums_on_arrival() const { return !ByStep(); }
-  // Samples behind all pushes that wait.
+  // Samples behind all held pushes.
   uint64_t samples_held() const { return samples_held_; }
-  // Whether a push of the group waits.
+  // Whether a push of the group is held.
   bool Holds(GroupId group) const;
   // Highest step, or round, that was part of an update or passed.
   Step last_step() const { return last_step_; }
@@ -154,8 +154,8 @@ class UpdateGate {
   absl::btree_map<GroupId, Step> received_;
   absl::btree_map<GroupId, Step> taken_;
   Step last_step_;
-  // Highest step that was in when the contract was last switched: pushes at or below it may be in
-  // any order.
+  // Highest step that had arrived when the contract was last switched: pushes at or below it may
+  // come in any order.
   Step switched_at_;
 };
 

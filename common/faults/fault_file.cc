@@ -86,7 +86,7 @@ std::vector<Key> FaultKeys(Fault* fault) {
   };
 }
 
-// Where a fault is being read: what messages begin with.
+// The position of the fault that is being read; messages begin with it.
 class Place {
  public:
   explicit Place(absl::string_view origin) : origin_(origin) {}
@@ -100,7 +100,7 @@ class Place {
   const std::string origin_;
 };
 
-// Reads the map's scalars; `nested` gets the value of the key that has no reader of its own.
+// Reads the map's scalars; `nested` gets the value of the key without a reader.
 absl::Status ReadMap(const YAML::Node& map, const std::vector<Key>& keys, const Place& place,
                      std::set<std::string>* given, YAML::Node* nested) {
   for (const auto& entry : map) {

@@ -37,13 +37,12 @@ namespace covey {
 
 inline constexpr size_t kFaultFileBytesMax = 4 << 20;
 
-// `origin` stands in messages for where the text is from. Pure. INVALID_ARGUMENT: one line that
-// begins with "ORIGIN:LINE: " and says what is wrong there.
+// Parses the text of a plan; messages name `origin` as its source. Pure. INVALID_ARGUMENT: one line
+// that begins with "ORIGIN:LINE: " and says what is wrong there.
 absl::StatusOr<FaultPlan> ParseFaultPlan(absl::string_view text, absl::string_view origin);
-// The same, of a file. INVALID_ARGUMENT: also when it cannot be read.
+// Parses the file at `path`. INVALID_ARGUMENT: also when it cannot be read.
 absl::StatusOr<FaultPlan> LoadFaultPlan(const std::string& path);
-// One fault by itself, as in "{kind: kill, target: server-1}". Pure. INVALID_ARGUMENT: what is
-// wrong.
+// One fault, as in "{kind: kill, target: server-1}". Pure. INVALID_ARGUMENT: what is wrong.
 absl::StatusOr<Fault> ParseFault(absl::string_view text);
 
 // One line per fault, which ParseFaultPlan reads back as the same value. Pure.

@@ -9,7 +9,7 @@
 
 namespace covey {
 
-// What is to be done when, to carry out a plan. Whoever has a clock asks it:
+// The actions that carry out a plan, in order of time. A caller with a clock uses it as follows:
 //
 //   FaultSchedule schedule(plan);
 //   while (!schedule.done()) {
@@ -17,34 +17,34 @@ namespace covey {
 //     // wait until schedule.NextAt()
 //   }
 //
-// Actions come in order of time; at the same time ends before beginnings, else in the plan's order.
-// Faults may overlap: what ends may still be in force for another fault's sake, see Action::last.
-// A value; deterministic.
+// At the same time, ends come before beginnings, otherwise actions keep the plan's order. Faults
+// may overlap: when one ends, its effect may continue because of another one, see Action::last. A
+// value; deterministic.
 class FaultSchedule {
  public:
   struct Action {
     absl::Duration at;
-    // Of the plan.
+    // As in the plan.
     Fault fault;
-    // Otherwise it is put right.
+    // True: the fault begins; false: it is put right.
     bool begins = true;
-    // Of the faults in force, none other has the same kind, target and other: when it ends, the
-    // effect ends too.
+    // No other fault in force has the same kind, target and other: when this one ends, the effect
+    // ends, too.
     bool last = true;
   };
 
   explicit FaultSchedule(const FaultPlan& plan);
 
-  // What has become due up to `elapsed` and was not returned before.
+  // Actions that have become due up to `elapsed` and were not returned before.
   std::vector<Action> Due(absl::Duration elapsed);
-  // What is in force, in the order in which it began; without what happens once.
+  // Faults in force, in the order in which they began, without kinds that happen once.
   std::vector<Fault> InForce() const;
-  // Infinite when nothing is left.
+  // Time of the next action; infinite when none is left.
   absl::Duration NextAt() const;
   bool done() const { return next_ == actions_.size(); }
 
  private:
-  // In order; `last` is set for each when the schedule is made.
+  // Sorted by time; `last` is set for each when the schedule is made.
   std::vector<Action> actions_;
   size_t next_ = 0;
 };

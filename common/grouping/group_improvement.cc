@@ -9,9 +9,9 @@
 namespace covey {
 namespace {
 
-// Workers that improvement looks at first, and only, in a large cluster.
+// In a large cluster, improvement examines only this many workers.
 constexpr size_t kCandidatesMax = 256;
-// Below this a gain is noise of the last bits.
+// A smaller gain is rounding noise.
 constexpr double kGainMin = 1e-9;
 
 GroupMembers Without(const GroupMembers& members, uint32_t gone) {
@@ -57,7 +57,7 @@ class Improver {
     return rater_.SamplesPerSecond(rater_.Rate(members), groups_.size());
   }
 
-  // Those first whose time differs most from the median of their group.
+  // The workers whose time differs most from the median of their group come first.
   std::vector<uint32_t> Candidates() const {
     std::vector<double> odd(rater_.size());
     for (const GroupMembers& group : groups_) {
@@ -77,7 +77,7 @@ class Improver {
     return workers;
   }
 
-  // Takes the best of all moves and swaps of one worker.
+  // Applies the best of all moves and swaps of one worker.
   bool Place(uint32_t worker) {
     const size_t home = group_of_[worker];
     Change best;
@@ -112,7 +112,7 @@ class Improver {
     Consider(without, rate_without, With(groups_[group], worker), group, worker, best);
   }
 
-  // Equal workers at the same place need not be tried one by one.
+  // Of equal workers at the same place only one needs to be tried.
   void TrySwaps(uint32_t worker, const GroupMembers& without, size_t group, Change& best) {
     std::vector<std::pair<uint32_t, double>> tried;
     for (const uint32_t other : groups_[group]) {

@@ -15,12 +15,12 @@
 namespace covey {
 namespace {
 
-// Up to so many workers every start is improved, otherwise the most promising ones.
+// Up to this many workers every start is improved, otherwise only the most promising ones.
 constexpr size_t kFewWorkers = 16;
 constexpr size_t kImprovedStarts = 4;
 constexpr size_t kRandomStarts = 6;
 constexpr size_t kEffort = 2'000'000;
-// Each number of groups up to this is tried, then about every fifth power of three.
+// Every number of groups up to this one is tried, beyond it about every fifth power of three.
 constexpr size_t kCountsTried = 8;
 constexpr double kCountRatio = 1.25;
 constexpr size_t kGroupsExplained = 4;
@@ -42,7 +42,7 @@ std::vector<size_t> Counts(const GroupRater& rater, const GroupPlanOptions& opti
   for (double count = kCountsTried; count <= static_cast<double>(workers); count *= kCountRatio) {
     counts.insert(static_cast<size_t>(count));
   }
-  // As many as there are zones, racks and hosts, and two or four in each.
+  // As many groups as there are zones, racks or hosts, and two or four in each.
   for (const Level level : {Level::kZone, Level::kRack, Level::kHost}) {
     const size_t domains = rater.domain(static_cast<uint32_t>(workers - 1), level) + 1;
     for (const size_t times : {1, 2, 4}) counts.insert(std::min(workers, domains * times));
@@ -77,7 +77,7 @@ std::vector<Start> Starts(const GroupRater& rater, const GroupPlanOptions& optio
     AddStart(rater, options, CutGroups(rater, GroupOrder::kTopology, count), starts);
     if (free_sizes) AddStart(rater, options, CutClasses(rater, count), starts);
     if (free_sizes && options.groups == 0 && classes > 1) {
-      // As if the slow were not there, and groups of their own for them.
+      // Plans without the slow workers, which get groups of their own.
       AddStart(rater, options, CutClasses(rater, std::min(rater.size(), count + classes - 1)),
                starts);
     }
@@ -89,7 +89,7 @@ std::vector<Start> Starts(const GroupRater& rater, const GroupPlanOptions& optio
       AddStart(rater, options, CutAtRandom(rater, seed, count), starts);
     }
   }
-  // Of equal ones the one along the topology, with the fewest groups.
+  // Of equal plans the one along the topology with the fewest groups wins.
   std::stable_sort(starts.begin(), starts.end(),
                    [](const Start& a, const Start& b) { return a.value > b.value; });
   if (rater.size() > kFewWorkers && starts.size() > kImprovedStarts) starts.resize(kImprovedStarts);
@@ -135,7 +135,7 @@ GroupPlan MakePlan(const GroupRater& rater, const std::vector<GroupMembers>& gro
   return plan;
 }
 
-// Groups by the rater's numbers; those of nodes that it does not know are left out.
+// Groups by the rater's numbers, without nodes that it does not know.
 std::vector<GroupMembers> Known(const GroupRater& rater,
                                 const std::vector<std::vector<NodeId>>& groups) {
   std::map<NodeId, uint32_t> numbers;
@@ -154,7 +154,7 @@ std::vector<GroupMembers> Known(const GroupRater& rater,
   return known;
 }
 
-// Adds whoever is in no group where the value grows most.
+// Adds each worker that is in no group where the value grows most.
 void PlaceNewcomers(const GroupRater& rater, size_t members_max,
                     std::vector<GroupMembers>& groups) {
   std::vector<bool> placed(rater.size(), false);

@@ -13,7 +13,7 @@
 namespace covey {
 
 struct GroupPlanOptions {
-  // How many; 0 = as many as are best. Never more than workers.
+  // Number of groups; 0 = the best number. Never more than workers.
   size_t groups = 0;
   enum class Sizes {
     kEqual,  // differ by at most one
@@ -25,24 +25,24 @@ struct GroupPlanOptions {
 };
 
 struct PlannedGroup {
-  // In ring order: neighbours in the topology are neighbours in the ring.
+  // In ring order: neighbors in the topology are neighbors in the ring.
   std::vector<NodeId> members;
-  // What it is expected to do, and why.
+  // The expected speed and its terms.
   double samples_per_second = 0;
   GroupRater::Terms terms;
 };
 
 struct GroupPlan {
-  // In the order of the lowest rank in them.
+  // Sorted by the lowest rank in each group.
   std::vector<PlannedGroup> groups;
   double samples_per_second = 0;
   // Progress per sample, 1 for one group.
   double statistical_factor = 1;
 
-  // What plans are compared by.
+  // The measure by which plans are compared.
   double value() const { return samples_per_second * statistical_factor; }
   std::vector<std::vector<NodeId>> Members() const;
-  // Evidence for people: "2 groups, 512 samples/s x 0.95; 4 workers 256/s (compute 110 ms, …), …",
+  // Evidence for users: "2 groups, 512 samples/s x 0.95; 4 workers 256/s (compute 110 ms, …), …",
   // the first few groups by name.
   std::string Explain() const;
 };
@@ -53,41 +53,41 @@ struct GroupPlan {
 //     x groups^-penalty
 //
 // is as large as it can find (GroupRater has the terms). So groups end up inside racks, of nearly
-// equal speed, with the unreliable kept together, and left-overs in the nearest rack. Tries cuts
-// along the topology, along speed inside racks and along speed alone, for each number of groups in
-// question, and improves the best by moving and swapping workers. Within 2 % of the best of all
-// partitions for up to 12 workers; 10,000 workers take less than a second.
+// equal speed, with the unreliable kept together, and remaining workers in the nearest rack. Tries
+// cuts along the topology, along speed inside racks and along speed alone, for each candidate
+// number of groups, and improves the best by moving and swapping workers. Within 2 % of the best of
+// all partitions for up to 12 workers; 10,000 workers take less than a second.
 //
 // Pure; independent of the order of `workers`. Preconditions: at least one worker; options.groups x
 // members_max not below the number of workers unless groups = 0.
 GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions& options);
 
 // The same for `groups` groups of equal size (they differ by at most one). Without speeds, groups
-// fill whole hosts first, then what is left inside a rack, then inside a zone, so that as few as
-// possible cross a border; without labels, by rank. No more groups than workers are made, none for
-// no workers.
+// fill whole hosts first, then the remaining workers of a rack, then those of a zone, so that as
+// few groups as possible cross a border; without labels, by rank. There are never more groups than
+// workers, and none without workers.
 std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, size_t groups);
 
-// What the present groups are worth by the same measure. Members that are not in `workers` are left
-// out, and so are groups without any.
+// The value of the present groups by the same measure. Members that are not in `workers` are left
+// out, and so are groups that have no other members.
 GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
                          const std::vector<std::vector<NodeId>>& groups, const GroupModel& model);
 
 struct ReplanDecision {
   bool replan = false;
-  // To form when `replan`; otherwise the present groups.
+  // The groups to form when `replan`; otherwise the present groups.
   GroupPlan plan;
-  // Of the best plan over keeping the groups as they are: 0.05 = 5 % more progress per second.
+  // Gain of the best plan over keeping the present groups: 0.05 = 5 % more progress per second.
   double gain = 0;
   // For the event trail.
   std::string reason;
 };
 
-// Whether to form other groups: when a member has gone or a worker is in no group, when there are
-// not as many groups as wanted, or when the best plan gains more than `gain_min`. After a change of
-// membership the groups keep who is left and take newcomers in where they fit best, unless the best
-// plan gains more than `gain_min` over that, so that one departure does not move everybody. Pure;
-// independent of the order of `workers`. Preconditions as of PlanGroups.
+// Whether to form other groups: when a member has gone or a worker is in no group, when the number
+// of groups is not the wanted one, or when the best plan gains more than `gain_min`. After a change
+// of membership the groups keep their remaining members and take new ones where they fit best,
+// unless the best plan gains more than `gain_min` over that. So one departure does not move all
+// workers. Pure; independent of the order of `workers`. Preconditions as of PlanGroups.
 inline constexpr double kReplanGainMin = 0.05;
 ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
                       const std::vector<std::vector<NodeId>>& present,

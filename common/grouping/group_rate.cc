@@ -10,7 +10,8 @@
 namespace covey {
 namespace {
 
-// When nobody's speed is known, its ratio to the cost of communication is not either.
+// Assumed time per step when no speed is known; then its ratio to the cost of communication is
+// unknown, too.
 constexpr double kUnknownSeconds = 0.1;
 constexpr double kSecondsPerHour = 3600;
 
@@ -99,8 +100,8 @@ double GroupRater::ExpectedSlowest(std::span<const uint32_t> members) const {
   return slowest + any * std::max(0.0, model_.hiccup_factor * mean - slowest);
 }
 
-// The kind of link that joins members of one domain of `level`; wider than that where the domain
-// has no name.
+// The kind of link that joins members of one domain of `level`; a wider kind when the domain has no
+// name.
 Level GroupRater::LinkWithin(uint32_t index, size_t level) const {
   while (level < kNamedLevels && paths_[index].at(static_cast<Level>(level)).empty()) ++level;
   return static_cast<Level>(level);
@@ -109,7 +110,7 @@ Level GroupRater::LinkWithin(uint32_t index, size_t level) const {
 double GroupRater::Communication(std::span<const uint32_t> members) const {
   double latency = 0, own_link = 0;
   std::array<double, kNamedLevels> uplinks = {};
-  // What one domain of each level holds of the gradient by now.
+  // How much of the gradient one domain of each level holds at this point.
   std::array<double, kNamedLevels> held;
   held.fill(model_.gradient_bytes);
   for (size_t level = 0; level < kLevels; ++level) {

@@ -20,37 +20,38 @@ struct PlannedWorker {
   uint32_t rank = 0;
   // zone/rack/host/device; missing parts count as empty.
   std::string labels;
-  // Samples per second while it computes; 0 = not known: as the median of those that are.
+  // Samples per second while it computes; 0 = unknown, taken as the median of the known ones.
   double speed = 0;
-  // How often it is expected to fail.
+  // Expected failures.
   double failures_per_hour = 0;
 };
 
-// What the rate of a group depends on besides its members.
+// Parameters of a group's rate that do not depend on its members.
 struct GroupModel {
   // Samples that one member computes per step.
   double samples_per_step = 32;
-  // What a step reduces and gathers; 0 = only latency counts.
+  // Bytes that a step reduces and gathers; 0 = only latency counts.
   double gradient_bytes = 0;
   LinkCosts costs;
-  // Step times of one member vary like a lognormal of this sigma; and with a small chance a step
-  // takes a few times longer.
+  // Step times of one member vary like a lognormal of this sigma; with a small chance a step takes
+  // a few times longer (a hiccup).
   double noise_sigma = 0.05;
   double hiccup_chance = 0;
   double hiccup_factor = 5;
-  // What every group costs each step of all groups, at the servers: the gradient over the servers'
-  // bandwidth together, once for each direction that does not work beside the other.
+  // The time that every group adds, at the servers, to each step of all groups: the gradient over
+  // the summed bandwidth of the servers, once for each direction that does not overlap with the
+  // other.
   double server_seconds_per_group = 0;
-  // A failure stops its group for so long.
+  // A failure stops its group for this time.
   double recovery_seconds = 30;
-  // What more groups cost statistically: progress per sample falls as groups^-penalty. 0 = nothing,
+  // The statistical cost of more groups: progress per sample falls as groups^-penalty. 0 = nothing,
   // as under bsp. Measured on quadratics, sixteen groups against one: 0.07 for buffered contracts
-  // (1.2 x the samples), 0.25 for apply-on-arrival (half the samples are lost).
+  // (1.2 x the samples), 0.25 for apply-on-arrival (2 x the samples).
   double statistical_penalty = 0.07;
 };
 
-// Rates groups. Workers are numbered by place in the topology, so that neighbours stand together;
-// ties by rank, then node. Immutable, pure.
+// Rates groups. Workers are numbered by place in the topology, so that neighbors have adjacent
+// numbers; ties by rank, then node. Immutable, pure.
 class GroupRater {
  public:
   GroupRater(std::vector<PlannedWorker> workers, const GroupModel& model);
@@ -69,10 +70,10 @@ class GroupRater {
     // Expected time of the slowest member.
     double compute_seconds = 0;
     double communication_seconds = 0;
-    // Part of the time that no failure takes.
+    // Fraction of the time that is not lost to failures.
     double availability = 1;
   };
-  // Of a group of workers, by growing index. O(k log k).
+  // The terms of a group of workers, given in growing order of index. O(k log k).
   //
   //   compute        max over i of t_i exp(sigma e_i), t_i the i-th longest time, e_i the expected
   //                  maximum of i standard normals (Blom 1958): the slowest i are at least as slow
@@ -89,13 +90,14 @@ class GroupRater {
   // k samples_per_step availability
   //   / (compute + communication + server_seconds_per_group * groups).
   double SamplesPerSecond(const Terms& terms, size_t groups) const;
-  // Progress per sample with so many groups: groups^-penalty.
+  // Progress per sample with `groups` groups: groups^-penalty.
   double StatisticalFactor(size_t groups) const;
 
  private:
   double ExpectedSlowest(std::span<const uint32_t> members) const;
   double Communication(std::span<const uint32_t> members) const;
-  // The most places that meet in one domain of a level: the next narrower domains, or members.
+  // The most places that meet in one domain of a level; a place is a next narrower domain, or a
+  // member.
   struct Meeting {
     size_t places = 0;
     size_t smallest = 0;  // members of the smallest place

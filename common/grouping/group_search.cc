@@ -12,7 +12,8 @@ namespace {
 
 // Groups may cross devices freely.
 constexpr Level kNarrowestBorder = Level::kHost;
-// A class of speed ends where a worker takes so many times longer than its fastest.
+// A class of speed ends before a worker that takes this many times as long as the fastest of the
+// class.
 constexpr double kClassRatio = 1.25;
 
 // Number of each worker's class of speed, the fastest first.
@@ -43,7 +44,7 @@ class Cutter {
         small_size_(workers / groups),
         large_groups_(workers % groups) {}
 
-  // Out of `workers`, who share a domain of `level`; returns those left over.
+  // Cuts groups out of `workers`, which share a domain of `level`; returns the remaining workers.
   std::vector<uint32_t> Cut(std::vector<uint32_t> workers, Level level) {
     std::vector<uint32_t> rest;
     if (level <= narrowest_) {
@@ -79,7 +80,7 @@ class Cutter {
   const GroupRater& rater_;
   const Level narrowest_;
   const size_t small_size_;
-  size_t large_groups_;  // still to come, one larger than the others
+  size_t large_groups_;  // still to cut, with one member more than the others
   std::vector<GroupMembers> groups_;
 };
 
@@ -102,7 +103,7 @@ std::vector<uint32_t> Everybody(const GroupRater& rater) {
   return workers;
 }
 
-// In order, sizes differ by at most one.
+// In order, with sizes that differ by at most one.
 std::vector<GroupMembers> CutEvenly(const std::vector<uint32_t>& workers, size_t groups) {
   std::vector<GroupMembers> cut;
   auto begin = workers.begin();
@@ -116,8 +117,8 @@ std::vector<GroupMembers> CutEvenly(const std::vector<uint32_t>& workers, size_t
   return cut;
 }
 
-// How many groups each of the sets gets: one, then always one more where groups are largest.
-// Precondition: groups >= sets.
+// The number of groups for each of the sets: first one each, then one more for the set with the
+// largest groups, until all are used. Precondition: groups >= sets.
 std::vector<size_t> Divide(const std::vector<std::vector<uint32_t>>& sets, size_t groups) {
   std::vector<size_t> counts(sets.size(), 1);
   for (size_t left = groups - sets.size(); left > 0; --left) {
@@ -130,7 +131,7 @@ std::vector<size_t> Divide(const std::vector<std::vector<uint32_t>>& sets, size_
   return counts;
 }
 
-// Each rack on its own if there are enough groups for that.
+// Cuts each rack by itself if there are enough groups for that.
 void CutByRack(const GroupRater& rater, std::vector<uint32_t> workers, size_t groups,
                std::vector<GroupMembers>& cut) {
   std::vector<std::vector<uint32_t>> racks;

@@ -9,9 +9,10 @@
 
 namespace covey {
 
-// How fast a group is, from the paces of its members, all of them known. Pure.
+// How fast a group is, computed from the paces of its members, all of which are known. Pure.
 
-// Of an even number the lower one, so that of two members the faster one is the measure.
+// The median; of an even number the lower one, so that two members are compared with the faster
+// one.
 double MedianPace(const std::vector<const MemberPace*>& members);
 double MedianStepSeconds(const std::vector<const MemberPace*>& members);
 
@@ -27,8 +28,8 @@ struct GroupEfficiency {
 };
 GroupEfficiency EfficiencyOf(const std::vector<const MemberPace*>& members);
 
-// Shares in proportion to speed, none below `share_min` of an even one; 1000 = even. They need not
-// add up to anything.
+// Shares in proportion to speed, none below `share_min` of an even share; 1000 = even. Their sum is
+// arbitrary.
 std::vector<uint32_t> SharesBySpeed(const std::vector<const MemberPace*>& members,
                                     double share_min);
 

@@ -16,14 +16,14 @@ constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 bool IsKnown(double distance) { return std::isfinite(distance) && distance > 0; }
 
-// What one node measured, in growing order.
+// The measurements of one node, in growing order.
 struct Row {
   std::vector<double> distances;
 
   double nearest() const { return distances.front(); }
-  // The upper quartile: far, but not what one slow peer makes of it.
+  // The upper quartile, which a single slow peer does not change.
   double far() const { return distances[(distances.size() - 1) * 3 / 4]; }
-  // Some links are of a wider kind than others.
+  // True when the node has links of different kinds.
   bool SeesNearAndFar(double gap) const { return distances.back() >= gap * distances.front(); }
 };
 
@@ -32,7 +32,7 @@ double Median(std::vector<double> values) {
   return values.empty() ? 1 : values[(values.size() - 1) / 2];
 }
 
-// How many times farther from everybody each node is than the typical one; at least 1.
+// How many times farther from all others each node is than the typical node; at least 1.
 std::vector<double> Slowness(const DistanceMatrix& matrix, double gap) {
   std::vector<Row> rows(matrix.nodes());
   std::vector<double> nearest, far;
@@ -100,7 +100,7 @@ class Linkage {
     return count > 0 ? sums_[a * nodes_ + b] / count : kUnknown;
   }
 
-  // Looks at later clusters only, so that each pair is looked at once.
+  // Examines later clusters only, so that each pair is examined once.
   void FindNearest(size_t a) {
     nearest_[a] = a;
     double distance = kUnknown;
@@ -111,7 +111,7 @@ class Linkage {
     }
   }
 
-  // The first cluster of the closest pair; nodes_ when there is none.
+  // The first cluster of the closest pair; nodes_ when there is no pair.
   size_t Closest() const {
     size_t closest = nodes_;
     double distance = kUnknown;
@@ -150,7 +150,7 @@ class Linkage {
   std::vector<size_t> nearest_;  // itself = none
 };
 
-// The clusters that the first merges make.
+// The clusters after the first merges.
 Clustering ClustersAfter(size_t nodes, const std::vector<Linkage::Merge>& merges, size_t count) {
   std::vector<size_t> into(nodes);
   std::iota(into.begin(), into.end(), size_t{0});
@@ -158,7 +158,7 @@ Clustering ClustersAfter(size_t nodes, const std::vector<Linkage::Merge>& merges
   Clustering clusters(nodes);
   uint32_t next = 0;
   for (size_t node = 0; node < nodes; ++node) {
-    // A cluster is named by its lowest node, which is numbered by now.
+    // A cluster is named by its lowest node, which has a number by now.
     clusters[node] = into[node] == node ? next++ : clusters[into[node]];
   }
   return clusters;
@@ -177,7 +177,7 @@ std::vector<Clustering> LatencyClusters(const DistanceMatrix& matrix, double gap
   COVEY_CHECK(gap > 1);
   const size_t nodes = matrix.nodes();
   std::vector<Linkage::Merge> merges = Linkage(matrix, Slowness(matrix, gap)).MergeAll();
-  // Heights of average linkage do not go down, but for the last bits of a sum.
+  // Heights of average linkage never decrease, except in the last bits of a sum.
   std::stable_sort(merges.begin(), merges.end(),
                    [](const auto& a, const auto& b) { return a.height < b.height; });
   std::vector<Clustering> clusterings;
@@ -185,7 +185,7 @@ std::vector<Clustering> LatencyClusters(const DistanceMatrix& matrix, double gap
     if (merges[i].height - merges[i - 1].height < std::log(gap)) continue;
     clusterings.push_back(ClustersAfter(nodes, merges, i));
   }
-  // Those whom no measurement joins.
+  // Nodes that no measurement connects.
   if (merges.size() + 1 < nodes) clusterings.push_back(ClustersAfter(nodes, merges, merges.size()));
   return clusterings;
 }

@@ -7,16 +7,17 @@
 
 namespace covey {
 
-// What members have measured of each other: how far apart two nodes are, as the shortest of several
-// round trips, or as seconds per byte. Any unit, as long as it is one.
+// Distances that members have measured between each other: the shortest of several round trips, or
+// seconds per byte. Any unit, if it is the same for all.
 class DistanceMatrix {
  public:
   explicit DistanceMatrix(size_t nodes) : nodes_(nodes), distances_(nodes * nodes, 0) {}
 
   size_t nodes() const { return nodes_; }
-  // What `from` measured of `to`; not positive, or not finite, = unknown.
+  // The distance from `from` to `to`, as `from` measured it; unknown when it is not positive or not
+  // finite.
   void Set(size_t from, size_t to, double distance) { distances_[from * nodes_ + to] = distance; }
-  // The shorter of both directions, for noise only ever adds; 0 when neither is known.
+  // The shorter of both directions, since noise only adds; 0 when neither is known.
   double At(size_t a, size_t b) const;
 
  private:
@@ -28,25 +29,25 @@ class DistanceMatrix {
 // node of each.
 using Clustering = std::vector<uint32_t>;
 
-// Clusters that are as far apart as the next wider kind of link is slower: hosts, racks, zones.
-// Finest first; the last one is the one to call racks when only two kinds of link are wanted. Empty
-// when all nodes are one cluster, with no gap to cut at.
+// Cuts nodes into clusters at the gaps between kinds of links: hosts, racks, zones. The finest
+// clustering comes first; the last one gives racks when only two kinds of links are to be
+// distinguished. Empty when all nodes are one cluster, without a gap to cut at.
 //
-// The rule. (1) A node that is slow towards everybody is measured by its own scale: where its
-// farthest is `gap` times its nearest or more, so that it sees near and far, its slowness is how
-// many times its nearest and its upper quartile exceed those of the median node, the smaller of
-// both. The distance of two nodes is divided by the larger slowness. (2) Average linkage of the
-// logarithms: the two nearest clusters merge until one is left, their distance being the mean over
-// all known pairs, so that no single measurement decides. (3) The heights of the merges, in growing
-// order, are cut wherever the next is `gap` times the one before or more: the merges below a cut
-// are a clustering.
+// The rule. (1) A node that is slow towards all others is measured by its own scale. Its slowness
+// is how many times its nearest distance and its upper quartile exceed those of the median node,
+// whichever is less; it counts only if its farthest distance is at least `gap` times its nearest,
+// so that near and far can be told apart. The distance of two nodes is divided by the larger
+// slowness. (2) Average linkage of the logarithms: the two nearest clusters merge until one is
+// left, their distance being the mean over all known pairs, so that no single measurement decides.
+// (3) The heights of the merges, in growing order, are cut wherever one is at least `gap` times its
+// predecessor: the merges below a cut are a clustering.
 //
-// So a node that is equally far from everybody stands alone, and so does one that nobody could
-// measure. With two nodes, or with every node on its own, there is nothing to compare: one cluster.
+// So a node that is equally far from all others is a cluster by itself, and so is a node without
+// measurements. With two nodes, or when every node would be by itself, there is nothing to compare:
+// one cluster.
 //
-// Pure; cluster numbers aside, independent of the order of nodes unless distances tie.
-// O(n^3) at worst, O(n^2) for what networks look like; meant for the members of one group.
-// Precondition: gap > 1.
+// Pure; cluster numbers aside, independent of the order of nodes unless distances tie. O(n^3) at
+// worst, O(n^2) on typical networks; meant for the members of one group. Precondition: gap > 1.
 inline constexpr double kClusterGap = 2.0;
 std::vector<Clustering> LatencyClusters(const DistanceMatrix& matrix, double gap = kClusterGap);
 

@@ -28,7 +28,7 @@ void MemberPace::Add(const PaceReport& report) {
   const double pace = report.compute_seconds / report.samples_per_step;
   Interval now = {.seconds_per_sample = pace};
   if (!window_.empty()) {
-    // Only the beginning of a slowness that lasts is a hiccup.
+    // Only the beginning of a lasting slowness counts as a hiccup.
     const double usual = UsualPace();
     const double limit = options_.hiccup_ratio * usual;
     const double slowest = report.slowest_seconds / report.samples_per_step;
@@ -43,12 +43,12 @@ void MemberPace::Add(const PaceReport& report) {
 
   ++reports_;
   if (reports_ <= options_.reports_min) pace_ = last_ = UsualPace();
-  // No single report moves it far.
+  // A single report changes the pace by a bounded amount.
   const double heard =
       std::clamp(pace, pace_ / options_.hiccup_ratio, pace_ * options_.hiccup_ratio);
   // A plain mean at first (after a median, which no hiccup moves), then exponential.
   const double weight = std::max(options_.smoothing, 1 / static_cast<double>(reports_));
-  // Differences of neighbours hold the noise but not the trend.
+  // Differences of consecutive reports contain the noise but not the trend.
   const double difference = (heard - last_) / pace_;
   variance_ += weight * (difference * difference / 2 - variance_);
   last_ = heard;

@@ -7,13 +7,13 @@
 
 namespace covey {
 
-// What a worker says of its own computation, means over its last report interval.
+// A worker's report about its own computation: means over its last report interval.
 struct PaceReport {
-  // Seconds of own work per step; of the slowest step, 0 = not measured.
+  // Seconds of its own work per step; those of the slowest step, 0 = not measured.
   double compute_seconds = 0;
   double slowest_seconds = 0;
   double samples_per_step = 0;
-  // Since the worker started: steps that its group finished, and those of them without its
+  // Since the worker started: steps that its group finished, and how many of them went without its
   // gradient.
   uint64_t steps = 0;
   uint64_t steps_aside = 0;
@@ -24,23 +24,24 @@ struct PaceReport {
 class MemberPace {
  public:
   struct Options {
-    // The first reports hold page faults and cold caches.
+    // The first reports contain page faults and cold caches.
     size_t warm_up_reports = 2;
-    // Fewer say nothing about a member.
+    // With fewer reports, the pace is unknown.
     size_t reports_min = 5;
     // Weight of the newest report in the averages. A lognormal noise with sigma 0.3, which is a
     // lot, then leaves 7 %, and a worker that has become twice as slow is at 1.5 after 7 reports.
     double smoothing = 0.1;
-    // A report that is slower than the usual one so many times is a hiccup, not a pace.
+    // A report that is this many times slower than the usual one is a hiccup, not a change of pace,
     double hiccup_ratio = 3;
-    // Unless so many come in a row.
+    // unless this many come in a row.
     size_t pace_reports = 3;
-    // A slow step inside a report is one when it cost at least this part of the report's time: what
-    // an operating system does to steps of a millisecond delays nobody.
+    // A slow step inside a report counts as a hiccup only when it cost at least this fraction of
+    // the report's time: delays that the operating system adds to steps of a millisecond do not
+    // matter.
     double hiccup_cost_min = 0.05;
-    // Hiccups are counted over so many reports: a minute.
+    // Hiccups are counted over this many reports: a minute.
     size_t window_reports = 60;
-    // The mean step time starts anew when the samples per step change by more than this.
+    // The mean step time is restarted when the samples per step change by more than this.
     double new_samples_ratio = 0.1;
   };
 
@@ -49,18 +50,18 @@ class MemberPace {
   // Ignores reports without work or samples.
   void Add(const PaceReport& report);
 
-  // False: the numbers below mean nothing yet.
+  // False: the numbers below are undefined yet.
   bool known() const { return reports_ >= options_.reports_min; }
   // Steady seconds per sample; its standard error, relative.
   double seconds_per_sample() const { return pace_; }
   double error() const;
-  // Steady seconds per step at the present number of samples, and that number.
+  // Steady seconds per step at the present number of samples; and that number.
   double step_seconds() const { return step_seconds_; }
   double samples_per_step() const { return samples_; }
   // Reports in the window, and hiccups among them.
   size_t window() const { return window_.size(); }
   size_t hiccups() const;
-  // Part of the steps, since the report before the last, that went on without this member.
+  // Fraction of the steps, since the report before the last, that went on without this member.
   double aside() const { return aside_; }
 
  private:

@@ -21,7 +21,7 @@ using Paces = std::vector<const MemberPace*>;
 
 constexpr absl::Duration kGraceMin = absl::Milliseconds(1);
 constexpr absl::Duration kGraceMax = absl::Seconds(10);
-// Doubling stops after so many evictions.
+// The probation doubles at most this many times.
 constexpr uint32_t kProbationDoublingsMax = 6;
 
 struct RungName {
@@ -49,7 +49,7 @@ const GroupInForce* Find(GroupId id, const std::vector<GroupInForce>& groups) {
   return found == groups.end() ? nullptr : &*found;
 }
 
-// Each member's part of the group's samples.
+// Each member's fraction of the group's samples.
 std::vector<double> Fractions(const std::vector<uint32_t>& shares, size_t members) {
   std::vector<double> fractions(members, 1.0 / static_cast<double>(members));
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -142,7 +142,7 @@ std::optional<Action> StragglerLadder::Notice(const Member& member) {
   Judgement& judgement = members_.at(member.node);
   const bool remarkable = judgement.straggler || HasHiccups(judgement.pace);
   if (remarkable == judgement.noticed) return std::nullopt;
-  // Out of it only when there is nothing left of it, as for the other rungs.
+  // As on the other rungs, this one is left only when its cause has gone completely.
   if (!remarkable && judgement.pace.hiccups() > 0) return std::nullopt;
   judgement.noticed = remarkable;
   return Action{.kind = Action::Kind::kNotice,
@@ -162,7 +162,7 @@ std::optional<Action> StragglerLadder::StopWaiting(const GroupInForce& group) co
   }
   if (late.empty()) return std::nullopt;
   Action action = PartialReduce(group, late.size(), absl::StrJoin(late, "; "));
-  // A group that waits for fewer already has what it needs.
+  // A group that waits for fewer members needs no further change.
   if (group.minimum_members != 0 && group.minimum_members <= action.minimum_members) {
     return std::nullopt;
   }
@@ -177,7 +177,7 @@ std::optional<Action> StragglerLadder::WaitAgain(const GroupInForce& group,
   }
   for (const Member& member : group.members) {
     const MemberPace& pace = members_.at(member.node).pace;
-    // Who computes in time but steps aside is late for another reason.
+    // A worker that computes in time but steps aside is late for another reason.
     if (pace.hiccups() > 0 || pace.window() < options_.hiccup_reports_min ||
         pace.aside() > options_.hiccups_max) {
       return std::nullopt;
@@ -209,7 +209,7 @@ std::optional<Action> StragglerLadder::Shift(const GroupInForce& group) const {
   const std::vector<double> wanted = Fractions(action.shares, paces.size());
   const std::vector<double> current = Fractions(group.shares, paces.size());
   for (size_t i = 0; i < paces.size(); ++i) {
-    // The others' shares follow from those of stragglers, present and past ones.
+    // The others' shares follow from those of present and past stragglers.
     const bool reduced = current[i] * static_cast<double>(paces.size()) * options_.slow_ratio < 1;
     if (!members_.at(group.members[i].node).straggler && !reduced) continue;
     const double change = std::abs(wanted[i] / current[i] - 1);
@@ -304,7 +304,7 @@ std::vector<Action> StragglerLadder::EndProbation(absl::Time now,
     if (probation.until == absl::InfinitePast()) probation.until = now + term;
     if (now < probation.until) continue;
     probation.until = absl::InfinitePast();
-    members_.erase(member.node);  // Its pace was that of another time.
+    members_.erase(member.node);  // its pace is outdated
     actions.push_back({.kind = Action::Kind::kRegroup,
                        .member = member.node,
                        .to = Find(member.home, groups) != nullptr ? member.home : GroupId(),

@@ -31,14 +31,15 @@ absl::string_view StragglerRungName(StragglerRung rung);
 //   late now and then ▶ partial reduce                     └─(neither allowed)─▶ partial reduce
 //
 // A member is a straggler when its seconds per sample exceed `slow_ratio` x the median of its group
-// for `slow_reports` reports. Shares are in proportion to speed, so that all finish together; when
-// the slowest still holds its group below `efficiency_min` of the summed speed of its members
-// (fixed cost that no share removes), it has to go. Every decision is undone when its cause has
-// gone, by a stricter test than the one that led to it, and a group is left alone for
-// `settle_reports` of each member after each decision, so that nothing flaps.
+// for `slow_reports` reports. Shares are in proportion to speed, so that all members finish
+// together. When the slowest one still holds its group below `efficiency_min` of the summed speed
+// of its members (by fixed costs that no share removes), it has to leave. Every decision is undone
+// when its cause has gone, by a stricter test than the one that led to it. After each decision a
+// group is left alone for `settle_reports` of each member, so that decisions do not oscillate.
 //
-// What is in force is input, not memory: after a restart of its owner the ladder goes on from the
-// view. Pairs are judged against the faster member. Actor-confined. Deterministic.
+// The measures in force are an input, not stored here: after a restart of its owner the ladder
+// continues from the view. In a group of two, the faster member is the standard. Actor-confined.
+// Deterministic.
 class StragglerLadder {
  public:
   struct Options {
@@ -48,7 +49,7 @@ class StragglerLadder {
     // Above noise: the ratio of two averages of sigma 0.3 exceeds 1.5 once in 10^5 reports.
     double slow_ratio = 1.5;
     size_t slow_reports = 5;
-    // Lower and longer than the way in.
+    // Lower than slow_ratio, and for longer, so that decisions do not oscillate.
     double recovered_ratio = 1.2;
     size_t recovered_reports = 10;
 
@@ -56,33 +57,35 @@ class StragglerLadder {
     // `share_errors` standard errors of the pace: each change is a decision.
     double share_change_min = 0.05;
     double share_errors = 4;
-    // Of an even share. With less, a member costs more than it gives.
+    // Fraction of an even share. With a smaller share, a member costs more than it contributes.
     double share_min = 0.1;
 
-    // Part of a member's reports that hold a hiccup, above which its group does not wait for it,
-    // and the reports needed to say so.
+    // Fraction of a member's reports with a hiccup, above which its group does not wait for it; and
+    // the number of reports needed to decide that.
     double hiccups_max = 0.05;
     size_t hiccup_reports_min = 40;
-    // Members that a group waits for; 0 = all but those that are late, at least half. And how much
-    // longer for the others; 0 = half the usual step.
+    // Members that a group waits for; 0 = all but the late ones, at least half. And how much longer
+    // it waits for the others; 0 = half the usual step.
     uint32_t partial_minimum = 0;
     absl::Duration partial_grace = absl::ZeroDuration();
 
-    // Throughput of a group over the summed speed of its members: too low, and good again.
+    // Throughput of a group over the summed speed of its members: the bounds for too low, and for
+    // good again.
     double efficiency_min = 0.75;
     double efficiency_good = 0.85;
-    // The group without its slowest member is so much faster than with it, else it stays.
+    // A group gives up its slowest member only if it is this many times faster without it.
     double gain_min = 1.25;
-    // A group fits when a newcomer's step is at most so many times its own.
+    // A worker fits into a group when its step takes at most this many times as long as the
+    // group's.
     double fit_max = 1.25;
-    // A group never gets smaller than this.
+    // Groups are never made smaller than this.
     uint32_t group_members_min = 2;
     // An evicted worker computes nothing, so nothing shows that it has recovered: it may try again
-    // after so long, twice as long after each further eviction.
+    // after this time, which doubles with each further eviction.
     absl::Duration probation = absl::Minutes(5);
 
-    // Reports of each member between two decisions about its group: the averages must forget what
-    // was before.
+    // Reports of each member between two decisions about its group, during which the averages
+    // forget the past.
     size_t settle_reports = 10;
   };
 
@@ -91,7 +94,7 @@ class StragglerLadder {
   struct Member {
     NodeId node;
     std::string name;
-    // The group it was moved from; 0 = none.
+    // The group that it was evicted from; 0 = none.
     GroupId home = GroupId();
   };
   // A group as the view has it.
@@ -100,40 +103,40 @@ class StragglerLadder {
     uint64_t generation = 0;
     std::vector<Member> members;
     std::vector<uint32_t> shares = {};  // empty = even
-    uint32_t minimum_members = 0;       // 0 = everybody is waited for
+    uint32_t minimum_members = 0;       // 0 = all members are waited for
   };
 
   struct Action {
     enum class Kind {
-      kNotice,         // nothing is done; only with StragglerRung::kObserve
+      kNotice,         // no change; only with StragglerRung::kObserve
       kShiftSamples,   // `shares`; empty = evenly again
-      kPartialReduce,  // `minimum_members`, `grace`; 0 = wait for everybody again
+      kPartialReduce,  // `minimum_members`, `grace`; 0 = wait for all members again
       kRegroup,        // `member` goes to group `to`
       kEvict,          // `member` is in no group from now on
     };
     Kind kind;
-    GroupId group;  // that it is about; the one left for kRegroup, 0 when it comes from none
+    GroupId group;  // the group concerned; for kRegroup the one that `member` leaves, 0 = none
     std::vector<uint32_t> shares = {};
     uint32_t minimum_members = 0;
     absl::Duration grace = absl::ZeroDuration();
     NodeId member = NodeId();
     GroupId to = GroupId();
-    // What was seen, for people: "worker-3 takes 4.2 ms per sample, 2.1x …".
+    // The observation, for users: "worker-3 takes 4.2 ms per sample, 2.1x …".
     std::string evidence;
   };
 
-  // A member's newest report. `groups`: all ACTIVE ones; `group`: the reporter's among them, null
-  // when it is in none. The caller carries the action out before the next call. At most one per
-  // call. O(size of the group), and O(groups) before a move.
+  // Handles a member's newest report. `groups`: all ACTIVE ones; `group`: the reporter's among
+  // them, null when it is in none. Returns at most one action, which the caller carries out before
+  // the next call. O(size of the group), and O(groups) before a move.
   std::optional<Action> Report(NodeId member, const PaceReport& report, const GroupInForce* group,
                                const std::vector<GroupInForce>& groups);
 
-  // `evicted`: workers in no group whose home is set. Those whose probation is over, with the group
-  // they go to; when `home` is not among `groups`, `to` is 0 and the caller chooses.
+  // `evicted`: workers in no group whose home is set. Returns those whose probation is over, with
+  // the group that they go to; when `home` is not among `groups`, `to` is 0 and the caller chooses.
   std::vector<Action> EndProbation(absl::Time now, const std::vector<GroupInForce>& groups,
                                    const std::vector<Member>& evicted);
 
-  // A node that has departed.
+  // Removes a node that has departed.
   void Forget(NodeId member);
 
   enum class State { kLearning, kSteady, kStraggler, kHiccups };
@@ -142,7 +145,7 @@ class StragglerLadder {
     double seconds_per_sample = 0;
     double slowness = 0;  // times the median of its group; 0 = not known
   };
-  // Nothing for a worker that has not reported.
+  // Nothing for a worker without reports.
   std::optional<Standing> StandingOf(NodeId member) const;
 
  private:
@@ -162,13 +165,13 @@ class StragglerLadder {
     size_t good = 0;     // of all members, in a row, with it good
   };
   struct Probation {
-    absl::Time until = absl::InfinitePast();  // it has not been seen evicted yet
+    absl::Time until = absl::InfinitePast();  // not seen as evicted yet
     uint32_t evictions = 0;
   };
 
   void Judge(const GroupInForce& group, Judgement& member);
   bool HasHiccups(const MemberPace& pace) const;
-  // Of those members whose pace is known, in the order of the group.
+  // The paces of members whose pace is known, in the order of the group.
   std::vector<const MemberPace*> KnownPaces(const GroupInForce& group) const;
 
   std::optional<Action> Decide(const GroupInForce& group, const Member& reporter,

@@ -6,11 +6,10 @@
 
 namespace covey {
 
-// The control plane's methods, each named once. The channel of a node (grpc_channel.cc), the
-// scheduler's front door (scheduler/rpc/grpc_service.cc), its dispatch and its rules of access are
-// generated from this list, and control_methods_test.cc compares it with the service and the
-// envelope. A new rpc costs its messages in proto/, a handler in RequestHandlers, and one line
-// here.
+// The control plane's methods, each named once. A node's channel (grpc_channel.cc), the scheduler's
+// service (scheduler/rpc/grpc_service.cc), its dispatch and its access rules are generated from
+// this list, and control_methods_test.cc compares it with the service and the envelope. A new rpc
+// needs its messages in proto/, a handler in RequestHandlers, and one line here.
 //
 //   X(Rpc, Stem, stem, access)
 //     Rpc     of proto/scheduler_service.proto, and the name of the handler in RequestHandlers
@@ -32,14 +31,14 @@ namespace covey {
   X(Leave, Leave, leave, kNodes)                           \
   X(GetStatus, Status, status, kAnyone)
 
-// The list, with the one method that answers with a stream: its two ends are written by hand.
+// The list with the one method that replies with a stream; its two ends are written by hand.
 #define COVEY_CONTROL_METHODS(X) \
   COVEY_UNARY_CONTROL_METHODS(X) \
   X(WatchView, WatchView, watch_view, kAnyone)
 
 enum class ControlAccess {
   kNodes,   // a node that has registered and is alive
-  kAnyone,  // a caller that is no node, too: to look, and to steer by hand
+  kAnyone,  // any caller, too: for commands that show or steer the cluster
 };
 
 // One method, as a value.
@@ -57,11 +56,11 @@ inline constexpr ControlMethod kControlMethods[] = {
 #undef COVEY_CONTROL_METHOD
 };
 
-// The method that `envelope` is a request of; null when it is none. Pure.
+// The method of which `envelope` holds a request; null when it holds none. Pure.
 const ControlMethod* FindControlMethod(const proto::Envelope& envelope);
 
-// A reply to `request` with the empty body that belongs to it; without one when it is no request of
-// the control plane. Pure.
+// A reply to `request` with the empty body that belongs to it. Without a body when `request` is not
+// a request of the control plane. Pure.
 Message MakeControlReply(const Message& request);
 
 }  // namespace covey

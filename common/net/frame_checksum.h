@@ -11,21 +11,21 @@ namespace covey {
 
 // The checksums of a message's frames (Envelope.frame_checksums): made where a frame's bytes are
 // made, checked where they are used, and passed on with the frame. So a bit that flips anywhere in
-// between, in a socket, a relay or a buffer that waits, is noticed before it reaches a parameter.
-// The envelope, and with it the checksums, is under the head frame's own (wire.h).
+// between, in a socket, a relay or a waiting buffer, is noticed before it reaches a parameter. The
+// head frame has a checksum of its own, which covers the envelope with these checksums (wire.h).
 //
-// Whoever sends frames on the data plane must set them: a message with frames and without
-// checksums is refused. Who keeps a frame to send it again, or to many, keeps its checksum too.
+// A sender of frames on the data plane must set them: a message with frames and without checksums
+// is refused. Code that keeps a frame to send it again keeps its checksum, too.
 //
 // Pure. Cost: one pass over the bytes, see crc32c.h.
 
 // CRC-32C of the frame's bytes.
 uint32_t FrameChecksum(const Buffer& frame);
 
-// Computes the checksums of those frames, the last ones, that have none yet. Without effect when
-// all have.
+// Computes the checksums that are missing, those of the last frames. No effect when all frames have
+// one.
 void SetFrameChecksums(Message& message);
-// Adds a frame whose checksum is known. Precondition: the frames before it have theirs.
+// Adds a frame whose checksum is known. Precondition: the frames before it have checksums.
 void AddFrame(Message& message, Buffer frame, uint32_t checksum);
 
 // DATA_LOSS: a frame differs from its checksum, or the number of checksums is not that of the

@@ -24,14 +24,14 @@ namespace {
 
 using AsyncStub = proto::Scheduler::StubInterface::async_interface;
 
-// Beyond a barrier's own deadline, so that the scheduler's answer, which names who is missing,
-// wins.
+// Added to a barrier's own deadline, so that the scheduler's reply, which names the missing nodes,
+// arrives before this deadline.
 constexpr absl::Duration kBarrierSlack = absl::Seconds(2);
-// A scheduler that comes back is to be heard within a second.
+// A scheduler that comes back is reached within a second.
 constexpr int kReconnectFirstMilliseconds = 50;
 constexpr int kReconnectLongestMilliseconds = 300;
 constexpr int kConnectMilliseconds = 1000;
-// While calls are open, a peer that is frozen or cut off is noticed after the sum of these.
+// While calls are open, a frozen or unreachable peer is noticed after the sum of these.
 constexpr int kPingEveryMilliseconds = 1000;
 constexpr int kPingTimeoutMilliseconds = 1500;
 
@@ -45,7 +45,8 @@ std::unique_ptr<proto::Scheduler::Stub> MakeStub(const std::string& scheduler) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A scheduler is never behind a web proxy, and a new channel starts without old grudges.
+  // A scheduler is never behind a web proxy, and a new channel starts without the back-off of an
+  // older one.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return proto::Scheduler::NewStub(
@@ -75,9 +76,9 @@ Message ReplyTo(const Message& request) {
 
 }  // namespace
 
-// gRPC's channel must not die on one of gRPC's threads: it would wait for that thread. A call's
-// context holds the channel too. So each callback destroys its context before it says Leave, and
-// Close returns after the last Leave, before anything else goes. Thread-safe.
+// gRPC's channel must not be destroyed on one of gRPC's threads: it would wait for that thread. A
+// call's context holds the channel, too. So each callback destroys its context before it calls
+// Leave, and Close returns after the last Leave, before anything else is destroyed. Thread-safe.
 class GrpcChannel::Implementation {
  public:
   Implementation(const Options& options, Sink sink)
@@ -97,19 +98,20 @@ class GrpcChannel::Implementation {
                                       std::function<void(grpc::Status)>),
             Request* (proto::Envelope::*request_of)(), Reply* (proto::Envelope::*reply_of)(),
             Message request);
-  // One attempt, at the scheduler of the moment.
+  // One attempt, at the current scheduler.
   template <typename Request, typename Reply>
   void Try(std::unique_ptr<UnaryCall<Request, Reply>> call);
   void Watch(Message request);
-  // The scheduler with number `from` does not answer, or does not lead: the next one's turn.
+  // The scheduler with number `from` does not reply, or does not lead: the next one becomes
+  // current.
   void MoveOn(size_t from);
-  // The answer to the waiting request, when there is a newer view for it.
+  // The reply to the waiting request, when there is a newer view for it.
   std::optional<Message> AnswerWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Outcome(const grpc::Status& status, const grpc::ClientContext& context) const;
   absl::Duration DeadlineOf(const proto::Envelope& envelope) const;
 
-  // A call is under way from Enter, which refuses after Close, until Leave; Close cancels it unless
-  // it was forgotten.
+  // A call is in progress from Enter, which refuses after Close, until Leave. Close cancels it
+  // unless it was forgotten.
   bool Enter(grpc::ClientContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(grpc::ClientContext* context);
   void Leave();
@@ -120,16 +122,16 @@ class GrpcChannel::Implementation {
   const std::vector<Scheduler> schedulers_;
 
   Mutex mutex_;
-  // Whom requests go to: an index of schedulers_.
+  // The current scheduler: an index of schedulers_.
   size_t current_ ABSL_GUARDED_BY(mutex_) = 0;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
-  // Null when no stream is open. The request that waits for its answer, if any.
+  // Null when no stream is open.
   WatchStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<Message> waiting_ ABSL_GUARDED_BY(mutex_);
-  // Newest view of the stream that no request has been answered with.
+  // Newest view of the stream that no reply has carried yet.
   std::optional<proto::WatchViewReply> unread_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -293,7 +295,7 @@ void GrpcChannel::Implementation::Try(std::unique_ptr<UnaryCall<Request, Reply>>
     if (!Enter(call->context.get())) return;
     call->at = current_;
   }
-  // The callback owns the call; std::function holds only what can be copied.
+  // The callback owns the call; std::function can hold only copyable objects.
   UnaryCall<Request, Reply>* const held = call.release();
   (schedulers_[held->at].stub->async()->*held->method)(
       held->context.get(), held->body, held->answer, [this, held](const grpc::Status& status) {
@@ -321,7 +323,7 @@ void GrpcChannel::Implementation::MoveOn(size_t from) {
     MutexLock lock(mutex_);
     if (schedulers_.size() == 1 || current_ != from) return;
     current_ = (from + 1) % schedulers_.size();
-    // Whoever watches there might wait for ever.
+    // A watch at the former scheduler might wait forever.
     if (stream_ != nullptr) stream_->context()->TryCancel();
     stream_ = nullptr;
     unread_.reset();
@@ -355,8 +357,8 @@ void GrpcChannel::Implementation::Watch(Message request) {
   WatchStream* opened = nullptr;
   {
     MutexLock lock(mutex_);
-    // A repetition means that the stream may be dead without knowing it; another identity, that
-    // the node has registered anew.
+    // A repeated request means that the stream may be dead unnoticed; another identity, that the
+    // node has registered again.
     const bool usable = stream_ != nullptr && !waiting_.has_value() &&
                         stream_->header().node() == request.envelope.header().node();
     waiting_ = std::move(request);
@@ -370,7 +372,7 @@ void GrpcChannel::Implementation::Watch(Message request) {
       stream_ = opened = stream.release();
     }
   }
-  // Alive until gRPC is done with it, which it cannot be before it has started.
+  // gRPC keeps the stream alive until it is done, which is not before it has started.
   if (opened != nullptr) opened->Start();
   if (answer.has_value()) Deliver(*std::move(answer));
 }

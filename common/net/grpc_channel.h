@@ -10,36 +10,37 @@
 
 namespace covey {
 
-// A loop's way to the scheduler: turns control requests into typed gRPC calls and their outcomes
-// into reply messages. Every request gets exactly one reply of the matching type, its status
-// included, unless the channel is destroyed first; only a watch that is repeated before its answer
-// replaces the earlier one.
+// A loop's connection to the scheduler: turns control requests into typed gRPC calls and their
+// outcomes into reply messages. Every request gets exactly one reply of the matching type, which
+// carries the status, unless the channel is destroyed first. The exception: a watch that is
+// repeated before its reply replaces the earlier one.
 //
 // WatchViewRequest is a long poll to the loop and one stream on the network: the stream stays open
-// from answer to answer, and of several views that arrived in between only the newest is given.
+// from reply to reply, and of several views that arrived in between only the newest is delivered.
 //
-// Lifetime: whatever the sink hands over to outlives the channel. With an event loop: stop the
-// loop, destroy the channel, destroy the loop.
+// Lifetime: the object to which the sink hands messages outlives the channel. With an event loop:
+// stop the loop, destroy the channel, destroy the loop.
 //
-// Of several schedulers one leads: requests go to the one that answered last. One that cannot be
-// reached, does not answer in time, or says that it stands by (kStandbyMetadata) is left for the
-// next in the list, and the request tried there at once, each scheduler at most once per request.
+// Of several schedulers one leads: requests go to the one that replied last. When it cannot be
+// reached, does not reply in time, or says that it stands by (kStandbyMetadata), the request is
+// tried at the next in the list at once, and at each scheduler at most once.
 //
-// UNAVAILABLE: the scheduler cannot be reached; DEADLINE_EXCEEDED: it did not answer in time. Both
-// say at which address. Other statuses are the scheduler's own.
+// UNAVAILABLE: the scheduler cannot be reached; DEADLINE_EXCEEDED: it did not reply in time. Both
+// name the address. Other statuses come from the scheduler itself.
 class GrpcChannel : public MessagePort {
  public:
   struct Options {
     std::string scheduler;  // "host:port", or several: "host:port,host:port"
-    // For every request but barriers, which carry their own, and watches, which have none.
+    // Deadline of every request except barriers, which carry their own, and watches, which have
+    // none.
     absl::Duration deadline = absl::Seconds(5);
   };
-  // Called on gRPC's threads; must only hand over (EventLoop::Deliver).
+  // Called on gRPC's threads. It must only hand the message over (EventLoop::Deliver).
   using Sink = std::function<void(Message)>;
 
   GrpcChannel(const Options& options, Sink sink);
-  // Cancels what is under way and waits for its callbacks; afterwards the sink is not called again.
-  // Not on gRPC's threads.
+  // Cancels calls in progress and waits for their callbacks; afterwards the sink is not called
+  // again. Not to be called on gRPC's threads.
   ~GrpcChannel() override;
 
   // Thread-safe. Connects on the first request.

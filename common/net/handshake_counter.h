@@ -8,13 +8,13 @@
 
 namespace covey {
 
-// Counts connections that ended before they had spoken ZeroMQ's handshake. libzmq reports some of
-// these as failed and is silent about others (bytes that look like its oldest protocol), so the
-// count comes from what it always reports: accepted, shaken hands, closed.
+// Counts connections that ended before they had completed ZeroMQ's handshake. libzmq reports some
+// of these as failed and does not report others (bytes that look like its oldest protocol). So the
+// count is computed from events that libzmq always reports: accepted, handshake done, closed.
 //
-// A handshake is reported without its connection. While several connections are open whose
-// handshake is unknown, a closed one takes the benefit of the doubt and another will be counted in
-// its place, so the total is exact once those have closed too. Actor-confined.
+// A handshake is reported without its connection. While several connections with unknown handshakes
+// are open, a closed one is taken for a good one, and another is counted in its place. So the total
+// is exact once those have closed, too. Actor-confined.
 class HandshakeCounter {
  public:
   void Accepted(int connection) { unknown_.insert(connection); }

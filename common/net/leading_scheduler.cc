@@ -19,7 +19,7 @@ std::vector<std::string> SplitSchedulers(absl::string_view addresses) {
 }
 
 bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context) {
-  // gRPC's own answer at the deadline may come from either end.
+  // The status alone does not tell which end gave up at the deadline.
   return absl::StrContains(context.debug_error_string(), "Error received from peer") &&
          status.error_message() != "Deadline Exceeded";
 }

@@ -13,19 +13,21 @@ class Status;
 
 namespace covey {
 
-// How to find the scheduler that leads among several; for whoever calls one over gRPC. Pure.
+// How a gRPC client finds the leading scheduler among several. Pure.
 
 // In the trailing metadata of UNAVAILABLE from a scheduler that does not lead.
 inline constexpr char kStandbyMetadata[] = "covey-standby";
 
-// "host:port", or several: "host:port,host:port". Blanks around one do not count, and empty ones
-// are left out; at least one, which may be empty: it fails as any wrong address does.
+// "host:port", or several: "host:port,host:port". Blanks around an address are ignored, and empty
+// addresses are left out. The result has at least one element, which may be empty and then fails
+// like any wrong address.
 std::vector<std::string> SplitSchedulers(absl::string_view addresses);
 
-// Whether a call's outcome, not OK, is the scheduler's own word, and not that nothing was heard.
+// Whether a failed call's status comes from the scheduler itself, rather than from the absence of a
+// reply.
 bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context);
 
-// Whether another scheduler may do better: this one is away, or says that it does not lead.
+// Whether another scheduler may succeed: this one cannot be reached, or says that it does not lead.
 bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context);
 
 }  // namespace covey

@@ -9,7 +9,7 @@
 
 namespace covey {
 
-// Where messages wait for one transport. Thread-safe.
+// The messages that wait for one transport. Thread-safe.
 class LoopbackMailbox {
  public:
   explicit LoopbackMailbox(size_t capacity) : capacity_(capacity) {}
@@ -23,8 +23,8 @@ class LoopbackMailbox {
     return true;
   }
 
-  // Takes back what `connection` sent to `sent_to` and nobody has read. The messages die outside
-  // the lock: dropping a frame runs its owner's code.
+  // Removes messages that `connection` sent to `sent_to` and that were not received yet. They are
+  // destroyed outside the lock, because dropping a frame runs its owner's code.
   void TakeBack(uint64_t connection, const Address& sent_to) {
     std::deque<Letter> kept;
     std::deque<Letter> dropped;
@@ -49,7 +49,7 @@ class LoopbackMailbox {
     return letters_.empty();
   }
 
-  // Until a letter is there, WakeUp was called, or `timeout` has passed (or a spurious return).
+  // Returns when a message is there, WakeUp was called, or `timeout` has passed, or spuriously.
   void Wait(absl::Duration timeout) {
     MutexLock lock(mutex_);
     if (letters_.empty() && !woken_ && timeout > absl::ZeroDuration()) {

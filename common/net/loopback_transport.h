@@ -15,10 +15,10 @@ namespace covey {
 
 class LoopbackMailbox;
 
-// Connects the loops of one process without sockets: for tests, and for loops that only ever talk
+// Connects the loops of one process without sockets: for tests, and for loops that send only
 // through ports and need a place to wait (the scheduler's).
 //
-// Thread-safe; outlives its transports. A message is handed over as it is, frames shared.
+// Thread-safe; outlives its transports. Messages are handed over unchanged, with shared frames.
 class LoopbackHub {
  public:
   struct Options {
@@ -27,8 +27,8 @@ class LoopbackHub {
   LoopbackHub() : LoopbackHub(Options{}) {}
   explicit LoopbackHub(const Options& options) : options_(options) {}
 
-  // Listens at "loopback://NAME", or nowhere when `name` is empty. A name in use is a mistake of
-  // ours; it is free again when its transport is gone.
+  // Listens at "loopback://NAME", or nowhere when `name` is empty. Precondition: the name is free;
+  // it becomes free again when its transport is destroyed.
   std::unique_ptr<Transport> MakeTransport(absl::string_view name);
 
  private:
@@ -36,7 +36,7 @@ class LoopbackHub {
 
   uint64_t Join(const std::string& endpoint, std::shared_ptr<LoopbackMailbox> mailbox);
   void Leave(const std::string& endpoint, uint64_t connection);
-  // Null when nobody is there.
+  // Null when no transport listens there.
   std::shared_ptr<LoopbackMailbox> AtEndpoint(const std::string& endpoint);
   std::shared_ptr<LoopbackMailbox> AtConnection(uint64_t connection);
 

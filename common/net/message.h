@@ -12,13 +12,13 @@
 
 namespace covey {
 
-// What actors exchange: a small typed envelope, and beside it raw tensor frames that nobody copies.
-// A value; moving is cheap, copying shares the frames.
+// What actors exchange: a small typed envelope, and beside it raw tensor frames, which are never
+// copied. A value; moving is cheap, copying shares the frames.
 struct Message {
   proto::Envelope envelope;
   absl::InlinedVector<Buffer, 1> frames;
   // The connection it arrived on, meaningful only to the transport that delivered it; 0 = none. A
-  // reply copies it and so goes back the same way even to a peer that listens nowhere.
+  // reply copies it, and so returns the same way even to a peer that listens nowhere.
   uint64_t connection = 0;
 
   Address from() const { return {NodeId(envelope.header().node()), envelope.from_loop()}; }
@@ -31,10 +31,10 @@ struct Message {
 };
 
 // An empty reply to `request`: addressed to its sender, same request id and connection. The caller
-// sets a body; the loop that sends it fills in the sender's half of the header.
+// sets a body; the sending loop fills in the sender's half of the header.
 Message MakeReply(const Message& request);
 
-// absl::Status <-> the envelope's. Unknown codes become INTERNAL.
+// absl::Status <-> the envelope's status. Unknown codes become INTERNAL.
 void SetStatus(const absl::Status& status, Message& reply);
 absl::Status StatusOf(const Message& reply);
 

@@ -7,14 +7,13 @@
 
 namespace covey {
 
-// How long answers of one peer take, so that a message is not repeated because the peer is slow:
-// under overload the repeats would take the place of other messages, and the more is offered the
-// less would get done. An average as in RFC 6298, which follows longer times at once.
+// Measures how long one peer takes to reply, so that a request is not retried only because the peer
+// is slow: under overload, retries would displace other messages, and the more is offered the less
+// would get done. An average as in RFC 6298, which follows rising times at once.
 //
-// A request that was repeated says little: the answer may be to either. It counts with at most
-// twice what was known, so that the average still follows when every request is repeated, and stays
-// bounded where messages get lost (the times of repeats that waited for their turn do not add up).
-// Actor-confined. Pure.
+// A reply after a retry is ambiguous: it may belong to either request. It counts with at most twice
+// the known time. So the average still follows when every request is retried, and stays bounded
+// when messages get lost. Actor-confined. Pure.
 class RoundTrip {
  public:
   void NoteFirst(absl::Duration took) {
@@ -25,7 +24,7 @@ class RoundTrip {
     average_ += (took - average_) / kWeight;
   }
 
-  // How long to wait for an answer before the request is sent again.
+  // How long to wait for a reply before the request is retried.
   absl::Duration Patience(absl::Duration shortest, absl::Duration longest) const {
     return std::clamp(2 * average_, shortest, longest);
   }

@@ -17,12 +17,12 @@
 
 namespace covey {
 
-// The suite that every Transport passes. An implementation provides a network and says
+// The suite that every Transport passes. An implementation provides a network and writes
 //
 //   INSTANTIATE_TEST_SUITE_P(Loopback, TransportConformance,
 //                            testing::Values([] { return std::make_unique<LoopbackNetwork>(); }));
 //
-// A network on which transports that know each other's endpoints can talk; test-only.
+// A network connects transports that know each other's endpoints; test-only.
 class ConformanceNetwork {
  public:
   virtual ~ConformanceNetwork() = default;
@@ -30,11 +30,11 @@ class ConformanceNetwork {
     bool listens = true;
     int queue_messages = 1024;
   };
-  // Endpoints of different transports differ, also of one made after another was destroyed.
+  // Endpoints of different transports differ, even after one of them was destroyed.
   virtual std::unique_ptr<Transport> Make(const Options& options) = 0;
-  // An endpoint at which nobody listens.
+  // An endpoint at which no transport listens.
   virtual std::string DeadEndpoint() = 0;
-  // How long until what will ever happen has happened; on a virtual clock it may be virtual time.
+  // A time after which nothing more will happen; may be virtual time.
   virtual absl::Duration Patience() const { return absl::Seconds(20); }
   virtual absl::Time Now() const { return MonotonicNow(); }
 };
@@ -65,8 +65,8 @@ class TransportConformance : public testing::TestWithParam<MakeConformanceNetwor
     return buffer;
   }
 
-  // Lets `transports` take what arrives for them until `done`, at most for the network's patience.
-  // Whoever waits shares time with those that send.
+  // Lets `transports` receive until `done`, at most for the network's patience. Waiting transports
+  // take turns with those that send.
   bool Until(const std::vector<Transport*>& transports, const std::function<bool()>& done,
              const std::function<void(Transport&, Message)>& sink) {
     const absl::Time deadline = network_->Now() + network_->Patience();
@@ -261,7 +261,7 @@ TEST_P(TransportConformance, DropsInsteadOfBlockingWhenTheQueueIsFull) {
   }
   EXPECT_GT(alice->counters().dropped, 0u);
   EXPECT_EQ(alice->counters().dropped + alice->counters().sent, kMessages);
-  // What was taken arrives, in order.
+  // Messages that were accepted arrive, in order.
   uint64_t expected = 0;
   for (const Message& message : ReceiveFrom(*bob, alice->counters().sent)) {
     EXPECT_GE(message.envelope.header().request_id(), expected);

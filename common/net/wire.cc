@@ -34,7 +34,7 @@ uint32_t LoadU32(const uint8_t* from) {
 
 }  // namespace
 
-// The others come by gRPC, or from the process itself.
+// All other bodies arrive by gRPC, or from the process itself.
 bool IsOfDataPlane(const proto::Envelope& envelope) {
   const int body = envelope.body_case();
   return body == proto::Envelope::BODY_NOT_SET || (body >= kFirstDataBody && body <= kLastDataBody);

@@ -30,16 +30,16 @@ namespace covey {
 //             where Protobuf's own rules apply; the version changes only when this picture does.
 //   flags     0. A set bit means "refuse me unless you know me".
 //   envelope  number of envelope bytes that follow; nothing may come after them.
-//   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames stand
+//   crc32c    CRC-32C of the envelope bytes, checked on arrival. Those of the tensor frames are
 //             in the envelope (frame_checksums): made where the bytes are made and checked where
-//             they are used, see frame_checksum.h. A carrier looks at neither.
+//             they are used, see frame_checksum.h. A carrier checks neither.
 //
 // An envelope's body is one of the data plane (numbers 40 to 79 of envelope.proto), or absent. All
-// others are refused on arrival, whoever sends them: the scheduler's answers come through the
-// control channel, and what the parts of a process tell each other never leaves it. So an actor
-// that gets such a body knows that its own process has delivered it.
+// others are refused on arrival: the scheduler's replies come through the control channel, and
+// messages between the parts of a process never leave it. So an actor that receives such a body
+// knows that its own process has delivered it.
 //
-// Pure. No bytes whatever make these functions crash or allocate beyond the limits.
+// Pure. No input makes these functions crash or allocate beyond the limits.
 inline constexpr size_t kWirePreludeBytes = 16;
 inline constexpr uint8_t kWireVersion = 1;
 
@@ -49,7 +49,7 @@ struct WireLimits {
   size_t frames = kFramesMax;
 };
 
-// Whether data ports exchange bodies like this envelope's.
+// Whether bodies like this envelope's may arrive at data ports.
 bool IsOfDataPlane(const proto::Envelope& envelope);
 
 // Notes the sizes of `message.frames` in its envelope and returns the size of the head frame.
@@ -59,15 +59,14 @@ absl::StatusOr<size_t> PrepareHead(const WireLimits& limits, Message& message);
 // message is unchanged since.
 void WriteHead(const Message& message, std::span<uint8_t> head);
 
-// Replaces `envelope` by what the head frame says; unspecified on error.
-// INVALID_ARGUMENT: not a head frame of ours, or a body that does not belong here; DATA_LOSS: the
-// checksum differs.
+// Replaces `envelope` by that of the head frame; unspecified on error. INVALID_ARGUMENT: not a head
+// frame of ours, or a body that does not belong here; DATA_LOSS: the checksum differs.
 absl::Status ReadHead(std::span<const uint8_t> head, const WireLimits& limits,
                       proto::Envelope& envelope);
 // INVALID_ARGUMENT: number or sizes of the frames differ from what the envelope says.
 absl::Status CheckFrames(const Message& message, const WireLimits& limits);
 
-// All frames at once, for carriers that keep them as buffers; tensor frames are shared, not copied.
+// The whole message as buffers, for carriers that keep them; tensor frames are shared, not copied.
 absl::StatusOr<std::vector<Buffer>> EncodeMessage(const WireLimits& limits, Message message);
 absl::StatusOr<Message> DecodeMessage(std::span<const Buffer> frames, const WireLimits& limits);
 

@@ -9,10 +9,10 @@
 namespace covey {
 namespace {
 
-// Up to here a copy, about 1 us, is cheaper than handing a reference to another thread and waiting
-// to get it back.
+// Below this size a copy, about 1 us, is cheaper than handing a reference to another thread and
+// waiting until it is returned.
 constexpr size_t kCopiedOutBytesMax = 32 << 10;
-// libzmq reads the network in pieces of 8 KiB; what is longer has memory of its own.
+// libzmq reads the network in pieces of 8 KiB; a larger message has memory of its own.
 constexpr size_t kCopiedInBytesMax = 8192;
 constexpr size_t kAlignment = 8;
 
@@ -41,7 +41,7 @@ ZmqPart::ZmqPart(Buffer frame) {
 Buffer ZmqPart::TakeFrame() {
   const bool aligned = reinterpret_cast<uintptr_t>(data()) % kAlignment == 0;
   if (size() <= kCopiedInBytesMax || !aligned) return Buffer::CopyOf({data(), size()});
-  // A plain pointer, because std::function keeps that without an allocation of its own.
+  // A plain pointer, because std::function stores it without an allocation of its own.
   ZmqPart* kept = std::make_unique<ZmqPart>().release();
   zmq_msg_move(kept->get(), &part_);
   return Buffer::Wrap(kept->data(), kept->size(), [kept] { delete kept; });

@@ -12,10 +12,10 @@ class ZmqPart {
  public:
   // Empty; to be received into.
   ZmqPart() { zmq_msg_init(&part_); }
-  // Uninitialised bytes inside libzmq's own memory; for small things.
+  // Uninitialized bytes inside libzmq's own memory; for small parts.
   explicit ZmqPart(size_t size);
-  // Refers to the bytes of `frame` without a copy, unless they are few; libzmq's thread drops the
-  // handle when they are in the kernel, or when the connection is closed.
+  // Refers to the bytes of `frame` without a copy, unless the frame is small; libzmq's thread drops
+  // the handle when they are in the kernel, or when the connection is closed.
   explicit ZmqPart(Buffer frame);
   ~ZmqPart() { zmq_msg_close(&part_); }
   ZmqPart(const ZmqPart&) = delete;

@@ -30,7 +30,8 @@ namespace {
 constexpr int kHandshakeMilliseconds = 5000;
 constexpr int kReconnectMillisecondsMax = 1000;
 constexpr int kBacklog = 1024;
-// Waits up to here end to the microsecond, longer ones to the millisecond with a system call less.
+// Waits up to this duration end with a precision of microseconds; longer ones with one of
+// milliseconds and a system call less.
 constexpr absl::Duration kFineWait = absl::Milliseconds(10);
 constexpr absl::Duration kLongestWait = absl::Hours(1);
 constexpr int kSocketsMax = 16384;
@@ -40,7 +41,7 @@ constexpr char kMonitorEndpoint[] = "inproc://connections";
 constexpr size_t kRoutingIdBytes = 5;
 constexpr uint64_t kConnectionMark = uint64_t{1} << (8 * kRoutingIdBytes);
 
-// 0 when the id was chosen by the peer; nobody of ours does that.
+// 0 when the peer chose the id itself, which our transports never do.
 uint64_t PackRoutingId(std::span<const uint8_t> id) {
   if (id.size() != kRoutingIdBytes || id[0] != 0) return 0;
   uint64_t connection = kConnectionMark;
@@ -58,7 +59,7 @@ void SetOption(void* socket, int option, int value) {
   COVEY_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0);
 }
 
-// A ZeroMQ socket and what polling needs to know of it.
+// A ZeroMQ socket with its state for polling.
 struct Socket {
   enum class Kind { kRouter, kDealer, kMonitor };
 
@@ -83,7 +84,7 @@ struct Socket {
       SetOption(handle, ZMQ_ROUTER_MANDATORY, 1);
       SetOption(handle, ZMQ_BACKLOG, kBacklog);
       // With a domain libzmq refuses peers older than its handshake. Otherwise it takes nearly any
-      // bytes for the ancient protocol, and garbage would keep a connection open.
+      // bytes for its oldest protocol, and garbage would keep a connection open.
       zmq_setsockopt(handle, ZMQ_ZAP_DOMAIN, "covey", 5);
     }
     size_t size = sizeof(descriptor);
@@ -103,7 +104,7 @@ struct Socket {
   void* handle = nullptr;
   int descriptor = -1;
   std::string endpoint;  // dealers: where it is connected to
-  bool ready = false;    // stands in the list of sockets that may have input
+  bool ready = false;    // is in the list of sockets that may have input
 };
 
 // Receives the parts of one message, one after the other.
@@ -111,7 +112,7 @@ class PartReader {
  public:
   explicit PartReader(Socket& socket) : socket_(socket.handle) {}
 
-  // False when the message has no further part. The first call: when no message is there.
+  // False when the message has no further part; at the first call, when there is no message.
   bool Next() {
     if (!more_ || zmq_msg_recv(part_.get(), socket_, ZMQ_DONTWAIT) < 0) return false;
     more_ = part_.more();
@@ -127,10 +128,10 @@ class PartReader {
   bool more_ = true;
 };
 
-// How blocking works without a zmq_poll over all sockets. A socket's descriptor is readable while
-// libzmq has news for it that no call on the socket has looked at; any call, a send too, may look.
-// Invariant: when Wait blocks, a socket outside `ready_` has been read until it was empty and not
-// used since, so its descriptor shows whatever comes next.
+// Blocks without a zmq_poll over all sockets. A socket's descriptor is readable while libzmq has an
+// event that no call on the socket has consumed; any call may consume it, even a send. Invariant:
+// when Wait blocks, a socket outside `ready_` has been read until it was empty and not used since,
+// so its descriptor shows the next event.
 class ZmqTransport : public Transport {
  public:
   explicit ZmqTransport(const ZmqOptions& options)
@@ -219,7 +220,7 @@ class ZmqTransport : public Transport {
       ++counters_.dropped;
       return;
     }
-    // Once the first part is taken, the others are.
+    // Once the first part is accepted, so are the others.
     for (size_t i = 0; i < message.frames.size(); ++i) {
       ZmqPart frame(std::move(message.frames[i]));
       SendPart(*socket, frame, {.last = i + 1 == message.frames.size()});
@@ -236,7 +237,8 @@ class ZmqTransport : public Transport {
         socket.ready = false;
         continue;
       }
-      // Every socket gets its turn. `socket` must not be used once `sink` runs: it may drop routes.
+      // Every socket gets its turn. `socket` must not be used once `sink` runs, because `sink` may
+      // drop routes.
       ready_.push_back(&socket);
       if (socket.kind == Socket::Kind::kMonitor) {
         ReadConnectionEvent(parts);
@@ -264,7 +266,7 @@ class ZmqTransport : public Transport {
     if (ready_.empty() && timeout > kFineWait) {
       milliseconds = static_cast<int>(absl::ToInt64Milliseconds(std::min(timeout, kLongestWait)));
     } else if (ready_.empty() && timeout > absl::ZeroDuration()) {
-      // epoll_wait counts in milliseconds; a retry or a released frame is due in less.
+      // epoll_wait counts in milliseconds, but a retry or a released frame may be due sooner.
       pollfd any = {.fd = epoll_, .events = POLLIN, .revents = 0};
       const timespec limit = absl::ToTimespec(timeout);
       ppoll(&any, 1, &limit, nullptr);
@@ -304,7 +306,7 @@ class ZmqTransport : public Transport {
     ready_.push_back(&socket);
   }
 
-  // Null when nobody is there to take it.
+  // Null when no socket can take it.
   Socket* SocketFor(const Message& message) {
     if (message.connection != 0) return router_.get();
     const auto found = routes_.find(message.to());
@@ -316,8 +318,8 @@ class ZmqTransport : public Transport {
     return zmq_msg_send(part.get(), socket.handle, flags) >= 0;
   }
 
-  // Routing id (to a connection of the router) and head frame. False when the queue is full or the
-  // connection gone; then nothing was sent.
+  // Sends the routing id (to a connection of the router) and the head frame. False when the queue
+  // is full or the connection gone; then no part was sent.
   bool BeginSend(Socket& socket, const Message& message, size_t head_bytes) {
     MarkReady(socket);
     if (message.connection != 0) {
@@ -347,7 +349,7 @@ class ZmqTransport : public Transport {
     counters_.malformed += handshakes_.failed() - failed_before;
   }
 
-  // `parts` stands at the first part. False when the message is none of ours.
+  // `parts` is at the first part. False when the bytes are not a valid message.
   bool ReadMessage(Socket::Kind kind, PartReader& parts, Message& message) {
     if (kind == Socket::Kind::kRouter) {
       message.connection = PackRoutingId(parts.bytes());

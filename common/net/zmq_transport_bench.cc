@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the transport costs beside plain libzmq: a ROUTER and a DEALER on two threads, tcp and ipc,
-// measured in one run. One way: a thread sends messages with one frame and waits at the end for the
-// receiver to have them all; bytes per second count the frame. Round trip: 64 bytes there and back.
+// The cost of the transport compared with plain libzmq: a ROUTER and a DEALER on two threads, tcp
+// and ipc, measured in one run. One way: a thread sends messages with one frame and waits at the
+// end for the receiver to have them all; bytes per second count the frame. Round trip: 64 bytes
+// there and back.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -120,7 +121,7 @@ void BM_TransportRoundTrip(benchmark::State& state) {
   }
 }
 
-// The same pair of sockets without our message, envelope, checks and polling.
+// The same pair of sockets without message, envelope, checks and polling.
 class RawServer {
  public:
   RawServer(int64_t carrier, int per_answer) : context_(zmq_ctx_new()) {
@@ -229,7 +230,7 @@ BENCHMARK(BM_TransportRoundTrip)->ArgName("ipc")->Arg(kTcp)->Arg(kIpc)->UseRealT
 }  // namespace
 }  // namespace covey
 
-// Memory as common/runtime/process_main.cc sets it, which this folder is below of.
+// Sets memory as common/runtime/process_main.cc does, which this folder may not depend on.
 int main(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

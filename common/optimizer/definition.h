@@ -8,8 +8,8 @@
 
 namespace covey {
 
-// What a table's definition says of learning, with the defaults of table.proto filled in: for
-// whoever runs a table's optimizer. Ranges are checked where the configs are used.
+// The part of a table's definition that concerns learning, with the defaults of table.proto filled
+// in. Used by servers and by workers that run a table's optimizer. Callers check the ranges.
 // INVALID_ARGUMENT: a kind that this program does not know; names the field.
 absl::StatusOr<OptimizerConfig> OptimizerFromProto(const proto::Optimizer& optimizer);
 absl::StatusOr<LearningRateConfig> LearningRateFromProto(const proto::LearningRate& rate);

@@ -8,7 +8,7 @@
 namespace covey {
 namespace {
 
-// Slot 0: the velocity; slot 1: the gradients that it has not taken in yet.
+// Slot 0: the velocity; slot 1: the sum of the gradients that it does not contain yet.
 class DelayedNesterov final : public Optimizer {
  public:
   explicit DelayedNesterov(const OptimizerConfig& config) : config_(config) {}

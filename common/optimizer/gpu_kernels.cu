@@ -25,7 +25,7 @@ __global__ void RunForEach(size_t count, Update update) {
 // Asks the GPU to call update(i) for each i below `count`.
 template <typename Update>
 void ForEach(size_t count, Update update) {
-  if (count == 0) return;  // CUDA takes an empty grid for a mistake
+  if (count == 0) return;  // CUDA treats an empty grid as an error
   const size_t blocks = (count + kThreadsPerBlock - 1) / kThreadsPerBlock;
   RunForEach<<<static_cast<unsigned>(blocks), kThreadsPerBlock, 0, cudaStreamPerThread>>>(count,
                                                                                           update);
@@ -126,7 +126,7 @@ void AddInto(std::span<float> sum, std::span<const float> x) {
 void Scale(std::span<float> x, float factor) {
   if (factor == 1) return;  // The CPU leaves each bit as it is; 1 * NaN would not.
   float* const values = x.data();
-  if (factor == 0) {  // Zeros even of what is not finite, and none of them negative.
+  if (factor == 0) {  // Zeros, even for elements that are not finite, and no negative zeros.
     ForEach(x.size(), [=] __device__(size_t i) { values[i] = 0; });
     return;
   }
@@ -138,7 +138,7 @@ void AllFinite(std::span<const float> x, std::span<float, 1> answer) {
   float* const all_finite = answer.data();
   ForEach(1, [=] __device__(size_t) { *all_finite = 1; });
   ForEach(x.size(), [=] __device__(size_t i) {
-    if (!isfinite(values[i])) *all_finite = 0;  // the same from whichever thread comes last
+    if (!isfinite(values[i])) *all_finite = 0;  // every thread writes the same value
   });
 }
 

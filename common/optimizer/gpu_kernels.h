@@ -11,8 +11,8 @@ namespace covey::gpu {
 // exception is a NaN, which is a NaN here too but may have other bits.
 //
 // Every span is of GPU memory (gpu_memory.h). A call returns at once; the GPU does the work in the
-// order in which the calling thread asked for it. A failure shows in the next gpu::Wait(). Built
-// only with --config=cuda, which defines COVEY_CUDA.
+// order of the calling thread's calls. The next gpu::Wait() reports a failure. Built only with
+// --config=cuda, which defines COVEY_CUDA.
 //
 // Cost: the bytes of kernels.h at the speed of the GPU's memory, plus some microseconds to start.
 // An H200 moves 4.8 TB/s by its data sheet, so SGD of 64 MiB in place should take 42 us and Adam
@@ -42,7 +42,7 @@ void AddInto(std::span<float> sum, std::span<const float> x);
 void Scale(std::span<float> x, float factor);
 
 // answer[0] becomes 1 when all elements of `x` are finite, 0 when any is NaN or infinite. `answer`
-// is one float outside of `x`. It stays on the GPU so that nobody waits for it alone.
+// is one float outside of `x`. It stays on the GPU, so that no call has to wait for it alone.
 void AllFinite(std::span<const float> x, std::span<float, 1> answer);
 
 }  // namespace covey::gpu

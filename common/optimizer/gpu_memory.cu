@@ -19,7 +19,7 @@ bool IsPresent() {
 
 absl::Status Wait() {
   const cudaError_t waited = cudaStreamSynchronize(cudaStreamPerThread);
-  const cudaError_t asked = cudaGetLastError();  // of a kernel that could not even start
+  const cudaError_t asked = cudaGetLastError();  // of a kernel that could not start
   const cudaError_t error = waited != cudaSuccess ? waited : asked;
   if (error == cudaSuccess) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the GPU failed: ", cudaGetErrorString(error),
@@ -31,7 +31,7 @@ absl::StatusOr<Floats> Floats::CopyOf(std::span<const float> values) {
   if (values.empty()) return Floats(memory, 0);
   const cudaError_t error = cudaMalloc(&memory, values.size_bytes());
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // said here, so that Wait() does not say it again
+    cudaGetLastError();  // clears the error, which is reported here, so that Wait() does not report it again
     return absl::ResourceExhaustedError(
         absl::StrCat("the GPU has no ", values.size_bytes(),
                      " bytes free; end other programs on it (nvidia-smi lists them)"));

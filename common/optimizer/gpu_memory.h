@@ -13,18 +13,18 @@ namespace covey::gpu {
 
 // The memory that the kernels of gpu_kernels.h work on, and how to wait for them.
 //
-// What one thread asks of the GPU is done there in the order asked, after the call has returned;
-// what two threads ask is done in any order, or at the same time.
+// The GPU does the work of one thread in the order of its calls, after each call has returned. The
+// work of two threads is done in any order, or at the same time.
 
 // False without a GPU, without its driver, or with one too old for this program.
 bool IsPresent();
 
-// Returns when the GPU has done all that this thread asked of it. INTERNAL with the driver's words
-// if any of that failed, since the last call that returned a status.
+// Returns when the GPU has done all work of this thread. INTERNAL with the driver's message if any
+// of it failed since the last call that returned a status.
 absl::Status Wait();
 
 // An array of floats in the memory of the GPU, which it owns. May be used by any one thread at a
-// time; hand it to another only after Wait(). Its end waits for the GPU.
+// time; hand it to another only after Wait(). Its destructor waits for the GPU.
 class Floats {
  public:
   // RESOURCE_EXHAUSTED when the GPU has too little memory free, INTERNAL when it fails.
@@ -33,7 +33,7 @@ class Floats {
   // For the kernels only: the processor cannot read or write there.
   std::span<float> span() { return {memory_.get(), size_}; }
 
-  // The values after all that this thread has asked for; waits for that. INTERNAL as Wait().
+  // The values after all work of this thread so far; waits for that work. INTERNAL as Wait().
   absl::StatusOr<std::vector<float>> CopyBack() const;
 
  private:

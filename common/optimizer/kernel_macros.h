@@ -4,8 +4,8 @@
 // For the .cc files of kernels only.
 
 // The compiler makes one version of each kernel per instruction set, and the loader picks the
-// widest that the processor has. Sanitizers instrument the loader's choice itself, before they are
-// ready for it.
+// widest that the processor has. Not under sanitizers: they instrument the loader's choice, which
+// runs before they are initialized.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COVEY_KERNEL __attribute__((target_clones("avx2", "default")))

@@ -19,13 +19,13 @@ namespace covey {
 // and no -ffast-math.
 //
 // Cost, in bytes moved per element, in place: SGD 12, momentum, Nesterov and Adagrad 20, Adam 28,
-// AllFinite 4; into another buffer 4 more, as the line to be written is read first. The arithmetic
-// hides behind that: a core that moves 20 GB/s should update 1.7 (SGD), 1.0
-// (momentum, Adagrad) or 0.7 (Adam) thousand million elements per second. kernels_bench.cc measures
-// it: 1.6, 1.1 and 0.8 on an Emerald Rapids core with 64 MiB arrays. AVX2 is worth 10 % there
-// and up to 50 % inside the core's cache; AVX-512 added nothing.
+// AllFinite 4; into another buffer 4 more, because a cache line is read before it is written. The
+// arithmetic is hidden behind the memory traffic: a core that moves 20 GB/s should update 1.7
+// (SGD), 1.0 (momentum, Adagrad) or 0.7 (Adam) billion elements per second. kernels_bench.cc
+// measures it: 1.6, 1.1 and 0.8 on an Emerald Rapids core with 64 MiB arrays. AVX2 is worth 10 %
+// there and up to 50 % inside the core's cache; AVX-512 added nothing.
 
-// What all updates share. The gradient of an element is
+// Scalars of all updates. The gradient of an element is
 //   g = gradient_sum * gradient_scale + weight_decay * value
 // where gradient_scale is 1 / samples, and weight_decay the L2 penalty (0: none).
 struct GradientScalars {
@@ -91,14 +91,14 @@ void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
                 std::span<const float> values_in, std::span<float> values_out,
                 std::span<float> mean, std::span<float> square);
 
-// Nesterov's acceleration with a velocity that takes in gradients once per N updates (Liu et al.
+// Nesterov's acceleration with a velocity that absorbs gradients once per N updates (Liu et al.
 // 2024, "delayed Nesterov" with activation c = 0):
 //   held += g
 //   every Nth update:  velocity = momentum * velocity + held / N;   held = 0;
 //                      value -= learning_rate * (g / N + momentum * velocity)
 //   the others:        value -= learning_rate * (g / N)
-// N gradients so move the values as far as one Nesterov step of their mean; with N = 1 the bits are
-// those of UpdateNesterov. Hold is for the others, Release for every Nth.
+// So N gradients move the values as far as one Nesterov step of their mean; with N = 1 the bits are
+// those of UpdateNesterov. Release does every Nth update, Hold the others.
 struct DelayedNesterovScalars {
   GradientScalars gradient = {};
   float learning_rate = 0;

@@ -70,7 +70,7 @@ double LearningRateSchedule::RateAt(uint64_t samples) const {
     case Decay::kConstant:
       break;
     case Decay::kStep: {
-      // The update that completes a period still runs at its rate.
+      // The update that completes a period still uses that period's rate.
       const uint64_t periods = samples == 0 ? 0 : (samples - 1) / c.decay_samples;
       return c.base_rate * Power(c.decay_factor, periods);
     }

@@ -23,9 +23,10 @@ struct LearningRateConfig {
   uint64_t warmup_samples = 0;
   Decay decay = Decay::kConstant;
   // Counted from the first sample, the warmup included. Step: length of a period, at least 1.
-  // Linear and cosine: where the final rate is reached, which then stays; above warmup_samples.
+  // Linear and cosine: where the rate reaches its final value, which it keeps; above
+  // warmup_samples.
   uint64_t decay_samples = 0;
-  // Step: what each period multiplies the rate by. Linear and cosine: the final rate as a fraction
+  // Step: the factor on the rate for each period. Linear and cosine: the final rate as a fraction
   // of base_rate. In [0, 1].
   double decay_factor = 0;
 
@@ -40,8 +41,8 @@ class LearningRateSchedule {
   // INVALID_ARGUMENT: as LearningRateConfig::Validate.
   static absl::StatusOr<LearningRateSchedule> Create(const LearningRateConfig& config);
 
-  // Rate of the update that brings the total to `samples`, itself included; so the first update of
-  // a warmup moves, and the last one of a decay uses the final rate.
+  // Rate of the update that brings the total to `samples`, its own included. So the first update of
+  // a warmup has a rate above 0, and the last one of a decay uses the final rate.
   double RateAt(uint64_t samples) const;
 
  private:

@@ -7,7 +7,8 @@
 
 namespace covey {
 
-// One maker per file of this folder; MakeOptimizer calls the one that its valid config names.
+// One maker per file of this folder; MakeOptimizer calls that of the config's kind. Precondition:
+// the config is valid.
 std::unique_ptr<Optimizer> MakeSgd(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config);  // and Nesterov
 std::unique_ptr<Optimizer> MakeAdagrad(const OptimizerConfig& config);

@@ -8,7 +8,8 @@
 namespace covey {
 namespace {
 
-// Heavy ball and Nesterov: they differ only in where the gradient looks. Slot 0: the velocity.
+// Heavy ball and Nesterov, which differ only in the point at which the gradient is taken. Slot 0:
+// the velocity.
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerConfig& config)

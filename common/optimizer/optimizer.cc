@@ -22,7 +22,7 @@ struct Range {
 };
 
 absl::Status CheckRange(absl::string_view field, double value, Range range) {
-  // Written so that NaN fails.
+  // Written so that NaN fails the check.
   if (value >= range.low &&
       (value < range.high || (range.high_is_allowed && value == range.high))) {
     return absl::OkStatus();

@@ -30,30 +30,30 @@ absl::string_view OptimizerName(OptimizerKind kind);
 // Whether the kind reads OptimizerConfig::momentum.
 bool HasMomentum(OptimizerKind kind);
 
-// Whether each element's update depends on nothing but that element. False for LARS and LAMB, whose
-// rate follows norms over the whole call: a table with one of these learns another way for each way
-// of cutting it into shards, so it wants as few as possible.
+// Whether the update of an element depends on that element alone. False for LARS and LAMB, whose
+// rate follows norms over the whole call: a table with one of these learns differently for each way
+// of cutting it into shards, and so should have few shards.
 bool IsElementwise(OptimizerKind kind);
 
-// OptimizerConfig::delay at most.
+// Largest OptimizerConfig::delay.
 inline constexpr uint32_t kDelayMax = 4096;
 
-// Chosen per table. Fields that a kind does not mention are ignored by it. Formulas: kernels.h,
+// Chosen per table. A kind ignores the fields that do not mention it. Formulas: kernels.h,
 // trust_kernels.h for LARS and LAMB.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
   // All. L2 penalty added to the gradient; for AdamW and LAMB the decoupled decay, times the
   // learning rate. In [0, 1].
   double weight_decay = 0;
-  // Momentum, Nesterov, LARS, delayed Nesterov: share of the velocity that survives an update. In
-  // [0, 1).
+  // Momentum, Nesterov, LARS, delayed Nesterov: fraction of the velocity that remains after an
+  // update. In [0, 1).
   double momentum = 0.9;
-  // Adam, AdamW, LAMB: share of the running mean (beta1) and of the mean square (beta2) that
-  // survives an update. In [0, 1).
+  // Adam, AdamW, LAMB: fraction of the running mean (beta1) and of the mean square (beta2) that
+  // remains after an update. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
-  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger damps the updates. In [1e-12,
-  // 1].
+  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger values damp the updates. In
+  // [1e-12, 1].
   double epsilon = 1e-8;
   // LARS: the ratio of an update's norm to the values' norm, before the learning rate. In
   // [1e-12, 1].
@@ -66,17 +66,17 @@ struct OptimizerConfig {
   absl::Status Validate() const;
 };
 
-// What changes from one update to the next.
+// The inputs that change from one update to the next.
 struct UpdateContext {
   double learning_rate = 0;
   double gradient_scale = 1;  // 1 / samples: the gradient is gradient_sum * gradient_scale
   uint64_t update_index = 1;  // updates of the shard, this one included; Adam corrects bias by it
-  // In place of OptimizerConfig::momentum, by the kinds that have one; in [0, 1).
+  // Overrides OptimizerConfig::momentum, for kinds that have one; in [0, 1).
   std::optional<double> momentum = std::nullopt;
 };
 
-// Turns a gradient into new values: the rule by which a shard learns. Made once per shard from its
-// table's definition; called by the shard, once per batch of elements.
+// Computes new values from a gradient. Made once per shard from its table's definition; called by
+// the shard, once per batch of elements.
 //
 // Holds no state of its own: the state is in the slots, float arrays as long as the values, which
 // the shard owns, replicates and saves. Immutable, so thread-safe. Deterministic; and, where
@@ -90,8 +90,7 @@ class Optimizer {
 
   // Preconditions (checked): one span of slots per state slot; all spans of one length;
   // update_index ≥ 1. `values_out` is exactly `values_in`, or overlaps no other span. No
-  // allocation; bytes moved: kernels.h. Values that are not finite go through as arithmetic says;
-  // screen gradients before.
+  // allocation; bytes moved: kernels.h. NaN and infinity propagate; callers check gradients before.
   void Apply(const UpdateContext& context, std::span<const float> gradient_sum,
              std::span<const float> values_in, std::span<float> values_out,
              std::span<const std::span<float>> slots) const;

@@ -47,7 +47,7 @@ double Power(double base, uint64_t exponent) {
 }
 
 double CosineOfPi(double x) {
-  // cos(pi x) = sin(pi (1/2 - x)), an odd series in an angle of at most pi/2: the terms after
+  // cos(pi x) = sin(pi (1/2 - x)), an odd series, in an angle of at most pi/2: the terms after
   // angle^21 are below 1e-17.
   const double angle = std::numbers::pi * (0.5 - x);
   const double angle_squared = angle * angle;
@@ -56,7 +56,7 @@ double CosineOfPi(double x) {
   return angle * series;
 }
 
-// Algorithm AS 241 (PPND16), Wichura 1988: rational functions, one for the centre and two for the
+// Algorithm AS 241 (PPND16), Wichura 1988: rational functions, one for the center and two for the
 // tails.
 double NormalQuantile(double p) {
   constexpr double kCentralNumerator[] = {3.3871328727963666080e0, 1.3314166789178437745e2,

@@ -5,10 +5,10 @@
 
 namespace covey {
 
-// The few elementary functions that decide parameter values. The system's math library picks its
-// variant by processor, and the last bit may differ between variants; two replicas of a shard, or a
-// run and its repetition on another machine, must agree to the bit. These use nothing but IEEE
-// arithmetic in a fixed order. Pure.
+// Elementary functions that influence parameter values. The system's math library picks its variant
+// by processor, and the last bit may differ between variants; but two replicas of a shard, or two
+// runs on different machines, must agree in every bit. These functions use only IEEE arithmetic in
+// a fixed order. Pure.
 
 // base^exponent by repeated squaring; relative error below exponent * 2e-16.
 double Power(double base, uint64_t exponent);

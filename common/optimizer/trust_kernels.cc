@@ -11,7 +11,7 @@
 namespace covey {
 namespace {
 
-// Sums of squares whose order is fixed: see the header.
+// Sums of squares in a fixed order, see the header.
 class SquareSum {
  public:
   void Add(size_t lane, float x) { sums_[lane] += static_cast<double>(x) * static_cast<double>(x); }
@@ -30,7 +30,7 @@ inline float LambStep(const LambScalars& s, float mean, float square, float valu
          s.weight_decay * value;
 }
 
-// LAMB's first pass: moves the running means, leaves the values. Returns the ratio.
+// LAMB's first pass: updates the running means, and leaves the values unchanged. Returns the ratio.
 COVEY_KERNEL double LambRatio(const LambScalars& scalars, std::span<const float> gradient_sum,
                               std::span<const float> values, std::span<float> mean,
                               std::span<float> square) {

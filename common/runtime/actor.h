@@ -11,7 +11,7 @@
 
 namespace covey {
 
-// Everything an actor does to the world during one call. Actor-confined.
+// All effects of an actor during one call. Actor-confined.
 class Outbox {
  public:
   // Lost, late or delivered once, as Transport promises. The loop fills in job, sender and
@@ -35,7 +35,7 @@ class Outbox {
 // and `message`.
 //
 // `now` is monotonic; its zero has no meaning. A call never blocks. A message may be a duplicate,
-// out of date, or from a stranger: an actor refuses, it never trusts.
+// out of date, or from a stranger; an actor refuses it and never trusts it.
 class Actor {
  public:
   virtual ~Actor() = default;

@@ -41,7 +41,7 @@ std::string VersionLine(absl::string_view program) {
   return absl::StrCat(program, " ", kVersion, "\n");
 }
 
-// What the command line says, before it is believed.
+// The parsed command line, before it is checked.
 struct ConfigFile::Flags {
   std::vector<std::pair<std::string, std::string>> values;  // by option name
   std::optional<std::string> config;
@@ -135,7 +135,7 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
     const std::vector<std::string>& arguments) const {
   Flags flags;
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  // CLI11 takes arguments last first.
+  // CLI11 takes arguments in reverse order.
   std::vector<std::string> reversed(arguments.begin(), separator);
   std::reverse(reversed.begin(), reversed.end());
 

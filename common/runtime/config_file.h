@@ -28,14 +28,15 @@ std::string VersionLine(absl::string_view program);
 //   if (const auto code = options.LoadForMain(argc, argv)) return *code;
 //
 // reads --data-loops=4, COVEY_DATA_LOOPS=4, and `data_loops: 4` in the file that --config or
-// COVEY_CONFIG names. Also gives --help, --version and --print-config, whose output is such a file
-// again, with the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB",
-// "256MiB"; truth "true", "false" (a bare flag is true); negative durations and sizes do not exist.
+// COVEY_CONFIG names. Also gives --help, --version and --print-config, whose output is again such a
+// file, with the origin of each value. Values: durations "500ms", "2s", "1h30m"; sizes "64KiB",
+// "256MiB"; booleans "true", "false" (a bare flag is true). Negative durations and sizes are
+// refused.
 //
 // Actor-confined; the fields outlive it.
 class ConfigFile {
  public:
-  // A number of bytes, so that sizes have a parser of their own.
+  // A number of bytes: a type of its own, so that sizes are parsed as such.
   struct Bytes {
     uint64_t* field;
   };
@@ -50,27 +51,27 @@ class ConfigFile {
   void Add(absl::string_view name, double* field, absl::string_view help);
   void Add(absl::string_view name, absl::Duration* field, absl::string_view help);
   void Add(absl::string_view name, Bytes field, absl::string_view help);
-  // Anything else: `parse` stores or refuses, with a reason that ends the sentence "--name=x: ";
-  // `print` shows the value as `parse` takes it.
+  // Any other type. `parse` stores the value or refuses it, with a reason that ends the sentence
+  // "--name=x: "; `print` shows the value in a form that `parse` takes.
   void Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
            std::function<std::string()> print, absl::string_view help);
 
-  // Takes arguments that are no flags, and everything after "--", instead of refusing them.
-  // `placeholder` shows in the help: "-- PROGRAM [ARGS]".
+  // Collects arguments that are not flags, and all arguments after "--", instead of refusing them.
+  // `placeholder` stands for them in the help: "-- PROGRAM [ARGS]".
   void TakeRest(std::vector<std::string>* rest, absl::string_view placeholder);
 
   struct Outcome {
-    // Set: nothing is to be run, this is to be printed (--help, --version, --print-config).
+    // When set, print this and run nothing (--help, --version, --print-config).
     std::optional<std::string> print;
   };
   // Null when the variable is not set.
   using Environment = std::function<const char*(const char* name)>;
-  // `arguments` without the program's name. On an error fields may be half set.
-  // INVALID_ARGUMENT: one line that says which flag, variable or key, and the nearest known one.
+  // `arguments` without the program's name. On an error some fields may be set. INVALID_ARGUMENT:
+  // one line that names the flag, variable or key, and the nearest known one.
   absl::StatusOr<Outcome> Load(const std::vector<std::string>& arguments,
                                const Environment& environment);
-  // The same with the process's environment; prints. Exit code when the program is to end: 0 after
-  // --help, --version and --print-config, 2 after an error.
+  // The same with the process's environment; prints errors and help. Returns the exit code when the
+  // program is to end: 0 after --help, --version and --print-config, 2 after an error.
   std::optional<int> LoadForMain(int argc, const char* const* argv);
 
   // YAML with the origin of each value as a comment.

@@ -20,7 +20,7 @@ struct Unit {
   absl::string_view name;
   uint64_t bytes;
 };
-// Largest first among those that FormatBytes may choose.
+// The units that FormatBytes may choose come first, the largest ahead.
 constexpr Unit kUnits[] = {
     {"TiB", uint64_t{1} << 40},
     {"GiB", uint64_t{1} << 30},

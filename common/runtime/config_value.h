@@ -14,7 +14,7 @@ namespace covey {
 
 // The text forms of configuration values. Pure.
 
-// Stores the value. INVALID_ARGUMENT: what it is not; the field is then unchanged or any value.
+// Stores the value. INVALID_ARGUMENT: says what `text` is not; the field is then unspecified.
 absl::Status ReadValue(absl::string_view text, std::string* field);
 absl::Status ReadValue(absl::string_view text, bool* field);
 absl::Status ReadValue(absl::string_view text, int32_t* field);
@@ -23,7 +23,7 @@ absl::Status ReadValue(absl::string_view text, uint64_t* field);
 absl::Status ReadValue(absl::string_view text, double* field);
 absl::Status ReadValue(absl::string_view text, absl::Duration* field);
 
-// As ReadValue takes it.
+// In a form that ReadValue takes.
 std::string WriteValue(const std::string& value);
 std::string WriteValue(bool value);
 std::string WriteValue(int32_t value);
@@ -37,8 +37,8 @@ absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
 // The shortest exact form: "256MiB", "1000".
 std::string FormatBytes(uint64_t bytes);
 
-// The one of `known` that takes the fewest insertions, deletions and replacements to become `name`;
-// the first of several. Precondition: `known` is not empty.
+// The element of `known` with the smallest edit distance to `name`; the first of several.
+// Precondition: `known` is not empty.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known);
 
 }  // namespace covey

@@ -15,10 +15,10 @@ namespace covey {
 namespace {
 
 constexpr int kMessagesPerPass = 64;
-// From here on handling a message takes longer than waking the transport, so its answer does not
-// wait for the rest of the pass.
+// For messages of at least this size handling takes longer than waking the transport, so the reply
+// is sent before the rest of the pass.
 constexpr size_t kFlushAtOnceBytes = 64 << 10;
-// Nobody waits longer than this, plus one message, for a flood from the transport.
+// A flood from the transport delays other work by at most this duration, plus one message.
 constexpr absl::Duration kServeOthersEvery = absl::Milliseconds(1);
 
 size_t FrameBytes(const Message& message) {
@@ -67,7 +67,7 @@ bool EventLoop::Post(std::function<void(absl::Time now, Outbox& outbox)> work) {
 bool EventLoop::Enqueue(Item item) {
   if (stopping_.load()) return false;
   if (!queue_.Push(std::move(item))) return false;
-  // A loop that is awake looks into the queue before it sleeps.
+  // A loop that is awake checks the queue before it sleeps.
   if (asleep_.exchange(false)) transport_.WakeUp();
   return true;
 }
@@ -117,7 +117,8 @@ void EventLoop::Run() {
       }
     }
     if (timeout > absl::ZeroDuration()) {
-      // Who enqueues from here on sees the flag and wakes the loop; who did before is seen here.
+      // A thread that enqueues from here on sees the flag and wakes the loop; items enqueued before
+      // are seen here.
       asleep_.store(true);
       if (!queue_.empty()) timeout = absl::ZeroDuration();
     }
@@ -160,7 +161,7 @@ void EventLoop::RunQueue(Outbox& outbox) {
   for (Item& item : queue_.TakeAll()) {
     if (item.work) {
       item.work(MonotonicNow(), outbox);
-      // What the closure owns dies now, not after the others have run.
+      // The closure's captures are destroyed now, not after the other items have run.
       item.work = nullptr;
     } else {
       DeliverToActor(item.message, outbox);

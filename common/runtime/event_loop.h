@@ -19,16 +19,16 @@ namespace covey {
 
 // One thread that runs one actor over one transport with the steady clock.
 //
-// One pass: what arrived (at most 64 messages), what other threads handed over, a due Wake; what
-// the actor wants sent goes out at the end of each, after a large message at once. When the
-// messages of a pass take long, the other two have their turn every millisecond in between: a flood
-// of data delays neither the control plane, which comes through the queue, nor heartbeats, which
-// are timers. Then the thread sleeps in the transport until the next wake-up.
+// One pass has three parts: messages that arrived (at most 64), items that other threads handed
+// over, and a due Wake. The outbox is sent at the end of each part, and at once after a large
+// message. When the messages of a pass take long, the other two parts run every millisecond in
+// between: a flood of data delays neither the control plane, which comes through the queue, nor
+// heartbeats, which are timers. Then the thread sleeps in the transport until the next wake-up.
 //
-// Memory: the loop takes one message at a time from the transport and hands it to the actor; what
-// has arrived and not been taken is the transport's (zmq_transport.h says what bounds it), what an
-// actor keeps is the actor's. The queue from other threads is bounded by kLoopQueueMessagesMax;
-// tensors do not travel there.
+// Memory: the loop takes one message at a time from the transport and hands it to the actor;
+// messages that it has not taken yet belong to the transport (zmq_transport.h says how they are
+// bounded), and messages that an actor keeps belong to the actor. The queue from other threads is
+// bounded by kLoopQueueMessagesMax; tensors do not travel there.
 //
 // A message that is addressed to another node is dropped: it was meant for a process that listened
 // here before this one.
@@ -38,16 +38,16 @@ namespace covey {
 class EventLoop {
  public:
   struct Options {
-    // Fingerprint of the job, put into every message and demanded of every message; 0 until known
-    // (SetIdentity).
+    // Fingerprint of the job. It is put into every sent message and required in every received one;
+    // 0 until known (SetIdentity).
     uint64_t job = 0;
     Address self;
     Incarnation incarnation;
     std::string thread_name;  // at most 15 characters
-    // Spin so long before blocking, for round trips below the wake-up cost of a sleeping thread.
-    // Zero (the default) when processes share cores.
+    // Spin for this duration before blocking, for round trips below the wake-up cost of a sleeping
+    // thread. Zero (the default) when processes share cores.
     absl::Duration spin = absl::ZeroDuration();
-    // Told of every message that the transport brings or takes; null = nobody. Outlives the loop.
+    // Sees every message that the transport brings or takes; null = none. Outlives the loop.
     FlowControl* flow_control = nullptr;
   };
 
@@ -56,13 +56,13 @@ class EventLoop {
 
   // Messages to `address` go to `port` instead of the transport. Before Start.
   void AddPort(const Address& address, MessagePort& port);
-  // Where messages go that neither a port nor the transport takes: any other node, when set. Before
-  // Start.
+  // Destination of messages to other nodes for which neither a port nor the transport has a route.
+  // Before Start.
   void SetDefaultPort(MessagePort& port);
 
   void Start();
-  // Lets the current call finish, then joins. Idempotent. What is still queued is destroyed without
-  // having run.
+  // Lets the current call finish, then joins. Idempotent. Items still queued are destroyed without
+  // being run.
   void Stop();
 
   // Hands a message to the actor. False when the queue is full: the message is lost.
@@ -71,13 +71,14 @@ class EventLoop {
   // outbox. False when the queue is full or the loop has stopped: `work` will not run.
   bool Post(std::function<void(absl::Time now, Outbox& outbox)> work);
 
-  // What registration gave: from now on in every header. On the loop's thread, or before Start.
+  // The identity that registration gave; put into every header from now on. On the loop's thread,
+  // or before Start.
   void SetIdentity(uint64_t job, NodeId node);
   // The epoch put into headers. On the loop's thread.
   void SetEpoch(Epoch epoch);
 
-  // The transport's, with messages of another job among the malformed and those for another node
-  // among the dropped. On the loop's thread.
+  // The transport's counters, with messages of another job among the malformed and those for
+  // another node among the dropped. On the loop's thread.
   TransportCounters counters() const;
 
  private:
@@ -87,10 +88,10 @@ class EventLoop {
   };
 
   void Run();
-  // Gives the actor what arrived; true when there may be more.
+  // Hands the messages that arrived to the actor; true when there may be more.
   bool ReceiveBatch(Outbox& outbox);
   void RunQueue(Outbox& outbox);
-  // The queue and a due Wake in the middle of a long pass.
+  // Serves the queue and a due Wake during a long pass.
   void ServeOthersIfDue(Outbox& outbox);
   void WakeIfDue(Outbox& outbox);
   void DeliverToActor(const Message& message, Outbox& outbox);

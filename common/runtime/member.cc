@@ -11,7 +11,7 @@
 namespace covey {
 namespace {
 
-// The scheduler is away, about to come back, or too busy: ask again.
+// Temporary: the scheduler is down, starting, or too busy. The member retries.
 bool IsPassing(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
          status.code() == absl::StatusCode::kDeadlineExceeded ||
@@ -112,7 +112,8 @@ bool Member::Receive(absl::Time now, const Message& message, Outbox& outbox) {
       const absl::Status status = StatusOf(message);
       if (IsPassing(status)) return true;
       if (absl::IsFailedPrecondition(status)) {
-        // The scheduler is there, and the newer view is known before the goodbye is repeated.
+        // The scheduler has replied; the newer view is fetched before the request to leave is
+        // repeated.
         leave_until_ = now + options_.retry_after;
         SendWatch(now, outbox);
         return true;
@@ -130,7 +131,7 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   const auto beat = std::find_if(unanswered_beats_.begin(), unanswered_beats_.end(),
                                  [&](const Beat& b) { return IsAnswer(message, b.request_id); });
   if (beat == unanswered_beats_.end()) return;
-  // An answer to an older beat says nothing of what became of the newest one.
+  // A reply to an older heartbeat does not show whether the newest one arrived.
   if (beat + 1 == unanswered_beats_.end()) repeat_heartbeat_ = absl::InfiniteFuture();
   const absl::Time sent = beat->sent;
   unanswered_beats_.erase(beat);
@@ -139,7 +140,8 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   if (status.code() == absl::StatusCode::kAborted) {
     Fail(now, status, outbox);
   } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
-    // The scheduler is back, and no watch is in flight: now, not when the backoff is over.
+    // The scheduler is back, and no watch is in flight: send one now, not when the back-off is
+    // over.
     SendWatch(now, outbox);
   }
 }
@@ -178,7 +180,7 @@ void Member::Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbo
   if (Epoch(view.epoch()) <= view_->epoch()) return;
   if (view.job() != 0 && view.job() != JobFingerprint(options_.job_name)) return;
   auto checked = ClusterView::Make(view);
-  if (!checked.ok()) return;  // A broken view is no view; the next watch asks again.
+  if (!checked.ok()) return;  // A broken view is ignored; the next watch asks again.
   view_ = *std::move(checked);
   Changed(now, outbox);
 }
@@ -256,7 +258,8 @@ void Member::SendLeave(absl::Time now, Outbox& outbox) {
 }
 
 void Member::Fail(absl::Time now, absl::Status status, Outbox& outbox) {
-  // Who is leaving may hear from a view that it has left before the answer to its goodbye comes.
+  // A leaving member may learn from a view that it has left, before the reply to its request
+  // arrives.
   const bool leaving = leave_until_ != absl::InfiniteFuture();
   state_ = leaving ? State::kLeft : State::kFailed;
   if (!leaving) failure_ = std::move(status);

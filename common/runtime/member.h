@@ -33,7 +33,7 @@ namespace covey {
 //   2. At most one registration and one watch are in flight.
 //   3. A lease counts from the time at which the newest answered request was sent, however late the
 //      answer is and in whatever order answers arrive.
-//   4. A scheduler that is away changes nothing for a member, which goes on asking.
+//   4. An unreachable scheduler does not change a member's state; the member keeps retrying.
 //
 // Actor-confined. Deterministic in its options.
 class Member {
@@ -46,38 +46,39 @@ class Member {
     // Wanted rank within the role; -1 = any.
     int rank = -1;
     std::string labels;
-    // Where each loop listens; see Node.endpoints.
+    // The addresses of the loops; see Node.endpoints.
     std::vector<std::string> endpoints;
     uint64_t process_id = 0;
     std::string host;
     // "host:port" of the scheduler, for errors.
     std::string scheduler;
-    // Registration fails with what the scheduler last said when it takes longer.
+    // After this duration registration fails with the scheduler's last error.
     absl::Duration register_deadline = absl::Seconds(30);
-    // A rank that is taken is asked for again for so long: its holder may have died a moment ago,
-    // and whoever supervises processes restarts them before their death is known. Longer than the
-    // scheduler takes to notice a silent death.
+    // How long a taken rank is asked for again: its holder may have died a moment ago, and a
+    // supervisor restarts processes before their death is known. Longer than the scheduler takes to
+    // notice a silent death.
     absl::Duration taken_rank_patience = absl::Seconds(5);
-    // A request without an answer is sent again after so long.
+    // An unanswered request is retried after this duration.
     absl::Duration retry_after = absl::Seconds(2);
-    // A watch is answered only when the view changes; an unanswered one is sent again after so
-    // long.
+    // An unanswered watch is retried after this duration. Longer, because a watch is answered only
+    // when the view changes.
     absl::Duration watch_again_after = absl::Seconds(10);
     uint64_t seed = 0;
   };
 
-  // `next_request_id` is shared with the other machines of the loop; it outlives the member.
+  // `next_request_id` is shared with the other state machines of the loop, and outlives the member.
   Member(const Options& options, uint64_t& next_request_id);
 
-  // True when the message was an answer to this machine.
+  // True when the message was a reply to this machine.
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
-  // Says goodbye; state() becomes kLeft when the scheduler has answered, or after retry_after. One
-  // who does not know yet what was given to it is told so: it asks for the view, and again.
+  // Asks the scheduler to let this node go; state() becomes kLeft when the scheduler has replied,
+  // or after retry_after. The scheduler refuses while the node does not know its newest duties:
+  // then the member fetches the view, and asks again.
   void Leave(absl::Time now, std::string reason, Outbox& outbox);
-  // Does not go after all. Too late when the scheduler has heard the goodbye: it fails then.
+  // Withdraws Leave. Too late when the scheduler has received the request: then the member fails.
   void Stay();
 
   State state() const { return state_; }
@@ -88,12 +89,12 @@ class Member {
   uint32_t rank() const { return rank_; }
   // Never null.
   const std::shared_ptr<const ClusterView>& view() const { return view_; }
-  // Until then no other node answers for what only this node holds: the lease term after this node
-  // sent the newest heartbeat that was answered. The infinite future when the scheduler sets no
-  // end.
+  // Lease expiry: until then no other node serves what only this node holds. It is the time at
+  // which the newest answered heartbeat was sent, plus the lease term. Infinite future when the
+  // scheduler grants leases without end.
   absl::Time lease_until() const { return lease_until_; }
 
-  // What the next heartbeat reports.
+  // Contents of the next heartbeat.
   proto::Progress& progress() { return progress_; }
   proto::ServerLoad& load() { return load_; }
 
@@ -102,31 +103,31 @@ class Member {
     on_change_ = std::move(callback);
   }
 
-  // Takes a view seen elsewhere (a table creation answers with one) if it is newer than the present
-  // one, and of the same job.
+  // Adopts a view from another source (a reply to a table creation has one), if it is newer than
+  // the present one and of the same job.
   void Adopt(absl::Time now, const proto::ClusterView& view, Outbox& outbox);
 
  private:
   struct Pending {
-    uint64_t request_id = 0;                 // 0 = none under way
-    absl::Time sent = absl::InfinitePast();  // first
+    uint64_t request_id = 0;                 // 0 = none in flight
+    absl::Time sent = absl::InfinitePast();  // of the first try
     absl::Time again = absl::InfiniteFuture();
   };
 
-  // A heartbeat in flight. Each is news of its own, under an id of its own.
+  // A heartbeat in flight. Each has content and an id of its own.
   struct Beat {
     uint64_t request_id = 0;
     absl::Time sent;
   };
 
-  // `sent`: when the request was sent that is answered. Nothing happens when a newer one has been
-  // answered before.
+  // `sent`: when the answered request was sent. No effect when a newer request has been answered
+  // before.
   void ExtendLease(absl::Time sent, uint32_t lease_ms);
   Message Request(absl::Time now, Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
-  // One more follows at `again`, before the next is due, unless this one is answered by then: where
-  // messages get lost, a member that lives would otherwise be silent for long enough to be taken
-  // for dead.
+  // A repetition follows at `again`, before the next heartbeat is due, unless this one is answered
+  // by then: otherwise a live member on a network with losses could be silent for long enough to be
+  // declared dead.
   void SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox);
   void ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbox& outbox);
   void SendWatch(absl::Time now, Outbox& outbox);
@@ -154,7 +155,7 @@ class Member {
   std::string leave_reason_;
   absl::Time leave_until_ = absl::InfiniteFuture();
   absl::Time lease_until_ = absl::InfiniteFuture();
-  // When the request was sent whose answer set lease_until_.
+  // When the request whose reply set lease_until_ was sent.
   absl::Time lease_sent_ = absl::InfinitePast();
 
   Pending register_;

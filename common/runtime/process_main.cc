@@ -19,10 +19,11 @@
 namespace covey {
 namespace {
 
-// The most that glibc takes. Frames are smaller; only whole tables of one shard are not.
+// The largest value that glibc accepts. Frames are smaller; only tables that are one large shard
+// are not.
 constexpr int kMapBytes = 32 << 20;
 constexpr int kTrimBytes = 1 << 30;
-// Free memory of one arena does not help another, and threads of one arena wait for each other.
+// Free memory of one arena is useless to another, and threads of one arena wait for each other.
 constexpr int kArenas = 8;
 
 void InitMemory() {

@@ -10,26 +10,27 @@
 
 namespace covey {
 
-// What every program of ours does first in main, before it starts a thread:
-//  - memory: what was freed stays with the process. libzmq allocates each received message afresh;
-//    by default glibc would map and unmap the large ones, and first touch of new pages is several
+// Sets up the process. Every program calls it first in main, before it starts a thread:
+//  - memory: freed memory stays with the process. libzmq allocates memory for each received message;
+//    by default glibc would map and unmap it for large ones, and first touch of new pages is several
 //    times slower than the network;
 //  - log: COVEY_LOG_FORMAT = auto | human | json, COVEY_LOG_LEVEL = debug | info | warning | error;
-//    `name` stands in every line and may be empty. Protobuf's own log is silent, or a peer could
-//    fill our disk with its complaints;
+//    every line contains `name`, unless it is empty. Protobuf's own log is silenced, since a peer
+//    could fill the disk with its messages;
 //  - signals: SIGTERM and SIGINT wait for WaitForTermination; SIGPIPE is an error code.
 void InitProcess(absl::string_view name);
 
 // Cores that this process may run on, at least 1.
 uint32_t UsableCores();
-// This machine's, for people; "unknown" when it has none.
+// Name of this machine, for users; "unknown" when it has none.
 std::string HostName();
 
 // Blocks until SIGTERM or SIGINT arrives and returns its number; nothing when `timeout` passes
-// first. Further ones are again ordinary after the first was returned, so a second Ctrl-C kills.
+// first. After the first signal was returned, further ones have their default effect, so a second
+// Ctrl-C kills.
 std::optional<int> WaitForTermination(absl::Duration timeout = absl::InfiniteDuration());
 
-// Makes WaitForTermination return SIGTERM: the program itself wants to end in order. Thread-safe.
+// Makes WaitForTermination return SIGTERM, when the program itself wants to end. Thread-safe.
 void RequestTermination();
 
 }  // namespace covey

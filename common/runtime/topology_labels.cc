@@ -55,7 +55,7 @@ absl::StatusOr<TopologyPath> FromSlurm(const std::string& address, const std::st
     if (kinds.back() != "node") {
       return Wrong(kSlurmPattern, pattern, "does not end with 'node'; unset it");
     }
-    // The name of a node may have dots of its own.
+    // A node's name may contain dots.
     parts = absl::StrSplit(address, absl::MaxSplits('.', kinds.size() - 1));
     if (parts.size() != kinds.size()) {
       return Wrong(kSlurmAddress, address,
@@ -94,9 +94,9 @@ absl::StatusOr<std::optional<TopologyPath>> FromKubernetes(
   return path;
 }
 
-// Of this process.
+// The device of this process.
 std::string BoundDevice() {
-  // Without it, as in a bare container, hwloc knows nothing, and complains on standard error.
+  // Without this path, as in a bare container, hwloc finds nothing and complains on standard error.
   if (access("/sys/devices/system/cpu/cpu0/topology", R_OK) != 0) return "";
   hwloc_topology_t machine = nullptr;
   if (hwloc_topology_init(&machine) != 0) return "";

@@ -12,7 +12,8 @@ struct hwloc_bitmap_s;
 
 namespace covey {
 
-// Where this process is, as zone/rack/host/device, from the first of these that says anything:
+// The place of this process, as zone/rack/host/device, from the first of these sources that has
+// one:
 //
 //   labels        what a person gave: flag --labels, COVEY_LABELS, the configuration file
 //   Slurm         SLURM_TOPOLOGY_ADDR, read as SLURM_TOPOLOGY_ADDR_PATTERN says: the last switch is
@@ -26,16 +27,16 @@ namespace covey {
 
 struct TopologyLabels {
   std::string labels;
-  // "given", "SLURM_TOPOLOGY_ADDR", "COVEY_ZONE, COVEY_RACK, NODE_NAME", "host name". For people.
+  // "given", "SLURM_TOPOLOGY_ADDR", "COVEY_ZONE, COVEY_RACK, NODE_NAME", "host name". For users.
   std::string source;
 };
 
-// What the process can tell about itself.
+// Everything that the process can find out about its place.
 struct TopologySurroundings {
   // Null when the variable is not set; an empty value counts as not set.
   std::function<const char*(const char* name)> environment;
   std::string host_name;
-  // Finds the device; called only when nobody gave labels.
+  // Finds the device; called only when no labels were given.
   std::function<std::string()> device;
 };
 
@@ -43,7 +44,7 @@ struct TopologySurroundings {
 absl::StatusOr<TopologyLabels> TopologyLabelsFrom(absl::string_view given,
                                                   const TopologySurroundings& surroundings);
 
-// The same for this process; logs what it found and where. Reads environment, host name and the
+// The same for this process; logs the result and its source. Reads environment, host name and the
 // machine's topology: some milliseconds, none when labels are given.
 absl::StatusOr<std::string> FindTopologyLabels(absl::string_view given);
 

@@ -20,7 +20,7 @@ bool Simulator::RunOne(absl::Time until) {
     now_ = std::max(now_, until);
     return false;
   }
-  // The queue orders by time and sequence only, so the work may be moved out of its top.
+  // The queue orders by time and sequence only, so the work may be moved out of its top element.
   Event event = std::move(const_cast<Event&>(queue_.top()));
   queue_.pop();
   now_ = event.when;

@@ -14,10 +14,10 @@
 
 namespace covey {
 
-// The world's clock and its list of things to come. Time jumps from event to event; two events at
-// the same time run in the order they were scheduled, so a seed has one history.
+// The simulated world's clock and its queue of events. Time jumps from event to event. Two events
+// at the same time run in the order in which they were scheduled, so a seed has one history.
 //
-// Actor-confined. Deterministic: reads nothing but its seed.
+// Actor-confined. Deterministic: it depends only on its seed and its calls.
 class Simulator {
  public:
   // The streams that one seed is split into, so that a change in one leaves the others alone.
@@ -34,10 +34,10 @@ class Simulator {
   explicit Simulator(uint64_t seed) : seed_(seed) {}
 
   absl::Time now() const { return now_; }
-  // `which` tells apart the members of a family, as in one stream per process.
+  // `which` distinguishes the streams of a family, such as one stream per process.
   Random Draws(Stream stream, uint64_t which = 0) const;
 
-  // Events cannot be taken back: what they touch must outlive the simulator's last run.
+  // Events cannot be canceled: the objects that they use must outlive the simulator's last run.
   void At(absl::Time when, std::function<void()> work);
   void After(absl::Duration delay, std::function<void()> work) {
     At(now_ + delay, std::move(work));
@@ -48,16 +48,16 @@ class Simulator {
   bool RunOne(absl::Time until);
   uint64_t events() const { return events_; }
 
-  // The digest of the history so far: of every event's time, and of what was noted.
+  // The digest of the history so far: of the time of every event, and of every noted value.
   void Note(uint64_t value) { digest_ = MixBits(digest_ ^ value); }
   void Note(absl::string_view bytes);
   uint64_t digest() const { return digest_; }
 
-  // Counts a rare event by name: tells whether the faults still reach the code.
+  // Counts a rare event by name, to show whether the faults still reach the code.
   void Count(absl::string_view event) { ++counts_[std::string(event)]; }
   const std::map<std::string, uint64_t>& counts() const { return counts_; }
 
-  // With a trace, each line is given to `sink` as it happens.
+  // Turns the trace on: `sink` gets each line as it happens.
   void SetTrace(std::function<void(absl::Time, const std::string&)> sink) {
     trace_ = std::move(sink);
   }

@@ -5,13 +5,13 @@
 
 namespace covey {
 
-// What a table asks to be done about late gradients; the default is to do nothing.
+// How a table treats late gradients; by default like all others.
 struct AsynchronyRules {
   // Lambda of CompensateDelay, for the mean gradient of a push. In [0, 10]; 0 = off.
   double delay_compensation = 0;
   // Divides the learning rate by 1 + staleness.
   bool scales_rate = false;
-  // Momentum that the governor keeps.
+  // The momentum that the governor keeps the table at.
   std::optional<double> target_momentum = std::nullopt;
 };
 

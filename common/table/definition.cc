@@ -14,7 +14,7 @@
 namespace covey {
 namespace {
 
-// Each takes a part of a spec that has passed CheckTableSpec.
+// Each function reads one part of a spec that has passed CheckTableSpec.
 
 uint64_t ElementsOf(const proto::TableSpec& spec) {
   uint64_t elements = 1;

@@ -17,10 +17,10 @@
 namespace covey {
 
 // What a table is: its spec, checked, with defaults filled in. Scheduler, servers and workers all
-// read specs through it, so that a table which one of them accepts means the same to the others.
-// The configs in it are valid. Plain value.
+// read specs through it, so that a table means the same to all of them. The configs in it are
+// valid. Plain value.
 struct TableDefinition {
-  // What a worker does to its own values between two rounds.
+  // The optimizer that a worker applies to its own values between two rounds.
   struct InnerSteps {
     OptimizerConfig optimizer;
     LearningRateConfig learning_rate;
@@ -30,23 +30,23 @@ struct TableDefinition {
   // Product of the shape.
   uint64_t elements = 0;
   InitializerConfig initializer;
-  // Under contract LOCAL the outer ones.
+  // Under contract LOCAL the outer optimizer.
   OptimizerConfig optimizer;
   LearningRateConfig learning_rate;
-  // Of LOCAL tables, and of no others.
+  // Set for LOCAL tables, and only for these.
   std::optional<InnerSteps> inner;
   Contract contract;
   // Whether a push that holds NaN or infinity is refused.
   bool refuses_non_finite = true;
   AsynchronyRules asynchrony;
-  // How gradients travel. A server takes every format, whatever this says.
+  // The format in which gradients travel. A server accepts every format, regardless of this.
   WireFormat gradient_format = WireFormat::kFloat32;
 
-  // INVALID_ARGUMENT: names table, field, value, and what is allowed; also for what this program
-  // does not know, because it is older than the scheduler.
+  // INVALID_ARGUMENT: names table, field, value, and the allowed range; also for kinds that this
+  // program does not know, because it is older than the scheduler.
   static absl::StatusOr<TableDefinition> Parse(const proto::TableSpec& spec);
-  // Of a table that exists: with the contract in force, which may not be the one of its spec.
-  // Errors as Parse.
+  // The definition of an existing table: with the contract in force, which may differ from that of
+  // its spec. Errors as Parse.
   static absl::StatusOr<TableDefinition> InForce(const proto::Table& table);
 };
 

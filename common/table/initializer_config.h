@@ -10,13 +10,13 @@ namespace covey {
 enum class InitializerKind { kZeros, kConstant, kUniform, kNormal };
 
 // The first values of a table. An element's value is a function of the seed and of its index in the
-// whole table, and of nothing else: not of the shard it lies in, the order of filling, the library
-// or the processor.
+// whole table. It does not depend on the shard it lies in, the order of filling, the library or the
+// processor.
 struct InitializerConfig {
   InitializerKind kind = InitializerKind::kZeros;
-  // Constant: every element. Uniform: the least value. Normal: the mean.
+  // Constant: every element. Uniform: the lower bound, included. Normal: the mean.
   float a = 0;
-  // Uniform: above every value. Normal: the standard deviation, at least 0.
+  // Uniform: the upper bound, excluded. Normal: the standard deviation, at least 0.
   float b = 0;
   uint64_t seed = 0;
 

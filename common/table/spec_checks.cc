@@ -169,7 +169,7 @@ absl::Status CheckLearningRate(const proto::TableSpec& spec, absl::string_view f
   return absl::OkStatus();
 }
 
-// What workers do between two rounds: LOCAL tables name it, and no others do.
+// The inner optimizer: LOCAL tables must name one, other tables must not.
 absl::Status CheckInner(const proto::TableSpec& spec) {
   if (spec.contract().kind() != proto::Contract::LOCAL) {
     if (!spec.has_inner_optimizer() && !spec.has_inner_learning_rate()) return absl::OkStatus();

@@ -6,8 +6,8 @@
 
 namespace covey {
 
-// The ranges of table.proto. INVALID_ARGUMENT: names table, field, value, and what is allowed; also
-// for what this version does not support yet. Pure. Only TableDefinition calls it.
+// The ranges of table.proto. INVALID_ARGUMENT: names table, field, value, and the allowed range;
+// also for features that this version does not support yet. Pure. Only TableDefinition calls it.
 absl::Status CheckTableSpec(const proto::TableSpec& spec);
 
 }  // namespace covey

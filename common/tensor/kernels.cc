@@ -16,8 +16,8 @@
 #endif
 
 // The compiler makes one version of each kernel per instruction set, and the loader picks the
-// widest that the processor has. Sanitizers instrument the loader's choice itself, before they are
-// ready for it.
+// widest that the processor has. Not under sanitizers: they instrument the loader's choice, which
+// runs before they are initialized.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COVEY_KERNEL __attribute__((target_clones("avx2", "default")))
@@ -28,7 +28,8 @@
 namespace covey {
 namespace {
 
-// Codecs work on so many elements at a time, in the core's cache. A block of kInt8Block.
+// Codecs work on this many elements at a time, so that they stay in the core's cache. One block of
+// kInt8Block.
 constexpr size_t kChunk = kInt8BlockElements;
 
 constexpr uint32_t kSign = 0x80000000;
@@ -134,7 +135,7 @@ COVEY_KERNEL float ScaleOf(const float* __restrict values, size_t count) {
 // Precondition: scale > 0.
 COVEY_KERNEL void Quantise(const float* __restrict values, size_t count, float scale,
                            int8_t* __restrict out) {
-  // Adding and taking away 1.5 * 2^23 rounds to nearest even.
+  // Adding and subtracting 1.5 * 2^23 rounds to nearest even.
   constexpr float kRound = 12582912.0f;
   for (size_t i = 0; i < count; ++i) {
     float steps = values[i] / scale;
@@ -226,8 +227,8 @@ void DecodeChunk(WireFormat format, const uint8_t* bytes, size_t count, float* v
   }
 }
 
-// Calls `work(first, count, byte)` for each chunk of `count` elements; `byte` is where the chunk's
-// encoding begins.
+// Calls `work(first, count, byte)` for each chunk of `count` elements; the chunk's encoding begins
+// at `byte`.
 template <typename Work>
 void ForEachChunk(WireFormat format, size_t count, Work work) {
   const size_t chunk_bytes = EncodedBytes(format, kChunk);

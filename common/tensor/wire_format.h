@@ -17,8 +17,8 @@ namespace covey {
 //   bfloat16   2                        2^-8 of the element
 //   int8       1 + 4 per 256 elements   1/254 of the largest element of its block
 //
-// NaN stays NaN and infinity stays infinite, but for int8, where one element that is not finite
-// makes its whole block NaN: what has gone wrong must show.
+// NaN stays NaN and infinity stays infinite, except in int8: there one element that is not finite
+// makes its whole block NaN, so that the error stays visible.
 enum class WireFormat : uint8_t {
   kFloat32 = 0,
   kFloat16 = 1,

@@ -8,10 +8,10 @@
 
 namespace covey {
 
-// WireFormat and its twin on the wire. Pure.
+// WireFormat and its enum in proto/tensor.proto. Pure.
 
 proto::WireFormat ToProto(WireFormat format);
-// Nothing: a format that this program does not know.
+// Nothing for a format that this program does not know.
 std::optional<WireFormat> WireFormatFromProto(proto::WireFormat format);
 
 }  // namespace covey

@@ -16,12 +16,11 @@ namespace covey::scheduler {
 // transport of the scheduler's loop, which has no other peers, and the port of {self, kProbeLoop}:
 // connections are started without blocking and polled while the loop sleeps.
 //
-//   CONNECTED: the connection was accepted, by the kernel at least, and kept until `limit`: a
-//   process
-//     that is being killed may still listen for a moment. When it breaks sooner, the prober
-//     connects again.
-//   REFUSED: no process listens. ECONNREFUSED or ECONNRESET; for ipc also a path that is not there.
-//   SILENT: no answer within `limit`, no such route, too many probes, or an endpoint that is none.
+//   CONNECTED: the connection was accepted, at least by the kernel, and stayed open until `limit`.
+//     A process that is being killed may still listen for a moment; when the connection breaks
+//     before `limit`, the prober connects again.
+//   REFUSED: no process listens: ECONNREFUSED or ECONNRESET; for ipc also a path that does not exist.
+//   SILENT: no reply within `limit`, no such route, too many probes, or an invalid endpoint.
 //
 // Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
 // block the loop), ipc://PATH and ipc://@NAME.
