@@ -31,7 +31,7 @@ absl::StatusOr<Floats> Floats::CopyOf(std::span<const float> values) {
   if (values.empty()) return Floats(memory, 0);
   const cudaError_t error = cudaMalloc(&memory, values.size_bytes());
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clears the error, which is reported here, so that Wait() does not report it again
+    cudaGetLastError();  // clears the error: Wait() must not report it again
     return absl::ResourceExhaustedError(
         absl::StrCat("the GPU has no ", values.size_bytes(),
                      " bytes free; end other programs on it (nvidia-smi lists them)"));

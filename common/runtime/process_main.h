@@ -11,9 +11,9 @@
 namespace covey {
 
 // Sets up the process. Every program calls it first in main, before it starts a thread:
-//  - memory: freed memory stays with the process. libzmq allocates memory for each received message;
-//    by default glibc would map and unmap it for large ones, and first touch of new pages is several
-//    times slower than the network;
+//  - memory: freed memory stays with the process. libzmq allocates memory for each received
+//    message; by default glibc would map and unmap it for large ones, and first touch of new pages
+//    is several times slower than the network;
 //  - log: COVEY_LOG_FORMAT = auto | human | json, COVEY_LOG_LEVEL = debug | info | warning | error;
 //    every line contains `name`, unless it is empty. Protobuf's own log is silenced, since a peer
 //    could fill the disk with its messages;

@@ -19,7 +19,8 @@ namespace covey::scheduler {
 //   CONNECTED: the connection was accepted, at least by the kernel, and stayed open until `limit`.
 //     A process that is being killed may still listen for a moment; when the connection breaks
 //     before `limit`, the prober connects again.
-//   REFUSED: no process listens: ECONNREFUSED or ECONNRESET; for ipc also a path that does not exist.
+//   REFUSED: no process listens. ECONNREFUSED or ECONNRESET; for ipc also a path that does not
+//     exist.
 //   SILENT: no reply within `limit`, no such route, too many probes, or an invalid endpoint.
 //
 // Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
