@@ -11,7 +11,8 @@ namespace covey::scheduler {
 
 // Whether the sender of a control request may call its method. INVALID_ARGUMENT: it belongs to
 // another job. ABORTED: it is not an ALIVE node under this incarnation; but a node that has left
-// may say so again. FAILED_PRECONDITION: it has not registered, and the request is for nodes only.
+// may repeat its request to leave. FAILED_PRECONDITION: it has not registered, and the request is
+// for nodes only.
 absl::Status CheckAccess(const ControlMethod& method, const Message& request,
                          const ClusterState& state, const Membership& membership);
 

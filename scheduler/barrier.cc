@@ -54,7 +54,7 @@ bool Barriers::WasReleased(const Message& request) const {
   if (released == state_.record().barriers().end()) return false;
   const auto& ids = released->second.request_ids();
   const auto newest = ids.find(request.from().node.value());
-  // Request ids of a node grow; an older one was released before, or given up.
+  // Request ids of a node grow, so a request with an older id was released before, or given up.
   return newest != ids.end() && request.envelope.header().request_id() <= newest->second;
 }
 
@@ -109,7 +109,8 @@ absl::Status Barriers::MissingStatus(const std::string& name, const Gathering& g
   for (const proto::Node& node : state_.view().nodes()) {
     if (gathering.arrivals.contains(NodeId(node.id()))) roles.insert(node.role());
   }
-  // Any node of a role that takes part may be meant; a dead one only while no node has its place.
+  // Any node of a participating role may be the missing one; a dead node counts only while no other
+  // node has its rank.
   std::vector<std::string> missing;
   for (const proto::Node& node : state_.view().nodes()) {
     if (!roles.contains(node.role()) || gathering.arrivals.contains(NodeId(node.id()))) continue;

@@ -20,8 +20,8 @@ namespace covey::scheduler {
 //   open ── deadline or departure of a node ──▶ open, without the arrival of that node
 //
 // Invariants:
-//  1. A request that was released stays so: repeated, it is answered with OK at once.
-//  2. A node counts once however often it asks; its newest request is answered.
+//  1. A request that was released stays released: a retry of it is answered with OK at once.
+//  2. A node counts once, however many requests it sends; its newest request is answered.
 //  3. Only ALIVE nodes are remembered, so memory is bounded by names and nodes.
 //
 // Edits `barriers` of the state, which outlives it. Actor-confined, deterministic. At most
@@ -30,20 +30,21 @@ class Barriers {
  public:
   explicit Barriers(ClusterState& state) : state_(state) {}
 
-  // An answer that is due.
+  // A reply that is due.
   struct Answer {
     Message request;
     absl::Status status;
   };
 
-  // `request` holds a BarrierRequest of an ALIVE node. Appends the answers that are due now to
+  // `request` holds a BarrierRequest of an ALIVE node. Appends the replies that are due now to
   // `answers`. Errors: INVALID_ARGUMENT: malformed, or the callers disagree on the number of
   // participants; RESOURCE_EXHAUSTED: too many names.
   void Arrive(absl::Time now, const Message& request, std::vector<Answer>& answers);
 
-  // Withdraws the arrivals whose deadline has passed: DEADLINE_EXCEEDED, naming the missing nodes.
+  // Withdraws the arrivals whose deadline has passed. Their replies are DEADLINE_EXCEEDED, and name
+  // the missing nodes.
   void Expire(absl::Time now, std::vector<Answer>& answers);
-  // A node is no longer ALIVE. Withdraws its arrivals, with ABORTED, and forgets its releases.
+  // A node is no longer ALIVE. Withdraws its arrivals with ABORTED, and forgets its releases.
   void OnDeparture(NodeId node, std::vector<Answer>& answers);
   // The earliest deadline.
   absl::Time NextDeadline() const;

@@ -14,8 +14,8 @@
 
 namespace covey::scheduler {
 
-// The operator's configuration of a scheduler, flat as its flags are. A plain value. Machines do
-// not know it: each gets its own options.
+// The operator's configuration of a scheduler, flat like its flags. A plain value. State machines
+// do not use it: each gets its own options.
 struct Config {
   // JobSpec.
   std::string job_name = JobSpec().name;
@@ -33,19 +33,19 @@ struct Config {
   absl::Duration regroup_after = GroupsOptions().regroup_after;
   // ChainsOptions.
   absl::Duration replacement_wait = ChainsOptions().replacement_wait;
-  // Beyond rung kShift, the ladder changes what a step consists of, or which workers take it: for
-  // programs that count steps as the group does (worker/hybrid_step.h).
+  // Rungs above kShift change which workers take part in a step. They are for programs that count
+  // steps as the group does (worker/hybrid_step.h).
   StragglerLadder::Options stragglers = {.highest = StragglerRung::kShift};
   // Tables whose momentum asynchrony raises above their target become buffered.
   bool contract_fallback = true;
 
-  // The process: main reads these.
+  // Settings of the process, which main reads.
   std::string host = "127.0.0.1";
-  // 0 = any free one.
+  // 0 = any free port.
   uint32_t port = 0;
   // The chosen port is written here, atomically. Empty = nowhere.
   std::string port_file;
-  // The durable log. Empty = none: a restart forgets the job.
+  // The durable log. Empty = none: the job is lost at a restart.
   std::string log_file;
 
   uint32_t workers() const { return groups * workers_per_group; }
@@ -55,7 +55,7 @@ struct Config {
   GroupsOptions groups_options() const;
   ChainsOptions chains_options() const;
 
-  // INVALID_ARGUMENT: names the setting, its value and what is allowed.
+  // INVALID_ARGUMENT: names the setting, its value and the allowed range.
   absl::Status Validate() const;
 };
 

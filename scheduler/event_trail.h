@@ -11,9 +11,9 @@
 
 namespace covey::scheduler {
 
-// The scheduler's decisions with their evidence, for people: the newest `capacity`, numbered
-// from 1. Actor-confined, deterministic. Forgotten at a restart: the durable log keeps the state,
-// not its history.
+// The scheduler's decisions with their evidence, for users: the newest `capacity`, numbered from 1.
+// Actor-confined, deterministic. Forgotten at a restart: the durable log keeps the state, not its
+// history.
 class EventTrail {
  public:
   explicit EventTrail(size_t capacity = kEventsKeptMax) : capacity_(capacity) {}

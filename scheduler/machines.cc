@@ -24,7 +24,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
 void Machines::Start(absl::Time now) {
   membership.Start(now);
   dispatcher.Start(now);
-  // Which leases servers had is not in the log.
+  // The log does not contain the leases of servers.
   for (const proto::Node& node : state.view().nodes()) {
     if (node.role() == proto::SERVER && node.state() == proto::Node::DEAD) {
       chains.Fence(NodeId(node.id()), membership.LeaseEnd(now));

@@ -22,9 +22,9 @@
 
 namespace covey::scheduler {
 
-// The machines of the scheduler, which read and edit one state, and what concerns all of them: the
-// start, the passing of time, and the departure of a node. Other requests concern one machine each;
-// RequestHandlers has them.
+// The state machines of the scheduler, which read and edit one state, and the events that concern
+// all of them: the start, the passing of time, and the departure of a node. Other requests concern
+// one machine each and are in RequestHandlers.
 //
 // Replies that become due go to `answer`, which sends them when everything that is committed so far
 // is durable. Actor-confined, deterministic. `state` outlives it.
@@ -33,13 +33,13 @@ struct Machines {
 
   Machines(const Config& config, ClusterState& state);
 
-  // Once, before anything else.
+  // To be called once, before anything else.
   void Start(absl::Time now);
-  // What time brings to all machines but Chains.
+  // Timers of all machines except Chains.
   void Tick(absl::Time now, Answer answer);
   // When Tick has to be called at the latest.
   absl::Time NextTick() const;
-  // Membership has found that a node is no longer ALIVE: tells the others.
+  // Membership has found that a node is no longer ALIVE: notifies the other machines.
   void OnDeparture(absl::Time now, NodeId node, Answer answer);
 
   ClusterState& state;
@@ -55,7 +55,7 @@ struct Machines {
   DataDispatcher dispatcher;
 };
 
-// For machines that answer several requests at a time.
+// For machines that reply to several requests at a time.
 void AnswerAll(const std::vector<Barriers::Answer>& answers, Machines::Answer answer);
 void AnswerAll(const std::vector<DataDispatcher::Answer>& answers, Machines::Answer answer);
 

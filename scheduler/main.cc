@@ -33,12 +33,13 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// What the process has besides the actor's configuration.
+// Settings of the process besides the actor's configuration.
 struct ProcessConfig {
   LogBackend::Options log;
   // "host:port,host:port"
   std::string etcd;
-  // Where others reach this scheduler; empty = `host`, or this machine's name where that is any.
+  // The address under which other processes reach this scheduler; empty = `host`, or this machine's
+  // name when `host` means any address.
   std::string advertise;
 };
 

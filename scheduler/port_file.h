@@ -8,8 +8,8 @@
 
 namespace covey::scheduler {
 
-// Tells whoever started this process where it listens: the file appears with the port and a newline
-// in it, never half written. UNAVAILABLE: the operating system refuses, the message says why.
+// Tells the parent process on which port this process listens: the file appears with the port and a
+// newline, never half written. UNAVAILABLE: the operating system refuses; the message says why.
 absl::Status WritePortFile(const std::string& path, uint32_t port);
 
 }  // namespace covey::scheduler

@@ -11,8 +11,8 @@
 namespace covey::scheduler {
 namespace {
 
-// A watch is answered after this duration even without news, so that those of vanished watchers go
-// away.
+// A watch is answered after this duration even without a new view, so that watches of vanished
+// nodes are dropped.
 constexpr absl::Duration kWatchMax = absl::Seconds(30);
 
 std::string AskedBy(NodeId node) {
@@ -96,7 +96,7 @@ void RequestHandlers::WatchView(const Call& call) {
 
 void RequestHandlers::CreateTable(const Call& call) {
   const proto::TableSpec& spec = call.envelope().create_table_request().spec();
-  // Shards are spread over the servers that are here, so all of them have to be.
+  // Shards are spread over the present servers, so all expected ones have to be present.
   if (const absl::Status servers = machines_.membership.CheckServers(); !servers.ok()) {
     return Refuse(call, Annotate(absl::StrCat("create table '", spec.name(), "'"), servers));
   }

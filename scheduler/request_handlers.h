@@ -16,8 +16,8 @@
 
 namespace covey::scheduler {
 
-// One handler for each control request: it calls the machine that the request is for, and makes the
-// reply. Requests of senders that may not send them (access.h) are refused.
+// One handler for each control request: it calls the machine that the request concerns, and makes
+// the reply. Requests of senders that may not send them (access.h) are refused.
 //
 // Actor-confined, deterministic. The collaborators outlive it.
 class RequestHandlers {
@@ -25,20 +25,21 @@ class RequestHandlers {
   RequestHandlers(const Config& config, ClusterState& state, Machines& machines,
                   CommitPipeline& pipeline, Watches& watches, const EventTrail& trail);
 
-  // `uptime`: since the scheduler started. Messages that are no control requests are ignored.
+  // `uptime`: since the scheduler started. Messages that are not control requests are ignored.
   void Handle(absl::Time now, absl::Duration uptime, const Message& request, Outbox& outbox);
 
-  // Lets chains follow what has been committed in this call; a reply with a view comes after that.
+  // Brings chains up to date with the commits of this call; replies that contain a view come after
+  // that.
   void ReconcileChains(absl::Time now);
-  // When ReconcileChains has something to do. Not while a record is being written: nothing could
-  // leave before it is, and until then reports come together.
+  // When ReconcileChains has something to do. Infinite while a record is being written: no edit
+  // could be published before, and in the meantime reports are collected.
   absl::Time NextReconcile() const;
 
   // Answers a watch with the published view.
   void AnswerWatch(const Message& request, Outbox& outbox) const;
 
  private:
-  // A request, and the call of the actor that it came in.
+  // A request, with the call of the actor in which it arrived.
   struct Call {
     absl::Time now;
     absl::Duration uptime;
@@ -49,7 +50,7 @@ class RequestHandlers {
     NodeId sender() const { return request.from().node; }
   };
 
-  // One for each control method, which Handle calls by its name (control_methods.h).
+  // One method for each control method; Handle calls it by its name (control_methods.h).
   void Register(const Call& call);
   void Heartbeat(const Call& call);
   void WatchView(const Call& call);

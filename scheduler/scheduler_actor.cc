@@ -10,8 +10,8 @@
 namespace covey::scheduler {
 namespace {
 
-// While nodes are alive the actor wakes at this interval; a much longer gap means that it stood
-// still itself.
+// While nodes are alive the actor wakes at this interval; a much longer gap means that the
+// scheduler itself stood still.
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 constexpr absl::Duration kOwnPauseMin = absl::Seconds(1);
 constexpr size_t kWatchesMax = 2 * kNodesMax;

@@ -21,9 +21,9 @@
 
 namespace covey::scheduler {
 
-// The scheduler: which nodes are in the cluster, and which of them owns what. Gives each message to
-// its handler, which calls one of the Machines. Machines edit one ClusterState in transactions, and
-// replies leave when the CommitPipeline has made these durable.
+// The scheduler: decides which nodes are in the cluster, and which server holds which shard. It
+// passes each message to its handler, which calls one of the Machines. Machines edit one
+// ClusterState in transactions, and replies leave when the CommitPipeline has made these durable.
 //
 //   request ─▶ RequestHandlers ─▶ machine ─▶ Transaction ─▶ CommitPipeline ─▶ view, replies
 //                                                             │      ▲
@@ -36,8 +36,8 @@ namespace covey::scheduler {
 //     nodes that are dead, gone or unknown get ABORTED.
 //  3. While the scheduler itself stood still, no node's silence counts.
 //
-// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back; so with ProbeRequest,
-// kProbeLoop and ProbeReply. Actor-confined and deterministic.
+// Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back; likewise ProbeRequest to
+// {self, kProbeLoop} and ProbeReply. Actor-confined and deterministic.
 class SchedulerActor : public Actor {
  public:
   // `recovered`: the newest record of the log (RecoverLog); nothing = a new job.
@@ -47,7 +47,7 @@ class SchedulerActor : public Actor {
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 
-  // What others may know: the newest durable view.
+  // The view that others may know: the newest durable one.
   const proto::ClusterView& published() const { return pipeline_.published(); }
   // Not OK once the log cannot be written any more; from then on every request is refused.
   const absl::Status& disk_failure() const { return pipeline_.disk_failure(); }
@@ -57,7 +57,7 @@ class SchedulerActor : public Actor {
   }
 
  private:
-  // First and last thing of each call.
+  // Begin is the first thing of each call, and Finish the last.
   void Begin(absl::Time now);
   void Finish(absl::Time now, Outbox& outbox);
 
@@ -77,7 +77,8 @@ class SchedulerActor : public Actor {
 
   absl::Time started_ = absl::InfiniteFuture();
   absl::Time last_call_;
-  // Not the last call: messages that come all the time do not put off what only Wake does.
+  // The time of the last tick, rather than of the last call, so that a stream of messages does not
+  // postpone the timers.
   absl::Time last_tick_ = absl::InfinitePast();
   std::function<void(const std::string&)> on_decision_;
 };

@@ -13,8 +13,8 @@
 
 namespace covey::scheduler {
 
-// Requests for a view that does not exist yet. A watcher that repeats its request, because it
-// thinks that the first was lost, replaces its earlier one.
+// Requests for a view that does not exist yet. A watcher that repeats its request, because the
+// first may have been lost, replaces its earlier one.
 //
 // Limits: `max` watchers. Actor-confined, deterministic.
 class Watches {
@@ -23,11 +23,12 @@ class Watches {
 
   size_t max() const { return max_; }
 
-  // `request` holds a WatchViewRequest; `until` does not go back. False: too many watch already.
+  // `request` holds a WatchViewRequest; `until` never decreases from call to call. False: there are
+  // too many watchers.
   bool Add(const Message& request, absl::Time until);
-  // Hands out those that know only older views, in the order in which they asked.
+  // Takes out the watches that know only older views, in the order of their requests.
   std::vector<Message> TakeOlderThan(Epoch epoch);
-  // Those that have waited until `now`.
+  // Takes out the watches that have waited until `now`.
   std::vector<Message> TakeExpired(absl::Time now);
   // InfiniteFuture() when there is no watch.
   absl::Time next_deadline() const;
@@ -45,7 +46,8 @@ class Watches {
 
   const size_t max_;
   uint64_t last_number_ = 0;
-  std::map<uint64_t, Watch> watches_;  // numbered in the order of asking, which is that of `until`
+  std::map<uint64_t, Watch>
+      watches_;  // numbered in the order of requests, which is that of `until`
   std::map<Watcher, uint64_t> numbers_;
 };
 

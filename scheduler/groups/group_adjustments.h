@@ -12,9 +12,8 @@
 
 namespace covey::scheduler {
 
-// The changes of groups that the straggler ladder asks for. Each is a transaction of its own; one
-// that makes no sense any more, for example since the group has ended, changes nothing. `evidence`
-// is for people.
+// The changes of groups that the straggler ladder asks for. Each is a transaction of its own. An
+// outdated change, for example because the group has ended, has no effect. `evidence` is for users.
 //
 //                            Evict
 //   member of its home group ─────▶ in no group: it stays ALIVE and is not placed
@@ -29,8 +28,8 @@ class GroupAdjustments {
   GroupAdjustments(ClusterState& state, Groups& groups) : state_(state), groups_(groups) {}
 
   // Takes a worker out of its group, if it has one, and puts it into `to`. Where `to` is 0 or has
-  // ended, the worker is placed like a late one. The group that it leaves first is its home, which
-  // it may go back to.
+  // ended, the worker is placed like a late one. The first group that it leaves is its home, to
+  // which it may return.
   void Move(absl::Time now, NodeId worker, GroupId to, const std::string& evidence);
   void Evict(NodeId worker, const std::string& evidence);
   // How a group divides its samples; empty = evenly.

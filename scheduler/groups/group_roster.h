@@ -13,11 +13,11 @@ namespace covey::scheduler {
 
 // The members of each group, and how far they have come. The only place where members are written.
 //
-// A worker that is added to a running group is a newcomer until it reports a finished step: it may
-// have been in no generation that ran, so it cannot tell how far the group has come.
+// A worker that is added to a running group is a newcomer until it reports a finished step: perhaps
+// it was in no generation that ran, so it may not know which step the group has reached.
 //
-// Actor-confined, deterministic. `state` outlives it. What workers have reported is forgotten at a
-// restart of the scheduler.
+// Actor-confined, deterministic. `state` outlives it. Reports of workers are lost at a restart of
+// the scheduler.
 class GroupRoster {
  public:
   explicit GroupRoster(const ClusterState& state) : state_(state) {}
@@ -30,21 +30,21 @@ class GroupRoster {
   // A new ACTIVE group of ALIVE workers, of generation 1.
   const proto::Group& AddGroup(const std::vector<NodeId>& members, Transaction& change);
   // Gives an ACTIVE group the ALIVE ones of `members`, in the order of the topology, and a new
-  // generation, which shares nothing with the old one (no shares, no partial reduce). The group is
-  // DONE when no member is left, or newcomers only; they are then in no group.
+  // generation, which starts without shares and partial reduce. When no member is left, or only
+  // newcomers are, the group is DONE, and the newcomers are in no group.
   void SetMembers(const proto::Group& group, const std::vector<NodeId>& members,
                   Transaction& change);
   // The same, with `workers` added as newcomers.
   void AddNewcomers(const proto::Group& group, const std::vector<NodeId>& workers,
                     Transaction& change);
-  // Moves a worker into a group that may have run with it before, so it is no newcomer.
+  // Moves a worker into a group that may have run with it before; so the worker is not a newcomer.
   void AddMember(const proto::Group& group, NodeId worker, Transaction& change);
-  // Takes a worker out of the ACTIVE group that it is in, which it returns; 0 = none.
+  // Takes a worker out of its ACTIVE group and returns that group; 0 = none.
   GroupId TakeOut(NodeId worker, Transaction& change);
 
   // The highest step that any worker has reported.
   uint64_t highest_step() const { return highest_step_; }
-  // Whether each ACTIVE group has a member that was heard since this object was made.
+  // Whether at least one member of each ACTIVE group has reported since this object was made.
   bool KnowsSteps() const;
 
  private:

@@ -15,7 +15,7 @@ std::pair<GroupId, uint64_t> GenerationOf(const proto::Group& group) {
   return {GroupId(group.id()), group.generation()};
 }
 
-// The members of a group by what has become of them.
+// The members of a group, by their present state.
 struct Members {
   std::vector<NodeId> alive;
   std::vector<NodeId> left;
@@ -107,7 +107,7 @@ void Groups::OnMemberDied(const proto::Group& group, const proto::Node& dead, bo
   if (group.state() != proto::Group::ACTIVE) {
     return change.Add(GroupEnded{.group = id, .last_member = dead.name()});
   }
-  // Members of a generation that the newcomer was in notice its death by themselves.
+  // Members of a generation that the newcomer was in notice its death themselves.
   if (!was_newcomer) change.Edit(group).set_recovery_generation(group.generation());
   change.Add(GroupRecovers{.group = id,
                            .dead = dead.name(),
@@ -138,7 +138,7 @@ void Groups::Reform(absl::Time now, Transaction& change) {
     if (group.state() != proto::Group::ACTIVE) continue;
     const Members members = MembersOf(view, group);
     if (members.left.empty()) continue;
-    // After a restart of the scheduler the duration begins again.
+    // After a restart of the scheduler this duration starts from 0.
     const absl::Time since = left_since_.try_emplace(GenerationOf(group), now).first->second;
     if (now - since < options_.regroup_after) continue;
     roster_.SetMembers(group, members.alive, change);

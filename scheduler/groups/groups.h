@@ -49,7 +49,7 @@ class Groups {
   GroupRoster& roster() { return roster_; }
   LatePlacement& late_placement() { return late_; }
 
-  // The next three are part of a change of membership.
+  // OnRegistered, OnDeparture and OnDrain are parts of a change of membership.
   //
   // A node has registered: the first groups form, or a late worker is placed.
   void OnRegistered(absl::Time now, Transaction& change);
@@ -58,8 +58,8 @@ class Groups {
   // A worker drains: takes it out of its group, which goes on after its next step.
   void OnDrain(NodeId worker, Transaction& change);
 
-  // Re-forms groups that members have left, and places late workers. To be called every half second
-  // or so.
+  // Re-forms groups that members have left, and places late workers. To be called about every half
+  // second.
   void Tick(absl::Time now);
 
  private:

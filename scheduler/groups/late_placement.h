@@ -17,15 +17,15 @@ namespace covey::scheduler {
 // late, come back, or whose group has ended. PlaceLateWorkers has the rule. A worker that drains or
 // was evicted is not placed.
 //
-// Actor-confined, deterministic. `state` and `roster` outlive it. How long workers have
-// waited is counted again after a restart of the scheduler.
+// Actor-confined, deterministic. `state` and `roster` outlive it. The waiting times of workers
+// start from 0 after a restart of the scheduler.
 class LatePlacement {
  public:
   LatePlacement(const GroupsOptions& options, const ClusterState& state, GroupRoster& roster)
       : options_(options), state_(state), roster_(roster) {}
 
-  // Places workers where that is possible now, and says of the others that they stand by. Without
-  // JobSpec::elastic nothing happens.
+  // Places workers where that is possible now; the other ones stand by, which is recorded as an
+  // event. Without JobSpec::elastic nothing happens.
   void Place(absl::Time now, Transaction& change);
   // A worker is no longer ALIVE.
   void OnDeparture(NodeId worker) { late_since_.erase(worker); }

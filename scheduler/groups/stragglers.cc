@@ -6,7 +6,8 @@
 namespace covey::scheduler {
 namespace {
 
-// A worker measures once per interval of a second or so, and repeats the result until the next one.
+// A worker measures once per interval of about a second, and repeats the result until the next
+// measurement.
 bool IsNew(const proto::Progress& now, const proto::Progress& last) {
   return now.step() != last.step() && (now.compute_seconds() != last.compute_seconds() ||
                                        now.wait_seconds() != last.wait_seconds() ||

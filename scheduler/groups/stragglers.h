@@ -16,8 +16,8 @@ namespace covey::scheduler {
 
 // Feeds the straggler ladder from heartbeats, and carries out what the ladder decides.
 //
-// Actor-confined, deterministic. `state` and `adjustments` outlive it. What the ladder has learnt
-// is forgotten at a restart of the scheduler; what it has decided is in the view.
+// Actor-confined, deterministic. `state` and `adjustments` outlive it. The ladder's measurements
+// are lost at a restart of the scheduler; its decisions are in the view.
 class Stragglers {
  public:
   Stragglers(const StragglerLadder::Options& options, ClusterState& state,
@@ -27,7 +27,7 @@ class Stragglers {
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
   // effect.
   void OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress);
-  // Brings evicted workers back whose probation is over.
+  // Brings back evicted workers whose probation is over.
   void Tick(absl::Time now);
   // A node is no longer ALIVE.
   void OnDeparture(NodeId node);
@@ -45,7 +45,7 @@ class Stragglers {
   GroupAdjustments& adjustments_;
   StragglerLadder ladder_;
   std::map<NodeId, proto::Progress> last_;
-  std::optional<Epoch> epoch_;  // of the view that the following are from
+  std::optional<Epoch> epoch_;  // of the view from which the following fields are
   std::vector<StragglerLadder::GroupInForce> in_force_;
   std::map<NodeId, size_t> group_of_;  // index into in_force_
   std::vector<StragglerLadder::Member> evicted_;

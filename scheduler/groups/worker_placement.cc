@@ -26,7 +26,7 @@ void Add(const LateWorker& late, OpenGroup& group, Placement& placement) {
   group.labels.push_back(late.worker.labels);
 }
 
-// Gives each worker to the group that `rank` makes the least of; null = it finds none.
+// Gives each worker to the group with the lowest `rank`; a null choice leaves the worker out.
 template <typename Choose>
 void Distribute(std::vector<LateWorker>& late, Placement& placement, const Choose& choose) {
   std::vector<LateWorker> left;

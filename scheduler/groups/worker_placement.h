@@ -28,7 +28,7 @@ struct LateWorker {
 
 struct Placement {
   std::map<GroupId, std::vector<NodeId>> additions;
-  // Each of the wanted size.
+  // Each has the wanted size.
   std::vector<std::vector<NodeId>> new_groups;
 };
 

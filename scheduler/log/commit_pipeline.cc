@@ -51,7 +51,8 @@ std::vector<Message> CommitPipeline::OnDiskDurable(const Message& message) {
   }
   phase_ = Phase::kFailed;
   for (Message& reply : std::exchange(waiting_for_next_, {})) released.push_back(std::move(reply));
-  // Others must not learn of what is not durable. Receivers ignore the body of a failed reply.
+  // Others must not learn of decisions that are not durable. Receivers ignore the body of a failed
+  // reply.
   for (Message& reply : released) SetStatus(FailureStatus(), reply);
   return released;
 }

@@ -37,16 +37,16 @@ class CommitPipeline {
   void Answer(Message reply, Outbox& outbox);
   // Starts to write a record if one is due and none is being written.
   void Flush(Outbox& outbox);
-  // The disk's answer. Returns the replies that are released, to be sent in this order. An answer
-  // that was not waited for is ignored.
+  // The disk's reply. Returns the replies that are released, to be sent in this order. An
+  // unexpected reply of the disk is ignored.
   std::vector<Message> OnDiskDurable(const Message& message);
 
   bool is_writing() const { return phase_ == Phase::kWriting; }
-  // The newest durable view: what others may know.
+  // The view that others may know: the newest durable one.
   const proto::ClusterView& published() const { return published_; }
   // Not OK once the log cannot be written any more.
   const absl::Status& disk_failure() const { return disk_failure_; }
-  // What every request is refused with from then on.
+  // The status with which every request is refused from then on.
   absl::Status FailureStatus() const;
 
  private:

@@ -54,7 +54,7 @@ absl::StatusOr<std::string> ReadAll(int file, const std::string& path) {
   }
 }
 
-// From the disk of the scheduler, to its loop.
+// The disk's reply to the scheduler's loop.
 Message DurableReply(const Message& append) {
   Message reply = MakeReply(append);
   reply.envelope.mutable_header()->set_node(kSchedulerNode.value());

@@ -31,19 +31,20 @@ class FileLog : public MessagePort {
     uint64_t file_bytes_max = 64 << 20;
   };
 
-  // Makes the file if there is none, reads it, cuts a torn record off. FAILED_PRECONDITION: another
-  // process has it open; INVALID_ARGUMENT: no ordinary file; DATA_LOSS: see RecoverLog;
+  // Creates the file if there is none, reads it, and cuts off a torn record. FAILED_PRECONDITION:
+  // another process has it open; INVALID_ARGUMENT: not an ordinary file; DATA_LOSS: see RecoverLog;
   // UNAVAILABLE: the operating system refuses, the message says why.
   static absl::StatusOr<std::unique_ptr<FileLog>> Open(const Options& options);
   ~FileLog() override;
 
-  // The newest record that was in the file; nothing = it was new.
+  // The newest record that was in the file; nothing = the file was new.
   const std::optional<proto::LogRecord>& recovered() const { return recovered_; }
 
-  // Takes the DiskDurable messages. Before the first Send.
+  // Sets the receiver of DiskDurable messages. Before the first Send.
   void SetReceiver(std::function<void(Message)> receiver) { receiver_ = std::move(receiver); }
 
-  // After a failure all further appends fail alike: what the file holds is then unknown.
+  // After a failure all further appends fail in the same way, because the content of the file is
+  // then unknown.
   void Send(Message message) override;
 
  private:

@@ -75,8 +75,8 @@ class EtcdBackend : public LogBackend, private MessagePort {
   }
 
  private:
-  // Before Start no scheduler leads, and nothing is appended. There is one record at a time, so the
-  // queue has room.
+  // Before Start no scheduler leads, and nothing is appended. Records are written one at a time, so
+  // the queue has room.
   void Send(Message message) override { loop_->Deliver(std::move(message)); }
 
   void Lead(Recovered recovered) {

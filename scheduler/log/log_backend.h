@@ -17,10 +17,10 @@
 
 namespace covey::scheduler {
 
-// Where decisions are made durable: nowhere, in a file of this machine, or in etcd. The backend
-// also says which scheduler may decide: with etcd, one of several schedulers of a job leads and the
-// others stand by. The process has one backend; the scheduler's actor knows it by DiskAppend and
-// DiskDurable only.
+// Makes decisions durable in a file of this machine or in etcd, or not at all. The backend also
+// determines which scheduler may decide: with etcd, one of several schedulers of a job leads and
+// the others stand by. The process has one backend; the scheduler's actor sees only its DiskAppend
+// and DiskDurable messages.
 class LogBackend {
  public:
   // The newest record; nothing = a new job.
@@ -30,30 +30,30 @@ class LogBackend {
     std::string job_name;
     // Empty = no file.
     std::string file;
-    // "host:port" of each etcd member; with these there is no file.
+    // "host:port" of each etcd member. With these no file is used.
     std::vector<std::string> etcd;
     std::string etcd_prefix;  // empty = "covey/" and the job's name
     absl::Duration etcd_lease = absl::Seconds(2);
   };
-  // Called on a thread of the backend, `failed` on the loop's too.
+  // Called on a thread of the backend; `failed` also on the loop's.
   struct Events {
     std::function<void(Recovered)> leads;
-    // Why this scheduler does not lead yet, for people.
+    // Why this scheduler does not lead yet, for users.
     std::function<void(std::string)> stands_by;
-    // Nothing is made durable any more, or another scheduler leads: the process is to end.
+    // Nothing is made durable any more, or another scheduler leads: the process must exit.
     std::function<void(absl::Status)> failed;
   };
 
-  // INVALID_ARGUMENT: the options contradict each other, or the file belongs to another job. For
-  // the rest see FileLog::Open.
+  // INVALID_ARGUMENT: the options contradict each other, or the file belongs to another job. Other
+  // errors as FileLog::Open.
   static absl::StatusOr<std::unique_ptr<LogBackend>> Open(const Options& options, Events events);
   virtual ~LogBackend() = default;
 
-  // Takes the loop's DiskAppend messages.
+  // The port for the loop's DiskAppend messages.
   virtual MessagePort& port() = 0;
-  // Begins. Answers go to `loop`, whose actor is `front`, and none is lost however full the queue
-  // of the loop is. Other schedulers learn that this one is at `address`. Returns the state to lead
-  // with where that is known at once, as with a file; otherwise Events tell.
+  // Starts. Replies go to `loop`, whose actor is `front`; none is lost, even if the queue of the
+  // loop is full. Other schedulers learn that this one is at `address`. Returns the recovered state
+  // when this scheduler leads at once, as with a file; otherwise Events report it later.
   virtual std::optional<Recovered> Start(const std::string& address, EventLoop& loop,
                                          Standby& front) = 0;
   // After the loop has stopped. Lets others lead at once.

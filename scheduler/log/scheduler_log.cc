@@ -28,7 +28,7 @@ std::span<const uint8_t> BytesOf(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// The record that begins at `at`, without its prelude; empty when none does that is intact.
+// The intact record that begins at `at`, without its prelude; empty when there is none.
 std::span<const uint8_t> RecordAt(std::span<const uint8_t> bytes, size_t at) {
   if (bytes.size() - at <= kPreludeBytes) return {};
   const uint32_t length = ReadUint32(bytes, at);

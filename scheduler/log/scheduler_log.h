@@ -21,18 +21,18 @@ namespace covey::scheduler {
 // A record is appended only when the one before it is durable, so only the last can be torn by a
 // crash.
 
-// A record with its length and checksum. The same record gives the same bytes.
+// A record with its length and checksum. Equal records give equal bytes.
 std::string EncodeRecord(const proto::LogRecord& record);
 
 struct RecoveredLog {
-  // The state; nothing = the log holds no record.
+  // The newest state; nothing = the log holds no record.
   std::optional<proto::LogRecord> newest;
   // Bytes beyond this are a torn record, to be cut off before appending.
   size_t intact_bytes = 0;
 };
 
-// DATA_LOSS: a damaged record lies before intact ones, so the file was not torn by a crash but
-// changed; or it never was a log. The message says where and what to do.
+// DATA_LOSS: a damaged record lies before intact ones, so the damage does not come from a crash; or
+// the file is not a log. The message says where, and what to do.
 absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes);
 
 }  // namespace covey::scheduler

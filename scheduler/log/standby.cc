@@ -8,7 +8,7 @@ namespace covey::scheduler {
 
 void Standby::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (leader_ != nullptr) return leader_->Receive(now, message, outbox);
-  if (message.connection == 0) return;  // of our own process, which waits for no reply
+  if (message.connection == 0) return;  // from this process, which waits for no reply
   Message reply = MakeReply(message);
   SetStatus(absl::UnavailableError(absl::StrCat("this scheduler stands by: ", reason_)), reply);
   outbox.Send(std::move(reply));

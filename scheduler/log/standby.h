@@ -20,12 +20,12 @@ class Standby : public Actor {
  public:
   // This scheduler leads from now on. `leader` outlives this. At most once.
   void Lead(Actor& leader) { leader_ = &leader; }
-  // What the refusals say: "the leader is at 10.0.0.7:7000".
+  // Sets the reason in the refusals: "the leader is at 10.0.0.7:7000".
   void Explain(std::string reason) { reason_ = std::move(reason); }
   bool leads() const { return leader_ != nullptr; }
   const std::string& reason() const { return reason_; }
-  // Gives the leader a message at its next turn, past the loop's queue, which refuses messages when
-  // it is full: for the few messages that are never sent again. On the loop's thread.
+  // Delivers a message to the leader at its next turn, bypassing the loop's queue, which refuses
+  // messages when it is full. For the few messages that are never resent. On the loop's thread.
   void DeliverNext(Message message) { pending_.push_back(std::move(message)); }
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;

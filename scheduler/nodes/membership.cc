@@ -15,10 +15,10 @@
 namespace covey::scheduler {
 namespace {
 
-// Departed clients stay in the view for error messages, but only the newest ones.
+// Departed clients stay in the view for error messages, but only the newest ones of them.
 constexpr int kDepartedClientsKept = 64;
-// A node that waits for the reply to its registration sends no heartbeats, however long the disk
-// takes.
+// A node that waits for the reply to its registration sends no heartbeats, even if the disk is
+// slow.
 constexpr absl::Duration kUntilAnswered = absl::Hours(24);
 
 bool IsDepartedClient(const proto::Node& node) {

@@ -37,14 +37,14 @@ class Membership {
   Membership(const MembershipOptions& options, ClusterState& state, Groups& groups)
       : options_(options), state_(state), groups_(groups) {}
 
-  // Once, before anything else: nodes that a recovered state calls ALIVE have `restart_grace` to be
-  // heard.
+  // To be called once, before anything else. Nodes that a recovered state calls ALIVE have
+  // `restart_grace` to send a heartbeat.
   void Start(absl::Time now);
 
   struct Registration {
     NodeId node;
     uint32_t rank = 0;
-    // The departed node of the same rank, whose part the new node takes over; 0 = none.
+    // The departed node of the same rank, which the new node replaces; 0 = none.
     NodeId replaces = NodeId();
     // False: the process had registered before, so nothing has changed.
     bool is_new = false;
@@ -55,17 +55,18 @@ class Membership {
   absl::StatusOr<Registration> Register(absl::Time now, const proto::RegisterRequest& request,
                                         Incarnation incarnation);
 
-  // ABORTED, with what is newer: the sender is not an ALIVE node under this incarnation.
+  // ABORTED, with the newer incarnation or epoch: the sender is not an ALIVE node under this
+  // incarnation.
   absl::Status CheckSender(NodeId node, Incarnation incarnation) const;
 
   // True for a node that left in order under this incarnation.
   bool HasLeft(NodeId node, Incarnation incarnation) const;
 
-  // The reply to a registration is sent now, after the disk has taken it. The silence of the node
-  // counts from here.
+  // The reply to a registration is sent now, after its record became durable. The silence of the
+  // node counts from here.
   void OnRegistrationAnswered(absl::Time now, NodeId node);
 
-  // Precondition for the next two: CheckSender is OK.
+  // Precondition of OnHeartbeat and CheckLeave: CheckSender is OK.
   void OnHeartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
   void Leave(absl::Time now, NodeId node, const std::string& reason);
   // FAILED_PRECONDITION: the node wants to leave by the view of epoch `known`, and a newer view has
@@ -81,29 +82,29 @@ class Membership {
   std::vector<Death> DeclareDead(absl::Time now);
   // When DeclareDead has to be called at the latest.
   absl::Time NextDeath() const;
-  // The connection on which a node watched the view broke. Returns the probe that tells whether the
-  // node is gone. Nothing when it is no ALIVE node, listens nowhere, or is being probed.
+  // The connection on which a node watched the view broke. Returns the probe that checks whether
+  // the node is gone. Nothing when the node is not ALIVE, listens nowhere, or is being probed.
   std::optional<proto::ProbeRequest> OnConnectionLost(const proto::ConnectionLost& lost);
   // The result of a probe. REFUSED is death, unless the node was heard since the probe was sent;
   // any other result proves nothing.
   std::optional<Death> OnProbeReply(absl::Time now, const proto::ProbeReply& reply);
-  // The scheduler itself stood still for this long, which counts as no node's silence.
+  // The scheduler itself stood still for this long, which does not count as silence of any node.
   void DiscountPause(absl::Duration pause);
 
   // Whether tables can be placed: every expected server has been ALIVE, and at least one server is
-  // ALIVE and does not drain. Otherwise UNAVAILABLE, naming the missing ones.
+  // ALIVE and does not drain. Otherwise UNAVAILABLE, which names the missing servers.
   absl::Status CheckServers() const;
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
-  // When a lease that is given now has expired by any clock: the clock of a server may be slower
-  // than the scheduler's by one part in 16. `now` when there are no leases.
+  // When a lease that is granted now has expired by any clock: a server's clock may be slower than
+  // the scheduler's by one part in 16. `now` when there are no leases.
   absl::Time LeaseEnd(absl::Time now) const { return now + options_.lease + options_.lease / 16; }
 
  private:
   struct Health {
     FailureDetector detector;
     absl::Time lease_end;
-    bool is_probed = false;  // and has not been heard since
+    bool is_probed = false;  // and has not sent a message since
     proto::Progress progress = {};
     proto::ServerLoad load = {};
   };

@@ -24,7 +24,7 @@
 namespace covey::scheduler {
 namespace {
 
-// Where to connect to, as the system wants it.
+// The address to connect to, in the form of the system calls.
 struct Target {
   sockaddr_storage address{};
   socklen_t size = 0;
@@ -79,7 +79,7 @@ std::optional<Target> Parse(absl::string_view endpoint) {
 proto::ProbeReply::Result ResultOf(int error) {
   switch (error) {
     case 0:
-    case EAGAIN:  // a unix socket whose queue is full: somebody has it open
+    case EAGAIN:  // a Unix socket whose queue is full: a process has it open
       return proto::ProbeReply::CONNECTED;
     case ECONNREFUSED:
     case ECONNRESET:
@@ -158,7 +158,7 @@ bool Prober::Continue(absl::Time now, int events, Probe& probe) {
     Conclude(probe.request, ResultOf(error));
     return false;
   }
-  // A process that closes what it has accepted may be dying.
+  // A process that closes an accepted connection may be dying.
   close(probe.socket);
   Connect({.request = std::move(probe.request), .until = probe.until});
   return false;
@@ -211,7 +211,7 @@ void Prober::Wait(absl::Duration timeout) {
 
 void Prober::WakeUp() {
   const uint64_t one = 1;
-  // Only a counter that is full would refuse, and such a one wakes too.
+  // The write fails only when the counter is full, and then the thread wakes as well.
   if (write(wake_up_, &one, sizeof(one)) < 0) COVEY_CHECK(errno == EAGAIN);
 }
 

@@ -12,7 +12,7 @@
 
 namespace covey::scheduler {
 
-// Tries whether a process listens at an endpoint: ProbeRequest in, one ProbeReply out. It is the
+// Checks whether a process listens at an endpoint: ProbeRequest in, one ProbeReply out. It is the
 // transport of the scheduler's loop, which has no other peers, and the port of {self, kProbeLoop}:
 // connections are started without blocking and polled while the loop sleeps.
 //
@@ -26,8 +26,8 @@ namespace covey::scheduler {
 // Endpoints are tcp://ADDRESS:PORT with a numeric address (names are SILENT: looking them up would
 // block the loop), ipc://PATH and ipc://@NAME.
 //
-// Limits: `under_way_max` connections, `waiting_max` requests behind them. Belongs to the loop's
-// thread, except for WakeUp.
+// Limits: `under_way_max` connections, `waiting_max` waiting requests. Belongs to the loop's
+// thread, except WakeUp.
 class Prober : public Transport, public MessagePort {
  public:
   struct Options {
@@ -56,11 +56,11 @@ class Prober : public Transport, public MessagePort {
     bool connected = false;
   };
 
-  // Starts as many waiting probes as may be in flight.
+  // Starts waiting probes, up to the limit.
   void Begin();
   // Connects, for the first time or again.
   void Connect(Probe probe);
-  // Handles `events` at the socket of a probe. True: the probe is not over.
+  // Handles `events` at the socket of a probe. True: the probe goes on.
   bool Continue(absl::Time now, int events, Probe& probe);
   void Conclude(const Message& request, proto::ProbeReply::Result result);
 

@@ -11,23 +11,22 @@
 namespace covey::scheduler {
 
 // How many servers and workers the job should have, and which of them are asked to leave. A drain
-// is nothing but Node.draining: Chains move the shards of a draining server elsewhere, Groups plan
-// a draining worker out of its group, and then the process ends by itself.
+// sets Node.draining and does nothing else: Chains move the shards of a draining server elsewhere,
+// Groups plan a draining worker out of its group, and then the process ends by itself.
 //
 // Actor-confined, deterministic. `state` and `groups` outlive it.
 class Scaling {
  public:
   Scaling(ClusterState& state, Groups& groups) : state_(state), groups_(groups) {}
 
-  // Asks a node to leave, or, with `cancel`, to stay after all; `why` is the evidence, for people.
-  // Returns the epoch from which on this holds at the latest. Idempotent. NOT_FOUND: no server or
-  // worker of this name is alive. FAILED_PRECONDITION: it is the only server that does not drain,
-  // and has shards.
+  // Asks a node to leave, or, with `cancel`, to stay after all; `why` is the evidence, for users.
+  // Returns the epoch from which on the change is in force at the latest. Idempotent. NOT_FOUND: no
+  // server or worker of this name is alive. FAILED_PRECONDITION: it is the only server that does
+  // not drain, and has shards.
   absl::StatusOr<Epoch> Drain(const proto::DrainRequest& request, absl::string_view why);
 
-  // Records how many nodes are wanted, and drains the surplus, highest rank first. Nodes that drain
-  // already go on draining. Returns as Drain. Idempotent. INVALID_ARGUMENT: 0, or more than a job
-  // can have.
+  // Records how many nodes are wanted, and drains the surplus, highest rank first. Draining nodes
+  // go on draining. Returns as Drain. Idempotent. INVALID_ARGUMENT: 0, or more than a job can have.
   absl::StatusOr<Epoch> Scale(const proto::ScaleRequest& request, absl::string_view why);
 
  private:

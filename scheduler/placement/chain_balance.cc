@@ -19,7 +19,7 @@ std::vector<uint64_t> OthersThan(const proto::Shard& shard, int position) {
   return others;
 }
 
-// In growing order of bytes: the first that may take a replica is the best.
+// In growing order of bytes: the first server that may take a replica is the best.
 std::vector<const ServerLoads::Server*> Takers(const ServerLoads& loads, uint32_t busy_max) {
   std::vector<const ServerLoads::Server*> takers;
   for (const ServerLoads::Server& server : loads.servers()) {
@@ -56,7 +56,7 @@ std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving&
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
-      // A chain of the greatest length has no room for one that joins.
+      // A chain of the greatest length has no room for a joining replica.
       if (shard.chain_size() == 0 || shard.chain_size() >= static_cast<int>(kReplicasMax) ||
           shard.chain().rbegin()->joining() || leaving.count(id) > 0) {
         continue;
@@ -71,7 +71,7 @@ std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving&
         const ServerLoads::Nearness nearness = loads.NearnessTo(*from, others);
         for (const ServerLoads::Server* to : takers) {
           const double gain = MoveGain(shard, position, *to, loads);
-          if (gain <= best_gain) break;  // Nor will those with more bytes.
+          if (gain <= best_gain) break;  // servers with more bytes gain less
           if (std::find(holders.begin(), holders.end(), to->node.value()) != holders.end() ||
               loads.NearnessTo(*to, others) > nearness) {
             continue;

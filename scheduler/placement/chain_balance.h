@@ -10,10 +10,10 @@
 
 namespace covey::scheduler {
 
-// The member that leaves for a joining replica, of chains that are long enough without it.
+// For chains that are long enough without it: the member that leaves for a joining replica.
 using Leaving = std::map<ShardId, NodeId>;
 
-// One replica's way to another server.
+// A replica, with its destination.
 struct ShardMove {
   ShardId shard;
   NodeId from;
@@ -29,18 +29,18 @@ struct ShardMove {
 //
 //     head_bytes(H) - head_bytes(V) + s.
 //
-// Only moves that lessen it are made, so there is an end. Then a server holds at most one shard
-// more than one that could take it: two where it is the head of all that could go.
+// Only moves that reduce it are made, so balancing ends. Then a server holds at most one shard more
+// than another that could take it, or two if it is the head of all shards that could move.
 
-// What moving the replica at `position` of the chain to `to` changes, by that formula without the
-// factor of 2.
+// The change of the imbalance, without the factor of 2, when the replica at `position` of the chain
+// moves to `to`.
 double MoveGain(const proto::Shard& shard, int position, const ServerLoads::Server& to,
                 const ServerLoads& loads);
 
-// The move that lessens the imbalance most. Nothing when no move does, or when the servers
+// The move that reduces the imbalance most. Nothing when no move does, or when the servers
 // concerned are busy: `busy_max` replicas join or leave there. No move brings members of a chain
 // nearer to each other. `loads` counts the chains as they will be without those in `leaving`, which
-// are not moved again. O(shards * replicas), more where servers are near each other.
+// are not moved again. O(shards * replicas), more when servers share hosts or racks.
 std::optional<ShardMove> PlanMove(const proto::ClusterView& view, const Leaving& leaving,
                                   const ServerLoads& loads, uint32_t busy_max);
 

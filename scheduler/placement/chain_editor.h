@@ -25,13 +25,13 @@ class ChainEditor {
   proto::Shard& Edit(const proto::Shard& shard) { return change_.EditChain(shard); }
   void Count(ShardChange::Kind kind, NodeId node, const std::string& from = "");
 
-  // The following leave `loads` to the caller.
+  // The following methods do not update `loads`; the caller does.
   //
-  // Removes the members that have departed. When no full replica is left, only the name of the
-  // departed head stays, for error messages and for its replacement.
+  // Removes the members that have departed. When no full replica is left, only the departed head
+  // stays as a name, for error messages and for its replacement.
   void RemoveDeparted(const proto::Shard& shard);
   void Erase(const proto::Shard& shard, int position);
-  // The same, and counts it.
+  // Removes one member, and counts it.
   void RemoveAt(const proto::Shard& shard, int position, ShardChange::Kind why);
   // Adds a joining replica at the end, on the lightest loop of `server`.
   const proto::Replica& Join(const proto::Shard& shard, const ServerLoads::Server& server);

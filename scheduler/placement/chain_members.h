@@ -12,13 +12,13 @@ namespace covey::scheduler {
 
 inline bool IsFull(const proto::Replica& replica) { return !replica.joining(); }
 
-// -1 when the node is not in it.
+// -1 when the node is not in the chain.
 int PositionIn(const proto::Shard& shard, uint64_t node);
 bool HasJoining(const proto::Shard& shard);
 bool IsDraining(const ServerLoads& loads, const proto::Replica& replica);
-// Full members that may stay.
+// Number of full members that may stay.
 uint32_t StayingIn(const proto::Shard& shard, const ServerLoads& loads);
-// Its last head has departed; no server holds its content.
+// Whether its last head has departed, so that no server holds its content.
 bool IsLost(const proto::Shard& shard, const ServerLoads& loads);
 
 }  // namespace covey::scheduler

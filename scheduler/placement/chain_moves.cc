@@ -10,7 +10,7 @@
 namespace covey::scheduler {
 namespace {
 
-// Moves that are started at a time; the next ones follow when these are reported.
+// Moves that are started at a time; more follow when these are reported as done.
 constexpr int kMovesPerPlanMax = 16;
 
 // Null when there is no such shard.

@@ -21,8 +21,8 @@ namespace covey::scheduler {
 // progress. Actor-confined, deterministic.
 class ChainMoves {
  public:
-  // Replicas that may join, or leave, on one server at a time: its network and its optimizer are
-  // shared with the pushes that go on, so more of them would not be full any sooner.
+  // Replicas that may join, or leave, on one server at a time: they share its network and its
+  // optimizer with running pushes, so more at a time would not finish sooner.
   static constexpr uint32_t kMovesPerServerMax = 4;
 
   // Forgets the moves of shards that are no longer in the view.
@@ -30,15 +30,15 @@ class ChainMoves {
   // Counts each chain as it will be when all moves have ended.
   void AddLoads(const proto::ClusterView& view, ServerLoads& loads) const;
 
-  // Takes out members that drain, and what exceeds `target`, while at least `target` full members
-  // stay. Leaves the loads alone: they are counted afterwards.
+  // Removes draining members, and members beyond `target`, while at least `target` full members
+  // stay. Does not update the loads, which are counted afterwards.
   void RemoveSurplus(ShardId id, const proto::Shard& shard, uint32_t target, ChainEditor& editor);
   // The chain has a joining replica that it does not need: chooses the member that leaves for it,
   // or cancels the move when it does not help.
   void Continue(ShardId id, const proto::Shard& shard, ChainEditor& editor);
   // The chain is too short now: a joining replica stays, and no member leaves for it.
   void Abandon(ShardId id) { leaving_.erase(id); }
-  // Starts moves that make the loads more even (chain_balance.h).
+  // Starts moves that balance the loads (chain_balance.h).
   void Balance(ChainEditor& editor);
 
  private:

@@ -14,8 +14,8 @@
 namespace covey::scheduler {
 namespace {
 
-// A server that another one cannot reach, or whose content was wrong, is given time to recover, and
-// others the chance to take its place.
+// A server that another one cannot reach, or whose content was wrong, gets no new replicas for this
+// time, so that it can recover and others can take its place.
 constexpr absl::Duration kAvoidUnreachable = absl::Seconds(10);
 constexpr absl::Duration kAvoidUnfit = absl::Seconds(1);
 
@@ -28,7 +28,7 @@ int FullMembers(const proto::Shard& shard) {
   return static_cast<int>(std::count_if(shard.chain().begin(), shard.chain().end(), IsFull));
 }
 
-// Null when there is none.
+// Null when there is no such shard.
 const proto::Shard* FindReported(const proto::ClusterView& view,
                                  const proto::ReplicaReport& report) {
   const auto& tables = view.tables();
@@ -200,8 +200,8 @@ void Chains::Fill(const proto::Shard& shard, ChainEditor& editor) {
   const ServerLoads::Server* server = loads.Choose(staying, ChainMoves::kMovesPerServerMax);
   if (server == nullptr) return;
   if (shard.chain_size() >= static_cast<int>(kReplicasMax)) {
-    // There is no room for one more. Only here a member leaves before another one is full; many
-    // full ones are left.
+    // The chain has no room for one more. Only here a member leaves before another one is full;
+    // many full ones remain.
     loads.Remove(shard.chain(draining), ShardBytes(shard));
     editor.RemoveAt(shard, draining, ShardChange::Kind::kMovedAway);
   }

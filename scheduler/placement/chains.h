@@ -38,10 +38,10 @@ namespace covey::scheduler {
 //  4. Repair comes before balance. Each move of balance lessens one measure of imbalance
 //     (chain_balance.h), so balance ends.
 //
-// What servers owe: a server that reports READY has waited for the replica's acknowledgement, as
-// for a full member's, from before the report on until it knows a newer chain. So nothing is
-// acknowledged that the replica would miss as a head, although the reporter hears of the change
-// later than others.
+// What servers guarantee: a server that reports READY waits for the replica's acknowledgements, as
+// for those of a full member, from before the report until it knows a newer chain. So no
+// acknowledged update would be missing if the replica became head, even if the reporter learns of
+// the change later than others.
 //
 // Actor-confined, deterministic. `state` outlives it.
 class Chains {
@@ -51,18 +51,19 @@ class Chains {
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { lost_.Fence(server, until); }
 
-  // What a server says of replicas. A report is ignored when it is about another life or another
-  // chain of the shard, or when its sender neither comes before the replica nor is it.
+  // Handles a server's reports about replicas. A report is ignored when it is about another
+  // generation or another chain of the shard, or when its sender is neither the replica nor ahead
+  // of it in the chain.
   void OnReports(absl::Time now, NodeId sender, const proto::ReplicaReportRequest& request);
 
-  // Makes the edits that are due, in one transaction. O(shards), so the caller lets reports come
-  // together.
+  // Makes the edits that are due, in one transaction. O(shards), so the caller collects reports
+  // before.
   void Reconcile(absl::Time now);
-  // When Reconcile has to be called although nothing happens.
+  // When Reconcile has to be called even without a new report or commit.
   absl::Time NextReconcile() const;
 
  private:
-  // A chain that wants a replica.
+  // A chain that needs a replica.
   struct UnderReplicated {
     const proto::Shard* shard;
     ShardId id;
@@ -73,11 +74,11 @@ class Chains {
   bool OnReport(absl::Time now, NodeId sender, const proto::ReplicaReport& report,
                 ChainEditor& editor);
   void Avoid(NodeId server, absl::Time until);
-  // Marks servers that take no new replicas now.
+  // Marks servers that get no new replicas now.
   void MarkAvoided(ServerLoads& loads, absl::Time now);
-  // Takes out members that have departed or must leave, and what exceeds the target.
+  // Removes members that have departed or must leave, and members beyond the target.
   void TakeOut(ChainEditor& editor);
-  // Re-initializes what is lost and fills what is short. True: no shard is either.
+  // Re-initializes lost shards and fills short chains. True: there is no shard of either kind.
   bool Repair(absl::Time now, ChainEditor& editor);
   void Fill(const proto::Shard& shard, ChainEditor& editor);
 
@@ -88,9 +89,9 @@ class Chains {
   uint64_t placement_version_ = 0;
   bool is_due_ = true;
   absl::Time next_ = absl::InfiniteFuture();
-  // Servers that were reported: no new replicas before this.
+  // Reported servers: they get no new replicas before this time.
   std::map<NodeId, absl::Time> avoided_until_;
-  // What reports have changed since the last Reconcile, which tells of it.
+  // Changes by reports since the last Reconcile, which records them as an event.
   ShardsReconciled reported_;
 };
 

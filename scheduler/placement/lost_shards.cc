@@ -21,7 +21,7 @@ NodeId LostShards::ClearCorrupt(ShardId shard, uint64_t generation) {
 bool LostShards::IsCorrupt(ShardId id, const proto::Shard& shard) const {
   const auto at = corrupt_.find(id);
   if (at == corrupt_.end() || at->second.generation != shard.generation()) return false;
-  // Unless another replica has become full, or the unfit one has left.
+  // False when another replica has become full, or the unfit one has left.
   return std::all_of(shard.chain().begin(), shard.chain().end(), [&](const proto::Replica& r) {
     return IsFull(r) == (r.node() == at->second.node.value());
   });
@@ -68,8 +68,8 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
   ServerLoads& loads = editor.loads();
   const NodeId lost(shard.chain(0).node());
   const bool departed = IsLost(shard, loads);
-  // No server can bring a corrupt shard back, so there is nothing to wait for but a usable server.
-  // The server of the unfit replica itself is usable again after a moment (Chains::Avoid).
+  // No server can restore a corrupt shard, so it waits only for a usable server. The server of the
+  // unfit replica itself is usable again after a moment (Chains::Avoid).
   ServerLoads::Server* server =
       departed ? ReplacementFor(now, lost, editor) : loads.Choose({}, UINT32_MAX);
   if (server == nullptr) {
@@ -77,7 +77,8 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
     return false;
   }
   for (const proto::Replica& replica : shard.chain()) loads.Remove(replica, ShardBytes(shard));
-  // The same loop on a server of the same rank; a server with fewer loops takes them in turn.
+  // The same loop on a server of the same rank; on a server with fewer loops, the shards are
+  // distributed in turn.
   const proto::Node* node = FindNode(editor.view(), lost);
   const bool same_rank = departed && node != nullptr && node->rank() == server->rank;
   const uint32_t old_loop = std::max(shard.chain(0).loop(), 1u);

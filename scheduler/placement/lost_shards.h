@@ -20,8 +20,9 @@ namespace covey::scheduler {
 //                                   others; in any case after the lease of the departed server
 //   the only full member is unfit   at once, on others if there are any
 //
-// Actor-confined, deterministic. Leases are given again at a restart of the
-// scheduler, and a server repeats its report of a corrupt shard until that is re-initialized.
+// Actor-confined, deterministic. After a restart of the scheduler, Fence is called again for
+// departed servers, and a server repeats its report of a corrupt shard until the shard is
+// re-initialized.
 class LostShards {
  public:
   explicit LostShards(const ChainsOptions& options) : options_(options) {}
@@ -29,7 +30,7 @@ class LostShards {
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { fenced_until_[server] = until; }
 
-  // The only full replica of the shard, in this generation, is unfit.
+  // The only full replica of the shard is unfit, in this generation.
   void MarkCorrupt(ShardId shard, NodeId node, uint64_t generation) {
     corrupt_[shard] = {.node = node, .generation = generation};
   }
@@ -38,14 +39,14 @@ class LostShards {
   NodeId ClearCorrupt(ShardId shard, uint64_t generation);
   bool IsCorrupt(ShardId id, const proto::Shard& shard) const;
 
-  // Around the calls of Reinitialize of one reconciliation.
+  // Called around the calls of Reinitialize in one reconciliation.
   void BeginRound();
   void EndRound(absl::Time now);
-  // Gives a lost or corrupt shard a new generation on `target` servers, if it need not wait any
+  // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
   // longer. False: it has to wait.
   bool Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard, uint32_t target,
                     ChainEditor& editor);
-  // When the next shard need not wait any longer; as of the last round.
+  // When the next shard is due; as of the last round.
   absl::Time NextRound() const { return next_round_; }
 
  private:
@@ -54,12 +55,12 @@ class LostShards {
     uint64_t generation = 0;
   };
 
-  // The server that takes over from a departed one; null = the shards have to wait.
+  // The server that takes over from a departed one; null = its shards have to wait.
   ServerLoads::Server* ReplacementFor(absl::Time now, NodeId departed, ChainEditor& editor);
 
   const ChainsOptions options_;
   absl::Time next_round_ = absl::InfiniteFuture();
-  // Since when shards wait for a server of the rank of this departed one.
+  // Since when shards wait for a server with the rank of this departed one.
   std::map<NodeId, absl::Time> lost_since_;
   std::set<NodeId> waited_for_;  // in this round
   std::map<NodeId, absl::Time> fenced_until_;

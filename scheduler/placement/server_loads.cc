@@ -12,7 +12,7 @@
 namespace covey::scheduler {
 namespace {
 
-// Gives names numbers, from 1; "" = 0.
+// Assigns numbers to names, from 1; "" = 0.
 class Numbers {
  public:
   uint32_t Of(const std::string& name) {

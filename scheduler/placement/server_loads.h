@@ -13,8 +13,8 @@
 
 namespace covey::scheduler {
 
-// What each ALIVE server of a view holds, and which server is best for one more replica: for
-// planning chains. A value; code that changes chains keeps it up to date. Deterministic.
+// The load of each ALIVE server of a view, and the best server for one more replica. Used to plan
+// chains. A value; code that changes chains keeps it up to date. Deterministic.
 class ServerLoads {
  public:
   struct Server {
@@ -22,17 +22,17 @@ class ServerLoads {
     uint32_t rank = 0;
     std::string name = {};
     bool draining = false;
-    // It takes no new replicas now.
+    // It gets no new replicas now.
     bool avoided = false;
-    // Numbers of its host and rack; 0 = not known.
+    // Numbers of its host and rack; 0 = unknown.
     uint32_t host = 0;
     uint32_t rack = 0;
-    // Bytes in each data loop, index = loop - 1; in all loops; and of the shards that it heads and
-    // other servers hold too.
+    // Bytes in each data loop, index = loop - 1; in all loops; and those of the shards that it
+    // heads and that other servers hold, too.
     std::vector<uint64_t> loops = {};
     uint64_t bytes = 0;
     uint64_t head_bytes = 0;
-    // Replicas of its own that join, and that are about to leave.
+    // Its replicas that are joining, and those that are about to leave.
     uint32_t joining = 0;
     uint32_t leaving = 0;
 
@@ -40,10 +40,10 @@ class ServerLoads {
     uint32_t LightestLoop() const;
   };
 
-  // The servers, holding nothing. A host is known by labels, else by Node.host.
+  // The servers without any shards. The host comes from labels, otherwise from Node.host.
   explicit ServerLoads(const proto::ClusterView& view);
 
-  // Null when `node` is no ALIVE server.
+  // Null when `node` is not an ALIVE server.
   Server* Find(uint64_t node);
   const Server* Find(uint64_t node) const;
   // In growing order of (rank, node).
@@ -52,7 +52,7 @@ class ServerLoads {
   // Servers that are not draining.
   size_t usable() const { return usable_; }
 
-  // Counts a replica, or no longer; nothing happens for nodes that are not ALIVE.
+  // Adds or removes a replica; no effect for nodes that are not ALIVE.
   void Add(const proto::Replica& replica, uint64_t bytes);
   void Remove(const proto::Replica& replica, uint64_t bytes);
 
@@ -66,7 +66,7 @@ class ServerLoads {
   Nearness NearnessTo(const Server& server, std::span<const uint64_t> others) const;
 
   // The server for one more replica beside those on `others`: usable, not avoided, fewer than
-  // `joining_max` joining ones, and least of (nearness, bytes, rank). Null when there is none.
+  // `joining_max` joining ones, with the least (nearness, bytes, rank). Null when there is none.
   Server* Choose(std::span<const uint64_t> others, uint32_t joining_max);
 
  private:

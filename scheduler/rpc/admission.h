@@ -13,10 +13,11 @@
 
 namespace covey::scheduler {
 
-// How many calls of the control plane may be under way, asked on gRPC's threads before a call costs
-// the scheduler's loop anything. Nodes whose requests have been answered well are known, and each
-// has room of its own; everybody else is a stranger and shares what is left for strangers, a part
-// of it per host. So who floods takes nothing from nodes, nor everything from other strangers.
+// Bounds the calls of the control plane in flight. It is asked on gRPC's threads, before a call
+// costs the scheduler's loop anything. A node is known once one of its requests has been accepted,
+// and each known node has a limit of its own. All other callers are strangers, who share one limit,
+// with a part of it for each host. So a flood from a stranger takes no room from nodes, and not all
+// room from other strangers.
 //
 // Thread-safe.
 class Admission {
@@ -25,18 +26,18 @@ class Admission {
   static constexpr size_t kCallsOfStrangersMax = 512;
   static constexpr size_t kCallsOfStrangersPerHostMax = 256;
 
-  // A place that a call has taken, to be given back when it is over.
+  // A place that a call has taken, to be returned when the call is over.
   struct Place {
     uint64_t node = 0;  // 0 = a stranger's
-    std::string host;   // of a stranger
+    std::string host;   // for strangers
   };
 
-  // `node` is who the caller says it is, 0 = nobody; `peer` is gRPC's name of the connection:
-  // "ipv4:10.0.0.7:41234". RESOURCE_EXHAUSTED: too many calls are under way.
+  // `node` is the node that the caller claims to be, 0 = none; `peer` is gRPC's name of the
+  // connection: "ipv4:10.0.0.7:41234". RESOURCE_EXHAUSTED: too many calls are in flight.
   absl::Status Enter(uint64_t node, const std::string& peer, Place& place);
   void Leave(const Place& place);
 
-  // The scheduler has accepted, or refused, a request of `node`.
+  // The scheduler has accepted a request of `node`, or, with Forget, refused one.
   void Know(uint64_t node);
   void Forget(uint64_t node);
 

@@ -11,10 +11,10 @@
 namespace covey::scheduler {
 namespace {
 
-// Requests that the loop takes from the line before it looks at what else has arrived.
+// Requests that the loop takes from the queue before it handles other messages.
 constexpr int kRequestsPerTurn = 16;
 
-// What costs the actor little and must not wait.
+// Requests that are cheap for the actor and must not wait.
 bool IsUrgent(const proto::Envelope& envelope) {
   return envelope.has_heartbeat_request() || envelope.has_leave_request();
 }
@@ -52,7 +52,7 @@ void CallTable::TakeTurn(absl::Time now, Outbox& outbox) {
   for (int taken = 0; taken < kRequestsPerTurn && !waiting_.empty(); ++taken) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    // Who gave up meanwhile is not asked for.
+    // A caller that has given up since then is skipped.
     const auto at = calls_.find(next.number);
     if (at != calls_.end()) Ask(now, *at->second.call, std::move(next.request), outbox);
   }

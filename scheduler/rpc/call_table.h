@@ -18,7 +18,7 @@
 
 namespace covey::scheduler {
 
-// One gRPC call under way. Its methods here run on the loop's thread.
+// One gRPC call in flight. Its methods here run on the loop's thread.
 class Call {
  public:
   virtual ~Call() = default;
@@ -27,16 +27,16 @@ class Call {
   // The caller went away. True when the call is over.
   virtual bool Cancel() = 0;
 
-  // What the loop knows it by, and messages carry as their connection; 0 = not known yet.
+  // The loop's number for the call, which messages carry as their connection; 0 = none yet.
   uint64_t number = 0;
 };
 
-// The calls under way, and the way from gRPC's threads to the actor. What it holds belongs to the
-// loop's thread; other threads post closures to it, once Admission has let the call in. Actor and
-// loop outlive it; the loop runs while calls are under way.
+// The calls in flight, and the path from gRPC's threads to the actor. Its content belongs to the
+// loop's thread; other threads post closures to it, once Admission has admitted the call. Actor and
+// loop outlive it; the loop runs while calls are in flight.
 //
-// Heartbeats and goodbyes go to the actor at once. Other requests wait in line, of which the loop
-// takes a few per pass, so they delay no heartbeat by more than these few.
+// Heartbeats and requests to leave go to the actor at once. Other requests wait in a queue, of
+// which the loop takes a few per pass, so they delay a heartbeat only by these few.
 class CallTable {
  public:
   // `leads`: see GrpcService::Options.
@@ -44,21 +44,22 @@ class CallTable {
       : actor_(actor), loop_(loop), leads_(std::move(leads)) {}
 
   // Any thread: gives `call` a number and `request`, which came over the connection `peer`, to the
-  // actor. RESOURCE_EXHAUSTED: too many calls are under way, nothing will happen.
+  // actor. RESOURCE_EXHAUSTED: too many calls are in flight, and this one has no effect.
   absl::Status Begin(std::shared_ptr<Call> call, const std::string& peer, Message request);
   // Any thread, after Begin: runs `work` if the call is not over; true = it is now. Never lost:
-  // when the queue is full the caller waits until the loop, which does not block, has made room.
+  // when the queue is full, the caller waits until the loop, which does not block, has made room.
   void Continue(std::shared_ptr<Call> call, std::function<bool(absl::Time, Outbox&)> work);
-  // Any thread: notes a request that was garbage. Logged at each power of two.
+  // Any thread: counts a malformed request. Logged at each power of two.
   void CountMalformed();
-  // Any thread: from now on calls end because we want it, not because of who called.
+  // Any thread: from now on calls end because of us, not because of the caller.
   void Close();
 
-  // The rest on the loop's thread. Ask not from Answer, since the actor is being sent from there.
+  // The following methods run on the loop's thread. Ask must not be called from Answer, because the
+  // loop is sending the actor's messages there.
   void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox);
-  // Takes the actor's replies; one for a call that is over is dropped.
+  // Takes the actor's replies; a reply to a call that is over is dropped.
   void Answer(const Message& reply);
-  // Tells the actor that the connection broke over which the sender of `request` watched the view.
+  // Tells the actor that the sender of `request` watched the view over a connection that broke.
   void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
   bool leads() const { return !leads_ || leads_(); }
   uint64_t malformed() const { return malformed_; }
@@ -67,7 +68,7 @@ class CallTable {
   struct Entry {
     std::shared_ptr<Call> call;
     Admission::Place place;
-    uint64_t node = 0;  // who the caller says it is
+    uint64_t node = 0;  // the node that the caller claims to be
   };
   struct Waiting {
     uint64_t number = 0;

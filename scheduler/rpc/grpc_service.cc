@@ -21,25 +21,25 @@
 namespace covey::scheduler {
 namespace {
 
-// How long calls under way may take after Shutdown before they are cancelled.
+// How long calls in flight may take after Shutdown before they are canceled.
 constexpr absl::Duration kDrain = absl::Milliseconds(100);
 // Nodes ping every second (grpc_channel.cc).
 constexpr int kPingIntervalMinMilliseconds = 400;
-// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB. Who opens more, in
-// spite of being told, loses the connection.
+// A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB. A peer that ignores
+// this limit loses its connection.
 constexpr int kCallsPerConnectionMax = 32;
-// The largest honest request, a report about thousands of replicas, is far below.
+// The largest legitimate request, a report about thousands of replicas, is far below.
 constexpr int kRequestBytesMax = 1 << 20;
-// What gRPC may use for connections, and for calls until they are answered; beyond it new
-// connections are closed and the costliest calls are ended.
+// Memory that gRPC may use for connections and calls; beyond it new connections are closed and the
+// costliest calls are ended.
 constexpr size_t kMemoryMax = 128 << 20;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 
-// What gRPC says about sockets, our own errors say in one line. Its last words, before it aborts,
-// are kept.
+// gRPC's complaints about sockets are dropped, since our own errors say the same in one line. Its
+// last message before an abort is kept.
 void LogForGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
   const bool last_words = absl::StrContains(line->message, "assertion failed");
@@ -96,7 +96,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
     const absl::Status status = calls_.Begin(std::move(self), peer, std::move(request));
     if (!status.ok()) Finish(ToGrpc(status));
   }
-  // Nobody stops watching in order, so whoever does may be gone.
+  // A node never stops watching on purpose, so one whose watch ends may be gone.
   void OnCancel() override {
     calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
       calls_.ReportLost(now, request_, outbox);
@@ -128,7 +128,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
       writing_ = true;
       StartWrite(&reply_);
     } else if (!writing_) {
-      // No news for so long that the poll has ended.
+      // The poll has ended without news.
       calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
         calls_.Ask(now, *this, request_, outbox);
         return false;
@@ -138,7 +138,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
   }
   bool Cancel() override {
     cancelled_ = true;
-    if (writing_) return false;  // OnWriteDone comes
+    if (writing_) return false;  // OnWriteDone follows
     Finish(grpc::Status::CANCELLED);
     return true;
   }
@@ -164,8 +164,8 @@ Message ToMessage(const Request& request, Request* (proto::Envelope::*body)()) {
   return message;
 }
 
-// gRPC answers a request that it cannot parse by itself, with UNIMPLEMENTED; this only counts
-// those.
+// gRPC itself refuses a request that it cannot parse, with UNIMPLEMENTED; this class only counts
+// such requests.
 class MalformedCounter : public grpc::experimental::Interceptor {
  public:
   explicit MalformedCounter(CallTable& calls) : calls_(calls) {}
@@ -209,7 +209,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
     int chosen = 0;
     builder.AddListeningPort(absl::StrCat(options.host, ":", options.port),
                              grpc::InsecureServerCredentials(), &chosen);
-    // Two schedulers on one port would each get some of the calls.
+    // With two schedulers on one port, each would get some of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kPingIntervalMinMilliseconds);
@@ -235,7 +235,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   }
 
   uint32_t port() const override { return port_; }
-  // After Shutdown it changes nothing any more.
+  // No effect after Shutdown.
   void SetServing() override { server_->GetHealthCheckService()->SetServingStatus(true); }
   uint64_t malformed() const override { return calls_.malformed(); }
   void Send(Message reply) override { calls_.Answer(reply); }

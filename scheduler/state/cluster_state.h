@@ -13,8 +13,8 @@
 
 namespace covey::scheduler {
 
-// The state of the job: the view that nodes see, and what else the scheduler has to remember over a
-// restart. Machines read it here and edit it through a Transaction; there is no other way.
+// The state of the job: the view that nodes see, and everything else that the scheduler has to
+// remember over a restart. Machines read it here, and edit it only through a Transaction.
 //
 //   Transaction ─▶ edits the state in place ─▶ Commit ─▶ epoch raised, events collected
 //
@@ -36,23 +36,23 @@ class ClusterState {
   const proto::ClusterView& view() const { return record_.view(); }
   Epoch epoch() const { return Epoch(view().epoch()); }
 
-  // A call of the actor begins. Epochs that were given before may be known outside.
+  // A call of the actor begins. Epochs from before this call may be known to nodes.
   void BeginCall() { epoch_before_call_ = epoch(); }
 
   // Grows with each commit after which shards may have to be placed differently.
   uint64_t placement_version() const { return placement_version_; }
 
-  // The texts of the transactions that were committed since the last call, for people. Routine
+  // The texts of the transactions that were committed since the last call, for users. Routine
   // events are left out.
   std::vector<std::string> TakeDecisions();
 
-  // Whether something was committed that no record has.
+  // Whether something was committed that is in no record yet.
   bool has_unlogged() const { return has_unlogged_; }
-  // The next record, with everything that is committed.
+  // The next record, with everything that is committed so far.
   const proto::LogRecord& NextRecord();
 
  protected:
-  // Tests fill in a state without decisions.
+  // Tests set up a state without decisions.
   JobSpec job_;
   proto::LogRecord record_;
 
@@ -67,9 +67,9 @@ class ClusterState {
   std::vector<std::string> decisions_;
 };
 
-// One change of the state, with all that follows from it. Edits happen in place and cannot be taken
-// back, so a machine checks everything before its first edit. There is at most one transaction at a
-// time. A transaction that has edited something ends with Commit; one that has not may just go.
+// One change of the state, with all its consequences. Edits happen in place and cannot be undone,
+// so a machine checks everything before its first edit. There is at most one transaction at a time.
+// A transaction that has edited something must end with Commit; one that has not may be dropped.
 //
 //   Transaction change(state);
 //   change.Edit(node).set_draining(true);
@@ -81,7 +81,7 @@ class Transaction {
     // The change has an epoch of its own.
     kTransaction,
     // The change takes the epoch of an earlier transaction of the same call of the actor, if there
-    // is one: nobody outside has seen that epoch yet.
+    // is one: no node has seen that epoch yet.
     kCall,
   };
 
@@ -102,7 +102,7 @@ class Transaction {
   // The same, and stamps the chain with the epoch of this transaction.
   proto::Shard& EditChain(const proto::Shard& shard);
 
-  // Parts that are in the record, but not in the view. They raise no epoch.
+  // Parts of the record that are not in the view. They do not raise the epoch.
   NodeId TakeNodeId();
   TableId TakeTableId();
   proto::LogRecord& EditUnpublished();
@@ -110,7 +110,7 @@ class Transaction {
   void Add(Event event) { events_.push_back(std::move(event)); }
   const std::vector<Event>& events() const { return events_; }
 
-  // At most once.
+  // To be called at most once.
   void Commit();
 
  private:

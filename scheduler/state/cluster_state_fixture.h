@@ -9,7 +9,7 @@
 
 namespace covey::scheduler {
 
-// A state that tests fill in without decisions, and whose decisions they read as text.
+// A state for tests, set up without decisions; its decisions are read as text.
 class TestState : public ClusterState {
  public:
   explicit TestState(JobSpec job = {}) : ClusterState(std::move(job), std::nullopt) {}
@@ -18,7 +18,7 @@ class TestState : public ClusterState {
   proto::LogRecord& record() { return record_; }
   proto::ClusterView* mutable_view() { return record_.mutable_view(); }
 
-  // Shards may have to be placed differently, although no decision says so.
+  // Makes Chains look for shards to place differently, although no decision asks for it.
   void AffectPlacement() {
     Transaction change(*this);
     change.Add(TableDropped{});

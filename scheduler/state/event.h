@@ -15,9 +15,9 @@
 
 namespace covey::scheduler {
 
-// What the scheduler decides, as values: one struct for each kind of decision, with its evidence.
+// The scheduler's decisions as values: one struct for each kind of decision, with its evidence.
 // Machines add events to a Transaction; event.cc alone turns them into sentences. Nodes are given
-// by the name that people know them by ("worker-1"). Pure.
+// by the name that users know ("worker-1"). Pure.
 
 // Nodes.
 struct NodeRegistered {
@@ -27,7 +27,7 @@ struct NodeRegistered {
 };
 struct NodeLeft {
   std::string description = {};
-  std::string reason = {};  // empty = it gave none
+  std::string reason = {};  // empty = none given
 };
 struct NodeDied {
   std::string description = {};
@@ -139,17 +139,17 @@ struct ContractChanged {
   std::string why = {};
 };
 
-// Chains. Shards to which the same happened are counted together.
+// Chains. Shards with the same change are counted together.
 struct ShardChange {
   enum class Kind {
     kJoining,            // a replica joins on `node`
     kFull,               // the replica on `node` has the whole content
-    kMoving,             // a replica goes from `from` to `node`
+    kMoving,             // a replica moves from `from` to `node`
     kMoveCancelled,      // the replica on `node` is not needed after all
     kMovedAway,          // the replica on `node` is no longer in the chain
     kDepartedMember,     // `node` has departed
     kPromoted,           // `node` heads the chain now
-    kNoFullReplica,      // nobody but the departed `node` had the whole content
+    kNoFullReplica,      // only the departed `node` had the whole content
     kAwaitingLeaseEnd,   // the departed `node` may still serve
     kAwaitingReturn,     // a server of the rank of the departed `node` may come back
     kReinitializedLost,  // on `node`, since the departed `from` had the only content
@@ -215,9 +215,9 @@ std::string Describe(const Event& event);
 // The sentences, joined by "; ".
 std::string Describe(const std::vector<Event>& events);
 
-// Routine events happen all the time: they are in the log's record, but not in the event trail.
+// Routine events are frequent: they are in the log's record, but not in the event trail.
 bool IsRoutine(const Event& event);
-// Shards may have to be placed differently after this event.
+// Whether shards may have to be placed differently after this event.
 bool AffectsPlacement(const Event& event);
 
 }  // namespace covey::scheduler

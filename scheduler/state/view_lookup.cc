@@ -42,7 +42,7 @@ const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, 
 }
 
 const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id) {
-  // Ids are given in order from 1, and groups stay listed.
+  // Ids are assigned in order from 1, and ended groups stay in the list.
   return id.value() == 0 || id.value() > static_cast<uint32_t>(view.groups_size())
              ? nullptr
              : &view.groups(static_cast<int>(id.value()) - 1);

@@ -10,7 +10,7 @@
 
 namespace covey::scheduler {
 
-// Look-ups in a view, and the names of nodes for people. Pure.
+// Look-ups in a view, and the names of nodes for users. Pure.
 
 // "server", "worker", "client".
 std::string RoleName(proto::Role role);
@@ -19,12 +19,12 @@ std::string NodeName(proto::Role role, uint32_t rank);
 // "worker-1 (node 5, pid 123 on host h)".
 std::string Describe(const proto::Node& node);
 
-// Null when there is none. O(log n).
+// Null when there is no such node. O(log n).
 const proto::Node* FindNode(const proto::ClusterView& view, NodeId id);
-// The newest node of this role and rank, whatever its state; null when there is none.
+// The newest node of this role and rank, in any state; null when there is none.
 const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, uint32_t rank);
 
-// Null when there is none.
+// Null when there is no such group.
 const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id);
 // The ACTIVE group that the worker is a member of; null when there is none.
 const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker);
@@ -35,7 +35,7 @@ std::string NameOf(const proto::ClusterView& view, NodeId id);
 std::vector<std::string> NamesOf(const proto::ClusterView& view, const std::vector<NodeId>& nodes);
 
 enum class Expected { kServers, kServersAndWorkers };
-// "server-0, worker-2": expected, and not ALIVE.
+// "server-0, worker-2": the expected nodes that are not ALIVE.
 std::string MissingNodes(const JobSpec& job, const proto::ClusterView& view, Expected expected);
 
 }  // namespace covey::scheduler

@@ -52,7 +52,7 @@ void Governor::Judge(TableId id) {
   if (!contract.ok()) return;
   const std::optional<ContractChange> change = FallBackToBuffered(*contract, reports);
   if (!change) return;
-  // The table may refuse; then its contract stays.
+  // SetContract may refuse; then the table keeps its contract.
   tables_.SetContract(table.spec().name(), ContractToProto(change->contract), change->evidence)
       .IgnoreError();
 }

@@ -11,12 +11,12 @@
 namespace covey::scheduler {
 
 // Follows, in the heartbeats of servers, how asynchronous each table is. A table whose momentum can
-// no longer be held at its target gets a buffered contract (momentum_governor.h has the rule).
-// There is no way back: while a table is buffered, nothing shows whether its groups would be even
-// again.
+// no longer be held at its target gets a buffered contract (momentum_governor.h has the rule). The
+// change is not undone: while a table is buffered, nothing shows whether its groups would be
+// equally fast again.
 //
-// Actor-confined, deterministic. `state` and `tables` outlive it. What servers have reported is
-// forgotten at a restart of the scheduler, and reported again within a heartbeat.
+// Actor-confined, deterministic. `state` and `tables` outlive it. Reports are lost at a restart of
+// the scheduler, and repeated within a heartbeat.
 class Governor {
  public:
   struct Options {
@@ -33,7 +33,7 @@ class Governor {
   void OnDeparture(NodeId node);
 
  private:
-  // Of a table in the view.
+  // Judges one table of the view.
   void Judge(TableId id);
 
   const Options options_;

@@ -19,8 +19,8 @@
 namespace covey::scheduler {
 namespace {
 
-// The data loops of the servers that new shards may go to, with what they hold and head: those that
-// drain only when there are no others.
+// The data loops of the servers that new shards may go to, with the bytes that they hold and head.
+// Draining servers are included only when there are no others.
 std::vector<ShardHome> Homes(const proto::ClusterView& view, const ServerLoads& loads) {
   std::map<Address, ShardHome> heads;
   for (const proto::Table& table : view.tables()) {
@@ -47,7 +47,7 @@ std::vector<ShardHome> Homes(const proto::ClusterView& view, const ServerLoads& 
   return homes;
 }
 
-// Everything that the servers hold, whoever may be about to leave.
+// The loads of all servers, draining ones included.
 ServerLoads Present(const proto::ClusterView& view) {
   ServerLoads loads(view);
   for (const proto::Table& table : view.tables()) {
@@ -86,7 +86,7 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::Parse(spec));
   const proto::ClusterView& view = state_.view();
   if (const auto same = FindTable(view, spec.name()); same != view.tables().end()) {
-    // No maps in a spec, so equal specs have equal bytes.
+    // A spec contains no maps, so equal specs have equal bytes.
     if (same->spec().SerializeAsString() == spec.SerializeAsString()) {
       return TableId(same->id());
     }
@@ -109,8 +109,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
         " more, or leave durability out: then replicas are added when servers come"));
   }
   const uint64_t elements = definition.elements;
-  // An optimizer that takes norms over whole shards does something else with each way of cutting
-  // (common/optimizer/optimizer.h), so its tables are cut as little as possible.
+  // The result of an optimizer that takes norms over whole shards depends on how the table is cut
+  // (common/optimizer/optimizer.h), so its tables are cut into as few shards as possible.
   const uint64_t shard_bytes = spec.shard_bytes() > 0 ? spec.shard_bytes()
                                : IsElementwise(definition.optimizer.kind)
                                    ? AutomaticShardBytes(elements * sizeof(float), homes.size())

@@ -10,30 +10,30 @@
 
 namespace covey::scheduler {
 
-// Which tables exist, and which server loops hold their shards at first. Chains (chains.h) change
-// that later. Each change is a transaction of its own.
+// The tables of the job, and the server loops that hold their shards at first. Chains (chains.h)
+// move shards later. Each change is a transaction of its own.
 //
 // Actor-confined, deterministic. `state` outlives it.
 class Tables {
  public:
   explicit Tables(ClusterState& state) : state_(state) {}
 
-  // Makes a table, or finds an equal one. Spreads the shards' heads over the data loops of all
-  // ALIVE servers (PlaceShards), and their replicas over other servers: on other hosts, then racks,
-  // where labels tell, then by bytes. Idempotent.
+  // Creates a table, or finds an equal one. Spreads the shards' heads over the data loops of all
+  // ALIVE servers (PlaceShards), and their replicas over other servers: those on other hosts first,
+  // then on other racks, as far as labels name them, then those with the fewest bytes. Idempotent.
   // INVALID_ARGUMENT: bad spec. ALREADY_EXISTS: a table of this name has another spec.
-  // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: it
-  // asks for more replicas than there are servers.
+  // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: the
+  // spec asks for more replicas than there are servers.
   absl::StatusOr<TableId> Create(const proto::TableSpec& spec);
 
   // NOT_FOUND: no such table.
   absl::Status Drop(absl::string_view name);
 
-  // Changes how groups relate through a table in use; `why` is the evidence, for people. The table
-  // stays the one that its spec describes. Returns the epoch since which the contract is in force;
-  // 0 = from the beginning. Idempotent. NOT_FOUND: no such table. INVALID_ARGUMENT: the contract
-  // makes no sense, or is not allowed for this table: local is neither left nor entered, and bsp
-  // needs a live group.
+  // Changes how groups relate through a table in use; `why` is the evidence, for users. The spec of
+  // the table does not change. Returns the epoch since which the contract is in force; 0 = since
+  // the table's creation. Idempotent. NOT_FOUND: no such table. INVALID_ARGUMENT: the contract is
+  // invalid, or is not allowed for this table: local is neither left nor entered, and bsp needs a
+  // live group.
   absl::StatusOr<Epoch> SetContract(absl::string_view name, const proto::Contract& contract,
                                     absl::string_view why);
 

@@ -11,7 +11,7 @@
 namespace covey::scheduler {
 namespace {
 
-// When a worker should ask again that gets no items because all are given.
+// When a worker that got no items, because all are leased, should ask again.
 constexpr uint32_t kAskAgainMs = 50;
 
 std::string Describe(const proto::WorkItem& item) {
@@ -143,7 +143,7 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   } else {
     dataset.reports[node] = message;
     dataset.is_dirty = true;
-    // Other workers wait to hear that training is over.
+    // Other workers wait to learn that training is over.
     if (dataset.ledger.finished() == dataset.ledger.total()) next_record_ = now;
     RecordDue(now, change, answers);
   }
@@ -151,8 +151,8 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
 }
 
 // Request ids of a node grow. A request with a lower id than the newest has been given up, or is a
-// copy; what it gives back may have been given to the node again. Requests for items and requests
-// that give some back are counted apart, for one of each may be in flight.
+// duplicate; the items that it returns may have been leased to the node again. Requests for items
+// and requests that return items are counted separately, because one of each may be in flight.
 
 void DataDispatcher::TakeBack(const Message& message, Dataset& dataset) const {
   const proto::WorkRequest& request = message.envelope.work_request();
@@ -171,8 +171,8 @@ std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Me
   const uint64_t id = message.envelope.header().request_id();
   Dataset::Given& given = dataset.given[node];
   if (id > given.request_id || given.request_id == 0) {
-    // The first request of a node from before a restart may be a late copy of one that was answered
-    // then. No node holds the items of this answer in that case.
+    // The first request of a node from before a restart may be a late duplicate of one that was
+    // answered then. In that case no node holds the items of this reply.
     const bool may_be_copy =
         dataset.is_recovered && given.request_id == 0 && node < first_newcomer_;
     given = {.request_id = id, .items = dataset.ledger.Take(request.wanted())};
@@ -248,7 +248,7 @@ void DataDispatcher::OnDeparture(absl::Time now, NodeId node, std::vector<Answer
     dataset.given.erase(node);
     dataset.returned.erase(node);
     if (const auto report = dataset.reports.find(node); report != dataset.reports.end()) {
-      // Its examples are finished all the same.
+      // Its examples count as finished nevertheless.
       answers.push_back({std::move(report->second),
                          absl::AbortedError(absl::StrCat("work '", name, "': node ", node.value(),
                                                          " has departed"))});

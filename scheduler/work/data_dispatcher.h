@@ -17,7 +17,7 @@
 namespace covey::scheduler {
 
 // Dispatches training data: gives workers the examples that they train, and collects their reports.
-// ExampleLedger has the life of an example.
+// ExampleLedger shows the life of an example.
 //
 //   WorkRequest ─┬─ wants items ────▶ answered at once
 //                └─ reports items ──▶ waits for the next record ──▶ answered
@@ -45,20 +45,20 @@ class DataDispatcher {
   // Once, before anything else.
   void Start(absl::Time now);
 
-  // An answer that is due when everything decided so far is durable.
+  // A reply that is due when everything decided so far is durable.
   struct Answer {
     Message request;
     absl::Status status;
     proto::WorkReply reply = {};
   };
 
-  // `request` holds a WorkRequest of an ALIVE node. Appends the answers that are due now to
+  // `request` holds a WorkRequest of an ALIVE node. Appends the replies that are due now to
   // `answers`. Errors: INVALID_ARGUMENT: malformed, or workers describe the data set differently;
   // RESOURCE_EXHAUSTED: too many data sets.
   void OnRequest(absl::Time now, const Message& request, std::vector<Answer>& answers);
-  // Makes reports ready to be logged and ends expired leases. Appends the answers of the reports.
+  // Makes reports ready to be logged, and ends expired leases. Appends the replies to the reports.
   void Tick(absl::Time now, std::vector<Answer>& answers);
-  // A node is no longer ALIVE: frees its examples. Appends the answers of its reports: ABORTED.
+  // A node is no longer ALIVE: frees its examples. Appends the replies to its reports: ABORTED.
   void OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers);
   // When Tick has to be called.
   absl::Time NextTick() const;
@@ -68,19 +68,19 @@ class DataDispatcher {
 
   struct Dataset {
     ExampleLedger ledger;
-    // It was in the log when this object was made.
+    // The data set was in the log when this object was made.
     bool is_recovered = false;
-    // Finished examples that the record has.
+    // Number of finished examples in the record.
     uint64_t finished_recorded = 0;
     bool is_dirty = false;  // `ledger` has finished more
 
-    // By node, its newest request for items and the answer.
+    // By node, its newest request for items, with the reply.
     struct Given {
       uint64_t request_id = 0;
       std::vector<Range> items;
     };
     std::map<NodeId, Given> given = {};
-    // By node, its newest request that gave something back.
+    // By node, its newest request that returned items.
     std::map<NodeId, uint64_t> returned = {};
     // By node, reports that wait for the next record.
     std::map<NodeId, Message> reports = {};
@@ -91,11 +91,11 @@ class DataDispatcher {
                                     const proto::WorkLedger& record) const;
   void AddDataset(const proto::WorkRequest& request, NodeId node, Transaction& change);
   void TakeBack(const Message& message, Dataset& dataset) const;
-  // The items for a request; the same ones when it is repeated.
+  // The items for a request; the same ones when it is retried.
   std::vector<Range> Give(absl::Time now, const Message& message, Dataset& dataset,
                           Transaction& change) const;
   void RecordDue(absl::Time now, Transaction& change, std::vector<Answer>& answers);
-  // Brings the record of a data set up to date, and answers the reports.
+  // Brings the record of a data set up to date, and replies to the reports.
   void Record(const std::string& name, Dataset& dataset, Transaction& change,
               std::vector<Answer>& answers);
   const proto::WorkLedger* FindRecord(const std::string& name) const;
@@ -104,7 +104,7 @@ class DataDispatcher {
 
   ClusterState& state_;
   std::map<std::string, Dataset> datasets_;  // one for each record in the state
-  // Lowest id of nodes that have registered since Start.
+  // Lowest id of the nodes that have registered since Start.
   NodeId first_newcomer_;
   absl::Time next_record_ = absl::InfinitePast();
 };

@@ -49,7 +49,7 @@ void ExampleLedger::Finish(const proto::WorkItem& item) {
   free_.Remove(range);
   orphaned_.Remove(range);
   if (!Planted(PlantedBug::kWorkGivenTwice)) {
-    // Another node has it only if its first holder was silent for the whole lease.
+    // Another node has it only if the first holder was silent for the whole lease.
     for (auto& [node, leased] : leased_) leased.Remove(range);
   }
   finished_.Add(range);
@@ -65,14 +65,14 @@ void ExampleLedger::GiveBack(NodeId node, const proto::WorkItem& item) {
 
 bool ExampleLedger::MayGiveOrphaned() const {
   if (!orphaned_lease_is_over_ || orphaned_.empty()) return false;
-  // Their pass has no other examples left, so their holders have had all the time that there is.
+  // No other examples are left in their pass, so waiting longer would delay its end.
   const uint64_t first = orphaned_.Lowest(1).first;
   return first + LeftInPass(first) <= next_;
 }
 
 std::vector<ExampleLedger::Range> ExampleLedger::Take(uint32_t wanted) {
   std::vector<Range> items;
-  // No item is in two passes.
+  // An item never spans two passes.
   const auto take = [&](RangeSet& from) {
     Range range = from.Lowest(item_examples_);
     range.count = std::min(range.count, LeftInPass(range.first));

@@ -12,8 +12,8 @@
 
 namespace covey::scheduler {
 
-// Which examples of one data set are trained, and by which node. The passes over the data set are
-// one row of examples, pass after pass. Each example is
+// Records which examples of one data set are trained, and by which node. The passes over the data
+// set form one sequence of examples, pass after pass. Each example is
 //
 //                given                      reported
 //   untouched ──────────▶ leased to a node ──────────▶ finished
@@ -23,26 +23,26 @@ namespace covey::scheduler {
 //      gives it back
 //
 // Finished examples are in the log; leases are not. So that a restarted scheduler knows which
-// examples may be leased, the log says ahead how far examples are given (kGivenAhead): as the last
-// `finished` range of the record, with a count of 0. A restarted scheduler does not know the
-// holders of those examples ("orphaned"). It gives them again only when the lease is over and their
-// pass has no other examples left, unless they are reported before.
+// examples may be leased, the log contains in advance how far examples may be given (kGivenAhead):
+// as the last `finished` range of the record, with a count of 0. A restarted scheduler does not
+// know the holders of those examples ("orphaned"). It gives them again only when the lease is over
+// and their pass has no other examples left, unless they are reported before.
 //
 // Deterministic. Not thread-safe.
 class ExampleLedger {
  public:
   using Range = RangeSet::Range;
-  // Items beyond those given that one record allows to be given.
+  // How many items beyond those given one record allows to give.
   static constexpr uint64_t kGivenAhead = 64;
 
-  // As the record of a data set says; orphaned examples are held until `lease_end`.
+  // Starts from the record of a data set; orphaned examples are held until `lease_end`.
   ExampleLedger(const proto::WorkLedger& record, absl::Time lease_end);
 
   uint64_t total() const { return examples_ * passes_; }
   uint64_t finished() const { return finished_.size(); }
   // Whether all of the range was given at some time.
   bool WasGiven(const proto::WorkItem& item) const;
-  // Whether there is such an item at all.
+  // Whether the data set has such an item.
   bool Exists(const proto::WorkItem& item) const;
   proto::WorkItem ItemOf(Range range) const;
 
@@ -51,7 +51,7 @@ class ExampleLedger {
   // The next items, at most `wanted`; the caller leases them.
   std::vector<Range> Take(uint32_t wanted);
   void LeaseTo(NodeId node, const std::vector<Range>& items);
-  // The holder of these items is not certain.
+  // Leases items whose holder is uncertain.
   void LeaseAsOrphaned(const std::vector<Range>& items, absl::Time lease_end);
   // Frees what is leased to a departed node. Returns the number of examples.
   uint64_t Release(NodeId node);
@@ -60,8 +60,8 @@ class ExampleLedger {
   // When to call ExpireOrphaned.
   absl::Time orphaned_until() const { return orphaned_until_; }
 
-  // More was given than the record allows: it has to be written before the items leave. Moves the
-  // limit ahead.
+  // True: more was given than the record allows, so a record has to be written before the items
+  // leave. Moves the limit ahead.
   bool ExtendAllowance();
   void WriteTo(proto::WorkLedger& record) const;
 

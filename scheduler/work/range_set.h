@@ -7,7 +7,7 @@
 
 namespace covey::scheduler {
 
-// Numbers, kept as ranges: neighbors are merged, so it is as large as it has gaps. A value; pure.
+// A set of numbers, stored as merged ranges: its size grows with the number of gaps. A value; pure.
 // Ends of ranges are at most 2^63.
 class RangeSet {
  public:
@@ -16,20 +16,20 @@ class RangeSet {
     uint64_t count = 0;
   };
 
-  // Numbers that are in it already stay. O(log n) and the ranges that it merges.
+  // Numbers that are in the set already stay. O(log n + merged ranges).
   void Add(Range range);
   void Add(const std::vector<Range>& ranges) {
     for (const Range& range : ranges) Add(range);
   }
-  // What of `range` was in it, in growing order.
+  // Returns the part of `range` that was in the set, in growing order.
   std::vector<Range> Remove(Range range);
-  // What of `range` is not in it, in growing order.
+  // The part of `range` that is not in the set, in growing order.
   std::vector<Range> Missing(Range range) const;
 
   bool empty() const { return ends_.empty(); }
-  // Numbers in it.
+  // How many numbers are in the set.
   uint64_t size() const { return size_; }
-  // The lowest ones, at most `count_max` and of one range. Precondition: not empty.
+  // The lowest numbers: at most `count_max`, and of one range. Precondition: not empty.
   Range Lowest(uint64_t count_max) const;
   // In growing order.
   std::vector<Range> ranges() const;

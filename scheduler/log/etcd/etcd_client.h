@@ -13,12 +13,12 @@
 
 namespace covey::scheduler {
 
-// Calls an etcd cluster. Blocks: each call tries the endpoints in turn, beginning with the one that
-// answered last, `attempt` each at most and each once; nothing is tried again behind that, which is
-// the caller's decision. Not thread-safe.
+// Calls an etcd cluster. Blocks: each call tries every endpoint once, for at most `attempt`,
+// beginning with the one that replied last. Further retries are the caller's decision. Not
+// thread-safe.
 //
-// UNAVAILABLE: no endpoint answers, or the cluster has no majority; a change may have happened or
-// not. Other statuses are etcd's own.
+// UNAVAILABLE: no endpoint answers, or the cluster has no majority; whether a change took effect is
+// unknown. Other statuses are etcd's own.
 class EtcdClient {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class EtcdClient {
     absl::Duration time_to_live;
   };
   absl::StatusOr<GrantedLease> Grant(absl::Duration time_to_live);
-  // How long the lease lives from now on; zero = it is no more.
+  // The remaining time of the lease; zero = it has expired.
   absl::StatusOr<absl::Duration> KeepAlive(int64_t lease);
   absl::Status Revoke(int64_t lease);
 

@@ -14,25 +14,26 @@
 namespace covey::scheduler {
 
 // The scheduler's disk when its log is in etcd: stands by until it leads, then makes DiskAppend
-// messages durable and answers with DiskDurable. A loop of its own runs it, since it waits for etcd
-// inside its calls; so it is an actor by its messages only, neither deterministic nor quick.
+// messages durable and replies with DiskDurable. It has a loop of its own, because it waits for
+// etcd inside its calls. So it is an actor only by its interface; it is neither deterministic nor
+// quick.
 //
 //   kStandingBy ── leader key made, record recovered ──▶ kLeading
 //        ▲  │                                                │ overtaken, or etcd out of
 //        └──┘ somebody leads, or no etcd: again in 300 ms    ▼ reach for the lease's time
 //                                                          kLost
 //
-// In kLost every append is refused; the process is to end, and to stand by again when it is
-// restarted.
+// In kLost every append is refused; the process must exit, and stands by again after a restart.
 class EtcdLog : public Actor {
  public:
   // Called on this actor's loop.
   struct Events {
     // This scheduler leads from here on, with the newest record as its state.
     std::function<void(std::optional<proto::LogRecord>)> leads;
-    // Why it does not, for people.
+    // Why this scheduler does not lead, for users.
     std::function<void(std::string)> stands_by;
-    // It does not lead any more. ABORTED: overtaken; UNAVAILABLE: etcd; others: the log is unfit.
+    // This scheduler no longer leads. ABORTED: another one does; UNAVAILABLE: etcd; others: the log
+    // is unusable.
     std::function<void(absl::Status)> lost;
   };
 
@@ -52,7 +53,7 @@ class EtcdLog : public Actor {
   void Campaign();
   void Append(Outbox& outbox);
   void Answer(const absl::Status& status, Outbox& outbox);
-  // When this status ends the lead; OK = it does not yet.
+  // The status with which `status` ends the lead; OK = it does not yet.
   absl::Status Verdict(const absl::Status& status) const;
   void Lose(const absl::Status& status, Outbox& outbox);
 
@@ -62,7 +63,7 @@ class EtcdLog : public Actor {
   State state_ = State::kStandingBy;
   absl::Status lost_;
   absl::Time next_ = absl::InfinitePast();
-  // The record that etcd does not have yet.
+  // The record that is not in etcd yet.
   std::optional<Message> pending_;
 };
 

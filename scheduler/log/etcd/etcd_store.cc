@@ -24,7 +24,7 @@ using etcdserverpb::ResponseOp;
 using etcdserverpb::TxnRequest;
 using etcdserverpb::TxnResponse;
 
-// The character behind '/', so that "a/" to "a0" is everything below "a".
+// The character after '/', so that "a/" to "a0" is everything below "a".
 constexpr char kBehindSlash[] = "0";
 
 void CompareCreated(const std::string& key, int64_t revision, TxnRequest& transaction) {
@@ -56,7 +56,7 @@ void Delete(const std::string& from, const std::string& to, TxnRequest& transact
   range.set_range_end(to);
 }
 
-// The value of a single key that was asked for; nothing = there is no such key.
+// The value of a single requested key; nothing = there is no such key.
 const etcdserverpb::KeyValue* Found(const ResponseOp& response) {
   const auto& range = response.response_range();
   return range.kvs_size() == 0 ? nullptr : &range.kvs(0);
@@ -106,7 +106,7 @@ absl::StatusOr<std::optional<std::string>> EtcdStore::Campaign() {
   *transaction.add_failure()->mutable_request_range() = look;
   const absl::StatusOr<TxnResponse> response = client_.Txn(transaction);
   if (!response.ok() || !response->succeeded()) {
-    // If the key was made after all, it dies now.
+    // If the key was made after all, revoking the lease deletes it.
     if (const absl::Status status = client_.Revoke(lease.id); !status.ok()) {
       LogWarning("lease_not_revoked", {{"reason", status.message()}});
     }
@@ -199,7 +199,7 @@ absl::Status EtcdStore::Append(const std::string& record) {
   size_t chunks = 0;
   for (size_t at = 0; at < record.size(); at += options_.chunk_bytes) {
     COVEY_RETURN_IF_ERROR(WriteChunk(id, chunks++, record.substr(at, options_.chunk_bytes)));
-    // A long record must not cost the lease.
+    // A long record must not let the lease expire.
     if (MonotonicNow() >= next_keep_alive()) COVEY_RETURN_IF_ERROR(KeepAlive());
   }
   COVEY_RETURN_IF_ERROR(MoveHead(id, absl::StrCat(id, " ", record.size(), " ", chunks)));
@@ -227,7 +227,7 @@ absl::Status EtcdStore::MoveHead(const std::string& id, const std::string& head)
   COVEY_ASSIGN_OR_RETURN(const TxnResponse response, client_.Txn(transaction));
   if (!response.succeeded()) {
     COVEY_RETURN_IF_ERROR(Overtaken(response.responses(0)));
-    // An earlier attempt, whose answer was lost, may have done it.
+    // An earlier attempt, whose reply was lost, may have succeeded.
     const etcdserverpb::KeyValue* stored = Found(response.responses(1));
     if (stored == nullptr || stored->value() != head) {
       return absl::DataLossError(absl::StrCat(
@@ -245,7 +245,7 @@ void EtcdStore::CompactIfDue(uint64_t bytes, int64_t revision) {
   if (uncompacted_bytes_ < options_.compact_after_bytes) return;
   uncompacted_bytes_ = 0;
   const absl::Status status = client_.Compact(revision);
-  // Somebody else has compacted even more, which is as well.
+  // OutOfRange means that another client has compacted even more, which is fine.
   if (!status.ok() && !absl::IsOutOfRange(status)) {
     LogWarning("etcd_not_compacted", {{"reason", status.message()}});
   }

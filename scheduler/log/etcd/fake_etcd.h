@@ -16,8 +16,8 @@
 
 namespace covey::scheduler {
 
-// An etcd in memory behind a real socket, as far as EtcdStore asks: transactions, revisions, leases
-// that a test ends. Answers can be lost on the way. Thread-safe.
+// An in-memory etcd behind a real socket, with the features that EtcdStore uses: transactions,
+// revisions, and leases that a test ends. Replies can be lost in flight. Thread-safe.
 class FakeEtcd {
  public:
   FakeEtcd() : values_(*this), leases_(*this) {
@@ -40,12 +40,12 @@ class FakeEtcd {
     std::erase_if(keys_, [](const auto& entry) { return entry.second.lease() != 0; });
     living_.clear();
   }
-  // The answer to the `count`-th transaction from now is lost, after it was done.
+  // Loses the reply to the `count`-th transaction from now, after the transaction was done.
   void LoseAnswer(int count) {
     MutexLock lock(mutex_);
     lose_in_ = count;
   }
-  // Does a transaction as if it came only now.
+  // Does a transaction as if it had arrived now.
   etcdserverpb::TxnResponse Do(const etcdserverpb::TxnRequest& request) {
     MutexLock lock(mutex_);
     return DoLocked(request);
