@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of a Python file and tells Bazel of each one: passed, failed, or skipped and why.
+"""Runs the tests of a Python file and reports each one to Bazel: passed, failed, or skipped.
 
     if __name__ == "__main__":
         report.main()
 
-Without this a test.xml of Bazel's own says nothing but that the file passed, skipped tests or not.
+Without this, Bazel's own test.xml reports only that the file passed, even if tests were skipped.
 
 Ratios of speeds hold on a quiet machine only, so a test asserts them only with --speeds, which
-tests/soak gives:
+tests/soak passes:
 
     if report.speeds_count():
         self.assertGreater(with_it / without_it, 1.5)
@@ -25,12 +25,12 @@ _speeds_count = False
 
 
 def speeds_count():
-    """Whether this run may assert how fast something was."""
+    """Whether this run may assert speeds."""
     return _speeds_count
 
 
 class _Result(unittest.TextTestResult):
-    """Keeps what became of each test, in the order in which they ended."""
+    """Records the outcome of each test, in the order in which they ended."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -81,7 +81,7 @@ def junit(cases):
 
 
 def _printable(text):
-    """XML has no place for other control characters, however they are written."""
+    """XML does not allow other control characters, not even escaped."""
     return "".join(letter if letter >= " " or letter in "\n\t" else "?" for letter in text)
 
 

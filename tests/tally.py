@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of one `bazel test`, from the file that --build_event_json_file wrote.
 
-Names the targets that took longest, every test that was skipped, with the reason, every target that
-passed only when it was repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0 only
-if something passed and nothing failed.
+Names the slowest targets, every skipped test with the reason, every target that passed only when it
+was repeated, and everything that failed. The last line is "N passed, N failed, N skipped". Exits 0
+only if something passed and nothing failed.
 """
 
 import argparse
@@ -15,18 +15,18 @@ import urllib.parse
 import xml.etree.ElementTree
 
 
-# Of the targets that took longest.
+# The number of slowest targets to show.
 _SLOWEST = 10
 
 
 @dataclasses.dataclass
 class Tally:
     passed: int = 0
-    # What failed, was skipped, passed only when repeated: each a line.
+    # Failed, skipped, and passed only when repeated: one line each.
     failed: list = dataclasses.field(default_factory=list)
     skipped: list = dataclasses.field(default_factory=list)
     flaky: list = dataclasses.field(default_factory=list)
-    # Of each target, all its attempts and shards together.
+    # For each target, the sum over all its attempts and shards.
     seconds: dict = dataclasses.field(default_factory=dict)
 
     def lines(self):
@@ -83,7 +83,7 @@ def tally(events, bazel_status, read):
         result.skipped += [f"{label} {case}" for case in skipped]
         result.passed += good
         if status in ("PASSED", "FLAKY"):
-            # A target whose report names no case counts as one.
+            # A target whose report names no case counts as one case.
             if not good and not skipped:
                 result.passed += 1
             if status == "FLAKY":
@@ -113,7 +113,7 @@ def _cases(texts):
 
 
 def _reason(message):
-    """In one line, without the file and line that GoogleTest puts first."""
+    """The message in one line, without the file and line that GoogleTest puts first."""
     lines = message.splitlines()
     if len(lines) > 1 and re.search(r":\d+$", lines[0]):
         lines = lines[1:]

@@ -47,7 +47,7 @@ _REPORTS = {
 
 class TallyTest(unittest.TestCase):
     def tally(self, events, bazel_status=0):
-        """What was counted, without the skipped and the flaky ones."""
+        """The counts, without the skipped and the flaky ones."""
         self.result = tally.tally(events, bazel_status, _REPORTS.__getitem__)
         return self.result.passed, self.result.failed
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The group planner estimates in closed form what the cost model of the collectives says in full.
+// The group planner's closed-form estimate agrees with the full cost model of the collectives.
 
 #include <cmath>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether anybody is declared dead who is alive: a day of heartbeats of many nodes over a bad
-// network, through the very classes that send them and that judge them.
+// No live node is declared dead: a day of heartbeats of many nodes over a bad network, through the
+// very classes that send and judge them.
 
 #include <gtest/gtest.h>
 
@@ -27,11 +27,11 @@ constexpr absl::Duration kBeat = absl::Milliseconds(500);
 struct Network {
   double loss = 0;
   absl::Duration jitter;
-  // How much later than it wants to a busy machine lets a process run, at most.
+  // The longest delay with which a busy machine schedules a process.
   absl::Duration late;
 };
 
-// One node: its member, the way to the scheduler and back, and the scheduler's opinion of it.
+// One node: its member, its path to the scheduler and back, and the scheduler's failure detector.
 class Node {
  public:
   Node(const Network& network, uint64_t seed)
@@ -49,7 +49,7 @@ class Node {
     outbox_.TakeMessages();
   }
 
-  // Lets it live until `end`. Silences that were taken for its death, in this time.
+  // Runs it until `end`. Returns the number of silences in this time that counted as its death.
   int Live(absl::Time end) {
     int deaths = 0;
     while (now_ < end) {
@@ -77,7 +77,7 @@ class Node {
     if (!random_.Chance(network_.loss)) requests_.emplace(now_ + Delay(), request);
   }
 
-  // What is due by now, at either end.
+  // Delivers the messages that are due by now, in both directions.
   void Deliver(int& deaths) {
     while (!requests_.empty() && requests_.begin()->first <= now_) {
       const auto [arrival, request] = *requests_.begin();

@@ -119,7 +119,7 @@ class Cluster::Server {
   LoopPort control_port_{control_};
   LoopPort data_port_{data_};
   bool serving_ = false;  // owned by the control loop's thread
-  GrpcChannel channel_;   // its sink uses the loop: it goes first
+  GrpcChannel channel_;   // its sink uses the loop, so it is destroyed first
 };
 
 Cluster::Cluster(const Options& options)

@@ -8,14 +8,14 @@
 namespace covey {
 
 // A scheduler and one server of the job "default", inside this process but behind real sockets on
-// free loopback ports, for tests of what a program can call: requests to the scheduler go through
+// free loopback ports, for tests of the public interfaces: requests to the scheduler go through
 // GrpcChannel and GrpcService, pushes and pulls through ZeroMQ.
 //
-// Thread-safety: immutable after construction. Programs that use it end before it does.
+// Thread-safety: immutable after construction. Programs that use it end before its destruction.
 class Cluster {
  public:
   struct Options {
-    // Of workers; 0 = none is expected.
+    // Groups of workers; 0 = none are expected.
     uint32_t groups = 0;
     uint32_t workers_per_group = 1;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every public method of a worker that asks the scheduler for something, against a real one.
+// Calls every public method of a worker that sends a request to the scheduler, against a real one.
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Adds up in the group, then trains one step through the servers: a program of workers in groups.
+// Sums over its group, then trains one step through the servers: a program of workers in groups.
 
 #include <iostream>
 #include <vector>

@@ -11,16 +11,16 @@
 
 namespace covey {
 
-// A small regression problem whose training shows every rounding: what the processes of a cluster
-// and the reference in one process both compute. Pure.
+// A small regression problem whose training exposes every rounding. The processes of a cluster and
+// the reference in one process both compute it. Pure.
 
 inline constexpr uint64_t kBitEqualitySteps = 12;
 
-// One of many shards, one of two, one of a few elements; `bsp`, momentum, a rate that changes with
-// samples.
+// Three tables: with many shards, with two, and with few elements; `bsp`, momentum, and a rate that
+// changes with the samples.
 std::vector<proto::TableSpec> BitEqualityTables();
 
-// Examples of a member in a step, counted from 1; unequal, and sometimes none.
+// Examples of a member in a step, counted from 1; they differ between members, and may be 0.
 uint64_t BitEqualitySamples(uint32_t member, uint64_t step);
 
 // The member's mean gradient at `values`.

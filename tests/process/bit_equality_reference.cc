@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Trains the problem of bit_equality_model.h for a group of ARGV[1] members in one process, without
-// any cluster; sums as the algorithm ARGV[2] does, or the ring.
+// a cluster; sums in the order of algorithm ARGV[2], or of the ring.
 
 #include <cstdlib>
 #include <iostream>
@@ -33,7 +33,7 @@ proto::Table TableOf(const proto::TableSpec& spec) {
   return table;
 }
 
-// The whole table as one shard: optimizers work by element, so cutting changes nothing.
+// The whole table as one shard: optimizers work by element, so the division changes nothing.
 std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::SpareBuffers& spares) {
   proto::Shard all;
   all.set_element_count(table.spec().shape(0));

@@ -51,7 +51,7 @@ class BitEqualityTest(unittest.TestCase):
                 self.assertEqual(sorted(expected * members), _of_cluster(members, 2, algorithm))
 
     def test_the_order_of_summation_can_be_seen(self):
-        """Or the test above would prove nothing about it."""
+        """Without this the test above would prove nothing about the cluster."""
         self.assertNotEqual(_weights([_REFERENCE, "2"]), _weights([_REFERENCE, "4"]))
 
 

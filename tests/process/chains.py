@@ -17,7 +17,7 @@ def of(status):
 
 
 def whole(status):
-    """Whether every chain has as many joined replicas as its table asks for, or servers there are."""
+    """Whether every chain has as many joined replicas as table and number of servers allow."""
     alive = {node["name"] for node in cluster.nodes(status, "SERVER") if not node.get("draining")}
     wanted = {table["spec"]["name"]: _wanted(table["spec"])
               for table in status["view"].get("tables", [])}
@@ -35,12 +35,12 @@ def _wanted(spec):
 
 
 def servers_of(status, position):
-    """Names of the servers that are at a position of any chain: 0 = heads, -1 = tails."""
+    """Names of the servers at a position of any chain: 0 = heads, -1 = tails."""
     return sorted({chain[position][0] for chain in of(status).values() if chain})
 
 
 def await_whole(observer, seconds=program.PATIENCE_SECONDS):
-    """The status once all servers live and every chain is whole; servers that fell come back."""
+    """Restarts dead servers until all are live and every chain is whole; returns the status."""
     newest = []
 
     def is_whole():
@@ -49,7 +49,7 @@ def await_whole(observer, seconds=program.PATIENCE_SECONDS):
         if status is None:
             return False
         newest[:] = [status]
-        # The dead may be in the view for a while.
+        # The view may still have dead servers for a while.
         alive = {int(node["process_id"]) for node in cluster.nodes(status, "SERVER")}
         return alive == {server.pid for server in observer.servers} and whole(status)
 

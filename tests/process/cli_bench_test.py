@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey bench`: what it prints, not how fast it is."""
+"""`covey bench`: its output, not its speed."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey chaos`: real clusters that are broken for people to see; what is counted, not how fast."""
+"""`covey chaos`: real clusters under visible faults; tests the counts, not the speed."""
 
 import json
 
@@ -24,7 +24,7 @@ class CliChaosTest(cluster.ProcessTest):
                       "tables with half an update",
                       "pushes acknowledged by the server that is cut off"]:
             self.assertEqual(0, promises[count]["measured"], run)
-        # The cut was one, and was healed: null is for ever.
+        # There was a partition, and it was healed: null means forever.
         self.assertNotEqual("never", notes["declared dead after"], run)
         for time in ["until pushes to its shards are acknowledged again",
                      "after healing, until it has ended and all is whole"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey run` whose processes die: who is started again, what the run goes on without, what it says."""
+"""`covey run` whose processes die: restarts, runs that continue, and the messages."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import signal
 from tests import report
 from tests.process import cluster
 
-# A few seconds of steps, long enough for deaths and what comes of them.
+# A few seconds of steps, long enough for deaths and their consequences.
 _TRAINING = ["--milliseconds-per-sample", 10, "--group-batch", 4, "--tensors", 2, "--tensor-kib", 16]
 
 
@@ -20,7 +20,7 @@ class CliFailuresTest(cluster.ProcessTest):
                               ["--servers", servers, *options])
 
     def kill(self, run, name, count=1):
-        """The process of this name, as `count`-th of its name, from outside; once training is on."""
+        """Kills the `count`-th process of this name from outside, once training has begun."""
         if name == "scheduler":
             pids = [pid for pid, command in run.descendants().items()
                     if command.startswith(cluster.SCHEDULER)]
@@ -32,7 +32,7 @@ class CliFailuresTest(cluster.ProcessTest):
         os.kill(pid, signal.SIGKILL)
 
     def ended_well(self, run):
-        """Its result, once it has ended and nothing of it is left."""
+        """Returns the result, once the run has ended and nothing of it is left."""
         self.assertEqual(0, run.exit_code(240), run)
         self.assertEqual({}, run.descendants(), "left behind")
         return json.loads(run.lines("stdout")[-1])
@@ -76,7 +76,7 @@ class CliFailuresTest(cluster.ProcessTest):
         run.await_line("started scheduler again")
         losses = self.ended_well(run)["losses"]
         self.assertEqual((1, 0, 0), (losses["died"], losses["recoveries"], losses["shards_lost"]), run)
-        # Nobody had to join anew, and the log has both lives.
+        # No node had to register again, and the log has both lives.
         self.assertEqual(1, run.count(r"worker-1 \(node \d+, pid \d+ .*registered"))
         with open(os.path.join(logs, "scheduler.log"), encoding="utf-8") as file:
             self.assertEqual(2, file.read().count("listening on"))
@@ -116,7 +116,7 @@ class CliFailuresTest(cluster.ProcessTest):
         self.assertEqual((1, 1), (losses["died"], losses["recoveries"]), run)
 
     def test_deaths_shortly_before_the_end_are_told_and_the_end_is_quiet(self):
-        # The run is over a second or two after the deaths.
+        # The run ends a second or two after the deaths.
         run = self.train("--kill", "server-0@100ms,worker-1@100ms", servers=3, steps=100)
         losses = self.ended_well(run)["losses"]
         self.assertEqual((2, 1), (losses["died"], losses["recoveries"]), run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey run` with programs that behave badly: it says what happened, and leaves nothing behind."""
+"""`covey run` with programs that misbehave: it reports what happened, and leaves nothing behind."""
 
 import json
 import os
@@ -9,10 +9,10 @@ import sys
 from tests import report
 from tests.process import cluster, program
 
-# What deploy/quickstart builds and runs instead of covey.
+# The binary that deploy/quickstart builds and runs instead of covey.
 _COVEY_RUN = program.built("client/cli/covey_run")
 
-# Answers SIGTERM, and goes on.
+# Handles SIGTERM, and continues.
 _STUBBORN = """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
@@ -23,7 +23,7 @@ while signal.sigwait([signal.SIGTERM]):
 
 
 class CliRunTest(cluster.ProcessTest):
-    """Workers are small scripts here; they know nothing of a cluster."""
+    """Workers are small scripts here; they do not use a cluster."""
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -32,7 +32,7 @@ class CliRunTest(cluster.ProcessTest):
         return path
 
     def script(self, text):
-        """An executable program that begins with its rank in $COVEY_RANK."""
+        """An executable program that begins by reading its rank from $COVEY_RANK."""
         path = self.write("worker", "#!/bin/sh\n" + text)
         os.chmod(path, 0o755)
         return path
@@ -47,7 +47,7 @@ class CliRunTest(cluster.ProcessTest):
         return run.lines("stderr")
 
     def refused(self, arguments, message):
-        """It says `message` in its only line and does nothing."""
+        """The run prints `message` as its only line and does nothing."""
         run = self.covey_run(*arguments)
         lines = self.ended(run, 2)
         self.assertEqual(1, len(lines), run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey status` and `covey tables` of a real cluster, and of none."""
+"""`covey status` and `covey tables` with a real cluster, and without one."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ class CliStatusTest(cluster.ProcessTest):
         self.refused(3, "no scheduler answers at", "tables", "--scheduler", "127.0.0.1:1")
 
     def changes_a_contract(self, table, asked):
-        """Of a table in use, by hand; refused ones change nothing."""
+        """Changes the contract of a table in use by hand; refused changes have no effect."""
         change = ["tables", "set-contract", table]
         changed = self.covey(*change, "buffered:2,cut=9", environment=asked)
         self.assertEqual(0, changed.code, changed)

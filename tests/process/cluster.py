@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler, servers and whatever joins them, each a real process on loopback."""
+"""A scheduler, servers and clients, each a real process on loopback."""
 
 import json
 import os
@@ -25,7 +25,7 @@ JOB = "process-test"
 
 
 class ProcessTest(unittest.TestCase):
-    """Has a folder of its own, and kills every program that it started when the test is over."""
+    """Has a folder of its own, and kills every program that it started when the test ends."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
@@ -37,40 +37,40 @@ class ProcessTest(unittest.TestCase):
         return child
 
     def run_to_end(self, name, arguments, environment=None, seconds=program.PATIENCE_SECONDS):
-        """The ended program, with its exit code as `code`."""
+        """Returns the ended program, with its exit code as `code`."""
         child = self.start(name, arguments, environment)
         child.code = child.exit_code(seconds)
         return child
 
     def start_run(self, groups, workers, command, options=()):
-        """`covey run` with `workers` in each of `groups`, over sockets of the file system."""
+        """Starts `covey run` with `workers` in each of `groups`, over Unix domain sockets."""
         return self.start("covey run", [
             COVEY, "run", "--groups", groups, "--workers", workers, "--transport", "ipc",
             "--scheduler-binary", SCHEDULER, "--server-binary", SERVER, *options, "--", *command])
 
     def result_of(self, groups, workers, command, options=(), seconds=240):
-        """What such a run has come to; it has to go well."""
+        """Returns the result of such a run, which must succeed."""
         run = self.start_run(groups, workers, command, options)
         self.assertEqual(0, run.exit_code(seconds), run)
         return json.loads(run.lines("stdout")[-1])
 
 
 class Observer:
-    """Somebody who asks the scheduler at an address; `where`: what stands before its commands."""
+    """Queries the scheduler at an address; `where`: the prefix of its commands."""
 
     def __init__(self, address, where=()):
         self.address = address
         self.where = where
 
     def status(self):
-        """The answer of `covey status`; None when there is none."""
+        """The reply of `covey status`; None when there is none."""
         run = subprocess.run(
             [*self.where, COVEY, "status", "--scheduler", self.address, "-o", "json"],
             capture_output=True, text=True, timeout=program.PATIENCE_SECONDS)
         return json.loads(run.stdout) if run.stdout else None
 
     def await_status(self, condition, what, seconds=program.PATIENCE_SECONDS):
-        """Asks until `condition` of the status is true; that status."""
+        """Polls until `condition` of the status is true; returns that status."""
         newest = []
 
         def satisfied():
@@ -82,7 +82,7 @@ class Observer:
 
 
 class Cluster(Observer):
-    """Starts at once; `test` is the ProcessTest that ends it."""
+    """Starts at once; ends with `test`, a ProcessTest."""
 
     def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=()):
         self._test = test
@@ -109,17 +109,17 @@ class Cluster(Observer):
             return scheduler, int(file.read())
 
     def restart_scheduler(self):
-        """On the port that it had."""
+        """Restarts it on the same port."""
         os.unlink(self._port_file)
         self.scheduler, _ = self._start_scheduler("--port", self.port)
 
     def start_server(self, rank):
-        """The first, or instead of one that is dead."""
+        """Starts the first server of this rank, or one in place of a dead one."""
         self.servers[rank] = self._test.start(
             f"server-{rank}", [*self.server_arguments(rank), "--loops", self._loops])
 
     def restart_the_fallen(self):
-        """As whoever supervises servers does; one that comes back too early waits for its rank."""
+        """Acts as a supervisor of servers; one that comes back too early waits for its rank."""
         for rank, server in enumerate(self.servers):
             if not server.running():
                 self.start_server(rank)
@@ -128,24 +128,24 @@ class Cluster(Observer):
         return [SERVER, "--scheduler", self.address, "--job", JOB, "--rank", rank]
 
     def environment(self, rank=-1):
-        """What makes a worker join."""
+        """The environment with which a worker joins."""
         return {"COVEY_SCHEDULER": self.address, "COVEY_JOB": JOB, "COVEY_RANK": str(rank)}
 
     def count(self):
-        """Runs the example that adds one to a shared counter; how often it was counted."""
+        """Runs the example that adds one to a shared counter; returns the counter."""
         run = self._test.run_to_end("counter", [COUNTER, self.address, JOB])
         self._test.assertEqual(0, run.code, run)
         return int(run.await_line(r"counted (\d+) times").group(1))
 
     def stop(self):
-        """In order; whoever complains fails the test."""
+        """Stops all processes in order; one that reports an error fails the test."""
         for child in [*self.servers, self.scheduler]:
             child.signal(signal.SIGTERM)
             self._test.assertEqual(0, child.exit_code(), child)
 
 
 def nodes(status, role, state="ALIVE"):
-    """Those of the view, in order of rank."""
+    """The view's nodes with this role and state, in order of rank."""
     found = [node for node in status["view"]["nodes"]
              if node["role"] == role and node["state"] == state]
     return sorted(found, key=lambda node: node["rank"])
@@ -158,6 +158,6 @@ def ports(node):
 
 
 def malformed(status):
-    """Bytes that servers have refused, by server rank."""
+    """Malformed messages that servers have refused, by server rank."""
     loads = {entry["node"]: entry.get("load") for entry in status["nodes"]}
     return [int((loads[node["id"]] or {}).get("malformed", 0)) for node in nodes(status, "SERVER")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers and workers come and go while everybody goes on: no push fails and none is lost.
+"""Servers and workers come and go while the others continue: no push fails and none is lost.
 
-The figures are printed; they are worth something on a quiet machine only:
+The figures are printed; they are meaningful on a quiet machine only:
   bazel build --config=opt //tests/process:elastic_test
   bazel-bin/tests/process/elastic_test --measure FILE.json --quiet-seconds 10
 """
@@ -17,7 +17,7 @@ _DRAIN_SECONDS = 30
 
 
 def shards_of(status, name):
-    """How many chains a server is in."""
+    """The number of chains that a server is in."""
     return sum(name in [server for server, _ in chain] for chain in chains.of(status).values())
 
 
@@ -42,12 +42,12 @@ class ElasticTest(cluster.ProcessTest):
         account = ledger.audit(self, self.running, self.producers)
         print(account, flush=True)
         self.assertEqual([], account.deviations)
-        # Nobody was killed, so every push is certain.
+        # No process was killed, so every push is certain.
         self.assertEqual(0, account.uncertain)
         self.assertGreater(account.certain, 0)
 
     def _await_spread(self, servers):
-        """Whole chains, and something on every server."""
+        """Waits for whole chains, and at least one replica on every server."""
         return self.running.await_status(
             lambda status: len(cluster.nodes(status, "SERVER")) == servers and chains.whole(status)
             and all(shards_of(status, node["name"]) > 0
@@ -106,7 +106,7 @@ class ElasticTest(cluster.ProcessTest):
         return self.start("ledger_worker", [ledger.WORKER], self.running.environment())
 
     def _spend(self, seconds):
-        """While producers go on."""
+        """Runs while producers continue."""
         until = time.time() + seconds
         program.await_true(lambda: time.time() > until, "time", seconds + 5)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees who made a mistake: one line that says what, where and what to do, soon."""
+"""Errors that users see after a mistake: soon, one line with problem, place and remedy."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ _DATASET = "/usr/share/datasets/fashion-mnist"
 
 
 def complaints(program):
-    """Lines on standard error, less those of the log that tell no error."""
+    """Lines on standard error, without log lines that report no error."""
     found = []
     for line in program.lines("stderr"):
         try:
@@ -31,7 +31,7 @@ def complaints(program):
 class ErrorsTest(cluster.ProcessTest):
     def setUp(self):
         super().setUp()
-        # A port that nobody listens on, and that nobody else can be given.
+        # A port where no process listens, and that no other process can be given.
         taken = socket.socket()
         self.addCleanup(taken.close)
         taken.bind(("127.0.0.1", 0))
@@ -39,7 +39,7 @@ class ErrorsTest(cluster.ProcessTest):
         self.nowhere = f"127.0.0.1:{self.silent_port}"
 
     def assert_complaint(self, program, exit_code, *expected):
-        """It ends with the code and one complaint, in which each of `expected` is found."""
+        """It ends with the code and one error line, which contains each of `expected`."""
         with self.subTest(program.name):
             self.assertEqual(exit_code, program.exit_code(), program)
             self.assertEqual(1, len(complaints(program)), program)
@@ -161,7 +161,7 @@ class ErrorsTest(cluster.ProcessTest):
         self.assertTrue(first.running(), first)
 
     def truncated_dataset(self):
-        """The dataset, less the end of one file."""
+        """The dataset with one file truncated."""
         folder = os.path.join(self.folder, "truncated")
         os.mkdir(folder)
         for name in os.listdir(_DATASET):

@@ -13,7 +13,7 @@ MISSING = None if _ETCD else "needs etcd: deploy/install-packages tests"
 
 
 def free_ports(count):
-    """Ports that nobody had a moment ago; etcd cannot choose one and tell."""
+    """Ports that were free a moment ago; etcd cannot choose one itself and report it."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -22,7 +22,7 @@ def free_ports(count):
 
 
 class Etcd:
-    """As many members as asked for; `test` is the ProcessTest that ends them."""
+    """An etcd cluster of the given size; `test` is the ProcessTest that ends it."""
 
     def __init__(self, test, members=1):
         self._test = test
@@ -35,7 +35,7 @@ class Etcd:
         program.await_true(self._healthy, f"a healthy {self.members}")
 
     def start(self, number):
-        """The first time, or again with what it had."""
+        """Starts a member for the first time, or again with its former data."""
         peer = f"http://127.0.0.1:{self._peers[number]}"
         client = f"http://127.0.0.1:{self._clients[number]}"
         self.members[number] = self._test.start(f"etcd-{number}", [
@@ -48,8 +48,8 @@ class Etcd:
         ])
 
     def _healthy(self):
-        # Its client is a package of its own; a port that accepts is all that is needed here, since
-        # schedulers stand by until etcd answers.
+        # etcd's client is a separate package. A port that accepts connections is all that is needed
+        # here, since schedulers stand by until etcd answers.
         for port in self._clients:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -58,7 +58,7 @@ class Etcd:
         return True
 
     def leader(self):
-        """The number of the member that leads; None when that cannot be found out."""
+        """The number of the member that leads; None when it is unknown."""
         control = shutil.which("etcdctl")
         if control is None:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several schedulers whose log is in etcd: one leads, and who is overtaken decides nothing."""
+"""Several schedulers whose log is in etcd: one leads, and a deposed leader decides nothing."""
 
 import os
 import signal
@@ -9,18 +9,18 @@ import unittest
 from tests import report
 from tests.process import cluster, etcd, program
 
-# The lease, etcd's own slack, the standby's next try, and a slow machine's slack.
+# The lease, etcd's own margin, the standby's next attempt, and a slow machine's margin.
 _TAKEOVER_SECONDS = 20
-# Longer than the lease, and than the silence after which nodes would be given up.
+# Longer than the lease, and than the silence after which nodes would be declared dead.
 _WITHOUT_ETCD_SECONDS = 10
-# Who has named a wrong address or prefix is told so, on a slow machine too.
+# A wrong address or prefix is reported within this time, on a slow machine too.
 _CLEAR_SECONDS = 15
 
 
 @unittest.skipIf(etcd.MISSING, etcd.MISSING)
 class EtcdTest(cluster.ProcessTest):
     def start_all(self, members=1, servers=2, groups=0):
-        """An etcd, two schedulers, servers that know both."""
+        """An etcd, two schedulers, and servers that know both schedulers."""
         self.etcd = etcd.Etcd(self, members)
         self.started = 0
         self.options = [cluster.SCHEDULER, "--job", cluster.JOB, "--servers", servers,
@@ -87,10 +87,10 @@ class EtcdTest(cluster.ProcessTest):
         after = self.observers[new].status()
         self.assertEqual(before["view"]["tables"], after["view"]["tables"])
         self.assertGreater(int(after["view"]["epoch"]), int(before["view"]["epoch"]))
-        # The servers are those of before, and all of them.
+        # All servers are still registered, under the same ids.
         self.assertEqual([node["id"] for node in cluster.nodes(before, "SERVER")],
                          [node["id"] for node in cluster.nodes(after, "SERVER")])
-        # And back: the one that was killed is started again.
+        # Fail back: the scheduler that was killed is restarted.
         again = self.add_scheduler(int(self.observers[old].address.split(":")[1]))
         again.await_line("stands_by.*" + self.observers[new].address)
         self.schedulers[new].signal(signal.SIGTERM)
@@ -99,7 +99,7 @@ class EtcdTest(cluster.ProcessTest):
         self.assertEqual(3, self.count())
 
     def start_training(self):
-        """One worker in each of two groups, on tables of two replicas; they train already."""
+        """One worker in each of two groups, on tables of two replicas; they already train."""
         environment = {"COVEY_SCHEDULER": self.address, "COVEY_JOB": cluster.JOB}
         workers = [
             self.start(f"worker-{rank}",
@@ -156,7 +156,7 @@ class EtcdTest(cluster.ProcessTest):
         scheduler = self.start("scheduler", [cluster.SCHEDULER, "--job", cluster.JOB, "--etcd",
                                              address, "--port-file", port_file])
         scheduler.await_line("stands_by.*" + address + " does not answer", _CLEAR_SECONDS)
-        # Etcd may still come, so it waits; who asks is told what for.
+        # etcd may still come up, so the scheduler waits; queries are told what for.
         program.await_true(lambda: os.path.exists(port_file), "a port")
         with open(port_file, encoding="ascii") as file:
             asked = self.run_to_end("status", [
@@ -219,7 +219,7 @@ class EtcdTest(cluster.ProcessTest):
         self.assertEqual(1, self.count())
         number = self.etcd.leader() or 0
         self.etcd.members[number].signal(signal.SIGKILL)
-        # The lead may pass to the standby: etcd needs about as long to elect as the lease lasts.
+        # The lead may pass to the standby: etcd needs about one lease term for an election.
         self.await_status(lambda status: status, "somebody who leads", _TAKEOVER_SECONDS)
         self.assertEqual(2, self.count())
 

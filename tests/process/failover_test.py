@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a cluster is without a part of it: servers, workers, scheduler, killed and frozen.
+"""How long a cluster lacks a part of it: servers, workers, scheduler; killed and frozen.
 
-As a test: it comes back at all, nothing is lost, and a frozen primary that wakes up acknowledges
-nothing. The figures are printed; they are worth something on a quiet machine only:
+As a test: it recovers, nothing is lost, and a frozen primary that wakes up acknowledges nothing.
+The figures are printed; they are meaningful on a quiet machine only:
   bazel build --config=opt //tests/process:failover_test
   bazel-bin/tests/process/failover_test --measure FILE.json --rounds 30 --quiet-seconds 60
 """
@@ -51,13 +51,13 @@ class ServerFailoverTest(cluster.ProcessTest):
         self.assertGreater(account.certain, 0)
 
     def _fail(self, strike):
-        """Does `strike` to a primary again and again: (outages, rates of others as shares)."""
+        """Applies `strike` to primaries repeatedly: (outages, relative rates of other tables)."""
         outages, dips = [], []
         for number in range(_FIGURES.options.rounds):
             status = self._await_whole()
             heads = self._heads(status)
             rank = sorted(heads)[number % len(heads)]
-            # Shards that have it for a replica wait for its death as well.
+            # Shards that have it as a replica also wait until its death is noticed.
             others = [int(table.removeprefix("probe/"))
                       for (table, _), chain in chains.of(status).items()
                       if table.startswith("probe/")
@@ -98,7 +98,7 @@ class ServerFailoverTest(cluster.ProcessTest):
         zombie.signal(signal.SIGSTOP)
         for table in heads[rank]:
             self.probe.outage(table, since)
-        # It finds pushes in its sockets that were sent to it before it was given up.
+        # It finds pushes in its sockets that were sent before it was declared dead.
         zombie.signal(signal.SIGCONT)
         self.assertNotEqual(0, zombie.exit_code(), zombie)
         self.running.start_server(rank)
@@ -138,7 +138,7 @@ class ServerFailoverTest(cluster.ProcessTest):
         self._audit()
 
     def _spend(self, seconds):
-        """While the probe goes on."""
+        """Runs while the probe continues."""
         until = time.time() + seconds
         program.await_true(lambda: time.time() > until or not self.probe.child.running(), "time",
                            seconds + 5)
@@ -157,7 +157,7 @@ class GroupFailoverTest(cluster.ProcessTest):
         return self.start("ledger_worker", [ledger.WORKER], self.running.environment())
 
     def _await_steps(self):
-        """All of them train: nobody is on the way in."""
+        """Waits until all of them train and none is still joining."""
         for worker in self.workers:
             worker.await_line('"event":"step"', count=worker.count('"event":"step"') + 3)
 
@@ -186,14 +186,14 @@ class GroupFailoverTest(cluster.ProcessTest):
         self._await_steps()
 
     def _stepped(self, worker, since):
-        """Seconds from `since` until the first step that the worker ended after a pause for it."""
+        """Seconds from `since` until the worker ended its first step after the pause."""
         def found():
             self.assertTrue(worker.running(), worker)
             times = [figures.seconds_of(event) for event in ledger.events(worker, "step")]
             times = [at for at in times if at > since - 1]
             gaps = [(later - sooner, later) for sooner, later in zip(times, times[1:])
                     if later > since]
-            # It takes steps again, and has for a while.
+            # It makes steps again, and has for a while.
             if not gaps or times[-1] < since + 1:
                 return None
             return max(gaps)[1] - since

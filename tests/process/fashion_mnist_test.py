@@ -15,7 +15,7 @@ _KEYS = {"test_accuracy", "train_seconds", "samples_per_second", "servers", "gro
 class FashionMnistTest(cluster.ProcessTest):
     def run_job(self, contract, groups, workers, transport, *options, epochs=1,
                 accuracy_min=_ACCURACY_MIN):
-        """A run that has to go well; what it came to."""
+        """Returns the result of a run, which must succeed."""
         report_file = os.path.join(self.folder, "report.html")
         course = os.path.join(self.folder, "course.json")
         run = self.run_to_end(
@@ -57,7 +57,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.run_job("local:8", groups=2, workers=1, transport="tcp", epochs=2, accuracy_min=0.5)
 
     def survive(self, kills, died, workers=2):
-        """What such kills cost, in a run that ends as if nothing had happened, and says so."""
+        """Checks the cost of such kills, in a run that succeeds and reports them."""
         result = self.run_job("buffered", 2, workers, "tcp", "--kill", kills, epochs=2)
         self.assertIn(f"in all: {died} died", self.errors)
         self.assertIn("Losses and what came of them", self.page)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of tests: printed as they come, and kept in a file when somebody asks for them."""
+"""Figures of tests: printed as they are measured, and saved to a file on request."""
 
 import argparse
 import datetime
@@ -11,7 +11,7 @@ from tests import report
 
 
 class Figures:
-    """Of one run of a test program; `defaults`: options of the program and their values in a test."""
+    """The figures of one run; `defaults`: options of the program, with their values in a test."""
 
     def __init__(self, **defaults):
         self.options = argparse.Namespace(**defaults)
@@ -28,7 +28,7 @@ class Figures:
         print(f"{name}: {json.dumps(entry)}", flush=True)
 
     def main(self):
-        """Instead of unittest.main: takes the options, and --measure FILE."""
+        """Replaces unittest.main: reads the options, and --measure FILE."""
         arguments = argparse.ArgumentParser()
         arguments.add_argument("--measure", metavar="FILE", default=None)
         for name, value in vars(self.options).items():
@@ -43,5 +43,5 @@ class Figures:
 
 
 def seconds_of(event):
-    """When a log line was written, in seconds since 1970."""
+    """The time at which a log line was written, in seconds since 1970."""
     return datetime.datetime.fromisoformat(event["time"]).timestamp()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hostile or broken peers send, drawn from a seed."""
+"""Messages of hostile or broken peers, drawn from a seed."""
 
 import struct
 
@@ -7,7 +7,7 @@ from tests.process import http2, wire, zmtp
 
 
 def failed_handshakes(random, count):
-    """Bytes with which a connection to a data port begins, none of which completes a handshake."""
+    """First bytes of connections to a data port, none of which completes a handshake."""
     greeting, ready = zmtp.greeting(), zmtp.ready()
     makers = [
         lambda: bytes([random.randrange(255)]) + random.randbytes(random.randrange(4096)),
@@ -29,7 +29,7 @@ def failed_handshakes(random, count):
 def refused_messages(random, count, job):
     """Messages, each a list of parts, that an honest peer never sends to a data port.
 
-    They come over a proper connection. `job`: the fingerprint of the job.
+    They arrive over a proper connection. `job`: the fingerprint of the job.
     """
     makers = [
         lambda: [random.randbytes(random.randrange(300)) for _ in range(random.randrange(1, 7))],
@@ -45,13 +45,13 @@ def refused_messages(random, count, job):
         lambda: [wire.head(_envelope(job), magic=b"YEVC")],
         lambda: [wire.head(_truncated(random, _envelope(job)))],
         lambda: [wire.head(bytes(wire.ENVELOPE_BYTES_MAX + 1))],
-        # Lying about the frames beside the envelope.
+        # The envelope lies about its frames.
         lambda: [wire.head(_envelope(job, sizes=[random.choice([1, 1 << 20, 1 << 63])]))],
         lambda: [wire.head(_envelope(job, sizes=[16])), random.randbytes(random.randrange(16))],
         lambda: [wire.head(_envelope(job, sizes=[4, 4])), bytes(4)],
         lambda: [wire.head(_envelope(job, sizes=[])), bytes(1 << 20)],
         lambda: _with_frames(job, random.randrange(wire.FRAMES_MAX + 1, 40)),
-        # Honest in form, but not for this loop.
+        # Honest in form, but for another recipient.
         lambda: [_head(job ^ 2)],
         lambda: [wire.head(wire.envelope(wire.REGISTER_REQUEST, b"", job=job))],
         lambda: [wire.head(wire.envelope(wire.WATCH_VIEW_REPLY, _view(1), job=job))],
@@ -79,7 +79,7 @@ def _with_frames(job, count):
 
 
 def _view(field):
-    """The field of a reply that holds a view, here one that says it is the newest of all."""
+    """The field of a reply that holds a view; this view claims to be the newest of all."""
     return wire.nested(field, wire.number(3, 1 << 62))
 
 
@@ -89,12 +89,12 @@ def _flipped(random, data):
 
 
 def _truncated(random, data):
-    """Cut inside the last field, which then claims more bytes than there are."""
+    """Truncated inside the last field, which then claims more bytes than there are."""
     return data[: len(data) - random.randrange(1, 10)]
 
 
 def control_garbage(random, count, job):
-    """Bytes with which a connection to the scheduler's port begins. `job`: its name."""
+    """First bytes of connections to the scheduler's port. `job`: its name."""
     methods = [b"Register", b"Heartbeat", b"WatchView", b"CreateTable", b"DropTable", b"ListTables",
                b"Barrier", b"Leave", b"GetStatus", b"NoSuchMethod"]
     opening = http2.opening()
@@ -125,7 +125,7 @@ def control_garbage(random, count, job):
 
 
 def _registration(random, job):
-    """Well-formed, and nonsense: roles, ranks and endpoints that nobody has, or another job."""
+    """Well-formed nonsense: unknown roles, ranks and endpoints, or another job."""
     return (wire.nested(2, random.choice([b"", b"another job", b"\xff\xfe", job, job, job]))
             + wire.number(3, random.choice([0, 1, 2, 3, 4, 99])) + wire.number(4, 1 << 31)
             + wire.nested(5, b"l" * random.choice([0, 1000]))
@@ -134,7 +134,7 @@ def _registration(random, job):
 
 
 def _table(random):
-    """A spec whose sizes no machine has."""
+    """A spec whose sizes exceed any machine."""
     extents = b"".join(wire.varint(random.choice([0, 1, 1 << 40, (1 << 64) - 1]))
                        for _ in range(random.randrange(20)))
     learning_rate = wire.nested(6, b"\x09" + struct.pack("<d", random.choice([-1, 1e300])))

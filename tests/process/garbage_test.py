@@ -14,12 +14,12 @@ _MESSAGES = 200
 _CONTROL_CASES = 150
 _HALF_OPEN = 60
 _CALLS = 5000
-# What a flood may leave behind: buffers of a few sockets and one largest message.
+# Memory that a flood may leave behind: buffers of a few sockets and one largest message.
 _GROWTH_KIB_MAX = 64 << 10
 
 
 def _throw(port, data):
-    """Over a connection of its own, which is returned; the other side may close it at any time."""
+    """Sends over a new connection, which is returned; the other side may close it at any time."""
     connection = socket.create_connection(("127.0.0.1", port), program.PATIENCE_SECONDS)
     try:
         connection.sendall(data)
@@ -70,14 +70,14 @@ class GarbageTest(cluster.ProcessTest):
             self.assertLess(grown, _GROWTH_KIB_MAX, each)
 
     def open_half(self, port, greeting):
-        """Connections that begin and then say nothing more."""
+        """Connections that begin and then send nothing more."""
         for _ in range(_HALF_OPEN):
             connection = socket.create_connection(("127.0.0.1", port), program.PATIENCE_SECONDS)
             self.half_open.append(connection)
             connection.sendall(greeting[: self.random.randrange(len(greeting))])
 
     def pester(self, port):
-        """Everything at one data port; how many messages came to the decoder."""
+        """Sends everything to one data port; returns the number of messages that were decoded."""
         self.open_half(port, zmtp.greeting())
         for data in garbage.failed_handshakes(self.random, _HANDSHAKES):
             _throw(port, data).close()
@@ -114,7 +114,7 @@ class GarbageTest(cluster.ProcessTest):
     def test_port_of_the_scheduler(self):
         self.open_half(self.cluster.port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         for data in garbage.control_garbage(self.random, _CONTROL_CASES, cluster.JOB.encode()):
-            # Closing it could take a call back before anybody has looked at it.
+            # Closing it could cancel a call before the server has read it.
             self.half_open.append(_throw(self.cluster.port, data))
         status = self.cluster.status()
         self.assertEqual(self.before["view"]["tables"], status["view"]["tables"])
@@ -129,7 +129,7 @@ class GarbageTest(cluster.ProcessTest):
         for _ in range(4):
             connection = _throw(self.cluster.port, http2.opening())
             self.half_open.append(connection)
-            # The server's limits count from when it hears that they are known.
+            # The server's limits apply once it knows that the client has received them.
             self.assertTrue(connection.recv(9))
             try:
                 connection.sendall(http2.frame(http2.SETTINGS, http2.ACK) + watches)
@@ -159,7 +159,7 @@ class GarbageTest(cluster.ProcessTest):
             (wire.PULL_REQUEST, wire.pull(**known, shard=7), [], rb"has 1 shards"),
             (wire.PULL_REQUEST, wire.pull(known["table"], generation=99), [], rb"generation"),
             (wire.PUSH_REQUEST, wire.push(**known), [ones[:8]], rb"bytes|elements"),
-            # Asks whether the push has been received.
+            # Queries whether the push has been received.
             (wire.PUSH_REQUEST, wire.push(**known), [], rb"producer|not received"),
             (wire.PUSH_REQUEST, wire.push(**known), [ones[:7]], rb"bytes|elements"),
             (wire.PUSH_REQUEST, wire.push(**known, samples=0), [ones], rb"samples"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many samples Fashion-MNIST takes in one group and in many, with the same hyper-parameters."""
+"""Samples that Fashion-MNIST needs in one group and in many, with the same hyperparameters."""
 
 
 from tests import report
@@ -8,7 +8,7 @@ from tests.process import cluster
 _WORKERS = 8
 _TARGET = 0.85
 _EPOCHS = 3
-# Many groups may need so much more than one.
+# Many groups may need this many times the samples of one.
 _RATIO_MAX = 1.5
 _COMMAND = [
     cluster.FASHION_MNIST, "--batch", 8, "--hidden", 64, "--epochs", _EPOCHS,
@@ -19,7 +19,7 @@ _COMMAND = [
 
 class GroupsTest(cluster.ProcessTest):
     def samples_to_target(self, groups, *options):
-        """None when it was not reached."""
+        """None when the target was not reached."""
         result = self.result_of(groups, _WORKERS // groups, [*_COMMAND, *options])
         print(f"{groups} groups, {' '.join(options) or 'buffered'}: accuracy "
               f"{result['test_accuracy']} after {result['samples']} samples",

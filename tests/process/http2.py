@@ -10,7 +10,7 @@ END_STREAM, ACK, END_HEADERS = 1, 1, 4
 
 
 def frame(kind, flags=0, stream=0, payload=b"", claimed=None):
-    """`claimed`: the length that it says it has, instead of the truth."""
+    """`claimed`: the length that the frame claims, instead of the real one."""
     size = len(payload) if claimed is None else claimed
     return struct.pack(">I", size)[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
@@ -39,7 +39,7 @@ def grpc_message(body, claimed=None, compressed=0):
 
 
 def call(method, message_bytes, stream=1):
-    """A whole gRPC call of the scheduler's service."""
+    """A complete gRPC call to the scheduler's service."""
     path = b"/covey.proto.Scheduler/" + method
     return (frame(HEADERS, END_HEADERS, stream, headers(path))
             + frame(DATA, END_STREAM, stream, message_bytes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is killed, or interrupted, in the middle of a run; and what the others make of it."""
+"""Processes that are killed or interrupted during a run, and the reaction of the others."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import signal
 from tests import report
 from tests.process import cluster, program
 
-# What the survivors of a group have to notice.
+# Time within which the survivors of a group must notice.
 _NOTICE_SECONDS = 5
 _STOP_SECONDS = 10
 
@@ -47,7 +47,7 @@ class KillTest(cluster.ProcessTest):
                            f"nothing left running: {self.launcher}", seconds)
 
     def assert_failed(self, *expected):
-        """The launcher ends with one line of its own that says why."""
+        """The launcher ends with one line of its own that states the reason."""
         self.assertEqual(1, self.launcher.exit_code(), self.launcher)
         own = [line for line in self.launcher.lines("stderr") if line.startswith("covey run: ")]
         self.assertEqual(1, len(own), self.launcher)

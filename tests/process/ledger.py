@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producers that log which of their pushes are certain, and the account of what tables hold."""
+"""Producers that log which of their pushes are certain, and audits of the tables' values."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ def events(child, name):
 
 
 class Producer:
-    """One slot of one table: a program that pushes, and after its death another one."""
+    """One slot of one table: a program that pushes, and after its death a successor."""
 
     def __init__(self, test, running, contract, slot, replicas=2, options=(), where=()):
         self.contract = contract
@@ -35,22 +35,22 @@ class Producer:
         self.start()
 
     def start(self):
-        """Goes on with numbers that no life before has used."""
+        """Continues with numbers that no earlier life has used."""
         first = self.sent()
         self.child = self._test.start(
             f"producer {self.contract} {self.slot}", [*self._arguments, "--first", first])
         self._lives.append((first, self.child))
 
     def kill(self):
-        """Nothing that it logged is missed."""
+        """Loses no line that it has logged."""
         self.child.kill()
 
     def sent(self):
-        """Pushes of lower numbers may have left."""
+        """Pushes with lower numbers may have been sent."""
         return max([0, *(before for _, _, before in self._spans())])
 
     def durable(self):
-        """How many pushes are certain so far."""
+        """The number of certain pushes so far."""
         return sum(certain - first for first, certain, _ in self._spans())
 
     def await_durable(self, more, what, seconds=program.PATIENCE_SECONDS):
@@ -69,7 +69,7 @@ class Producer:
         return spans
 
     def expectation(self):
-        """For each element: pushes that it holds for certain, and those that it may hold besides."""
+        """For each element: the pushes that it holds for certain, and those that it may also hold."""
         certain, possible = [0] * ELEMENTS, [0] * ELEMENTS
         for first, certain_before, possible_before in self._spans():
             for number in range(first, certain_before):
@@ -80,7 +80,7 @@ class Producer:
 
 
 class Account:
-    """What became of all pushes of some producers."""
+    """The fate of all pushes of some producers."""
 
     def __init__(self):
         self.certain = self.uncertain = self.applied = self.lost = self.doubled = 0
@@ -107,7 +107,7 @@ class Account:
 
 
 def stop(test, running, producers, seconds=program.PATIENCE_SECONDS, where=()):
-    """Ends producers, who make sure of everything first; what they push to holds nothing back."""
+    """Ends producers, which first flush; completes updates for which buffered pushes wait."""
     for producer in producers:
         producer.child.signal(signal.SIGTERM)
     for contract in {producer.contract for producer in producers}:

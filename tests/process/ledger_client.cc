@@ -2,12 +2,12 @@
 
 // Keeps a ledger: pushes numbered increments to a table and logs which ones are certain.
 //   ledger_client --do push --contract async --slot 0 --first 0     until SIGTERM
-// Before pushes leave, "sending" says up to which number; "durable" follows when every push up to a
+// Before pushes leave, "sending" logs up to which number. "durable" follows when every push up to a
 // number is durable. In between, a push is in the table once or not at all.
 //   ledger_client --do settle --contract buffered:2
-// completes an update that waits for another push, by pushing nothing.
+// completes an update that waits for another push, by an empty push.
 //   ledger_client --do audit --contract async
-// logs what each slot's elements hold, shard by shard.
+// logs the values of each slot's elements, shard by shard.
 
 #include <cstdint>
 #include <cstdlib>
@@ -41,7 +41,7 @@ struct Config {
   absl::Duration pause = absl::Milliseconds(2);
 };
 
-// Not durable so soon: a buffer may wait for another producer's push.
+// A flush may time out while a buffer waits for another producer's push.
 constexpr absl::Duration kFlushPatience = absl::Milliseconds(200);
 
 absl::Status Push(const Config& config, ParameterClient& client, const client::Table& table,

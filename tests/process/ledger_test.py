@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing acknowledged is lost and nothing is applied twice, whoever is killed, and however often.
+"""No acknowledged push is lost and none is applied twice, whichever processes are killed.
 
 Servers (heads and tails of chains), the scheduler, producers and members of a group get SIGKILL at
 random moments, while clients and a group keep a ledger (ledger.h). A server is killed only when
-every chain is whole again: what r = 2 promises is to survive r - 1 deaths at a time.
+every chain is whole again: r = 2 promises to survive r - 1 deaths at a time.
 
 The long version, which prints its account:
   bazel build --config=opt //tests/process:ledger_test
@@ -21,9 +21,9 @@ from tests.process import chains, cluster, ledger, program
 
 _SERVERS = 3
 _WORKERS = 3
-# Kills of each role, out of the sum.
+# Relative frequency of kills per role.
 _WEIGHTS = {"head": 4, "tail": 4, "scheduler": 2, "producer": 3, "worker": 2}
-# Between two kills, besides the wait for whole chains.
+# Pause between two kills, in addition to the wait for whole chains.
 _PAUSE_SECONDS = 0.6
 
 _kills, _seed = 16, 1
@@ -58,7 +58,7 @@ class LedgerTest(cluster.ProcessTest):
             print(f"{time.monotonic() - started:.1f} s: kill of a {role}", flush=True)
             getattr(self, f"_kill_{role}")()
             deaths[role] += 1
-            # Time is spent, not waited for: whoever has failed is noticed.
+            # Time passes in small pieces, so that a failed process is noticed.
             self._look(self.random.random() * 2 * _PAUSE_SECONDS)
         self._progress("after the last kill")
         ledger.stop(self, self.running, self.producers)
@@ -72,7 +72,7 @@ class LedgerTest(cluster.ProcessTest):
         self.assertGreater(account.certain, 0)
 
     def _look(self, seconds):
-        """Producers and members never fail by themselves."""
+        """Checks that no producer or member has failed by itself."""
         until = time.monotonic() + seconds
         everybody = [*(producer.child for producer in self.producers), *self.workers]
         program.await_true(
@@ -116,7 +116,7 @@ class LedgerTest(cluster.ProcessTest):
         producer.start()
 
     def _kill_worker(self):
-        # Never two at a time: the group shall have somebody who remembers the step.
+        # Never kills two members at a time: the group needs a survivor that remembers the step.
         self.running.await_status(
             lambda status: len(cluster.nodes(status, "WORKER")) == _WORKERS
             and all(len(group["members"]) == _WORKERS for group in status["view"]["groups"]

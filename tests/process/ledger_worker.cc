@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A member of a group whose every step adds 1 to each element of a table, and which checks after
-// each step that the table holds exactly as many steps as the group has taken: none is lost and
-// none is applied twice, whoever has died meanwhile. At SIGTERM it asks to be let go.
+// A member of a group whose every step adds 1 to each element of a table. After each step it checks
+// that the table contains exactly as many steps as the group has made: none is lost and none is
+// applied twice, whichever process has died meanwhile. On SIGTERM it asks to be drained.
 
 #include <cstdint>
 #include <cstdlib>
@@ -46,7 +46,7 @@ absl::Status Train(const worker::WorkerConfig& config, uint32_t replicas, absl::
   while (true) {
     if (WaitForTermination(pause).has_value()) COVEY_RETURN_IF_ERROR(worker->RequestDrain());
     COVEY_RETURN_IF_ERROR(hybrid->Begin(1));
-    gradient.assign(gradient.size(), LedgerGradient(table));  // sums have been made in it
+    gradient.assign(gradient.size(), LedgerGradient(table));  // the buffer was overwritten by sums
     COVEY_RETURN_IF_ERROR(hybrid->Submit(0));
     COVEY_RETURN_IF_ERROR(hybrid->Wait(0));
     COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid->step());
@@ -67,7 +67,7 @@ int Main(int argc, char** argv) {
   options.Add("pause", &pause, "between two steps");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   absl::Status status = Train(config, replicas, pause);
-  // It was asked to go, and the group goes on without it.
+  // It was drained, and the group continues without it.
   if (absl::IsCancelled(status)) status = absl::OkStatus();
   if (!status.ok()) LogError("failed", {{"reason", status.message()}});
   return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;

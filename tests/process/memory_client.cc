@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Creates a table of the given number of MiB with momentum and pushes gradients to all of it, so
-// that a test can see what the servers need for it.
+// that a test can measure the servers' memory.
 //   memory_client HOST:PORT JOB MIB
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ absl::Status Fill(const std::string& scheduler, const std::string& job, uint64_t
   spec.mutable_contract()->set_kind(covey::proto::Contract::ASYNC);
   COVEY_ASSIGN_OR_RETURN(const covey::client::Table table, client->CreateTable(spec));
 
-  // Gradients of -1 move a value by 1, then 1.5, then 1.75.
+  // Gradients of -1 change a value by 1, then 1.5, then 1.75.
   std::vector<float> gradient(table.elements, -1);
   for (int i = 0; i < kPushes; ++i) {
     COVEY_RETURN_IF_ERROR(client->Push(table, gradient, {.deadline = absl::Minutes(5)}).Wait());

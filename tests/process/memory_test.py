@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a large table and an idle worker cost in memory that is really in use (VmRSS)."""
+"""The resident memory (VmRSS) of a large table and of an idle worker."""
 
 
 from tests import report
@@ -20,7 +20,7 @@ class MemoryTest(cluster.ProcessTest):
         server = running.servers[0]
         resident, highest = (server.memory_kib(field) >> 10 for field in ("VmRSS", "VmHWM"))
         print(f"server with {_TABLE_MIB} MiB and momentum: {resident} MiB, at most {highest} MiB")
-        # Values and momentum: less would mean that the pushes did not get there.
+        # Values and momentum: less would mean that the pushes did not arrive.
         self.assertGreater(resident, 2 * _TABLE_MIB)
         self.assertLess(resident, _SERVER_MIB_MAX)
 
@@ -33,7 +33,7 @@ class MemoryTest(cluster.ProcessTest):
         for field in ("VmRSS", "RssAnon"):
             print(f"{field}: worker {joined.memory_kib(field)} KiB, "
                   f"the same program without a cluster {alone.memory_kib(field)} KiB")
-        # The whole process, its libraries included.
+        # The whole process, including its libraries.
         self.assertLess(joined.memory_kib(), _WORKER_MIB_MAX << 10)
 
 

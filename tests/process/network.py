@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of its own for a test: racks, links of a given speed, and a count of what crosses them.
+"""A private network for a test: racks, links of a given speed, and counts of the bytes on them.
 
-Everything lives in namespaces that die with the test, whatever becomes of it. Needs root, or a
-kernel that lets users have namespaces; otherwise tests skip, and say why.
+Everything lives in namespaces that end with the test, however it ends. Needs root, or a kernel that
+lets users create namespaces; otherwise tests are skipped with the reason.
 """
 
 import ctypes
@@ -16,16 +16,16 @@ import unittest
 from tests.process import program
 
 _RELAY = program.built("tests/relay/relay")
-# That wait for the relay in each node.
+# The longest queue to the relay in each node.
 _RELAY_PACKETS = 5000
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _NAMES = "/run/netns"
-# Large packets, so that headers are below one percent of what is counted.
+# Large packets keep headers below one percent of the counted bytes.
 _MTU = 9000
-# A token bucket gives out this much at once, and queues so much more before it drops.
+# The burst of a token bucket, and the queue that it adds before it drops.
 _BURST_SECONDS = 0.004
 _BURST_BYTES_MIN = 64 * 1024
 _QUEUE_SECONDS = 0.1
@@ -35,7 +35,7 @@ _entered = None
 
 
 def _tool(name):
-    """Its path; the folders of administrators are not always in PATH."""
+    """The path of a tool; the folders of system tools are not always in PATH."""
     path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
     if path is None:
         raise OSError(f"{name} is not installed")
@@ -71,16 +71,16 @@ def _leave_the_world():
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"0 {user} 1")
         _write("/proc/self/gid_map", f"0 {group} 1")
-    # First: should the rest fail, what runs here has loopback at least.
+    # First, so that processes here have loopback even if the rest fails.
     _execute("ip", "link", "set", "lo", "up")
     _execute("mount", "--make-rprivate", "/")
-    # Names of namespaces are mounts; these are seen, and kept, by nobody else.
+    # Names of namespaces are mounts; only this process and its children see these.
     _execute("mount", "-t", "tmpfs", "tmpfs", "/run")
     os.mkdir(_NAMES)
 
 
 def enter():
-    """Once per process, before anything else is started. unittest.SkipTest: why it cannot be."""
+    """Call it once, before any process is started. unittest.SkipTest: the reason."""
     global _entered
     if _entered is None:
         try:
@@ -97,7 +97,7 @@ def enter():
 
 
 def _probe():
-    """What tests need, tried: a link with a token bucket."""
+    """Tries the features that tests need: a link with a token bucket."""
     _execute("ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1")
     _shape("probe0", 10**8)
     _execute("ip", "link", "add", "probe2", "type", "bridge")
@@ -106,7 +106,7 @@ def _probe():
 
 
 def _shape(device, bits_per_second, namespace=None):
-    """What leaves `device` does so no faster than this."""
+    """Limits the rate at which packets leave `device`."""
     where = ["-n", namespace] if namespace else []
     bytes_per_second = bits_per_second // 8
     burst = max(_BURST_BYTES_MIN, int(bytes_per_second * _BURST_SECONDS))
@@ -121,13 +121,13 @@ class Namespace:
     def __init__(self, name):
         self.name = name
         _execute("ip", "netns", "add", name)
-        # Addresses are given here; the kernel need not look for more.
+        # Addresses are assigned here; the kernel need not look for others.
         self.enter_and("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"
                        " && echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
         self.ip("link", "set", "lo", "up")
 
     def command(self):
-        """What stands before a command line that runs here."""
+        """The prefix of a command line that runs here."""
         return [_tool("nsenter"), f"--net={_NAMES}/{self.name}", "--"]
 
     def enter_and(self, *command):
@@ -137,7 +137,7 @@ class Namespace:
         return _execute("ip", "-n", self.name, *words)
 
     def counters(self, device):
-        """Bytes that (left, reached) it through a device, headers included."""
+        """Bytes that (left, reached) it through a device, including headers."""
         [link] = json.loads(self.ip("-j", "-s", "link", "show", "dev", device))
         return link["stats64"]["tx"]["bytes"], link["stats64"]["rx"]["bytes"]
 
@@ -151,7 +151,7 @@ class Node(Namespace):
 
 
 def _link(one, one_device, other, other_device, bits_per_second=None):
-    """A cable between namespaces, as fast in each direction; None = as fast as it goes."""
+    """A cable between namespaces, equally fast in each direction; None = unlimited."""
     one.ip("link", "add", one_device, "mtu", _MTU, "type", "veth",
            "peer", "name", other_device, "mtu", _MTU, "netns", other.name)
     for end, device in ((one, one_device), (other, other_device)):
@@ -172,7 +172,7 @@ class _Switch(Namespace):
 
 
 class _Network:
-    """Ends with its test. `test`: a ProcessTest."""
+    """A network that ends with its test. `test`: a ProcessTest."""
 
     def __init__(self, test):
         enter()
@@ -184,13 +184,13 @@ class _Network:
         return namespace
 
     def close(self):
-        """Takes it down; programs that still run on it are cut off."""
+        """Takes the network down; programs that still use it are cut off."""
         while self._names:
             _execute("ip", "netns", "del", self._names.pop())
 
 
 class Racks(_Network):
-    """Racks of nodes; each rack hangs on a spine by one uplink. `outside` hangs on the spine too.
+    """Racks of nodes; each rack is connected to a spine by one uplink, and so is `outside`.
 
     rack_bits, uplink_bits: bits per second of a node's link and of a rack's uplink.
     """
@@ -223,12 +223,12 @@ class Racks(_Network):
         return [node for rack in self.racks for node in rack]
 
     def uplink_bytes(self):
-        """For each rack, what has (left, reached) it."""
+        """For each rack, the bytes that (left, reached) it."""
         return [switch.counters("uplink") for switch in self._switches]
 
 
 class Mesh(_Network):
-    """Nodes with a link of their own to each other one, and an unshaped one to `outside`."""
+    """Nodes with a dedicated link between each pair, and an unshaped one to `outside`."""
 
     def __init__(self, test, nodes, bits_per_second):
         super().__init__(test)
@@ -265,7 +265,7 @@ class Mesh(_Network):
 
 
 class Relayed(_Network):
-    """Nodes called `names` with one switch between them that fails as it is told.
+    """Nodes called `names` with one switch between them that injects faults on command.
 
     Packets pass through a process (tests/relay) over TUN devices, since kernels may lack netem.
     faults: path of a plan that begins at once (common/faults/fault_file.h).
@@ -278,7 +278,7 @@ class Relayed(_Network):
         self.nodes = {}
         words = []
         for index, name in enumerate(names):
-            # Node names are names of faults' targets; those of namespaces are nobody's business.
+            # Faults name nodes as their targets; the names of namespaces are internal.
             node = self._add(Node(f"relayed-{index}", f"10.79.0.{index + 1}"))
             self.nodes[name] = node
             words.append(f"{name}={node.address}={_NAMES}/{node.name}")
@@ -295,7 +295,7 @@ class Relayed(_Network):
             node.ip("link", "set", "relay0", "up", "mtu", _MTU, "txqueuelen", _RELAY_PACKETS)
 
     def fault(self, kind, target, seconds=None, **arguments):
-        """From now on, for so long or for good."""
+        """Injects a fault from now on, for a number of seconds or permanently."""
         fault = {"kind": kind, "target": target}
         if seconds is not None:
             fault["for"] = f"{seconds}s"
@@ -308,13 +308,13 @@ class Relayed(_Network):
         self._say("heal", "healed")
 
     def counts(self):
-        """{what became of packets: how many} since the beginning."""
+        """{fate of packets: their number} since the beginning."""
         line = self._say("counts", "counts").string
         return {name: int(number) for name, number in re.findall(r"\b(\w+)\W+(\d+)\b",
                                                                  line.partition("counts")[2])}
 
     def _say(self, line, answer):
-        """Only when it has been obeyed; the match of the answer."""
+        """Waits until the command was executed; returns the match of the answer."""
         before = self._relay.count(rf"\b({answer}|refused)\b")
         self._relay.say(line)
         found = self._relay.await_line(rf"\b({answer}|refused)\b", count=before + 1)

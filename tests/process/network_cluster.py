@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster whose processes are on the machines of a network (network.py)."""
+"""A cluster whose processes run on the machines of a network (network.py)."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import os
 from tests.process import cluster, program
 
 _HEARTBEAT = "500ms"
-# Heartbeats share shaped links with tensors, and machines are busy: nobody is dead so soon.
+# Heartbeats share shaped links with tensors, and machines are busy: no node is dead this soon.
 _SILENCE_MIN = "20s"
 
 
@@ -40,7 +40,7 @@ class NetworkCluster:
         self.workers = []
 
     def start(self, *command):
-        """The workers, one per node; ranks are in the order of nodes."""
+        """Starts the workers, one per node; ranks are in the order of nodes."""
         for rank, node in enumerate(self._nodes):
             environment = {
                 "COVEY_SCHEDULER": self.address, "COVEY_JOB": cluster.JOB,
@@ -52,7 +52,7 @@ class NetworkCluster:
         return self
 
     def finish(self, seconds=program.PATIENCE_SECONDS):
-        """The results that workers printed, in order of rank, once all have ended well."""
+        """The results that workers printed, in order of rank, once all have ended with success."""
         results = []
         for worker in self.workers:
             self._test.assertEqual(0, worker.exit_code(seconds), worker)
@@ -64,6 +64,6 @@ class NetworkCluster:
 
 
 def rack_labels(racks):
-    """Of the nodes of a Racks, rack by rack."""
+    """Labels of the nodes of a Racks, rack by rack."""
     return [f"site/rack-{rack}/host-{rack}-{index}"
             for rack, nodes in enumerate(racks) for index in range(len(nodes))]

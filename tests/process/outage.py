@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When tables take no pushes, and how many they take otherwise (outage_probe.cc)."""
+"""When tables accept no pushes, and how many they accept otherwise (outage_probe.cc)."""
 
 from tests.process import cluster, ledger, program
 
 _PROBE = program.built("tests/process/outage_probe")
-# Shorter waits of a push are no outage (outage_probe.cc).
+# A push that takes less is no outage (outage_probe.cc).
 _SLOW_SECONDS = 0.1
 
 
 class Probe:
-    """One push at a time on its way to each of some tables, "probe/0" and so on."""
+    """Keeps one push at a time in flight to each of some tables, "probe/0" and so on."""
 
     def __init__(self, test, running, tables=6, options=(), where=()):
         self.child = test.start("outage_probe", [
@@ -18,7 +18,7 @@ class Probe:
         self.child.await_line('"event":"rate"', count=2)
 
     def outage(self, table, since, seconds=program.PATIENCE_SECONDS):
-        """How long after `since` the table took a push again; at least what cannot be told from 0."""
+        """How long after `since` the table accepted a push; at least the probe's resolution."""
         def ended():
             assert self.child.running(), self.child
             slow = [event for event in ledger.events(self.child, "slow")
@@ -30,7 +30,7 @@ class Probe:
         return program.await_true(ended, f"a push to probe/{table}: {self.child}", seconds)
 
     def _pushes_after(self, table, since):
-        """Whether one ended when an outage of `since` would have been seen."""
+        """Whether a push ended when an outage that began at `since` would have been visible."""
         return any(float(event["ended"]) > since + 1 and self._pushes(event)[table] > 0
                    for event in ledger.events(self.child, "rate"))
 
@@ -50,11 +50,11 @@ class Probe:
         return pushes / seconds if seconds else 0
 
     def slowest(self, begin, end, field="p99"):
-        """The worst of this figure over the intervals between two moments, in seconds."""
+        """The worst value of this figure over the intervals between two moments, in seconds."""
         return max([0.0, *(float(event[field]) for event in ledger.events(self.child, "rate")
                            if begin <= float(event["ended"]) <= end)])
 
     def stop(self, test):
-        """It has not failed by itself."""
+        """Ends it, after checking that it has not failed by itself."""
         test.assertTrue(self.child.running(), self.child)
         self.child.kill()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Finds out how long shards take no pushes: keeps one push (or pull) on its way to each of some
-// tables of one shard, and logs "slow" for each that took longer than a threshold, with the times
-// at which it began and ended, and now and then "rate": operations per table, and how long they
-// took, in the last interval. Until SIGTERM.
+// Measures how long shards accept no pushes: keeps one push (or pull) in flight to each of some
+// tables of one shard. Logs "slow" for each operation that took longer than a threshold, with its
+// start and end times, and periodically "rate": operations per table, and their durations, in the
+// last interval. Runs until SIGTERM.
 
 #include <algorithm>
 #include <cstdint>
@@ -60,7 +60,7 @@ proto::TableSpec Spec(const Config& config, uint32_t index) {
   return spec;
 }
 
-// Seconds since 1970, as other programs on this machine count them.
+// Seconds since 1970, the clock of other programs on this machine.
 std::string Seconds(absl::Time time) {
   return absl::StrFormat("%.4f", absl::ToDoubleSeconds(time - absl::UnixEpoch()));
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a user's own folder, which sees only //:covey_client and //:covey_worker, run."""
+"""Programs in a user's own folder, which uses only //:covey_client and //:covey_worker, run."""
 
 
 from tests import report

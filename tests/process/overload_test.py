@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More than servers can take: they refuse and go on; nobody is taken for dead; memory is bounded.
+"""More load than servers can handle: they refuse and continue; no live node is declared dead;
+memory is bounded.
 
   bazel build --config=opt //tests/process:overload_test
   bazel-bin/tests/process/overload_test --measure FILE.json --clients 10 --seconds 30
@@ -9,10 +10,10 @@ import time
 
 from tests.process import cluster, figures, outage, program
 
-# Of this size, and so many: 16 MiB of values per replica.
+# The number and size of the tables: 16 MiB of values per replica.
 _TABLES, _ELEMENTS = 32, 1 << 17
 _TABLE_KIB = _TABLES * _ELEMENTS * 4 // 1024
-# What a server may queue, its own default; and what it needs before it has any table.
+# A server's default limit of queued bytes.
 _BUDGET_KIB = 256 * 1024
 _FIGURES = figures.Figures(clients=4, seconds=3)
 
@@ -34,7 +35,8 @@ class OverloadTest(cluster.ProcessTest):
         peak_kib = max(server.memory_kib("VmHWM") for server in running.servers)
         for flood in floods:
             flood.stop(self)
-        # Each server holds every shard, as r = 2, its optimizer's spare buffer and a copy that readers see.
+        # With r = 2 each server holds every shard, its optimizer's spare buffer and a copy for
+        # readers.
         bound_kib = 1.1 * (empty_kib + 3 * _TABLE_KIB + _BUDGET_KIB)
         _FIGURES.note("overload", clients=len(floods), goodput_alone_mib_s=round(alone, 1),
                       goodput_crowded_mib_s=round(crowded, 1), share=round(crowded / alone, 3),
@@ -46,7 +48,7 @@ class OverloadTest(cluster.ProcessTest):
         self.assertGreater(crowded, 0)
 
     def _goodput(self, floods, seconds):
-        """MiB per second of gradients that were taken, after a moment to settle."""
+        """MiB per second of accepted gradients, after a moment to settle."""
         begin = time.time() + 1
         end = begin + seconds
         program.await_true(lambda: time.time() > end + 0.5, "time", seconds + 10)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that fall apart, in one direction or both, and heal: nothing acknowledged is lost,
-nothing is applied twice, and everybody finds together again.
+"""Networks that partition, in one direction or both, and heal: no acknowledged push is lost, none
+is applied twice, and all nodes reconnect.
 
-Each process is on a machine of its own, between which packets pass as the test says (network.py).
+Each process is on a machine of its own; the test controls the packets between machines
+(network.py).
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 from tests.process import chains, cluster, figures, ledger, network, program
 
 _SERVERS = 3
-# After healing everything is whole within this on a quiet machine; a hang takes longer.
+# After healing everything is whole within this time on a quiet machine; a hang takes longer.
 _CONVERGE_SECONDS = 30
 _FIGURES = figures.Figures(rounds=1)
 
@@ -38,14 +39,14 @@ class RelayedCluster(cluster.Observer):
             self.start_server(rank)
 
     def start_server(self, rank):
-        """The first, or instead of one that has ended."""
+        """Starts the first server of this rank, or one in place of one that has ended."""
         node = self._relayed.nodes[f"server-{rank}"]
         self.servers[rank] = self._test.start(f"server-{rank}", [
             *node.command(), cluster.SERVER, "--scheduler", self.address, "--job", cluster.JOB,
             "--rank", rank, "--data-host", node.address, "--loops", 1])
 
     def restart_the_fallen(self):
-        """As whoever supervises servers does."""
+        """Acts as a supervisor of servers."""
         for rank, server in enumerate(self.servers):
             if not server.running():
                 self.start_server(rank)
@@ -66,7 +67,7 @@ class PartitionTest(cluster.ProcessTest):
         self.status = chains.await_whole(self.running)
 
     def _heal(self, name):
-        """Everything finds together again, by itself, and the ledger is right."""
+        """Waits until all nodes have reconnected by themselves, and checks the ledger."""
         self.relayed.heal()
         healed = time.time()
         chains.await_whole(self.running, _CONVERGE_SECONDS)
@@ -82,7 +83,7 @@ class PartitionTest(cluster.ProcessTest):
         self.assertGreater(account.certain, 0)
 
     def _head(self):
-        """Name of a server that is the primary of a shard, and of that shard's tail."""
+        """Names of a server that is the primary of a shard, and of that shard's tail."""
         chain = next(chain for (table, _), chain in chains.of(self.status).items()
                      if table.startswith("ledger/"))
         return chain[0][0], chain[-1][0]
@@ -94,7 +95,7 @@ class PartitionTest(cluster.ProcessTest):
     def test_a_server_is_isolated(self):
         head, _ = self._head()
         self.relayed.fault("isolate", head)
-        # The others take over without it.
+        # The other servers take over without it.
         self.running.await_status(
             lambda status: len(cluster.nodes(status, "SERVER")) == _SERVERS - 1, "its death")
         self._push_on()
@@ -103,7 +104,7 @@ class PartitionTest(cluster.ProcessTest):
     def test_a_server_whose_answers_get_lost(self):
         head, _ = self._head()
         self.relayed.fault("one-way-partition", head, other="client", seconds=3)
-        # It goes on receiving, applying and replicating; whatever is sent again counts once.
+        # It still receives, applies and replicates; whatever is resent counts once.
         self._push_on()
         self._heal("answers to clients lost")
 
@@ -116,7 +117,7 @@ class PartitionTest(cluster.ProcessTest):
     def test_a_chain_is_cut(self):
         head, tail = self._head()
         self.relayed.fault("partition", head, other=tail)
-        # Everybody lives, but the two do not hear each other: one of them has to go.
+        # All nodes are live, but two do not hear each other: one of them must leave.
         self._push_on()
         self._heal("chain cut")
 
@@ -128,7 +129,7 @@ class PartitionTest(cluster.ProcessTest):
 
     def test_the_scheduler_is_isolated(self):
         self.relayed.fault("isolate", "scheduler", seconds=4)
-        # Data do not pass through it.
+        # Data do not pass through the scheduler.
         self._push_on(64)
         self._heal("scheduler isolated")
 

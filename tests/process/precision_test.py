@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients in fewer bits: what is saved on the wire, and what it costs in loss."""
+"""Gradients in fewer bits: bytes saved on the wire, and the cost in loss."""
 
 
 from tests import report
 from tests.process import cluster, network, network_cluster
 
-# Bytes of an element.
+# Bytes per element.
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1 + 4 / 256}
-# How far the loss may be from that of float32.
+# The largest difference of the loss from that of float32.
 _LOSS_TOLERANCE = {"float16": 0.005, "bfloat16": 0.005, "int8": 0.01}
 
 
 class LossTest(cluster.ProcessTest):
-    """Of Fashion-MNIST under bsp, where runs differ by nothing but the format."""
+    """The loss of Fashion-MNIST under bsp, where runs differ only in the format."""
 
     def loss(self, wire):
         result = self.result_of(1, 2, [
             cluster.FASHION_MNIST, "--contract", "bsp", "--epochs", 2, "--hidden", 64, "--batch", 64,
-            # The same samples for each worker in each run.
+            # Each worker gets the same samples in each run.
             "--fixed-split",
-            # Small, so that rounding does not lead to another minimum altogether.
+            # Small, so that rounding does not lead to a different minimum.
             "--learning-rate", 0.02, "--wire", wire])
         print(f"{wire}: loss {result['train_loss']:.5f}, test accuracy {result['test_accuracy']}",
               flush=True)
@@ -31,12 +31,12 @@ class LossTest(cluster.ProcessTest):
             with self.subTest(wire):
                 loss = self.loss(wire)
                 self.assertAlmostEqual(1, loss / exact, delta=tolerance)
-                # Or the format was not used.
+                # Otherwise the format was not used.
                 self.assertNotEqual(exact, loss)
 
 
 class BytesTest(cluster.ProcessTest):
-    """What a worker sends to its server for one more step, counted at its network interface."""
+    """Bytes that a worker sends to its server per step, counted at its network interface."""
 
     _TENSORS, _TENSOR_KIB = 4, 64
 
@@ -59,7 +59,7 @@ class BytesTest(cluster.ProcessTest):
                 expected = elements * bytes_per_element
                 print(f"{wire}: {per_step:.0f} bytes per step; {expected:.0f} without headers",
                       flush=True)
-                # Headers, and acknowledgements of what comes back.
+                # Headers, and acknowledgments of the replies.
                 self.assertGreaterEqual(per_step, expected)
                 self.assertLess(per_step, 1.05 * expected + 3000)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the scheduler knows who is gone, and is known again after its own restart."""
+"""How soon the scheduler notices departures, and nodes that return after its own restart."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 from tests import report
 from tests.process import cluster
 
-# Silence alone would need so long, which no test waits for.
+# The silence alone would take this long, which no test waits for.
 _SILENCE = ["--silence-min", "10m"]
 
 
@@ -30,7 +30,7 @@ class PresenceTest(cluster.ProcessTest):
         running.scheduler.kill()
         restarted = time.monotonic()
         running.restart_scheduler()
-        # What servers report comes with their heartbeats, and is not in the log.
+        # The servers' reports come with their heartbeats, and are not in the log.
         after = running.await_status(
             lambda status: len(status["nodes"]) == 2
             and all(node.get("load") for node in status["nodes"]),

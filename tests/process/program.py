@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-# Generous, because a busy machine is no failure; only a hang waits so long.
+# Generous, because a busy machine is no failure; only a hang takes this long.
 PATIENCE_SECONDS = 60
 
 # The workspace as Bazel lays it out beside a test: sources and built programs under their paths.
@@ -26,7 +26,7 @@ def built(path):
 
 
 def await_true(condition, what, seconds=PATIENCE_SECONDS):
-    """Asks `condition` again and again until it says something true, which is returned."""
+    """Polls `condition` until it returns something true, which is returned."""
     deadline = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -40,7 +40,7 @@ def await_true(condition, what, seconds=PATIENCE_SECONDS):
 class Program:
     """A running child with a process group of its own, which dies with the test at the latest.
 
-    Every descendant carries the child's mark in its environment, wherever it hides.
+    Every descendant carries the child's mark in its environment, whatever group it moves to.
     """
 
     def __init__(self, name, arguments, environment=None):
@@ -80,18 +80,18 @@ class Program:
                     self._changed.notify_all()
 
     def lines(self, stream=None):
-        """What it has written so far."""
+        """Its output so far."""
         with self._changed:
             return [line for name in self._lines if stream in (None, name)
                     for line in self._lines[name]]
 
     def say(self, line):
-        """To its standard input."""
+        """Writes to its standard input."""
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def await_line(self, pattern, seconds=PATIENCE_SECONDS, count=1):
-        """The match in the `count`-th line that `pattern` is found in."""
+        """The match in the `count`-th line that `pattern` matches."""
         deadline = time.monotonic() + seconds
         with self._changed:
             while True:
@@ -106,7 +106,7 @@ class Program:
         raise AssertionError(f"no line {pattern!r} within {seconds} s from {self}")
 
     def count(self, pattern):
-        """Lines so far that `pattern` is found in."""
+        """Lines so far that `pattern` matches."""
         return sum(bool(re.search(pattern, line)) for line in self.lines())
 
     def _reading(self):
@@ -116,7 +116,7 @@ class Program:
         return self._process.poll() is None
 
     def exit_code(self, seconds=PATIENCE_SECONDS):
-        """Waits for its end. Minus the number of the signal that killed it."""
+        """Waits for its end; returns the exit code, or minus the signal that killed it."""
         try:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -126,11 +126,11 @@ class Program:
         return code
 
     def signal(self, number):
-        """To this process alone, not to its group."""
+        """Signals this process alone, not its group."""
         self._process.send_signal(number)
 
     def descendants(self):
-        """{process id: command line} of it and of whatever it has started, alive or orphaned."""
+        """{process id: command line} of it and of its descendants, alive or orphaned."""
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -157,7 +157,7 @@ class Program:
         self._keep_output()
 
     def _keep_output(self):
-        """Where COVEY_TEST_LOGS names a folder, all that programs have written stays there."""
+        """The folder that COVEY_TEST_LOGS names, if any, keeps the output of all programs."""
         if folder := os.environ.get("COVEY_TEST_LOGS"):
             path = pathlib.Path(folder) / f"{self.name.replace(' ', '-')}-{self.pid}.log"
             path.write_text("\n".join([" ".join(self._arguments), *self.lines()]) + "\n")

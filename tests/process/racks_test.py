@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two racks behind slow uplinks: what crosses them, and how long that takes."""
+"""Two racks behind slow uplinks: the bytes that cross them, and the time that this takes."""
 
 
 from tests import report
@@ -7,7 +7,7 @@ from tests.process import cluster, network, network_cluster
 
 _MBIT = 10**6
 _RACK_BITS = 400 * _MBIT
-# A tenth: machines can talk faster within a rack than out of it.
+# A tenth: machines within a rack are connected faster than racks.
 _UPLINK_BITS = 40 * _MBIT
 _RACKS, _NODES = 2, 4
 
@@ -16,7 +16,7 @@ _MODEL_BYTES = _TENSORS * _TENSOR_KIB * 1024
 
 
 class HybridTrafficTest(cluster.ProcessTest):
-    """What each rack sends to the servers, and gets from them, for one more step."""
+    """Bytes that each rack sends to the servers, and receives from them, per additional step."""
 
     def uplink_bytes(self, groups, steps):
         """For each rack, bytes that (left, reached) it during a run."""
@@ -33,7 +33,7 @@ class HybridTrafficTest(cluster.ProcessTest):
         return used
 
     def bytes_per_step(self, groups):
-        """For each rack (left, reached); what a run costs besides its steps does not count."""
+        """For each rack (left, reached), without a run's costs besides its steps."""
         few, many = 5, 35
         before, after = self.uplink_bytes(groups, few), self.uplink_bytes(groups, many)
         return [tuple((last - first) / (many - few) for first, last in zip(*rack))
@@ -47,7 +47,7 @@ class HybridTrafficTest(cluster.ProcessTest):
             self.assertAlmostEqual(1, reached / _MODEL_BYTES, delta=0.05)
 
     def test_groups_of_one_send_it_each(self):
-        """Or the test above would prove nothing."""
+        """Without this the test above would prove nothing."""
         for left, reached in self.bytes_per_step(groups=_RACKS * _NODES):
             print(f"four groups per rack: {left / _MODEL_BYTES:.3f} models left per step, "
                   f"{reached / _MODEL_BYTES:.3f} reached")
@@ -56,13 +56,13 @@ class HybridTrafficTest(cluster.ProcessTest):
 
 
 class HierarchicalTest(cluster.ProcessTest):
-    """One group over both racks. What an all-reduce costs the uplinks, in times its data."""
+    """One group over both racks. The cost of an all-reduce on the uplinks, relative to its data."""
 
     _BYTES, _REPETITIONS = 4 << 20, 3
 
     def cost(self, collective, ordered=True):
-        """(times the data that leave rack 0, seconds) of an all-reduce. Not `ordered`: a ring goes
-        from rack to rack at every hop, for nobody knows about racks."""
+        """(bytes that leave rack 0, relative to the data; seconds) of an all-reduce. Not `ordered`:
+        a ring goes from rack to rack at every hop, because no node knows its rack."""
         racks = network.Racks(self, _RACKS, _NODES, _RACK_BITS, _UPLINK_BITS)
         nodes, labels = racks.nodes, network_cluster.rack_labels(racks.racks)
         if not ordered:
@@ -71,7 +71,7 @@ class HierarchicalTest(cluster.ProcessTest):
         run = network_cluster.NetworkCluster(self, racks.outside, nodes, groups=1, labels=labels)
         run.start(cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", self._REPETITIONS,
                   "--collective", collective)
-        # What it costs to come together, and to warm up, does not count.
+        # The cost of the rendezvous and the warm-up does not count.
         run.workers[0].await_line("^warm")
         before = racks.uplink_bytes()[0][0]
         [result] = run.finish(180)
@@ -86,10 +86,10 @@ class HierarchicalTest(cluster.ProcessTest):
         members = _RACKS * _NODES
         hierarchical, hierarchical_seconds = self.cost("hierarchical")
         self.assertAlmostEqual(2 * (_RACKS - 1) / _RACKS, hierarchical, delta=0.05)
-        # A ring through one rack after the other has one hop out of each.
+        # A ring through one rack after another has one hop out of each.
         ring, ring_seconds = self.cost("ring")
         self.assertAlmostEqual(2 * (members - 1) / members, ring, delta=0.05 * ring)
-        # One that goes to and fro has as many as the rack has members.
+        # A ring that alternates between racks has one hop per member.
         naive, naive_seconds = self.cost("ring", ordered=False)
         self.assertAlmostEqual(_NODES * 2 * (members - 1) / members, naive, delta=0.05 * naive)
         if report.speeds_count():
@@ -98,12 +98,12 @@ class HierarchicalTest(cluster.ProcessTest):
 
 
 class MultiRingTest(cluster.ProcessTest):
-    """Five machines with a link of its own for each pair: a ring uses a quarter of them."""
+    """Five machines with a dedicated link per pair: a ring uses a quarter of the links."""
 
     _NODES, _LINK_BITS, _BYTES = 5, 60 * _MBIT, 4 << 20
 
     def all_reduce(self, collective):
-        """(seconds, links that carried a fair part of all four)."""
+        """(seconds, links that carried a fair part of all four rings)."""
         mesh = network.Mesh(self, self._NODES, self._LINK_BITS)
         run = network_cluster.NetworkCluster(self, mesh.outside, mesh.nodes, groups=1)
         run.start(cluster.ALL_REDUCE, "--bytes", self._BYTES, "--repetitions", 3,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that fails as it is told really does, between real sockets."""
+"""The network with injected faults really has them, between real sockets."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ while True:
     packet, sender = sock.recvfrom(65536)
     sock.sendto(packet, sender)
 """
-# Sends packets at a pace, and says how long each took to come back; null = it did not.
+# Sends packets at a steady pace, and reports the round-trip time of each; null = lost.
 _PROBE = """
 import json, select, socket, time
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -97,7 +97,7 @@ class RelayTest(cluster.ProcessTest):
         before = self.relayed.counts()
         self.assertEqual([], self._probe("a", "b", echo_b, packets=20)["came"])
         after = self.relayed.counts()
-        # They arrived; the answers did not.
+        # The packets arrived; the answers did not.
         self.assertEqual(20, after["delivered"] - before["delivered"])
         self.assertEqual(20, after["blocked"] - before["blocked"])
         self.assertEqual(20, len(self._probe("a", "c", echo_c, packets=20)["came"]))

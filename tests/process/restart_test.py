@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who dies and comes back, and what a client sees of it."""
+"""Processes that die and come back, and the effects that a client sees."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ class RestartTest(cluster.ProcessTest):
         running.servers[0].kill()
         running.await_status(lambda status: not cluster.nodes(status, "SERVER"), "its death")
         running.start_server(0)
-        # Its memory is lost, and the events say so.
+        # Its memory is lost, and the events report that.
         self.assertEqual(1, running.count())
         texts = [event["text"] for event in running.status()["events"]]
         self.assertTrue([text for text in texts if "server-0" in text and "lost" in text], texts)
@@ -43,7 +43,7 @@ class RestartTest(cluster.ProcessTest):
         frozen = running.servers[0]
         frozen.signal(signal.SIGSTOP)
         running.start_server(0)
-        # It gets the rank once the silence of the other has been long enough.
+        # It gets the rank once the other server has been silent for long enough.
         self.assertEqual(1, running.count())
         self.assertTrue(running.servers[0].running(), running.servers[0])
         frozen.kill()
@@ -78,7 +78,7 @@ class RestartTest(cluster.ProcessTest):
         worker = self.start("worker", [cluster.FASHION_MNIST, "--epochs", 1000, "--hidden", 16],
                             environment)
         worker.await_line("^progress ")
-        # One has the copies of the other; nobody has those of both.
+        # One server has the copies of the other; no server has those of both.
         running.servers[1].kill()
         running.await_status(lambda status: len(cluster.nodes(status, "SERVER")) == 1, "its death")
         worker.await_line("^progress ", count=len(worker.lines("stdout")) + 2)

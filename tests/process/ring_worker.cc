@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A worker that does what a test tells it. It joins its group; every line on standard input is a
-// number that it adds to those of the other members. Without a scheduler it joins nothing, so that
-// a test can see what joining costs.
+// A worker that follows a test's commands. It joins its group; every line on standard input is a
+// number that it adds to those of the other members. Without a scheduler it does not join, so that
+// a test can measure the cost of joining.
 
 #include <iostream>
 #include <memory>

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that stop for a while, or are slow: what the tests of them share."""
+"""Workers that pause, or are slow: shared by the tests of them."""
 
 import json
 
 from tests.process import cluster
 
-# Small next to the steps: what counts is which member waits for which.
+# Small next to the steps: only the waiting of members for each other matters.
 _MODEL = ["--tensors", 4, "--tensor-kib", 64]
 
 
 class StragglersTest(cluster.ProcessTest):
     def start_workers(self, groups, workers, arguments, scheduler_options=(), silence_min="30s"):
-        """Programs that train, by rank. No stopped one is declared dead within `silence_min`."""
+        """Starts training programs, by rank. Stopped ones are not declared dead in `silence_min`."""
         self.cluster = cluster.Cluster(
             self, groups=groups, workers=workers,
             scheduler_options=["--silence-min", silence_min, *scheduler_options])
@@ -20,7 +20,7 @@ class StragglersTest(cluster.ProcessTest):
                 for rank in range(groups * workers)]
 
     def result(self, workers):
-        """Of a run that has to go well."""
+        """Returns the result of a run, which must succeed."""
         for worker in workers:
             self.assertEqual(0, worker.exit_code(120), worker)
         self.cluster.stop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that stop for a while, or are slow: which members they hold up, and which they do not.
+"""Workers that pause, or are slow: which members they hold up, and which they do not.
 
-How much it costs is asserted in virtual time (client/cli/simulate/cluster_model_test.cc), and with
-real processes on a quiet machine by tests/soak/stragglers_test.py.
+The cost is asserted in virtual time (client/cli/simulate/cluster_model_test.cc), and with real
+processes on a quiet machine by tests/soak/stragglers_test.py.
 """
 
 import signal
@@ -10,9 +10,9 @@ import signal
 from tests import report
 from tests.process import cluster, stragglers
 
-# Steps that a group makes while a member of the other one is stopped.
+# Steps that a group makes while a member of the other group is stopped.
 _STEPS_MEANWHILE = 20
-# The group of the stopped member may finish the step that is under way, and report it late.
+# The group of the stopped member may finish the step in flight, and report it late.
 _STEPS_UNDER_WAY = 2
 
 
@@ -33,7 +33,7 @@ def shares(status):
 
 class AMemberThatStops(stragglers.StragglersTest):
     def goes_on(self, contract):
-        """One group trains while a member of the other one is stopped, which then goes on too."""
+        """One group trains while a member of the other one is stopped; then both continue."""
         workers = self.start_workers(
             2, 2, ["--contract", contract, "--steps", 10**6, "--group-batch", 10,
                    "--milliseconds-per-sample", 2], ["--stragglers", "off"], silence_min="5m")
@@ -45,7 +45,7 @@ class AMemberThatStops(stragglers.StragglersTest):
         [other] = set(steps_of_groups(status)) - {of_victim}
 
         workers[2].signal(signal.SIGSTOP)
-        # Of the group that stands, the newest report is from when it stopped, or soon after.
+        # For the stopped group, the newest report dates from when it stopped, or soon after.
         before = steps_of_groups(self.cluster.status())
         self.cluster.await_status(
             lambda status: steps_of_groups(status)[other] >= before[other] + _STEPS_MEANWHILE,
@@ -90,7 +90,7 @@ class ASlowMember(stragglers.StragglersTest):
                         status["events"])
 
     def test_keeps_its_share_when_nothing_is_done(self):
-        """Or the test above would prove nothing."""
+        """Without this the test above would prove nothing."""
         workers = self.start_slow("off")
         line = workers[0].await_line(r"progress .*\"step\":(\d\d+)", 120)
         self.assertIsNotNone(line)

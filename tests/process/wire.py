@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of Covey as bytes, written by hand from common/net/wire.h and proto/: an honest peer's,
-so that a test can make a dishonest one of it."""
+"""Messages of Covey as bytes, written by hand from common/net/wire.h and proto/: those of an honest
+peer, from which a test makes dishonest ones."""
 
 import struct
 
@@ -65,7 +65,7 @@ def frame_sizes(frames):
 
 
 def envelope(body_field, body, frames=(), sizes=None, **identity):
-    """`sizes`: what it claims of its frames instead of the truth."""
+    """`sizes`: the claimed sizes of its frames, instead of the real ones."""
     claim = frame_sizes(frames) if sizes is None else nested(
         FRAME_BYTES, b"".join(map(varint, sizes)))
     return header(**identity) + claim + nested(body_field, body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ZeroMQ's wire protocol, ZMTP 3 with the NULL mechanism, by hand: so that a test can break it."""
+"""ZeroMQ's wire protocol, ZMTP 3 with the NULL mechanism, by hand, so that a test can break it."""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ def greeting(minor=0, mechanism=b"NULL"):
 
 
 def part(body, more=False, command=False):
-    """One frame of a connection. ZMTP calls a part of a message so too."""
+    """One frame of a connection, which ZMTP also calls a part of a message."""
     flags = (1 if more else 0) | (4 if command else 0)
     if len(body) < 256:
         return bytes([flags, len(body)]) + body
@@ -22,7 +22,7 @@ def part(body, more=False, command=False):
 
 
 def lying_part(claimed_bytes, body=b""):
-    """Claims a length that has nothing to do with what follows."""
+    """Claims a length that is unrelated to the rest."""
     return b"\x02" + struct.pack(">Q", claimed_bytes) + body
 
 
@@ -39,7 +39,7 @@ def ready(socket_type=b"DEALER", identity=b""):
 
 
 class Peer:
-    """A connection that has shaken hands; use as a context."""
+    """A connection after the handshake; use it as a context."""
 
     def __init__(self, port, minor=0, seconds=60):
         self._socket = socket.create_connection(("127.0.0.1", port), seconds)
@@ -68,7 +68,7 @@ class Peer:
         return parts
 
     def is_closed_by_the_other_side(self):
-        """Waits for it."""
+        """Waits for the end of the connection."""
         try:
             while self._socket.recv(4096):
                 pass

@@ -19,7 +19,7 @@ uint32_t DestinationOf(absl::string_view packet) {
   return address;
 }
 
-// That at least one of two independent chances comes true.
+// The probability that at least one of two independent events occurs.
 double Either(double a, double b) { return 1 - (1 - a) * (1 - b); }
 
 bool Concerns(const Fault& fault, absl::string_view from, absl::string_view to) {
@@ -128,7 +128,7 @@ void PacketSwitch::Receive(absl::Time now, size_t from, absl::string_view packet
 void PacketSwitch::Admit(absl::Time now, Link& link, std::string packet) {
   const LinkEffects& effects = link.effects;
   if (link.random.Chance(effects.corrupt)) {
-    // Behind the header, so that it still arrives where it should.
+    // Behind the header, so that the packet still reaches its destination.
     const size_t bits = 8 * (packet.size() - kIpv4HeaderBytes);
     if (bits > 0) {
       const size_t bit = 8 * kIpv4HeaderBytes + link.random.Below(bits);

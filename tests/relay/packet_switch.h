@@ -16,7 +16,7 @@
 
 namespace covey::relay {
 
-// What happens to packets from one node to another.
+// The combined effect of faults on packets from one node to another.
 struct LinkEffects {
   bool blocked = false;
   bool clogged = false;
@@ -29,17 +29,17 @@ struct LinkEffects {
   uint64_t bits_per_second = 0;
 };
 
-// Of several faults on one link delays and jitters add up, chances are independent, and the lowest
+// Of several faults on one link, delays and jitters add up, chances are independent, and the lowest
 // rate counts. Pure.
 LinkEffects EffectsOn(std::span<const Fault> in_force, absl::string_view from,
                       absl::string_view to);
 
-// A switch for IPv4 packets between nodes, on which links fail as a plan of faults says. It has no
-// devices and no clock: relay.cc gives it both.
+// A switch for IPv4 packets between nodes, whose links fail according to a plan of faults. It has
+// no devices and no clock: relay.cc provides both.
 //
-// The order on a link is kept, whatever the delays; a duplicate follows its original. What is under
-// way when a partition begins is lost. A rate's queue holds kQueueMax worth of time, and a clogged
-// link kCloggedBytesMax; more is dropped, as a real switch would.
+// The order on a link is kept, whatever the delays; a duplicate follows its original. Packets in
+// flight when a partition begins are lost. A rate's queue holds kQueueMax worth of time, and a
+// clogged link kCloggedBytesMax; more is dropped, as a real switch would do.
 //
 // Actor-confined; deterministic: the same seed, packets and times give the same losses.
 class PacketSwitch {
@@ -55,7 +55,7 @@ class PacketSwitch {
     size_t to;
     std::string packet;
   };
-  // Packets, since the beginning.
+  // Packet counts since the beginning.
   struct Counts {
     uint64_t delivered = 0;
     uint64_t blocked = 0;
@@ -63,18 +63,18 @@ class PacketSwitch {
     uint64_t overflowed = 0;
     uint64_t duplicated = 0;
     uint64_t corrupted = 0;
-    // Of no IPv4, or to nobody.
+    // Not IPv4, or to an unknown address.
     uint64_t unknown = 0;
   };
 
   PacketSwitch(std::vector<Port> ports, uint64_t seed);
 
-  // Instead of all faults so far.
+  // Replaces all faults so far.
   void SetFaults(absl::Time now, std::span<const Fault> in_force);
   void Receive(absl::Time now, size_t from, absl::string_view packet);
-  // What arrives up to `now`, each once, in order of time.
+  // The packets that arrive up to `now`, each once, in order of time.
   std::vector<Delivery> Due(absl::Time now);
-  // Infinite when nothing is under way.
+  // Infinite when nothing is in flight.
   absl::Time NextAt() const;
   const Counts& counts() const { return counts_; }
 
@@ -85,7 +85,7 @@ class PacketSwitch {
     size_t to;
     Random random;
     LinkEffects effects;
-    // When what has been accepted so far has been sent, at the link's rate.
+    // When all packets accepted so far have been sent, at the link's rate.
     absl::Time free_at = absl::InfinitePast();
     absl::Time last_arrival = absl::InfinitePast();
     std::deque<std::string> clogged;

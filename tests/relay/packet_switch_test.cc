@@ -25,7 +25,7 @@ class PacketSwitchTest : public testing::Test {
   void Send(size_t from, size_t to, absl::string_view payload = "hello") {
     switch_.Receive(now_, from, PacketTo(to, payload));
   }
-  // "2:hello": what has arrived, to whom.
+  // "2:hello": the packets that have arrived, with their receivers.
   std::vector<std::string> Arrivals() {
     std::vector<std::string> texts;
     for (const auto& delivery : switch_.Due(now_)) {
@@ -168,7 +168,7 @@ TEST_F(PacketSwitchTest, CorruptionFlipsOneBitBehindTheHeader) {
     }
     EXPECT_EQ(1, flipped);
   }
-  // Nothing to flip.
+  // An empty payload has no bit to flip.
   switch_.Receive(now_, 0, PacketTo(1, ""));
   EXPECT_EQ(1u, switch_.Due(now_).size());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A network between namespaces that fails as it is told: one TUN device in each, and a switch in
-// this process between them.
+// A network between namespaces with injected faults: one TUN device in each, and a switch in this
+// process between them.
 //   relay --seed 7 --device relay0 --faults plan.yaml -- NAME=ADDRESS=NAMESPACE_PATH ...
-// The caller gives the devices their addresses once "ready" is logged. Time in the file counts from
-// there. Meanwhile standard input takes lines: a fault as in common/faults/fault_file.h, in force
-// from now (+ `at`) on; "heal", which ends all faults; "counts", which logs what became of packets.
-// It ends with its standard input.
+// The caller gives the devices their addresses once "ready" is logged. Times in the file count from
+// there. Standard input takes lines: a fault as in common/faults/fault_file.h, in force from now (+
+// `at`) on; "heal", which ends all faults; "counts", which logs the packet counts. The relay ends
+// when its standard input does.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ struct Config {
   std::vector<std::string> nodes;
 };
 
-// Between two looks at the other devices and the clock.
+// Packets between two checks of the other devices and the clock.
 constexpr int kPacketsPerTurn = 64;
 constexpr absl::Duration kTurnMax = absl::Milliseconds(100);
 
@@ -52,7 +52,7 @@ class Relay {
   Relay(std::vector<PacketSwitch::Port> ports, std::vector<TunDevice> devices, uint64_t seed)
       : ports_(ports), devices_(std::move(devices)), switch_(std::move(ports), seed) {}
 
-  // INVALID_ARGUMENT: nothing of it is done.
+  // INVALID_ARGUMENT: the fault was not added.
   absl::Status Add(Fault fault) {
     std::vector<std::string> names;
     for (const auto& port : ports_) names.push_back(port.name);
@@ -68,7 +68,7 @@ class Relay {
     return absl::OkStatus();
   }
 
-  // Until standard input ends.
+  // Runs until standard input ends.
   void Run() {
     std::vector<pollfd> waits;
     for (const TunDevice& device : devices_) waits.push_back({device.descriptor(), POLLIN, 0});
@@ -105,7 +105,7 @@ class Relay {
     }
   }
 
-  // Puts the faults of this moment in force.
+  // Applies the faults of this moment.
   void Follow() {
     const absl::Time now = absl::Now();
     if (schedule_.NextAt() > now - start_) return;
@@ -113,7 +113,7 @@ class Relay {
     switch_.SetFaults(now, schedule_.InForce());
   }
 
-  // False: there will be no more.
+  // False: there will be no more commands.
   bool ReadCommands() {
     char buffer[4096];
     const ssize_t bytes = read(STDIN_FILENO, buffer, sizeof(buffer));

@@ -21,7 +21,7 @@ constexpr size_t kPacketBytesMax = 65536;
 
 absl::Status SystemError(absl::string_view what) { return absl::ErrnoToStatus(errno, what); }
 
-// Closes at the end of a scope.
+// Closes the file at the end of a scope.
 struct File {
   explicit File(int descriptor) : descriptor(descriptor) {}
   ~File() {
@@ -42,7 +42,7 @@ absl::StatusOr<TunDevice> TunDevice::Open(const std::string& namespace_path,
   if (setns(there.descriptor, CLONE_NEWNET) != 0) {
     return SystemError(absl::StrCat("enter ", namespace_path));
   }
-  // The namespace of the moment of opening is the one that the device is made in.
+  // The device is created in the namespace that is current when it is opened.
   TunDevice device(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   ifreq request = {};
   request.ifr_flags = IFF_TUN | IFF_NO_PI;

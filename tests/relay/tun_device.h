@@ -9,22 +9,22 @@
 
 namespace covey::relay {
 
-// A network interface of one namespace whose other end is this process: it reads what the namespace
-// sends, and what it writes arrives there. Not copied; closes, and so removes the interface, at its
-// end.
+// A network interface of one namespace whose other end is this process: the process reads the
+// packets that the namespace sends, and its writes arrive in the namespace. Not copyable; the
+// destructor removes the interface.
 class TunDevice {
  public:
-  // `name` in the network namespace that `namespace_path` names. Thread: returns to the caller's
-  // namespace. PERMISSION_DENIED, UNAVAILABLE: what the system refused.
+  // Opens `name` in the network namespace that `namespace_path` names. Thread: returns to the
+  // caller's namespace. PERMISSION_DENIED, UNAVAILABLE: the system's error.
   static absl::StatusOr<TunDevice> Open(const std::string& namespace_path, const std::string& name);
 
   TunDevice(TunDevice&& other) noexcept;
   TunDevice& operator=(TunDevice&&) = delete;
   ~TunDevice();
 
-  // Empty: nothing to be read now.
+  // The next packet; empty = none at the moment.
   absl::string_view Read();
-  // A packet that does not fit any more is dropped.
+  // A packet that does not fit is dropped.
   void Write(absl::string_view packet);
   int descriptor() const { return descriptor_; }
 

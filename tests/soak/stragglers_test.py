@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that stop for a while, or are slow: what it costs the others, on a quiet machine."""
+"""Workers that pause, or are slow: their cost for the others, on a quiet machine."""
 
 import json
 import signal
@@ -9,7 +9,7 @@ from tests import report
 from tests.process import stragglers
 
 _STOPPED_SECONDS, _RUNNING_SECONDS = 2, 2
-# Of its rate, a group keeps at least this share: 1, but for what else the machine does.
+# A group keeps at least this share of its rate: ideally 1, but the machine has other load.
 _SHARE_MIN = 0.8
 
 
@@ -40,12 +40,12 @@ class AMemberThatStops(stragglers.StragglersTest):
     """In one of two groups. The other group's rate shows which groups wait."""
 
     def rate_of_the_other(self, contract, stop):
-        """Steps per second of group 1, while a member of group 2 is stopped now and then or not."""
+        """Steps per second of group 1, with and without pauses of a member of group 2."""
         workers = self.start_workers(
             2, 2, ["--contract", contract, "--steps", 150, "--group-batch", 60,
                    "--milliseconds-per-sample", 2], ["--stragglers", "off"])
         if stop:
-            # The first of its group reports progress, but the group waits for either.
+            # The first member of a group reports progress, but the group waits for either member.
             with Hiccups(workers[2]):
                 result = self.result(workers)
         else:
@@ -67,7 +67,7 @@ class AMemberThatStops(stragglers.StragglersTest):
         self.assertGreaterEqual(self.share_that_is_left("async"), _SHARE_MIN)
 
     def test_costs_everybody_under_bsp(self):
-        """Or the test above would prove nothing."""
+        """Without this the test above would prove nothing."""
         self.assertLess(self.share_that_is_left("bsp"), 0.75)
 
 
@@ -77,7 +77,7 @@ class ASlowMember(stragglers.StragglersTest):
     _MEMBERS, _SLOWNESS, _BATCH, _MILLISECONDS = 4, 5, 128, 1
 
     def share_of_the_summed_speed(self, rung):
-        """Of the group's rate in the last seconds, when all that is done about it has been done."""
+        """The share of the group's rate in the last seconds, after all mitigation."""
         workers = self.start_workers(
             1, self._MEMBERS,
             ["--steps", 10**6, "--slow", f"{self._MEMBERS - 1}:{self._SLOWNESS}", "--group-batch",
@@ -97,7 +97,7 @@ class ASlowMember(stragglers.StragglersTest):
         self.assertGreaterEqual(self.share_of_the_summed_speed("shift"), 0.75)
 
     def test_holds_all_up_when_nothing_is_done(self):
-        """Or the test above would prove nothing."""
+        """Without this the test above would prove nothing."""
         self.assertLess(self.share_of_the_summed_speed("off"), 0.5)
 
 

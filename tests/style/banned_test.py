@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may not be called, what to call instead, and who may all the same."""
+"""Banned calls, their replacements, and the exemptions."""
 
 import fnmatch
 import re
@@ -14,8 +14,9 @@ class Ban:
     """One banned thing.
 
     pattern: matched against code without comments and literals.
-    instead: what to do, for the person who meets the ban.
-    allowed: path pattern -> why code there may. An exemption that nothing needs is a violation.
+    instead: the replacement, shown with the violation.
+    allowed: path pattern -> the reason why code there may use it. An unused exemption is a
+    violation.
     where: path prefixes that the ban covers; empty = everywhere.
     """
 
@@ -145,7 +146,7 @@ _BANS = [
 ]
 
 
-# A constructor that only its own class may call has to be called with new, into an owner.
+# A constructor that only its own class may call must be called with new, into an owner.
 _OWNED_NEW = re.compile(r"((?:_ptr<[^;(]*>|\bWrapUnique)\(\s*)new\b")
 
 

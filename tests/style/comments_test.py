@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comments that must be there, and comments that must not stay."""
+"""Comments that are required, and comments that are refused."""
 
 import re
 
@@ -9,17 +9,17 @@ from tests.style import tree
 _CODE = (".h", ".cc", ".cu", ".proto", ".py", ".bzl", "BUILD", "WORKSPACE")
 _LATER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 _RECORDED = re.compile(r"\(ADR-\d{4}\)")
-# Plain values; a field of a message type is explained by that message.
+# Plain values; a field of a message type is documented by that message.
 _PROTO_VALUE = re.compile(
     r"^\s*(?:(?:repeated|optional) )?"
     r"(?:double|float|bool|string|bytes|[us]?int\d+|s?fixed\d+|map<.*>) \w+ = \d+[ ;\[]"
 )
-# Requests and replies are explained by their service.
+# Requests and replies are documented by their service.
 _PROTO_MESSAGE = re.compile(r"^\s*message (?!\w+(?:Request|Reply)\b)|^service ")
 
 
 def unrecorded_promises(files):
-    """What is left for later names the decision that says so."""
+    """A comment about later work names the decision that covers it."""
     return [
         f"{path}:{number}: do it, or name the decision that puts it off, as in (ADR-0001)"
         for path in files.paths(*_CODE)
@@ -29,9 +29,9 @@ def unrecorded_promises(files):
 
 
 def uncommented_protos(files):
-    """A field says its unit, who sets it and what absence means; a message says what it is.
+    """A field states its unit, its writer and the meaning of absence; a message states what it is.
 
-    One comment may explain a run of fields.
+    One comment may cover a run of fields.
     """
     found = []
     for path in files.paths(".proto"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of Debian that nothing uses are not asked for."""
+"""Every installed library of Debian is used."""
 
 import re
 

@@ -11,14 +11,14 @@ from tests.style import tree
 _OWNED = (".h", ".cc", ".cu", ".proto", ".py", ".bzl")
 _VAGUE_ANYWHERE = {"util", "utils", "helper", "helpers", "misc", "manager", "handler"}
 _VAGUE_ALONE = {"data", "info", "common", "stuff"}
-# Besides files and folders whose names begin with a dot.
+# In addition to files and folders whose names begin with a dot.
 _TOP_LEVEL = set(
     "BUILD README.md WORKSPACE client common deploy docs proto scheduler server tests tools worker"
     .split())
 
 
 def dead_files(files):
-    """Files that no BUILD file names, so that nothing builds or tests them."""
+    """Files that no BUILD file names, so that they are neither built nor tested."""
     found = []
     for path in files.paths(*_OWNED):
         folder = posixpath.dirname(path)

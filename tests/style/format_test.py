@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code looks the way clang-format writes it; `tools/dev fmt` mends what this finds."""
+"""Code is formatted as by clang-format; `tools/dev fmt` fixes what this finds."""
 
 import concurrent.futures
 import os
@@ -18,7 +18,8 @@ _BATCH = 100
 def unformatted(paths):
     """The first complaint of clang-format about each of `paths`.
 
-    Some hundred files per process: starting it takes longer than it needs for a file.
+    Passes hundreds of files to each process, because starting it takes longer than formatting a
+    file.
     """
     batches = [paths[start:start + _BATCH] for start in range(0, len(paths), _BATCH)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

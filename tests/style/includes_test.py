@@ -13,7 +13,7 @@ _DIRECTIVE = re.compile(r"^\s*#\s*(\w+)\s*(.*?)\s*$", re.MULTILINE)
 
 
 def own_header_late(files):
-    """Source files in which something comes before the header of the same name."""
+    """Source files that include another header before the one of the same name."""
     found = []
     for path in files.paths(".cc"):
         header = path.removesuffix(".cc") + ".h"

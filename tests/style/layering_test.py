@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: the rule of the package groups in //:BUILD, read from #include lines."""
+"""Which folder may include which: the rule of the package groups in //:BUILD, for #include lines.
+"""
 
 import posixpath
 import re
@@ -11,7 +12,7 @@ _BASE = ["proto", "common/base"]
 _CLUSTER = _BASE + ["common/cluster"]
 _NET = _CLUSTER + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
-# Beside the main line: mathematics and time that only the roles use.
+# Mathematics and time, which only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/contract", "common/grouping",
                     "common/table", "common/collective", "common/simulation", "common/faults"]
@@ -50,8 +51,8 @@ _ROOMS = {
 # Plain values of a role's own folder that its rooms read.
 _SHARED = ["worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 
-# An actor, and a pure function about the cluster, may be replayed only if it reads nothing but its
-# arguments. These headers, and every header of ours that they include, reach for more.
+# An actor, or a pure function about the cluster, can be replayed only if it reads nothing but its
+# arguments. These headers, and every header of ours that includes one, read more.
 _IMPURE_SYSTEM = re.compile(
     r"^(grpc|zmq|thread$|mutex$|condition_variable$|future$|chrono$|ctime$|fstream$|filesystem$"
     r"|iostream$|cstdio$|unistd\.h|sys/|cuda|CLI/|absl/synchronization|absl/time/clock|absl/flags)"
@@ -127,7 +128,7 @@ def wrong_rooms(files):
 
 
 def lost_rooms(files):
-    """Rooms, folders and headers that this test names and that do not exist."""
+    """Rooms, folders and headers that this test names but that do not exist."""
     named = [*_MAY_INCLUDE, *(posixpath.join(role, room).removesuffix("/.")
                               for role, rooms in _ROOMS.items() for room in rooms)]
     known = {posixpath.dirname(path) for path in files.paths("BUILD")}
@@ -139,7 +140,7 @@ def lost_rooms(files):
 
 
 def impure_actors(files):
-    """Files that must be replayable, and the chain of includes by which they are not."""
+    """Files that must be replayable, with the chain of includes that prevents it."""
     found = []
     for path in files.paths("_actor.h", "_actor.cc"):
         if _folder(path) in _MAY_INCLUDE:

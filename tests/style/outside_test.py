@@ -13,7 +13,8 @@ _EXAMPLE = re.compile(r"^cc_binary\(.*?^\)", re.MULTILINE | re.DOTALL)
 
 
 def privileged(files):
-    """What keeps the programs of tests/outside from showing what a user's folder can build."""
+    """Reasons why the programs of tests/outside would not prove that a user's folder can be built.
+    """
     found = [
         f"{_OUTSIDE}/BUILD: depends on {label}, which users cannot see; "
         "let one of the public libraries export it"

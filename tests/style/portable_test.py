@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project works anywhere: it names no place of one machine, no host of one network."""
+"""The project works on any machine: it names no path of one machine and no host of one network."""
 
 import posixpath
 import re
@@ -7,11 +7,11 @@ import re
 from tests import report
 from tests.style import tree
 
-# Where every Debian keeps things, and /no/such, which exists nowhere; a path that begins elsewhere
-# exists on one machine only.
+# Folders that every Debian has, and /no/such, which never exists. Any other absolute path exists on
+# one machine only.
 _COMMON_ROOTS = set("bin dev etc lib no opt proc run sbin sys tmp usr var".split())
 _ABSOLUTE = re.compile(r"""(?:^|[\s"'=(`:])/([a-z][\w.-]*)/[\w.-]""")
-# Routes of an HTTP server and methods of gRPC begin with a slash as well.
+# Routes of an HTTP server and methods of gRPC also begin with a slash.
 _ROUTES = {"v1", "api"}
 
 _CLIMBS = re.compile(r"""(?:^|[\s"'=(`])((?:\.\./)+[\w./-]*)""")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program links is small: a public header includes no internals, not even through others."""
+"""Public headers are small: they include no internals, directly or through others."""
 
 import posixpath
 import re
@@ -17,7 +17,7 @@ _PUBLIC_BASE = re.compile(
     r"|common/collective/(algorithm|part_range)\.h"  # options and parts of a collective
     r")$"
 )
-# The one message that is part of an interface: a program that trains fills in a table's definition.
+# The one message that is part of an interface: a training program fills in a table's definition.
 _EXCEPTIONS = {("worker/hybrid_step.h", "proto/table.pb.h")}
 # Programs that live in this repository and use the libraries as any other program does.
 _USERS = ("client/cli/", "client/examples/", "worker/examples/")
@@ -37,7 +37,7 @@ def public_headers(files):
 
 
 def exposed_internals(files):
-    """Internals that a program would compile, with the chain of includes that brings them in."""
+    """Internals that a program would compile, with the chain of includes that leads to them."""
     found = []
     public = set(public_headers(files))
     for start in sorted(public):
@@ -64,7 +64,7 @@ def exposed_internals(files):
 
 
 def programs_inside(files):
-    """Programs that include what only the libraries may."""
+    """Programs that include headers reserved to the libraries."""
     found = []
     for path in files.paths(".h", ".cc"):
         if not path.startswith(_USERS):

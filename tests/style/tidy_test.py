@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy has nothing to say about what a change touches.
+"""clang-tidy has no findings in the files of a change.
 
-It takes half a minute per file, so only files that differ from the main branch are looked at, and
-only while these are few; `tools/dev tidy` looks at all.
+It takes half a minute per file, so only files that differ from the main branch are checked, and
+only while there are few; `tools/dev tidy` checks all.
 """
 
 import os
@@ -17,7 +17,7 @@ _FILES_MAX = 6
 
 
 def _generated():
-    """Where the generated headers are: above the runfiles of this test."""
+    """The folder of the generated headers: above the runfiles of this test."""
     return str(pathlib.Path(os.environ["RUNFILES_DIR"]).parents[2])
 
 

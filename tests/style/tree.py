@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's files as text: what every style test reads.
+"""The project's files as text, the input of every style test.
 
-A check is a function from a Tree to a list of violations, each `path[:line]: what is wrong; what to
-do`. So a test can hand it a Tree of its own with a violation planted in it.
+A check is a function from a Tree to a list of violations, each `path[:line]: the problem; the
+remedy`. So a test can pass a Tree of its own with a planted violation.
 """
 
 import os
@@ -11,7 +11,7 @@ import re
 import unittest
 
 _SKIPPED_FOLDERS = {".git", "__pycache__"}
-# A file in a worktree of git; what tools/dev compdb and deploy/quickstart write.
+# A file in a worktree of git, and the outputs of tools/dev compdb and deploy/quickstart.
 _SKIPPED_FILES = {".git", ".clangd", "compile_commands.json", "covey-report.html"}
 
 
@@ -56,7 +56,7 @@ class Tree:
 
 
 def workspace_root():
-    """Bazel links each test file to its place in the workspace; follow the link."""
+    """Bazel links each test file to its place in the workspace; follows the link."""
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / "WORKSPACE").exists():
         raise RuntimeError(f"{root} is not the workspace: a style test must be tagged local")
@@ -82,7 +82,7 @@ class StyleTest(unittest.TestCase):
             self.fail(f"{len(violations)} found\n" + "\n".join(violations))
 
     def assert_found(self, expected, violations):
-        """Each violation, and nothing else, contains the string at its place in `expected`."""
+        """Each violation, and no other line, contains the string at its place in `expected`."""
         self.assertEqual(len(expected), len(violations), violations)
         for part, violation in zip(expected, violations):
             self.assertIn(part, violation)

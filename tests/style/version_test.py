@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version stands in one place, and the changelog begins with it."""
+"""The version is defined in one place, and the changelog begins with it."""
 
 import re
 
@@ -13,7 +13,8 @@ _HEADING = re.compile(r"^## (\S+)", re.MULTILINE)
 
 
 def disagreements(files):
-    """The changelog's newest version is the one that programs name, and no other file repeats it."""
+    """The changelog's newest version is the one that programs report, and no other file repeats it.
+    """
     found = []
     version = _VERSION.search(files.text(_PLACE)).group(1)
     heading = _HEADING.search(files.text(_CHANGELOG))
