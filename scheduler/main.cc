@@ -134,25 +134,25 @@ void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options
         return absl::OkStatus();
       },
       [&stragglers] { return std::string(StragglerRungName(stragglers.highest)); },
-      "how far to go against slow workers, each including the one before: off, observe, shift "
-      "(samples to the faster), partial (do not wait for the late), regroup, evict");
+      "strongest measure against slow workers; each includes the ones before it: off, observe, "
+      "shift (samples to faster workers), partial (do not wait for late workers), regroup, evict");
   options.Add("straggler-ratio", &stragglers.slow_ratio,
               "how many times the median of its group a worker takes per sample to count as slow");
   options.Add("straggler-probation", &stragglers.probation,
               "how long an evicted worker waits until it may try again");
   options.Add(
       "partial-reduce-minimum", &stragglers.partial_minimum,
-      "how many members a group with late ones waits for; 0 = all that are in time, at least "
+      "how many members a group with late members waits for; 0 = all that are in time, at least "
       "half");
   options.Add("partial-reduce-grace", &stragglers.partial_grace,
               "how much longer the group waits for the others; 0 = half the usual step");
   options.Add("group-members-min", &stragglers.group_members_min,
-              "a group does not become smaller than this because of stragglers");
+              "the straggler ladder never makes a group smaller than this");
 }
 
 void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
   options.Add("log-file", &config.log_file,
-              "durable log of decisions, read at a restart; empty = a restart forgets the job");
+              "durable log of decisions, read at a restart; empty = the job is lost at a restart");
   options.Add("etcd", &process.etcd,
               "HOST:PORT[,HOST:PORT] of an etcd cluster that keeps the log instead of a file; of "
               "several schedulers of the job one leads, the others stand by");
@@ -163,7 +163,7 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
       "lease term of the leader: etcd replaces a leader that is silent for longer; etcd's own "
       "minimum is 2s");
   options.Add("advertise", &process.advertise,
-              "HOST:PORT that others reach this scheduler at; empty = as it listens");
+              "HOST:PORT at which others reach this scheduler; empty = the address it listens at");
 }
 
 void Declare(Config& config, ConfigFile& options) {
@@ -174,8 +174,9 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("heartbeat", &config.heartbeat, "interval at which nodes send heartbeats");
   options.Add("silence-min", &config.silence_min,
               "no node is declared dead after less silence than this");
-  options.Add("restart-grace", &config.restart_grace,
-              "how long the nodes of the recovered view have to be heard after a restart");
+  options.Add(
+      "restart-grace", &config.restart_grace,
+      "after a restart, how long the nodes of the recovered view have for a first heartbeat");
   options.Add(
       "elastic", &config.elastic,
       "accept servers and workers beyond the expected ones, and place workers that register late");
@@ -187,22 +188,22 @@ void Declare(Config& config, ConfigFile& options) {
               "elsewhere");
   options.Add(
       "lease", &config.lease,
-      "how long a server that alone holds a shard serves it without hearing of this scheduler");
+      "how long a server that alone holds a shard serves it without a reply from this scheduler");
   options.Add("regroup-after", &config.regroup_after,
               "how long after a member has left its group re-forms without it");
   DeclareStragglers(config.stragglers, options);
   options.Add(
       "contract-fallback", &config.contract_fallback,
-      "give tables a buffered contract whose momentum asynchrony raises above their target");
+      "give tables whose momentum asynchrony raises above their target a buffered contract");
   options.Add("host", &config.host, "address to listen at");
-  options.Add("port", &config.port, "port to listen at; 0 = any free one");
-  options.Add("port-file", &config.port_file, "file that the chosen port is written to");
+  options.Add("port", &config.port, "port to listen at; 0 = any free port");
+  options.Add("port-file", &config.port_file, "file to which the chosen port is written");
 }
 
 int Main(int argc, char** argv) {
   Config config;
   ConfigFile options("covey_scheduler",
-                     "Knows which nodes are in the cluster, and which of them owns what.");
+                     "Decides which nodes are in the cluster, and which server holds which shard.");
   ProcessConfig process;
   Declare(config, options);
   DeclareLog(config, process, options);

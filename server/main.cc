@@ -217,17 +217,17 @@ int ExitCode(const absl::Status& status) {
 
 int Main(int argc, const char* const* argv) {
   Config config;
-  ConfigFile options("covey_server", "Holds shards of tables and applies what workers push.");
+  ConfigFile options("covey_server", "Holds shards of tables and applies the pushes of workers.");
   options.Add("scheduler", &config.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &config.job, "name of the job; must equal the scheduler's");
   options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
   options.Add("labels", &config.labels,
               "zone/rack/host/device; by default what Slurm, Kubernetes or the host say");
   options.Add("transport", &config.transport, "how tensors travel: tcp, or ipc on one host");
-  options.Add("data-host", &config.data_host, "address that workers reach this server at");
-  options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any");
+  options.Add("data-host", &config.data_host, "address at which workers reach this server");
+  options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any free port");
   options.Add("advertise-data", &config.advertise_data,
-              "HOST:PORT[,HOST:PORT], one per loop: where others reach them, if not there");
+              "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
@@ -235,7 +235,7 @@ int Main(int argc, const char* const* argv) {
   options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
               "memory for all waiting requests; beyond it clients are told to retry later");
   options.Add("drain-deadline", &config.drain_deadline,
-              "how long to serve on after a signal, until the shards are elsewhere");
+              "how long to go on serving after a signal while the shards move elsewhere");
   options.Add("join-deadline", &config.join_deadline, "give up joining after this duration");
   if (const std::optional<int> code = options.LoadForMain(argc, argv)) return *code;
   InitProcess(config.rank < 0 ? "server" : absl::StrCat("server-", config.rank));

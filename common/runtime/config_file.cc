@@ -141,13 +141,13 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
 
   CLI::App app(summary_, program_);
   app.allow_extras();
-  app.set_version_flag("--version", VersionLine(program_), "print the version, and end");
+  app.set_version_flag("--version", VersionLine(program_), "print the version and exit");
   app.footer(placeholder_.empty() ? "" : absl::StrCat("After the options: ", placeholder_));
   std::string config;
   const CLI::Option* const config_flag = app.add_option(
       "--config", config, "YAML file with values, `name_of_option: value` [COVEY_CONFIG]");
   app.add_flag("--print-config", flags.print_config,
-               "print the configuration with the origin of each value, and end");
+               "print the configuration with the origin of each value, and exit");
   std::vector<std::string> values(options_.size());
   std::vector<const CLI::Option*> given;
   for (size_t i = 0; i < options_.size(); ++i) {

@@ -126,7 +126,7 @@ absl::Status CheckAsynchrony(const proto::TableSpec& spec) {
       compensation != 0 || asynchrony.staleness_scaled_rate() || asynchrony.automatic_momentum();
   if (is_used && spec.contract().kind() == proto::Contract::LOCAL) {
     return Bad(spec, "asynchrony", asynchrony.ShortDebugString(),
-               "the pushes of a LOCAL table are no gradients: leave it out");
+               "the pushes of a LOCAL table are not gradients: leave it out");
   }
   if (!asynchrony.automatic_momentum()) return absl::OkStatus();
   if (asynchrony.staleness_scaled_rate()) {

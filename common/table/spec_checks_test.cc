@@ -122,7 +122,7 @@ TEST(SpecChecksTest, EachMistakeIsNamed) {
          s.mutable_asynchrony()->set_automatic_momentum(true);
          s.mutable_asynchrony()->set_staleness_scaled_rate(true);
        }},
-      {"no gradients: leave it out",
+      {"not gradients: leave it out",
        [](Spec& s) {
          s = Local();
          s.mutable_asynchrony()->set_delay_compensation(1);

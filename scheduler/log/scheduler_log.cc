@@ -76,14 +76,14 @@ absl::StatusOr<RecoveredLog> RecoverLog(std::span<const uint8_t> bytes) {
   }
   if (newest.empty() && bytes.size() > kPreludeBytes && bytes[kPreludeBytes] != kFirstByte) {
     return absl::DataLossError(
-        "it is no scheduler log, not even a torn one, and would be overwritten: name another file");
+        "it is not a scheduler log, and would be overwritten: name another file");
   }
   if (newest.empty()) return log;
   if (Planted(PlantedBug::kEpochGoesBack) && !last_but_one.empty()) newest = last_but_one;
   proto::LogRecord record;
   if (!record.ParseFromArray(newest.data(), static_cast<int>(newest.size()))) {
     return absl::DataLossError(
-        "the newest record is intact but is no record of this version: start the version that "
+        "the newest record is intact but not one of this version: start the version that "
         "wrote it, or move the file away to start the job from scratch");
   }
   log.newest = std::move(record);

@@ -20,7 +20,7 @@ absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& pla
         place = {.node = node, .host = ""};
         return absl::OkStatus();
       }
-      reason = absl::StrCat("node ", node, " has ", calls, " calls under way already");
+      reason = absl::StrCat("node ", node, " has ", calls, " calls in flight already");
     } else {
       const std::string host = peer.substr(0, peer.rfind(':'));
       const auto at = of_hosts_.find(host);
@@ -31,8 +31,8 @@ absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& pla
         place = {.node = 0, .host = host};
         return absl::OkStatus();
       }
-      reason = absl::StrCat(of_strangers_, " calls of callers that are no node, ", of_host,
-                            " of them from ", host, ", are under way already");
+      reason = absl::StrCat(of_strangers_, " calls from callers other than nodes, ", of_host,
+                            " of them from ", host, ", are in flight already");
     }
     if (!std::has_single_bit(++refused_)) {
       return absl::ResourceExhaustedError(absl::StrCat(reason, "; try again later"));

@@ -136,7 +136,7 @@ class ErrorsTest(cluster.ProcessTest):
     def test_scheduler_log_that_is_something_else(self):
         path = self.write("notes", "Nobody wants to lose these lines to a log.\n")
         scheduler = self.start("scheduler", [SCHEDULER, "--log-file", path])
-        self.assert_complaint(scheduler, _FAILED, path, "no scheduler log", "another file")
+        self.assert_complaint(scheduler, _FAILED, path, "not a scheduler log", "another file")
         with open(path, encoding="utf-8") as file:
             self.assertIn("Nobody wants", file.read())
 

@@ -232,7 +232,7 @@ absl::Status EtcdStore::MoveHead(const std::string& id, const std::string& head)
     if (stored == nullptr || stored->value() != head) {
       return absl::DataLossError(absl::StrCat(
           Key("head"), " in etcd is '", stored == nullptr ? "" : stored->value(), "', not '", head_,
-          "': somebody else writes there; give each job a prefix of its own"));
+          "': another process writes there; give each job a prefix of its own"));
     }
   }
   head_ = head;
