@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/request_errors.h"
+#include "client/engine/requests/request_errors.h"
 #include "common/base/buffer.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"

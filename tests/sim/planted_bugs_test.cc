@@ -44,7 +44,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
 std::map<PlantedBug, absl::string_view> Elsewhere() {
   return {
       {PlantedBug::kCountMessagesNotBytes,
-       "memory is not simulated: client/engine/server_window_test"},
+       "memory is not simulated: client/engine/sending/server_window_test"},
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},

@@ -45,11 +45,23 @@ _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "replication", "shard", "."],
+    "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
 }
 # Plain values of a role's own folder that its rooms read.
-_SHARED = ["worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
+_SHARED = ["client/engine/operation.h",
+           "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
+
+# A role that builds upon another one includes that role's public headers, which stand directly in
+# its folder, and the internals listed here.
+_BUILT_UPON = {
+    # A worker is a client whose loop also runs collectives: one registration, one route to each
+    # server, one numbering of requests, one limit of bytes in flight. So it drives the client's
+    # engine itself, on its own loop; the public interface blocks and has a loop of its own.
+    ("worker", "client"): ["client/engine/operation.h", "client/engine/request_engine.h",
+                           "client/engine/client_actor.h", "client/engine/connection.h"],
+}
 
 # An actor, or a pure function about the cluster, can be replayed only if it reads nothing but its
 # arguments. These headers, and every header of ours that includes one, read more.
@@ -127,6 +139,23 @@ def wrong_rooms(files):
     return found
 
 
+def entered_internals(files):
+    """Includes of another role's internals that are not meant for this one."""
+    found = []
+    for path in files.paths(".h", ".cc", ".cu"):
+        for (user, role), internals in _BUILT_UPON.items():
+            if not path.startswith(user + "/"):
+                continue
+            for number, ours, _ in _includes(files, path):
+                if (ours and ours.startswith(role + "/") and ours not in internals
+                        and posixpath.dirname(ours) != role):
+                    found.append(
+                        f"{path}:{number}: {user} must not include {ours}, which is internal to "
+                        f"{role}; of its internals {user} may include {', '.join(internals)}"
+                    )
+    return found
+
+
 def lost_rooms(files):
     """Rooms, folders and headers that this test names but that do not exist."""
     named = [*_MAY_INCLUDE, *(posixpath.join(role, room).removesuffix("/.")
@@ -136,7 +165,8 @@ def lost_rooms(files):
             for folder in named if folder not in known
             and not any(path.startswith(folder + "/") for path in known)] + [
         f"tests/style/layering_test.py names {header}, which does not exist"
-        for header in _SHARED if header not in files]
+        for header in [*_SHARED, *(h for headers in _BUILT_UPON.values() for h in headers)]
+        if header not in files]
 
 
 def impure_actors(files):
@@ -187,7 +217,8 @@ def missing_files(files):
 class LayeringTest(tree.StyleTest):
     def test_the_project(self):
         files = tree.Tree.of_workspace()
-        self.assert_clean(wrong_directions(files) + wrong_rooms(files) + lost_rooms(files)
+        self.assert_clean(wrong_directions(files) + wrong_rooms(files)
+                          + entered_internals(files) + lost_rooms(files)
                           + impure_actors(files) + missing_files(files))
 
     def test_finds_a_wrong_direction(self):
@@ -216,6 +247,19 @@ class LayeringTest(tree.StyleTest):
             }
         )
         self.assert_found(["server/shard/b.h:2", "server/table/a.h:1"], wrong_rooms(files))
+
+    def test_finds_entered_internals(self):
+        files = tree.Tree(
+            {
+                "worker/a.h": '#include "client/handle.h"\n',
+                "worker/group/b.h": '#include "client/engine/request_engine.h"\n',
+                "worker/group/c.h": '#include "client/engine/sending/send_queue.h"\n',
+                "worker/group/c_test.cc": '#include "client/testing/fixture.h"\n',
+                "client/engine/d.h": '#include "client/engine/sending/send_queue.h"\n',
+            }
+        )
+        self.assert_found(["worker/group/c.h:1", "worker/group/c_test.cc:1"],
+                          entered_internals(files))
 
     def test_finds_a_lost_room(self):
         self.assertIn("tests/style/layering_test.py names server/table, which has no BUILD file",

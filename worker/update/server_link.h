@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/engine/operation.h"
 #include "client/engine/request_engine.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/request_errors.h"
+#include "client/engine/requests/request_errors.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"

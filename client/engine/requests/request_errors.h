@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "client/engine/shard_request.h"
+#include "client/engine/requests/shard_request.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/server_window.h"
+#include "client/engine/sending/server_window.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/send_queue.h"
+#include "client/engine/sending/send_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "client/counters.h"
-#include "client/engine/shard_request.h"
+#include "client/engine/requests/shard_request.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
 #include "proto/parameter.pb.h"

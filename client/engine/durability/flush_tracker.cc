@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/flush_tracker.h"
+#include "client/engine/durability/flush_tracker.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "client/engine/active_operations.h"
-#include "client/engine/shard_request.h"
+#include "client/engine/requests/active_operations.h"
+#include "client/engine/requests/shard_request.h"
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/net/message.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/unanswered_requests.h"
+#include "client/engine/sending/unanswered_requests.h"
 
 #include <vector>
 

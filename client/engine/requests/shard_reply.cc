@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/shard_reply.h"
+#include "client/engine/requests/shard_reply.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/active_operations.h"
+#include "client/engine/requests/active_operations.h"
 #include "common/net/frame_checksum.h"
 
 namespace covey::client {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/shard_request.h"
+#include "client/engine/requests/shard_request.h"
 
 #include "common/base/check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/request_message.h"
+#include "client/engine/requests/request_message.h"
 
 #include <algorithm>
 #include <span>

@@ -7,8 +7,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
-#include "client/engine/server_window.h"
-#include "client/engine/shard_request.h"
+#include "client/engine/requests/shard_request.h"
+#include "client/engine/sending/server_window.h"
 #include "common/base/random.h"
 #include "common/cluster/ids.h"
 #include "common/net/round_trip.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/version_floor.h"
+#include "client/engine/sending/version_floor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/undurable_pushes.h"
+#include "client/engine/durability/undurable_pushes.h"
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/active_operations.h"
-#include "client/engine/request_errors.h"
-#include "client/engine/request_message.h"
+#include "client/engine/requests/active_operations.h"
+#include "client/engine/requests/request_errors.h"
+#include "client/engine/requests/request_message.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/retry_policy.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/server_routes.h"
+#include "client/engine/sending/server_routes.h"
 
 #include <iterator>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/active_operations.h"
+#include "client/engine/requests/active_operations.h"
 
 #include <utility>
 
