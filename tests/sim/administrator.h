@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/elasticity.h"
-#include "tests/sim/scripted_client.h"
+#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/config/elasticity.h"
 
 namespace covey::sim {
 

@@ -21,8 +21,8 @@
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/checkers/whole_cluster.h"
-#include "tests/sim/fault_plan.h"
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
+#include "tests/sim/faults/fault_plan.h"
 #include "tests/sim/workloads/workload.h"
 
 namespace covey::sim {

@@ -48,6 +48,8 @@ _ROOMS = {
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
+    "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
+                  "."],
 }
 # Plain values of a role's own folder that its rooms read.
 _SHARED = ["client/engine/operation.h",

@@ -9,7 +9,7 @@
 
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

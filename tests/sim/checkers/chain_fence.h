@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

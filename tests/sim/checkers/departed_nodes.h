@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

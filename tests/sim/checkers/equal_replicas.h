@@ -10,7 +10,7 @@
 #include "proto/view.pb.h"
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/replica_snapshot.h"
+#include "tests/sim/process/replica_snapshot.h"
 
 namespace covey::sim {
 

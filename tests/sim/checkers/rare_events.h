@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/simulation/simulator.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

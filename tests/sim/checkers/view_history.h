@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

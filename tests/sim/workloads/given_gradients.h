@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "tests/sim/checkers/published_view.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 
 namespace covey::sim {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/sim/scripted_worker.h"
+#include "tests/sim/cluster/scripted_worker.h"
 #include "tests/sim/workloads/given_gradients.h"
 #include "tests/sim/workloads/group_results.h"
 #include "tests/sim/workloads/groups_plan.h"

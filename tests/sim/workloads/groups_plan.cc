@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/whole_cluster.h"
-#include "tests/sim/sim_config.h"
+#include "tests/sim/config/sim_config.h"
 
 namespace covey::sim {
 namespace {

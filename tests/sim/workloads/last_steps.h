@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/view.h"
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 
 namespace covey::sim {
 

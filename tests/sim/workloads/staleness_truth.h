@@ -14,7 +14,7 @@
 #include "common/contract/contract.h"
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/observer.h"
+#include "tests/sim/process/observer.h"
 #include "tests/sim/workloads/given_gradients.h"
 
 namespace covey::sim {

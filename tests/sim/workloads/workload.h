@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/random.h"
 #include "tests/sim/checkers/violations.h"
-#include "tests/sim/sim_cluster.h"
+#include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/workloads/expected_errors.h"
 
 namespace covey::sim {

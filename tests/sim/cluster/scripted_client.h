@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "client/engine/client_actor.h"
-#include "tests/sim/process.h"
+#include "tests/sim/process/process.h"
 
 namespace covey::sim {
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/sim_config.h"
+#include "tests/sim/faults/fault_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "common/faults/fault_file.h"
-#include "tests/sim/elasticity.h"
-#include "tests/sim/fault_plan.h"
 
 namespace covey::sim {
 namespace {
-
-TEST(SimConfigTest, EveryConfigurationIsValid) {
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
-    const SimConfig config = DrawConfig(Random(seed), 1);
-    EXPECT_TRUE(config.scheduler.Validate().ok()) << seed;
-    EXPECT_GE(config.servers, 1u);
-    EXPECT_GT(config.safety, absl::ZeroDuration());
-  }
-}
 
 TEST(FaultPlanTest, HitsExistingProcessesDuringTheSafetyPhaseInOrder) {
   const FaultTargets targets{.names = {"scheduler", "server-0", "server-1", "worker-0", "worker-1"},
@@ -84,22 +73,6 @@ TEST(FaultPlanTest, CanBeWrittenToAFile) {
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_TRUE(*read == plan) << seed;
   }
-}
-
-TEST(ElasticityTest, IsInOrderAndSparesTheFirstServer) {
-  size_t drains = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
-    const Elasticity elasticity = DrawElasticity(Random(seed), 3, absl::Seconds(10));
-    absl::Duration last;
-    for (const ElasticAction& action : elasticity.actions) {
-      EXPECT_GE(action.at, last);
-      last = action.at;
-      EXPECT_NE(action.name, "server-0");
-      EXPECT_TRUE(action.kind != ElasticAction::Kind::kScaleServers || action.number > 0);
-      if (action.kind == ElasticAction::Kind::kDrain) ++drains;
-    }
-  }
-  EXPECT_GT(drains, 50u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/sim_disk.h"
+#include "tests/sim/process/sim_disk.h"
 
 #include <algorithm>
 #include <utility>

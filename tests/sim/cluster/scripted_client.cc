@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/scripted_client.h"
+#include "tests/sim/cluster/scripted_client.h"
 
 #include <algorithm>
 

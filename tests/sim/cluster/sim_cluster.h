@@ -8,14 +8,14 @@
 
 #include "common/simulation/simulator.h"
 #include "server/replication/replica.h"
-#include "tests/sim/fault_injector.h"
-#include "tests/sim/observer.h"
-#include "tests/sim/process.h"
-#include "tests/sim/replica_snapshot.h"
-#include "tests/sim/scripted_client.h"
-#include "tests/sim/scripted_worker.h"
-#include "tests/sim/sim_config.h"
-#include "tests/sim/sim_network.h"
+#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/cluster/scripted_worker.h"
+#include "tests/sim/config/sim_config.h"
+#include "tests/sim/faults/fault_injector.h"
+#include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/observer.h"
+#include "tests/sim/process/process.h"
+#include "tests/sim/process/replica_snapshot.h"
 
 namespace covey::sim {
 

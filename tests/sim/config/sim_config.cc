@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/sim_config.h"
+#include "tests/sim/config/sim_config.h"
 
 #include <algorithm>
 

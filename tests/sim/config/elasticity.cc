@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/elasticity.h"
+#include "tests/sim/config/elasticity.h"
 
 #include <algorithm>
 #include <cstdint>

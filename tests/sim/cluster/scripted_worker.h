@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/sim/process.h"
+#include "tests/sim/process/process.h"
 #include "worker/engine/worker_actor.h"
 
 namespace covey::sim {

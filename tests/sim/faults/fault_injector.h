@@ -10,8 +10,8 @@
 
 #include "common/faults/fault.h"
 #include "common/simulation/simulator.h"
-#include "tests/sim/process.h"
-#include "tests/sim/sim_network.h"
+#include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/process.h"
 
 namespace covey::sim {
 

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/net/transport.h"
 #include "common/simulation/simulator.h"
-#include "tests/sim/sim_network.h"
+#include "tests/sim/network/sim_network.h"
 
 namespace covey::sim {
 

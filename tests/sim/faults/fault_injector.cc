@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/fault_injector.h"
+#include "tests/sim/faults/fault_injector.h"
 
 #include <utility>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/fault_plan.h"
+#include "tests/sim/faults/fault_plan.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
-#include "tests/sim/sim_config.h"
+#include "tests/sim/config/sim_config.h"
 
 namespace covey::sim {
 namespace {

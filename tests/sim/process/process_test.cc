@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/process.h"
+#include "tests/sim/process/process.h"
 
 #include <gtest/gtest.h>
 

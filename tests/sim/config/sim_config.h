@@ -9,8 +9,8 @@
 #include "common/base/random.h"
 #include "common/runtime/member.h"
 #include "scheduler/config.h"
-#include "tests/sim/elasticity.h"
-#include "tests/sim/sim_network.h"
+#include "tests/sim/config/elasticity.h"
+#include "tests/sim/network/sim_network.h"
 
 namespace covey::sim {
 

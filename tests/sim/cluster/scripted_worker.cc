@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/scripted_worker.h"
+#include "tests/sim/cluster/scripted_worker.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "tests/sim/scripted_client.h"
+#include "tests/sim/cluster/scripted_client.h"
 
 namespace covey::sim {
 

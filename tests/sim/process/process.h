@@ -15,9 +15,9 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/simulation/simulator.h"
-#include "tests/sim/observer.h"
-#include "tests/sim/sim_disk.h"
-#include "tests/sim/sim_network.h"
+#include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/observer.h"
+#include "tests/sim/process/sim_disk.h"
 
 namespace covey::sim {
 

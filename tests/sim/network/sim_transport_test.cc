@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/sim_transport.h"
+#include "tests/sim/network/sim_transport.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/net/transport_conformance.h"
