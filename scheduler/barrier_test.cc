@@ -30,7 +30,7 @@ class BarrierTest : public ::testing::Test {
     uint32_t participants = 3;
     absl::Duration after = absl::ZeroDuration();
   };
-  // The decision; answers are added to answers_.
+  // Returns the decision; replies are added to answers_.
   std::string Arrive(const Call& call) {
     Message message;
     message.envelope.mutable_header()->set_node(call.node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who floods the scheduler's port harms neither the nodes' heartbeats nor the scheduler's memory.
+// A flood at the scheduler's port harms neither the nodes' heartbeats nor the scheduler's memory.
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -37,9 +37,9 @@ namespace {
 constexpr int kNodes = 8;
 constexpr absl::Duration kBeatEvery = absl::Milliseconds(50);
 constexpr absl::Duration kFloodFor = absl::Seconds(3);
-// Each connection that the scheduler closes comes back after so long.
+// A connection that the scheduler closes is opened again after this duration.
 constexpr absl::Duration kReconnectAfter = absl::Seconds(1);
-// Connections that a flooder who obeys nothing opens; each call costs gRPC about 16 KiB.
+// Connections of a flooder that ignores all limits; each call costs gRPC about 16 KiB.
 constexpr int kConnections = 32;
 constexpr int kCallsPerConnection = 256;
 
@@ -93,7 +93,7 @@ std::string Calls(const std::string& method, const std::string& body) {
   return calls;
 }
 
-// Claims a request of so many bytes and sends all of it but the end.
+// Announces a request of `bytes` bytes and sends all of it except the end.
 std::string Unfinished(uint64_t bytes) {
   std::string text = Opening();
   text += Frame(1, 4, 1, Headers("Leave"));
@@ -200,8 +200,8 @@ class OverloadTest : public ::testing::Test {
     }
   }
 
-  // Opens connections and sends `bytes` on each, as far as they go, again and again where the
-  // scheduler hangs up. Nothing is read.
+  // Opens connections and sends `bytes` on each, as far as they are accepted, and again when the
+  // scheduler hangs up. Reads nothing.
   void Flood(const std::string& bytes) {
     while (registered_.load() < kNodes) sched_yield();
     const uint64_t before = ResidentMiB();
@@ -245,7 +245,7 @@ class OverloadTest : public ::testing::Test {
     EXPECT_EQ(dead.get_future().get(), "");
   }
 
-  // What a flood may cost at most.
+  // Largest growth of memory that a flood may cause.
   static constexpr uint64_t kGrownMiBMax = 256;
 
   Config config_{.job_name = "job", .servers = 1, .groups = 0, .workers_per_group = 1};
@@ -264,7 +264,7 @@ class OverloadTest : public ::testing::Test {
   std::vector<std::string> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
-// As a program with a mistake would, through gRPC's own library: 40,000 calls at once.
+// As a faulty program would, through gRPC's own library: 40,000 calls at once.
 TEST_F(OverloadTest, AClientThatAsksTooMuch) {
   struct Asked {
     grpc::ClientContext context;
@@ -288,12 +288,12 @@ TEST_F(OverloadTest, AClientThatAsksTooMuch) {
         &call.context, &call.request, &call.reply, [&](const grpc::Status&) { left.fetch_sub(1); });
   }
   while (left.load() > 0) poll(nullptr, 0, 5);
-  // The calls themselves, of the asking side, are in this process too.
+  // The calls themselves, on the calling side, are in this process, too.
   Report(0, 0);
 }
 
 TEST_F(OverloadTest, WatchesThatNeverEnd) {
-  // Wait for a view that never comes: known_epoch = 2^60.
+  // Waits for a view that never comes: known_epoch = 2^60.
   Flood(Calls("WatchView", absl::StrCat("\x10", Number(uint64_t{1} << 60))));
 }
 

@@ -29,7 +29,7 @@ class SchedulerActorTest : public ::testing::Test {
     Take(outbox);
   }
 
-  // Appends go to pending_appends_, the rest to sent_.
+  // Appends go to pending_appends_, other messages to sent_.
   void Take(Outbox& outbox) {
     for (Message& message : outbox.TakeMessages()) {
       if (message.envelope.has_disk_append()) {
@@ -159,7 +159,7 @@ TEST_F(SchedulerActorTest, NothingIsKnownBeforeItIsDurable) {
   EXPECT_EQ(actor_->published().epoch(), 0);
   // A retry of the same request must not be answered early either.
   Receive(RegisterRequest(12, proto::SERVER));
-  // Decided meanwhile: goes into the next record.
+  // Decided in the meantime: goes into the next record.
   Receive(RegisterRequest(13, proto::WORKER));
   EXPECT_TRUE(sent_.empty());
   ASSERT_EQ(pending_appends_.size(), 1);
@@ -342,9 +342,9 @@ TEST_F(SchedulerActorTest, RestartContinuesFromTheLog) {
   sent_.clear();
   EXPECT_EQ(actor_->published().epoch(), 3);
   EXPECT_EQ(actor_->published().tables_size(), 1);
-  // Its answer may have been lost; alone it could not pass again.
+  // Its reply may have been lost; alone it could not pass again.
   EXPECT_TRUE(StatusOf(Call(barrier)).ok());
-  // Both go on by heartbeats; the silent one is given up after the grace.
+  // Both continue by heartbeats; the silent one is declared dead after the grace.
   for (int beat = 0; beat < 26; ++beat) {
     EXPECT_TRUE(StatusOf(Call(Heartbeat(worker_))).ok());
     Advance(absl::Milliseconds(500));
@@ -423,7 +423,7 @@ TEST_F(SchedulerActorTest, MessagesThatComeAllTheTimePutNothingOff) {
   Message leave = From(worker_);
   leave.envelope.mutable_leave_request()->set_reason("signal 15");
   Call(leave);
-  // As in a large cluster, somebody's heartbeat comes every moment.
+  // As in a large cluster, some node's heartbeat arrives at every moment.
   for (int i = 0; i < 40; ++i) {
     Advance(absl::Milliseconds(50));
     Receive(Heartbeat(server_));
@@ -546,7 +546,7 @@ class SchedulerChainsTest : public SchedulerActorTest {
     message.envelope.mutable_drain_request()->set_node(name);
     return message;
   }
-  // READY for everything that joins, told by its head. False: nothing does.
+  // READY for every joining replica, reported by its head. False: there is none.
   bool Ready() {
     bool any = false;
     for (const Sender& server : servers_) {
@@ -645,7 +645,7 @@ TEST_F(SchedulerChainsTest, ADrainedServerEmptiesAndIsToldByTheView) {
   EXPECT_EQ(Held(4), 4);
 }
 
-// Its drain was withdrawn while its goodbye was on its way, and it got shards.
+// Its drain was canceled while its request to leave was in flight, and it got shards.
 TEST_F(SchedulerChainsTest, AGoodbyeByAnOldViewIsRefused) {
   AddServer();
   while (Ready()) continue;
@@ -688,7 +688,7 @@ TEST_F(SchedulerChainsTest, ARestartLeavesChainsAsTheyAreAndGoesOn) {
   Start(RecoverLog({reinterpret_cast<const uint8_t*>(log_.data()), log_.size()})->newest);
   EXPECT_EQ(actor_->published().SerializeAsString(), before.SerializeAsString());
   EXPECT_TRUE(pending_appends_.empty());
-  // Silence counts only after the grace; then one death, not a storm.
+  // Silence counts only after the grace; then one node is declared dead, not many.
   for (int beat = 0; beat < 20; ++beat) {
     Advance(absl::Milliseconds(500));
     for (size_t i = 0; i < 3; ++i) Call(Heartbeat(servers_[i]));
@@ -748,7 +748,7 @@ TEST_F(SchedulerChainsTest, LostShardsMoveOnWhenNobodyComesInPlace) {
     Call(Heartbeat(servers_[1]));
   }
   EXPECT_EQ(Held(3), 4);
-  // The last one too; then a server of another rank comes.
+  // The last one dies, too; then a server of another rank joins.
   Advance(absl::Seconds(3));
   EXPECT_EQ(actor_->published().nodes(1).state(), proto::Node::DEAD);
   Message request = RegisterRequest(14, proto::SERVER);

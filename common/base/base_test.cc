@@ -91,7 +91,7 @@ TEST(Crc32cTest, OfTwoPartsIsJoinedWithoutTheirBytes) {
 }
 
 TEST(Crc32cTest, EqualsTheDefinitionAtEveryLengthAndAlignment) {
-  // Bit by bit, as the polynomial division is written down.
+  // Bit by bit, as the definition of the polynomial division.
   const auto by_definition = [](std::span<const uint8_t> bytes) {
     uint32_t crc = ~0u;
     for (const uint8_t byte : bytes) {
@@ -103,7 +103,7 @@ TEST(Crc32cTest, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   Random random(11);
   std::vector<uint8_t> bytes(40'000);
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
-  // Up to where the library goes over to other instructions, and beyond.
+  // Past the size from which the library uses other instructions.
   for (size_t size = 0; size < 1200; ++size) {
     const std::span<const uint8_t> some = std::span(bytes).subspan(random.Below(64), size);
     ASSERT_EQ(Crc32c(some), by_definition(some)) << size;

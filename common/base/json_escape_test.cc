@@ -18,7 +18,7 @@ TEST(JsonEscapeTest, EscapesWhatJsonAsksFor) {
 }
 
 TEST(JsonEscapeTest, KeepsValidUtf8) {
-  // The first and the last character of each length, and those beside the surrogates.
+  // The first and the last character of each length, and the neighbors of the surrogates.
   for (const std::string text :
        {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
         "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "Kr\xC3\xA4he"}) {

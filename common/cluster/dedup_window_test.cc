@@ -52,7 +52,7 @@ TEST(DedupWindow, TellsTooOldFromNew) {
   window.Record(1 + kDedupWindow, Version(2));
   EXPECT_EQ(window.Find(1).verdict, Verdict::kTooOld);
   EXPECT_EQ(window.Find(2).verdict, Verdict::kNew);
-  window.SetVersion(1, Version(9));  // It has left the window: nothing to note.
+  window.SetVersion(1, Version(9));  // It has left the window: no effect.
   EXPECT_EQ(window.Find(1).verdict, Verdict::kTooOld);
   EXPECT_EQ(window.Find(1 + kDedupWindow).version, Version(2));
 }
@@ -69,7 +69,7 @@ TEST(DedupWindow, SurvivesTheLastSequences) {
   EXPECT_EQ(window.Find(kLast - 1).verdict, Verdict::kNew);
   std::vector<uint64_t> visited;
   window.ForEach([&](uint64_t sequence, Version) {
-    COVEY_CHECK(visited.size() < 2);  // A walk without an end ends here.
+    COVEY_CHECK(visited.size() < 2);  // Ends a walk that would never end.
     visited.push_back(sequence);
   });
   EXPECT_EQ(visited, (std::vector<uint64_t>{kLast - 100, kLast}));
@@ -86,7 +86,7 @@ TEST(DedupWindow, CostsLittleForAProducerThatPushesSeldomAndIsBoundedForOthers) 
   EXPECT_LE(window.memory_bytes(), kDedupWindow * sizeof(uint64_t));
 }
 
-// Against a map of everything that was ever recorded.
+// Compared with a map of all recorded sequences.
 TEST(DedupWindow, AgreesWithANaiveMemory) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
@@ -119,7 +119,7 @@ TEST(DedupWindow, AgreesWithANaiveMemory) {
       }
       ASSERT_EQ(window.highest(), naive.rbegin()->first);
     }
-    // Recorded in its own order, it makes a window that answers alike.
+    // Recorded in its own order, the sequences make a window that answers alike.
     DedupWindow copy;
     window.ForEach([&](uint64_t sequence, Version version) { copy.Record(sequence, version); });
     for (uint64_t sequence = 0; sequence <= window.highest() + 2; ++sequence) {

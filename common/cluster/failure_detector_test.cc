@@ -66,10 +66,10 @@ TEST(FailureDetectorTest, NoFalseDeathInADayOfThirtyPercentLoss) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     FailureDetector detector({}, kStart);
     LossyNode node(0.3, absl::Milliseconds(400), seed);
-    // The estimate needs a moment to learn of the loss.
+    // The estimate needs some time to learn of the loss.
     FalseDeaths(detector, node, kStart + absl::Seconds(60));
     EXPECT_EQ(FalseDeaths(detector, node, kStart + absl::Hours(24)), 0) << "seed " << seed;
-    // And yet a real death is found.
+    // A real death is still found.
     EXPECT_LE(detector.Silence(detector.DeadAt()), absl::Seconds(13.5)) << "seed " << seed;
   }
 }
@@ -78,7 +78,7 @@ TEST(FailureDetectorTest, GraceAndExcusedPausesAreNoSilence) {
   FailureDetector detector({}, kStart + absl::Seconds(10));
   EXPECT_EQ(detector.Silence(kStart), absl::ZeroDuration());
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(12.5));
-  detector.Beat(kStart + absl::Seconds(1));  // heard inside the grace: counts from here
+  detector.Beat(kStart + absl::Seconds(1));  // a beat within the grace: silence counts from here
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(3.5));
   detector.DiscountPause(absl::Seconds(20));
   EXPECT_EQ(detector.DeadAt(), kStart + absl::Seconds(23.5));

@@ -11,7 +11,7 @@ namespace covey {
 namespace {
 
 TEST(LinkCostsTest, FitsLatencyAndBandwidthToTheShortestRoundTrips) {
-  // 50 us each way, 1 GB/s; noise only on some.
+  // 50 us each way, 1 GB/s; noise only on some samples.
   std::vector<LinkSample> samples = {
       {.level = Level::kRack, .bytes = 0, .round_trip_seconds = 130e-6},
       {.level = Level::kRack, .bytes = 0, .round_trip_seconds = 100e-6},
@@ -54,7 +54,7 @@ TEST(LinkCostsTest, ExpectsANarrowUplinkWhereFlowsOutAreSlower) {
   for (const LinkSample& sample : two_sizes(Level::kRack, 4.5e9)) samples.push_back(sample);
   for (const LinkSample& sample : two_sizes(Level::kZone, 0.5e9)) samples.push_back(sample);
   const LinkCosts costs = FitLinkCosts(samples);
-  // Nearly as fast: the card carries one flow at least. A tenth: a narrow uplink.
+  // Nearly as fast: the card carries at least one flow. A tenth: a narrow uplink.
   EXPECT_NEAR(costs.at(Level::kHost).uplink_bytes_per_second, 4.5e9, 1e3);
   EXPECT_NEAR(costs.at(Level::kRack).uplink_bytes_per_second, 0.5e9, 1e3);
   EXPECT_EQ(costs.at(Level::kZone).uplink_bytes_per_second,
@@ -67,7 +67,7 @@ TEST(LinkCostsTest, ExpectsANarrowUplinkWhereFlowsOutAreSlower) {
 TEST(LinkCostsTest, KeepsWhatWasNotMeasured) {
   const LinkCosts costs = FitLinkCosts({});
   EXPECT_EQ(costs.at(Level::kZone).latency_seconds, LinkCosts().at(Level::kZone).latency_seconds);
-  // A round trip below what messages cost is no latency.
+  // A round trip shorter than the cost of messages is no latency.
   const std::vector<LinkSample> quick = {
       {.level = Level::kHost, .bytes = 0, .round_trip_seconds = 1e-9}};
   EXPECT_EQ(FitLinkCosts(quick).at(Level::kHost).latency_seconds, LinkCosts().message_seconds);

@@ -64,7 +64,7 @@ TEST(PlacementTest, RandomTablesAreCoveredAndBalancedWithinOneShard) {
   for (int round = 0; round < 200; ++round) {
     auto homes = Homes(1 + random.Below(5), 1 + random.Below(4));
     uint64_t largest_bytes = 0;
-    // Several tables one after the other: what is there already counts.
+    // Several tables one after the other: existing shards count.
     for (int table = 0; table < 4; ++table) {
       const uint64_t elements = 1 + random.Below(200000);
       const uint64_t shard_bytes = 64 * (1 + random.Below(1000));

@@ -64,12 +64,12 @@ double RingPerTier(const std::vector<Tier>& tiers, double bytes) {
 }
 
 // 4 devices x 8 hosts x 8 racks; racks have a quarter of their hosts' bandwidth upwards. Published
-// for it: flat ring 7.66, 8.31, 75.7, 459 ms; a ring per tier 0.34, 0.60, 26.6, 175 ms.
+// values: flat ring 7.66, 8.31, 75.7, 459 ms; a ring per tier 0.34, 0.60, 26.6, 175 ms.
 constexpr double kSizes[] = {10e3, 1e6, 102e6, 680e6};
 constexpr double kFlat[] = {7.66e-3, 8.31e-3, 75.7e-3, 459e-3};
 constexpr double kTiers[] = {0.34e-3, 0.60e-3, 26.6e-3, 175e-3};
-// What fits: 15 us and 3 GB/s for the flat ring; 40 GB/s between devices, 12 GB/s per host, shared
-// by 4, and 24 GB/s per rack, shared by 32. Only the sum of the lower latencies shows: 6 a + 14 b =
+// Fitted: 15 us and 3 GB/s for the flat ring; 40 GB/s between devices, 12 GB/s per host, shared by
+// 4, and 24 GB/s per rack, shared by 32. Of the lower latencies only the sum shows: 6 a + 14 b =
 // 128 us.
 constexpr double kHostBandwidth = 12e9;
 constexpr double kRackBandwidth = 24e9;
@@ -106,7 +106,7 @@ TEST(CostModelTest, TreesOfTheHierarchyGiveTheClosedForm) {
   for (size_t i = 0; i < std::size(kSizes); ++i) {
     const Prediction levels = PredictAllReduce(Algorithm::kHierarchical, paths,
                                                static_cast<size_t>(kSizes[i]), PublishedCosts());
-    // Stars inside the domains are one hop deep, where rings have one per member.
+    // Stars inside the domains are one hop deep; rings have one hop per member.
     const double ring_latency = 6 * 5e-6 + 14 * 7e-6 + 14 * 15e-6;
     EXPECT_NEAR(levels.latency_seconds, 2 * (5e-6 + 7e-6 + 15e-6), 1e-9);
     const double stepwise = levels.stepwise_seconds - levels.latency_seconds + ring_latency;
@@ -117,7 +117,8 @@ TEST(CostModelTest, TreesOfTheHierarchyGiveTheClosedForm) {
 }
 
 TEST(CostModelTest, OneFullUplinkPerRackCarriesTheHierarchy) {
-  // Out of each of R racks go 2 (R - 1) / R of the tensor; a ring takes 2 (N - 1) / N over it.
+  // Out of each of R racks go 2 (R - 1) / R of the tensor; a ring of N members sends 2 (N - 1) / N
+  // of it.
   constexpr size_t kBytes = 32 << 20;
   const auto rack_bytes = [&](Algorithm algorithm) {
     return PredictAllReduce(algorithm, Paths(4, 4, 1), kBytes, LinkCosts())
@@ -148,12 +149,12 @@ TEST(CostModelTest, ANarrowUplinkTakesTheHierarchy) {
   EXPECT_EQ(choice.algorithm, Algorithm::kHierarchical) << choice.Explain();
   EXPECT_THAT(choice.prediction.bottleneck, HasSubstr("rack z/r"));
 
-  // Racks met in turns: the ring crosses the uplink at every hop.
+  // Members of the racks alternate: the ring crosses the uplink at every hop.
   std::vector<TopologyPath> shuffled;
   for (size_t i = 0; i < paths.size(); ++i) shuffled.push_back(paths[i / 2 + i % 2 * 4]);
   const double ring = PredictAllReduce(Algorithm::kRing, shuffled, 64 << 20, costs).seconds;
   EXPECT_GT(ring, 2 * ChooseAlgorithm(kAllReduce, 64 << 20, shuffled, costs).prediction.seconds);
-  // Wide uplinks have nothing to save.
+  // With wide uplinks there is nothing to save.
   EXPECT_NE(ChooseAlgorithm(kAllReduce, 64 << 20, paths, LinkCosts()).algorithm,
             Algorithm::kHierarchical);
 }
@@ -181,14 +182,14 @@ TEST(CostModelTest, CountsWhatEachKindSends) {
   EXPECT_EQ(PredictAllReduce(Algorithm::kRing, Paths(1, 1, 1), 100, LinkCosts()).seconds, 0);
 }
 
-// Thousands of members are judged by some of their sections; those must speak for all.
+// Thousands of members are judged by some of their sections, which must represent all.
 TEST(CostModelTest, SomeSectionsSpeakForAll) {
   LinkCosts costs;
   costs.at(Level::kRack).uplink_bytes_per_second = 1e9;
   for (const Algorithm algorithm : kAlgorithms) {
     for (const size_t bytes : {size_t{1'000'000}, size_t{1} << 30}) {
       const Prediction large = PredictAllReduce(algorithm, Paths(32, 16, 1), bytes, costs);
-      // The rack's own uplink does not depend on how many sections were looked at.
+      // The rack's own uplink does not depend on the number of sections examined.
       if (algorithm == Algorithm::kHierarchical) {
         EXPECT_NEAR(large.uplink_bytes[static_cast<size_t>(Level::kRack)] / bytes, 2 * 31 / 32.,
                     0.02);

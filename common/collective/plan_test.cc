@@ -46,7 +46,7 @@ std::vector<Plan> AllPlans(uint32_t size) {
 class PlanTest : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Members, PlanTest, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 23, 64));
 
-// Parents and children name each other; everybody's values reach the owner exactly once.
+// Parents and children name each other; all members' values reach the owner exactly once.
 TEST_P(PlanTest, ReductionTreesSumEverybodyOnceAtTheOwner) {
   const uint32_t size = GetParam();
   for (const Plan& plan : AllPlans(size)) {
@@ -66,7 +66,7 @@ TEST_P(PlanTest, ReductionTreesSumEverybodyOnceAtTheOwner) {
             const ReduceNode parent = plan.Reduce(owner, stripe, *node.parent);
             ASSERT_EQ(std::count(parent.operands.begin(), parent.operands.end(), rank), 1);
           }
-          // No cycles: the owner is above everybody.
+          // No cycles: the owner is above every member.
           uint32_t above = rank;
           for (uint32_t steps = 0; above != owner && steps <= size; ++steps) {
             above = *plan.Reduce(owner, stripe, above).parent;
@@ -101,7 +101,7 @@ TEST_P(PlanTest, SpreadingTreesReachEverybodyFromTheOwner) {
   }
 }
 
-// Messages on the longest way to the owner.
+// Messages on the longest path to the owner.
 uint32_t Depth(const Plan& plan, uint32_t owner, uint32_t rank) {
   uint32_t depth = 0;
   for (const uint32_t operand : plan.Reduce(owner, 0, rank).operands) {
@@ -146,14 +146,15 @@ TEST(PlanShapeTest, SeveralRingsUseDisjointLinks) {
       EXPECT_TRUE(links.emplace(rank, *rings.Reduce(owner, stripe, rank).parent).second);
     }
   }
-  // With two members there is one ring; with six, only the strides 1 and 5 visit everybody.
+  // With two members there is one ring; with six, only the strides 1 and 5 visit all members.
   EXPECT_EQ(Plan({.algorithm = Algorithm::kMultiRing, .size = 2, .paths = {}}).stripes(), 1u);
   EXPECT_EQ(Plan({.algorithm = Algorithm::kMultiRing, .size = 6, .paths = {}}).stripes(), 2u);
 }
 
 class HierarchyTest : public testing::Test {
  protected:
-  // Two racks of four with two hosts each; ranks dealt in turns, as a careless launcher would.
+  // Two racks of four members with two hosts each; ranks alternate between racks, as a careless
+  // launcher would assign them.
   HierarchyTest() {
     for (uint32_t rank = 0; rank < 8; ++rank) {
       paths_.push_back(ParseTopologyPath(absl::StrCat("z/r", rank % 2, "/h", rank / 4)));
@@ -167,7 +168,8 @@ class HierarchyTest : public testing::Test {
   std::vector<TopologyPath> paths_;
 };
 
-// The other rack's sum of a part crosses once; a ring of these ranks would cross eight times.
+// The other rack's sum of a part crosses once; a ring in the order of ranks would cross eight
+// times.
 TEST_F(HierarchyTest, APartCrossesBetweenRacksOnce) {
   const Plan plan = Make();
   std::map<uint32_t, int> speaks_across;

@@ -71,8 +71,8 @@ TEST(Contract, DiscardsWhatIsAsOldAsTheCut) {
   const Contract cut{.kind = Contract::Kind::kBuffered, .staleness_cut = 4};
   EXPECT_FALSE(cut.Discards(Version(7), Version(10)));
   EXPECT_TRUE(cut.Discards(Version(6), Version(10)));
-  EXPECT_FALSE(cut.Discards(Version(0), Version(10)));   // Unknown.
-  EXPECT_FALSE(cut.Discards(Version(99), Version(10)));  // Of another history.
+  EXPECT_FALSE(cut.Discards(Version(0), Version(10)));   // unknown
+  EXPECT_FALSE(cut.Discards(Version(99), Version(10)));  // of another history
   EXPECT_FALSE(Contract().Discards(Version(1), Version(10)));
   const Contract ssp{.kind = Contract::Kind::kSsp, .staleness_cut = 4};
   EXPECT_FALSE(ssp.Discards(Version(1), Version(10)));

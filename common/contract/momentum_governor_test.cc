@@ -21,7 +21,7 @@ TEST(MomentumGovernorTest, ASynchronousRunIsLeftAsItIsToTheLastBit) {
     MomentumGovernor governor(target);
     for (int update = 0; update < 1000; ++update) {
       governor.ObservePush(0);
-      // One group that pushes on arrival, and four in step.
+      // One group that pushes on arrival, and four in lockstep.
       EXPECT_EQ(governor.BeginUpdate({.pushes = 1, .groups = 1}), (Setting{target, 1}));
       EXPECT_EQ(governor.BeginUpdate({.pushes = 4, .groups = 4, .on_arrival = false}),
                 (Setting{target, 1}));
@@ -71,7 +71,7 @@ TEST(MomentumGovernorTest, FollowsAChangeOfTheNumberOfGroups) {
   MomentumGovernor governor(0.9);
   Random random(1);
   const auto observe = [&](double mean, uint64_t pushes) {
-    // Geometric, as memoryless groups have it.
+    // Geometric, as with memoryless groups.
     for (uint64_t i = 0; i < pushes; ++i) {
       governor.ObservePush(std::floor(std::log1p(-random.Uniform()) / std::log(mean / (1 + mean))));
     }
@@ -93,7 +93,7 @@ TEST(MomentumGovernorTest, SaysThatItCannotHoldTheTarget) {
     EXPECT_NEAR(setting->rate_factor, 0.5, 1e-12);  // 1/4 of the round, over 1 - 0.5
   }
   EXPECT_TRUE(governor.cannot_hold());
-  // One update below, and the count begins anew.
+  // After one update below the target, the count restarts.
   while (governor.staleness() > 1) governor.ObservePush(0);
   governor.BeginUpdate(update);
   EXPECT_FALSE(governor.cannot_hold());
@@ -131,7 +131,7 @@ TEST(MergeAsynchronyTest, WeighsByUpdatesAndKeepsTheLeastRun) {
   EXPECT_NEAR(sum.staleness(), 4, 1e-12);
   EXPECT_NEAR(sum.explicit_momentum(), 0.3, 1e-12);
   EXPECT_EQ(sum.updates_above_target(), 40u);
-  // A shard that has applied nothing says nothing, whichever comes first.
+  // A shard that has applied nothing reports nothing, whichever comes first.
   proto::TableAsynchrony nothing = Report(0, 0, 0);
   MergeAsynchrony(Report(10, 5, 7), nothing);
   EXPECT_EQ(nothing.staleness(), 5);

@@ -65,7 +65,7 @@ TEST_F(ReadGateTest, AsksAGroupFromItsFirstStepOn) {
   EXPECT_EQ(Missing(ReadRequirement::Of(bound, kBsp), Now()), "group 7 is at step 0 of 5");
 }
 
-// Group 2 was too late for rounds 4 and 5; they are over for it too.
+// Group 2 was too late for rounds 4 and 5, which are finished for it, too.
 TEST_F(ReadGateTest, LocalWaitsForTheRoundNotForGroups) {
   EXPECT_TRUE(Met(kLocal, 5));
   EXPECT_FALSE(Met(kLocal, 6));

@@ -61,7 +61,7 @@ class Driver {
     }
     return updates;
   }
-  // What is due at once when this push comes.
+  // The updates that are due at once when this push arrives.
   std::vector<std::string> Push(uint32_t group, uint64_t step, uint64_t samples = 1) {
     Add(group, step, samples);
     return Due();
@@ -104,7 +104,7 @@ TEST(UpdateGate, ArrivalsInAHurryWaitForNoMore) {
   EXPECT_THAT(bsp.Due(), IsEmpty());
 }
 
-// Which pushes below its clock a group has made is the business of who knows them all.
+// Which pushes below its clock a group has made is known only to the deduplication window.
 TEST(UpdateGate, GoesOnWhereAnotherOneStopped) {
   Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
   for (const uint32_t group : {1, 2}) driver.gate().Resume(GroupId(group), Step(4 + group));
@@ -173,7 +173,8 @@ TEST(UpdateGate, BspWaitsForAGroupFromItsFirstStepOn) {
   EXPECT_THAT(driver.Push(2, 6), ElementsAre("1.6 2.6"));
 }
 
-// A group that joined at a step that the others are past catches up, each push on arrival.
+// A group that joined at a step that the others have passed catches up; each push is applied on
+// arrival.
 TEST(UpdateGate, BspAppliesOnArrivalWhatOthersArePast) {
   Driver driver({.kind = Kind::kBsp}, Groups({1}));
   for (uint64_t step = 1; step <= 5; ++step) driver.Push(1, step);
@@ -212,7 +213,7 @@ TEST(UpdateGate, AQuorumWaitsForTheOthersAsLongAsGrace) {
   driver.Pass(absl::Milliseconds(1));
   EXPECT_THAT(driver.Due(), ElementsAre("1.1 2.1"));
   EXPECT_EQ(driver.UntilDue(), absl::InfiniteDuration());
-  // All three in time: nobody waits.
+  // All three in time: no wait.
   driver.Push(3, 2);
   driver.Push(2, 2);
   EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.2 2.2 3.2"));
@@ -246,7 +247,7 @@ TEST(UpdateGate, ALateChangeCountsInTheNextRound) {
   EXPECT_EQ(driver.gate().last_step(), Step(2));
 }
 
-// Groups that the fast ones have left behind, and that died, are not needed to go on.
+// Groups that faster ones have left behind, and that died, are not needed to go on.
 TEST(UpdateGate, GroupsThatAreLateTogetherMakeARound) {
   Driver driver({.kind = Kind::kLocal, .quorum = 2}, Groups({1, 2, 3}));
   for (uint64_t round = 1; round <= 20; ++round) {
@@ -265,7 +266,7 @@ TEST(UpdateGate, GroupsThatAreLateTogetherMakeARound) {
 TEST(UpdateGate, AGroupThatIsFarBehindGetsOnAlone) {
   Driver driver({.kind = Kind::kLocal}, Groups({1}));
   EXPECT_THAT(driver.Push(1, 20), SizeIs(1));
-  driver.SetLive(Groups({1, 2}));  // 1 has come to its end and waits for 2.
+  driver.SetLive(Groups({1, 2}));  // group 1 has finished and waits for 2
   for (uint64_t round = 1; round < kHeldStepsPerGroupMax; ++round) {
     EXPECT_THAT(driver.Push(2, round), IsEmpty()) << round;
   }
@@ -323,7 +324,7 @@ TEST(UpdateGate, HeldStepsAreDueOneByOneWhenTheContractChanges) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.1", "1.2 2.2"));
   EXPECT_FALSE(driver.gate().Holds(GroupId(2)));
   EXPECT_THAT(driver.Push(3, 1), ElementsAre("3.1"));
-  // Back at bsp, at and below step 2 everybody catches up, in any order; then all wait again.
+  // Back at bsp, all groups catch up at and below step 2, in any order; then all wait again.
   driver.gate().SwitchTo({.kind = Kind::kBsp});
   EXPECT_THAT(driver.Push(3, 2), ElementsAre("3.2"));
   EXPECT_THAT(driver.Push(2, 1), ElementsAre("2.1"));
@@ -347,7 +348,7 @@ TEST(UpdateGate, APartFullBufferIsDueWhenTheContractChanges) {
   EXPECT_THAT(driver.Push(1, 10), ElementsAre("1.10 2.10"));
 }
 
-// Nobody waits under bsp for a step that a group has passed without an update.
+// Under bsp no group waits for a step that another group has passed without an update.
 TEST(UpdateGate, StepsWhosePushIsDiscardedArePast) {
   Driver driver({.kind = Kind::kBuffered}, Groups({1, 2}));
   driver.gate().Pass(GroupId(2), Step(7));
@@ -374,7 +375,7 @@ TEST(UpdateGate, AnotherSizeOfTheSameKindKeepsWhatIsHeld) {
   EXPECT_EQ(local.UntilDue(), absl::Seconds(2));
 }
 
-// Whatever the contracts, however groups join and end: each push is part of exactly one update.
+// Under any contracts, and however groups join and end: each push is part of exactly one update.
 TEST(UpdateGate, NothingIsLostAndNothingCountsTwice) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);

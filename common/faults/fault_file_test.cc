@@ -34,7 +34,7 @@ Fault DrawFault(Random& random) {
   return fault;
 }
 
-// Takes away what the kind does not use, as the messages of Validate say.
+// Removes the arguments that the kind does not use, as the messages of Validate say.
 Fault Fit(Fault fault) {
   for (absl::Status status = Validate(fault); !status.ok(); status = Validate(fault)) {
     const std::string text(status.message());

@@ -46,7 +46,7 @@ TEST(GroupPlannerTest, KeepsRacksTogether) {
 }
 
 TEST(GroupPlannerTest, FillsGroupsInsideAHostBeforeCrossingIt) {
-  // Three workers on each of two hosts, pairs wanted: one pair must cross, and only one.
+  // Three workers on each of two hosts, in pairs: exactly one pair must cross.
   const auto workers = Workers({"z/r/a", "z/r/a", "z/r/a", "z/r/b", "z/r/b", "z/r/b"});
   EXPECT_EQ(PlanGroups(workers, 3), (Plan{Ids({10, 11}), Ids({12, 15}), Ids({13, 14})}));
 }
@@ -120,7 +120,7 @@ Instance RandomInstance(Random& random, size_t workers_max) {
   return instance;
 }
 
-// The best value of all partitions into groups whose sizes are in [size_min, size_max], for each
+// The best value among all partitions into groups whose sizes are in [size_min, size_max], for each
 // number of groups; over subsets, as bit masks.
 std::vector<double> BruteForce(const Instance& instance, size_t groups_max, size_t size_min,
                                size_t size_max) {
@@ -249,7 +249,7 @@ TEST(GroupPlannerTest, ChoosesOneGroupPerRackWhenUplinksAreNarrow) {
   const GroupPlan plan = PlanGroups(Workers(labels), {.model = model});
   ASSERT_EQ(plan.groups.size(), 3u) << plan.Explain();
   for (const PlannedGroup& group : plan.groups) EXPECT_EQ(group.members.size(), 8u);
-  // Where links are wide and groups cost much, one will do.
+  // Where links are wide and groups cost much, one group is best.
   model.costs = LinkCosts();
   model.gradient_bytes = 1e6;
   model.statistical_penalty = 0.5;
@@ -257,7 +257,7 @@ TEST(GroupPlannerTest, ChoosesOneGroupPerRackWhenUplinksAreNarrow) {
 }
 
 TEST(GroupPlannerTest, MergesLeftOversIntoTheNearestRack) {
-  // Seven and one: the one alone in its rack joins the others of its zone.
+  // Seven and one: the worker that is alone in its rack joins the others of its zone.
   const auto workers = Workers({"z/r", "z/r", "y/q", "y/q", "y/s", "z/r"});
   const Plan plan =
       PlanGroups(workers, {.groups = 2, .sizes = kEqual, .model = SlowUplinks()}).Members();
@@ -321,7 +321,7 @@ TEST(GroupPlannerTest, ReplansOnlyForAGain) {
   EXPECT_EQ(none.plan.Members(), present);
   EXPECT_THAT(none.reason, HasSubstr("stay"));
 
-  // One of each pair slows down to a third; swapping them within a rack is worth it.
+  // One member of each pair slows down to a third; swapping them within a rack is worth it.
   const std::vector<std::string> one_rack(4, "z/r");
   const ReplanDecision slow = Replan(WithSpeeds(one_rack, {100, 33, 100, 33}), present, options);
   EXPECT_TRUE(slow.replan);
@@ -344,7 +344,7 @@ TEST(GroupPlannerTest, ADepartureMovesNobodyElse) {
             (Plan{Ids({10, 11, 12, 13}), Ids({14, 16, 17}), Ids({18, 19, 20, 21})}));
   EXPECT_THAT(gone.reason, HasSubstr("1 workers gone, 0 new"));
 
-  // Someone new in the first rack goes there.
+  // A new worker in the first rack goes there.
   workers.push_back({.node = NodeId(50), .rank = 50, .labels = "z/r0"});
   const ReplanDecision joined = Replan(workers, gone.plan.Members(), options);
   EXPECT_TRUE(joined.replan);

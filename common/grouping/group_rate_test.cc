@@ -38,7 +38,7 @@ double Normal(Random& random) {
   return std::sqrt(-2 * std::log(1 - random.Uniform())) * std::cos(2 * M_PI * random.Uniform());
 }
 
-// Mean of the slowest member's time, by trying.
+// Mean of the slowest member's time, by simulation.
 double SlowestByTrial(const std::vector<PlannedWorker>& workers, const GroupModel& model) {
   Random random(5);
   constexpr int kSteps = 4000;
@@ -103,7 +103,7 @@ TEST(GroupRateTest, CommunicationGrowsWithTheBordersItCrosses) {
   const auto seconds = [&](std::vector<std::string> labels) {
     std::vector<PlannedWorker> workers = Workers(labels.size(), 100);
     for (size_t i = 0; i < labels.size(); ++i) workers[i].labels = labels[i];
-    // Without the way to the servers.
+    // Without the time to the servers.
     return RateAll(workers, model).communication_seconds -
            model.gradient_bytes / static_cast<double>(labels.size()) / 1e9;
   };
@@ -114,13 +114,14 @@ TEST(GroupRateTest, CommunicationGrowsWithTheBordersItCrosses) {
   EXPECT_NEAR(seconds({"z/r/a", "z/r/b"}), 100e6 / 2e9 + 20e-6, 1e-9);
   EXPECT_NEAR(seconds({"z/r/a", "z/r/b", "z/r/c", "z/r/d"}), 150e6 / 2e9 + 40e-6, 1e-9);
   EXPECT_NEAR(seconds({"z/r/a", "z/s/a"}), 100e6 / 1e9 + 200e-6, 1e-9);
-  // Two members of a host share its uplink; one worker per host has its own link's speed.
+  // Two members of a host share its uplink; a single worker of a host has its own link's speed.
   EXPECT_NEAR(seconds({"z/r/a", "z/r/a", "z/r/b", "z/r/b"}), 100e6 / 2e9 + 22e-6, 1e-9);
-  // Two racks of two hosts: their uplinks carry all, a host's card half of that besides.
+  // Two racks of two hosts: the racks' uplinks carry all of it, and each host's card half as much
+  // in addition.
   EXPECT_NEAR(seconds({"z/r/a", "z/r/b", "z/s/a", "z/s/b"}), 100e6 / 1e9 + 220e-6, 1e-9);
   model.costs.at(Level::kRack).uplink_bytes_per_second = 9e9;
   EXPECT_NEAR(seconds({"z/r/a", "z/r/b", "z/s/a", "z/s/b"}), 150e6 / 2e9 + 220e-6, 1e-9);
-  // Hosts without a name are as far apart as the rack is wide.
+  // Hosts without a name are as far apart as members of a rack.
   EXPECT_NEAR(seconds({"z/r", "z/r"}), 100e6 / 2e9 + 20e-6, 1e-9);
 }
 

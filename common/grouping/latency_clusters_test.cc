@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// exp(sigma z), z about normal (Irwin-Hall).
+// exp(sigma z), with z approximately normal (Irwin-Hall).
 double Noise(Random& random, double sigma) {
   double z = -6;
   for (int i = 0; i < 12; ++i) z += random.Uniform();
@@ -75,7 +75,7 @@ DistanceMatrix Measure(Random& random, const Cluster& cluster, double gap, doubl
   return matrix;
 }
 
-// The coarsest clustering, or one cluster.
+// The coarsest clustering, or a single cluster.
 Clustering Racks(const DistanceMatrix& matrix) {
   const std::vector<Clustering> clusterings = LatencyClusters(matrix);
   return clusterings.empty() ? Clustering(matrix.nodes(), 0) : clusterings.back();

@@ -26,7 +26,7 @@ using Kind = Action::Kind;
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Workers that compute in virtual time, under the decisions of a ladder: what it shifts, they do.
+// Workers that compute in virtual time and follow the decisions of a ladder.
 class Cluster {
  public:
   struct Worker {
@@ -57,7 +57,7 @@ class Cluster {
   StragglerLadder& ladder() { return ladder_; }
   const std::vector<StragglerLadder::Member>& evicted() const { return evicted_; }
 
-  // So many reports of each worker. Returns what the ladder did.
+  // Makes `reports` reports of each worker. Returns the ladder's actions.
   std::vector<Action> Run(int reports) {
     std::vector<Action> actions;
     for (int i = 0; i < reports; ++i) {
@@ -293,7 +293,7 @@ TEST(StragglerLadderTest, TheOperatorMaySayHowManyAndHowLong) {
   EXPECT_EQ(actions[0].grace, absl::Milliseconds(7));
 }
 
-// A cost per step that no share takes away.
+// A cost per step that no share removes.
 TEST(StragglerLadderTest, AMemberThatSharesCannotHelpMovesToASlowerGroupAndBack) {
   Cluster cluster({.highest = StragglerRung::kRegroup});
   cluster.AddGroup(Healthy(4));
@@ -332,7 +332,7 @@ TEST(StragglerLadderTest, WithoutAGroupThatFitsItIsEvictedAndMayTryAgainLater) {
   ASSERT_EQ(cluster.evicted().size(), 1u);
   EXPECT_EQ(cluster.group(0).members.size(), 3u);
 
-  // Still slow: out again, for twice as long.
+  // Still slow: evicted again, for twice as long.
   int in = 0;
   int evictions = 1;
   for (int i = 0; i < 600; ++i) {

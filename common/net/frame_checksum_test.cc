@@ -51,7 +51,7 @@ TEST(FrameChecksumTest, KeepsTheChecksumsOfFramesThatArePassedOn) {
   Random random(5);
   const Message made = TwoFrames(random);
   Message passed_on;
-  // One that is known to be wrong must stay so: a relay never vouches for what it was given.
+  // A wrong checksum must stay wrong: a relay never vouches for the bytes that it forwards.
   AddFrame(passed_on, made.frames[0], FrameChecksum(made.frames[0]) ^ 1);
   passed_on.frames.push_back(made.frames[1]);
   SetFrameChecksums(passed_on);
@@ -60,8 +60,7 @@ TEST(FrameChecksumTest, KeepsTheChecksumsOfFramesThatArePassedOn) {
   EXPECT_EQ(CheckFrameChecksums(passed_on).code(), absl::StatusCode::kDataLoss);
 }
 
-// Whatever single bit of a message flips on its way, in the prelude, the envelope or a frame:
-// nobody takes it for what was sent.
+// A flip of any single bit in the prelude, the envelope or a frame is noticed.
 TEST(FrameChecksumTest, NoFlippedBitOfAWholeMessageGoesUnnoticed) {
   Random random(6);
   Message message = TwoFrames(random);

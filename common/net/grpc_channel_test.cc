@@ -51,7 +51,7 @@ class Inbox {
   std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Answers at once, except what a test holds back.
+// Replies at once, except to calls that a test holds back.
 class FakeScheduler : public proto::Scheduler::Service {
  public:
   explicit FakeScheduler(int port = 0) {
@@ -68,7 +68,7 @@ class FakeScheduler : public proto::Scheduler::Service {
     server_->Wait();
   }
   int port() const { return port_; }
-  // From now on it leads, or it does not.
+  // From now on this scheduler leads, or does not.
   void Lead(bool leads) {
     MutexLock lock(mutex_);
     leads_ = leads;
@@ -102,14 +102,14 @@ class FakeScheduler : public proto::Scheduler::Service {
                          proto::DropTableReply*) override {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not ready yet");
   }
-  // Until its caller gives up.
+  // Blocks until its caller gives up.
   grpc::Status Leave(grpc::ServerContext* context, const proto::LeaveRequest*,
                      proto::LeaveReply*) override {
     MutexLock lock(mutex_);
     while (!context->IsCancelled()) changed_.WaitFor(mutex_, absl::Milliseconds(5));
     return grpc::Status::CANCELLED;
   }
-  // Sends every published epoch that the caller does not know; epoch 0 ends all streams.
+  // Sends every published epoch that is new to the caller; epoch 0 ends all streams.
   grpc::Status WatchView(grpc::ServerContext* context, const proto::WatchViewRequest* request,
                          grpc::ServerWriter<proto::WatchViewReply>* writer) override {
     uint64_t known = request->known_epoch();
@@ -325,7 +325,7 @@ TEST_F(GrpcChannelTest, FindsTheOneThatLeads) {
     EXPECT_EQ(reply.envelope.header().request_id(), id);
     EXPECT_EQ(reply.envelope.heartbeat_reply().epoch(), 9u);
   }
-  // The lead passes to the other, and the first one's watch must not wait there for ever.
+  // The lead passes to the other scheduler, and the first one's watch must not wait there forever.
   channel->Send(WatchRequest(11, 9));
   while (scheduler_.streams() == 0) {
     channel->Send(HeartbeatRequest(4));
@@ -382,7 +382,7 @@ TEST_F(GrpcChannelTest, ComesBackToASchedulerThatWasAway) {
   scheduler_.Stop();
   const absl::Time gone = MonotonicNow();
   uint64_t id = 2;
-  // Long enough that a growing backoff would show.
+  // Long enough that a growing back-off would show.
   for (; MonotonicNow() < gone + absl::Seconds(2); ++id) {
     channel->Send(HeartbeatRequest(id));
     EXPECT_EQ(StatusOf(Take()).code(), absl::StatusCode::kUnavailable);

@@ -23,10 +23,10 @@ TEST(HandshakeCounterTest, CountsOnlyConnectionsWithoutAHandshake) {
 
 TEST(HandshakeCounterTest, ACountThatIsLateIsNotLost) {
   HandshakeCounter counter;
-  counter.Accepted(1);  // honest
-  counter.Accepted(2);  // not
+  counter.Accepted(1);  // a real peer
+  counter.Accepted(2);  // a stranger
   counter.Succeeded();
-  counter.Closed(2);  // might be the one that succeeded
+  counter.Closed(2);  // may be the connection that succeeded
   EXPECT_EQ(counter.failed(), 0u);
   counter.Closed(1);
   EXPECT_EQ(counter.failed(), 1u);

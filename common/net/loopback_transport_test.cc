@@ -15,8 +15,8 @@ class LoopbackNetwork : public ConformanceNetwork {
   std::string DeadEndpoint() override { return "loopback://nobody"; }
 
  private:
-  // One hub serves all transports of a test, so all have the smallest queue any test asks for
-  // whose messages are many.
+  // One hub serves all transports of a test, so all of them have the smallest queue that any test
+  // with many messages asks for.
   LoopbackHub hub_{{.queue_messages = 999}};
   int made_ = 0;
 };

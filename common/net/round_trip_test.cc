@@ -36,7 +36,7 @@ TEST(RoundTrip, FollowsLongerTimesAtOnceAndShorterOnesSlowly) {
   EXPECT_GE(Patience(round_trip), absl::Milliseconds(200));
 }
 
-// Else an answer that takes longer than the patience would never be learnt of.
+// Otherwise a reply that takes longer than the patience would never change the estimate.
 TEST(RoundTrip, FollowsEvenWhenEveryRequestIsRepeated) {
   RoundTrip round_trip;
   int requests = 0;
@@ -46,12 +46,12 @@ TEST(RoundTrip, FollowsEvenWhenEveryRequestIsRepeated) {
   EXPECT_LT(requests, 60);
 }
 
-// The answer to the repeat of a lost message: it says how long the repeat waited for its turn.
+// The reply to the retry of a lost message: it shows how long the retry was delayed.
 TEST(RoundTrip, TimesOfRepeatsDoNotAddUp) {
   RoundTrip round_trip;
   for (int i = 0; i < 1000; ++i) {
     round_trip.NoteFirst(absl::Milliseconds(1));
-    // Each second message is lost, and so are its first two repeats.
+    // Each second message is lost, and so are its first two retries.
     round_trip.NoteRepeated(7 * Patience(round_trip) + absl::Milliseconds(1), kShortest);
     ASSERT_LE(Patience(round_trip), 2 * kShortest) << i;
   }

@@ -48,7 +48,7 @@ std::vector<Buffer> Encoded(const Message& message) {
   return *std::move(frames);
 }
 
-// A head whose checksum is right, around any envelope bytes.
+// A head frame with a correct checksum, around any envelope bytes.
 Buffer SealedHead(std::span<const uint8_t> envelope) {
   Buffer head = Buffer::Allocate(kWirePreludeBytes + envelope.size());
   uint8_t* to = head.MutableData();
@@ -164,7 +164,7 @@ TEST(WireTest, RefusesEveryFlippedBitOfTheHead) {
   }
 }
 
-// The checksum is right, so that the mutations reach the Protobuf parser and the frame check.
+// The checksum is correct, so that the mutations reach the Protobuf parser and the frame check.
 TEST(WireTest, SurvivesMutatedEnvelopesUnderARightChecksum) {
   Random random(5);
   int accepted = 0;
@@ -193,7 +193,7 @@ TEST(WireTest, SurvivesMutatedEnvelopesUnderARightChecksum) {
     ++accepted;
     ASSERT_TRUE(CheckFrames(*decoded, kSmall).ok());
   }
-  // Values may change unnoticed under a right checksum; sizes may not.
+  // Under a correct checksum, changed values go unnoticed; changed sizes must not.
   EXPECT_GT(accepted, 0);
 }
 

@@ -80,7 +80,7 @@ TEST(ZmqTransportTest, AnAddressOfNobodyIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A transport, and a stranger that may send it anything.
+// A transport, and a stranger that sends it arbitrary bytes.
 class ZmqStrangerTest : public testing::Test {
  protected:
   static constexpr absl::Duration kPatience = absl::Seconds(20);
@@ -95,7 +95,7 @@ class ZmqStrangerTest : public testing::Test {
     return true;
   }
 
-  // After everything bad, honest messages still arrive.
+  // After malformed input, valid messages still arrive.
   void ExpectAlive() {
     const uint64_t before = received_;
     const auto honest = MustMake({});
@@ -150,7 +150,7 @@ TEST_F(ZmqStrangerTest, CountsAGreetingThatBreaksOff) {
   ExpectAlive();
 }
 
-// The greeting is right; what follows is not ours.
+// The greeting is valid; the bytes after it are not a valid message.
 class ZmqForeignerTest : public ZmqStrangerTest {
  protected:
   ZmqForeignerTest() { zmq_setsockopt(socket_, ZMQ_LINGER, "\0\0\0\0", 4); }

@@ -18,7 +18,7 @@ TEST(DefinitionTest, FillsInDefaults) {
   EXPECT_EQ(config->epsilon, 1e-8);
   EXPECT_EQ(config->trust_coefficient, 0.001);
   EXPECT_EQ(config->delay, 1u);
-  EXPECT_EQ(config->momentum, 0);  // the user's, and 0 is one
+  EXPECT_EQ(config->momentum, 0);  // the user's value, even though it is 0
   optimizer.set_kind(proto::Optimizer::ADAGRAD);
   EXPECT_EQ(OptimizerFromProto(optimizer)->epsilon, 1e-10);
 }
@@ -57,7 +57,7 @@ TEST(DefinitionTest, KeepsWhatIsSaid) {
   EXPECT_EQ(schedule->decay_factor, 0.1);
 }
 
-// Every kind that the protocol knows has a rule that can be made, under its own name.
+// The optimizer of every kind in the protocol can be made, under its own name.
 TEST(DefinitionTest, KnowsEveryKindOfTheProtocol) {
   for (int kind = 0; kind < proto::Optimizer::Kind_ARRAYSIZE; ++kind) {
     proto::Optimizer optimizer;

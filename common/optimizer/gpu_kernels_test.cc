@@ -28,7 +28,7 @@ namespace {
 
 constexpr GradientScalars kGradient = {.gradient_scale = 1.0f / 7, .weight_decay = 0.013f};
 
-// Around a warp and a block of threads, and well beyond.
+// Lengths around those of a warp and of a block of threads, and far beyond.
 std::vector<size_t> Lengths(Random& random) {
   std::vector<size_t> lengths = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1 << 20};
   for (int i = 0; i < 20; ++i) lengths.push_back(random.Below(100'000));
@@ -180,7 +180,7 @@ TEST_F(GpuKernelsTest, Adam) {
 }
 
 TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {
-  // The slots take the place of sums here: the second kernel must see what the first has written.
+  // The slots are used as sums here: the second kernel must see the results of the first.
   ExpectAgreement(
       [](auto sum, auto, auto, auto slot0, auto slot1) {
         AddInto(slot0, sum);
@@ -194,8 +194,7 @@ TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {
       });
 }
 
-// What is scaled by 0 may be infinite, NaN or negative: all of it becomes +0. A factor of 1 changes
-// no bit.
+// Infinite, NaN and negative values, scaled by 0, all become +0. A factor of 1 changes no bit.
 TEST_F(GpuKernelsTest, ScalesByZeroAndOneLikeTheProcessor) {
   for (const float factor : {0.0f, -0.0f, 1.0f}) {
     SCOPED_TRACE(factor);

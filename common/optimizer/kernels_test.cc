@@ -156,7 +156,7 @@ TEST(KernelsTest, DelayedNesterov) {
 }
 
 TEST(KernelsTest, CompensateDelay) {
-  // The first slot takes the place of the previous values.
+  // The first slot is used as the previous values.
   constexpr float kStrength = 0.02f;
   ExpectSameBits([&](auto sum, auto in, auto out, auto slot0,
                      auto) { CompensateDelay(kStrength, sum, in, slot0, out); },

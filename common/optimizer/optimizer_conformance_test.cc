@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What every optimizer promises, whatever its formula. A new kind: add it to kConfigs.
+// The promises that every optimizer keeps, with any formula. For a new kind, add it to kConfigs.
 
 #include <algorithm>
 #include <cstddef>
@@ -42,7 +42,7 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// Values and slots of a shard, as its owner holds them.
+// Values and slots of a shard, as its owner stores them.
 struct State {
   State(const Optimizer& optimizer, size_t count)
       : values(RandomFloats(1, count)), slots(optimizer.state_slots(), std::vector<float>(count)) {}
@@ -144,7 +144,7 @@ TEST_P(OptimizerConformanceTest, AlignmentDoesNotShow) {
   }
 }
 
-// Only the kinds with a momentum may look at the context's, and theirs must be replaced by it.
+// Only kinds with momentum may read the context's, and it must replace theirs.
 TEST_P(OptimizerConformanceTest, TheContextsMomentumReplacesTheConfigs) {
   OptimizerConfig other = GetParam();
   other.momentum = 0.25;
@@ -166,7 +166,7 @@ TEST_P(OptimizerConformanceTest, TheContextsMomentumReplacesTheConfigs) {
 }
 
 TEST_P(OptimizerConformanceTest, GradientScaleIsFoldedIn) {
-  // Powers of two, so that scaling before and scaling inside round alike.
+  // Powers of two, so that scaling before and scaling inside round equally.
   State scaled_inside(*optimizer_, kCount), scaled_before(*optimizer_, kCount);
   for (uint64_t update = 1; update <= kUpdates; ++update) {
     std::vector<float> gradient = GradientSum(update);

@@ -126,7 +126,7 @@ void ExpectFollowsItsDefinition(const OptimizerConfig& config) {
       ASSERT_NEAR(values[i], expected[i], kTolerance) << "update " << update << " element " << i;
     }
   }
-  EXPECT_GT(largest_move, 0.01);  // or the comparison above says nothing
+  EXPECT_GT(largest_move, 0.01);  // otherwise the comparison above proves nothing
 }
 
 TEST(OptimizerGoldenTest, Sgd) {
@@ -177,7 +177,7 @@ TEST(OptimizerGoldenTest, DelayedNesterov) {
   ExpectFollowsItsDefinition({.kind = OptimizerKind::kDelayedNesterov, .delay = 7});
 }
 
-// By hand, so that a mistake shared by the code and the definitions above would show.
+// Computed by hand, so that a mistake shared by the code and the definitions above would show.
 TEST(OptimizerGoldenTest, FirstStepOfAdamMovesByTheRate) {
   const auto optimizer = MakeOptimizer({.kind = OptimizerKind::kAdam});
   ASSERT_TRUE(optimizer.ok());

@@ -29,7 +29,7 @@ TEST(PortableMathTest, CosineAgreesWithTheLibrary) {
   }
 }
 
-// erfc is the library's, and the inverse of what is tested.
+// erfc comes from the library, and is the inverse of the tested function.
 TEST(PortableMathTest, NormalQuantileInvertsTheDistribution) {
   EXPECT_EQ(NormalQuantile(0.5), 0);
   for (double probability = 1e-300; probability < 0.5; probability *= 1.7) {

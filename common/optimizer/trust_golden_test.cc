@@ -72,7 +72,8 @@ TEST(TrustKernelsTest, LarsInTheOrderOfTheNaiveLoop) {
     const double norm = NaiveNorm(c.Part(c.values));
     const double divisor = NaiveNorm(gradient) + s.weight_decay * norm;
     const double exact = length == 0 ? 1 : s.trust * norm / divisor;
-    // Another order of summation would show here, and in one of 10^8 floats made of it.
+    // Another order of summation would change these bits, and one of 10^8 floats computed from
+    // them.
     ASSERT_EQ(LarsRatio(s, c.Part(c.sum), c.Part(c.values)), exact) << length;
     const float ratio = static_cast<float>(exact);
     Case expected = c, actual = c;
@@ -208,7 +209,7 @@ void ExpectFollowsItsDefinition(const OptimizerConfig& config, double rate) {
       largest_move = std::max(largest_move, std::abs(expected[i] - before[i]));
     }
   }
-  EXPECT_GT(largest_move, 0.01);  // or the comparison above says nothing
+  EXPECT_GT(largest_move, 0.01);  // otherwise the comparison above proves nothing
 }
 
 TEST(TrustGoldenTest, Lars) {

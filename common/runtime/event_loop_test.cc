@@ -19,7 +19,7 @@ constexpr Address kPeer = {NodeId(6), 2};
 constexpr uint64_t kJob = 99;
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// What happened on a loop's thread, for the test's thread to wait for. Thread-safe.
+// A record of events on a loop's thread, for which the test's thread can wait. Thread-safe.
 class Record {
  public:
   void Add(const std::string& what) {
@@ -27,7 +27,7 @@ class Record {
     lines_.push_back(what);
     changed_.NotifyAll();
   }
-  // All lines once there are `count`, or what there is after the patience.
+  // All lines once there are `count` of them, or those that exist when the patience ends.
   std::vector<std::string> WaitFor(size_t count) {
     const absl::Time deadline = MonotonicNow() + kPatience;
     MutexLock lock(mutex_);
@@ -102,7 +102,7 @@ TEST_F(EventLoopTest, WakesTheActorOnceAtTheStart) {
   EXPECT_EQ(record_.WaitFor(2), (Lines{"wake", "posted"}));
 }
 
-// Notes what passes, and says in each message out how many have come in.
+// Notes the messages that pass, and writes into each outgoing message how many have arrived.
 class CountingFlowControl : public FlowControl {
  public:
   void Received(absl::Time, const Message&) override { ++received_; }
@@ -143,7 +143,7 @@ TEST_F(EventLoopTest, DropsWhatIsAddressedToAnotherNode) {
     record_.Add(IdOf(message));
   };
   loop_.Start();
-  // For the process that listened here before.
+  // Meant for the process that listened here before.
   peer_->SetRoute({NodeId(4), 1}, transport_->endpoint());
   peer_->SetRoute(kSelf, transport_->endpoint());
   peer_->Send(MessageTo({NodeId(4), 1}, 1));
@@ -154,7 +154,7 @@ TEST_F(EventLoopTest, DropsWhatIsAddressedToAnotherNode) {
 }
 
 TEST_F(EventLoopTest, AFloodOfMessagesDelaysNeitherTimersNorTheQueue) {
-  // More than one pass takes at once, each as slow as a large gradient.
+  // More messages than one pass takes, each as slow as a large gradient.
   peer_->SetRoute(kSelf, transport_->endpoint());
   for (uint64_t i = 0; i < 60; ++i) peer_->Send(MessageTo(kSelf, i));
   uint64_t handled = 0;

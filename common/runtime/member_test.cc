@@ -25,7 +25,7 @@ class MemberTest : public ::testing::Test {
     member_.OnChange([this](absl::Time, Outbox&) { ++changes_; });
   }
 
-  // What the member sent, by body.
+  // The messages that the member sent, by body.
   std::vector<Message> Sent(proto::Envelope::BodyCase body) {
     std::vector<Message> found;
     for (Message& message : outbox_.TakeMessages()) {
@@ -168,7 +168,7 @@ TEST_F(MemberTest, AnUnansweredBeatIsFollowedByOneMore) {
   ASSERT_EQ(1u, second.size());
   EXPECT_EQ(first_at + absl::Milliseconds(250), now_);
   EXPECT_NE(first[0].envelope.header().request_id(), second[0].envelope.header().request_id());
-  // The next one comes when it is due, and is the last one if it is answered.
+  // The next heartbeat is sent when it is due, and is the last one if it is answered.
   const std::vector<Message> third = beat();
   ASSERT_EQ(1u, third.size());
   EXPECT_EQ(first_at + absl::Milliseconds(500), now_);
@@ -179,7 +179,7 @@ TEST_F(MemberTest, AnUnansweredBeatIsFollowedByOneMore) {
   EXPECT_EQ(first_at + absl::Milliseconds(1000), now_);
 }
 
-// So it ends no later than the scheduler thinks, however long the answer took.
+// So the lease never ends later than the scheduler thinks, however late the reply.
 TEST_F(MemberTest, ALeaseCountsFromTheRequestThatWasAnswered) {
   Register();
   EXPECT_EQ(member_.lease_until(), absl::InfiniteFuture()) << "the scheduler said nothing of one";
@@ -200,7 +200,7 @@ TEST_F(MemberTest, ALeaseCountsFromTheRequestThatWasAnswered) {
   EXPECT_EQ(member_.lease_until(), sent + absl::Seconds(3)) << "a refusal is no answer";
 }
 
-// A network whose round trip is longer than the pause before a beat is repeated.
+// A network whose round trip is longer than the pause before a heartbeat is repeated.
 TEST_F(MemberTest, AnAnswerThatComesAfterTheNextBeatExtendsTheLeaseFromItsOwnBeat) {
   Register();
   Sent(proto::Envelope::kHeartbeatRequest);
@@ -307,7 +307,7 @@ TEST_F(MemberTest, HearingFirstThatItHasLeftIsNoFailure) {
 TEST_F(MemberTest, WatchesAgainAsSoonAsTheSchedulerIsBack) {
   Register();
   std::vector<Message> watches = Sent(proto::Envelope::kWatchViewRequest);
-  // So long away that the next try is far off.
+  // The scheduler is down for so many tries that the next one is far off.
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(watches.size(), 1u);
     Message failure = MakeReply(watches[0]);
@@ -329,7 +329,7 @@ TEST_F(MemberTest, WatchesAgainAsSoonAsTheSchedulerIsBack) {
     for (Message& message : outbox_.TakeMessages()) {
       if (message.envelope.has_heartbeat_request()) {
         beat = std::move(message);
-      } else {  // still away
+      } else {  // still down
         Message failure = MakeReply(message);
         failure.envelope.mutable_watch_view_reply();
         SetStatus(absl::UnavailableError("nobody listens"), failure);
@@ -376,7 +376,7 @@ TEST_F(MemberTest, ABusySchedulerIsAskedAgain) {
   EXPECT_EQ(Sent(proto::Envelope::kRegisterRequest).size(), 1u);
 }
 
-// The scheduler has given it something that it has not heard of.
+// The scheduler has given the node duties that it does not know of.
 TEST_F(MemberTest, AGoodbyeOfTheDayBeforeIsRepeatedUnderTheNewerView) {
   Register();
   Sent(proto::Envelope::kWatchViewRequest);

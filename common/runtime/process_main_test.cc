@@ -11,7 +11,7 @@
 namespace covey {
 namespace {
 
-// Each in a process of its own: signal masks and malloc options are the process's.
+// Each test in a process of its own: signal masks and malloc options belong to the process.
 TEST(ProcessMainDeathTest, ReturnsTheSignal) {
   EXPECT_EXIT(
       {

@@ -104,7 +104,7 @@ TEST(TopologyLabelsTest, FindsThisProcess) {
   EXPECT_TRUE(FindTopologyLabels("").ok());
 }
 
-// A machine made up by hwloc, and the device of some of its processors.
+// The device of some processors of a machine that hwloc invents.
 std::string Device(const char* machine, const std::vector<unsigned>& cpus) {
   hwloc_topology_t topology = nullptr;
   hwloc_topology_init(&topology);

@@ -164,7 +164,7 @@ double Number(Random& random) {
   return kNumbers[random.Below(kNumbers.size())];
 }
 
-// Most fields at their default, or nothing would ever pass.
+// Most fields have their defaults, otherwise almost no spec would be valid.
 proto::Optimizer RandomOptimizer(Random& random) {
   proto::Optimizer optimizer;
   optimizer.set_kind(static_cast<proto::Optimizer::Kind>(random.Below(10)));
@@ -218,7 +218,7 @@ proto::TableSpec RandomSpec(Random& random) {
   asynchrony.set_staleness_scaled_rate(random.Chance(0.2));
   asynchrony.set_automatic_momentum(random.Chance(0.2));
   if (spec.contract().kind() == proto::Contract::LOCAL && random.Chance(0.5)) {
-    // One half in order, or the other would never be looked at.
+    // One half is valid, otherwise the other half would never be reached.
     spec.clear_initializer();
     spec.clear_optimizer();
     spec.clear_asynchrony();
@@ -226,7 +226,7 @@ proto::TableSpec RandomSpec(Random& random) {
     spec.mutable_learning_rate()->set_base(1);
     spec.mutable_contract()->set_local_steps(5);
   }
-  // What LOCAL needs and the others refuse; sometimes the wrong way round.
+  // Fields that LOCAL needs and other contracts refuse; sometimes the wrong way round.
   if (random.Chance(0.9) == (spec.contract().kind() == proto::Contract::LOCAL)) {
     *spec.mutable_inner_optimizer() = RandomOptimizer(random);
     *spec.mutable_inner_learning_rate() = RandomRate(random);
@@ -236,7 +236,7 @@ proto::TableSpec RandomSpec(Random& random) {
   return spec;
 }
 
-// Shards and members are made of what is in a definition, so all of it is valid.
+// Shards and members are made from a definition, so everything in it must be valid.
 TEST(TableDefinitionTest, HoldsOnlyWhatOptimizersAndSchedulesTake) {
   Random random(20261120);
   int parsed = 0;

@@ -28,7 +28,7 @@ std::vector<float> RandomValues(size_t count, Random& random, double magnitude =
   return values;
 }
 
-// Any float, each exponent as likely as the next.
+// Any float; each exponent is equally likely.
 float AnyFloat(Random& random) {
   return std::bit_cast<float>(static_cast<uint32_t>(random.Next()));
 }
@@ -57,8 +57,8 @@ uint16_t Word(const std::vector<uint8_t>& bytes, size_t index = 0) {
   return word;
 }
 
-// What rounding to `fraction_bits` with the exponents of a format gives, in doubles, which have
-// room for all of it: nearest, ties to even.
+// The result of rounding to `fraction_bits` within the exponents of a format, computed in doubles,
+// which can hold all of it: nearest, ties to even.
 double Rounded(double value, int fraction_bits, int smallest_exponent, double largest) {
   if (std::isnan(value) || std::isinf(value) || value == 0) return value;
   const int exponent = std::max(std::ilogb(value), smallest_exponent);
@@ -186,7 +186,7 @@ TEST(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
           ASSERT_NEAR(decoded[i], values[i], largest / 254 * 1.00001);
         }
       }
-      // What has been rounded once stays.
+      // A value that has been rounded once does not change again.
       EXPECT_TRUE(SameBits(RoundTrip(WireFormat::kInt8Block, decoded), decoded));
     }
   }
@@ -244,8 +244,8 @@ TEST(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
   }
 }
 
-// What is sent and what is kept make up what was wanted; so the mean of many sends is right, though
-// one alone cannot say 0.001 beside 1.
+// The sent values and the kept residual add up to the input. So the mean of many sends is right,
+// although a single one cannot represent 0.001 beside 1.
 TEST(CodecTest, FeedbackLosesNothingOverTime) {
   for (const WireFormat format :
        {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {

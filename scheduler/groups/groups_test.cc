@@ -69,14 +69,14 @@ class GroupsTest : public ::testing::Test {
     change.Commit();
     return state_.News();
   }
-  // What an adjustment has decided.
+  // Returns the decisions of an adjustment.
   template <typename Adjust>
   std::string After(const Adjust& adjust) {
     state_.News();
     adjust();
     return state_.News();
   }
-  // Everybody is heard but `node`, until it is declared dead.
+  // All nodes but `node` send heartbeats until it is declared dead.
   void LetDie(uint64_t node) {
     std::vector<Membership::Death> deaths;
     while (deaths.empty()) {
@@ -188,7 +188,7 @@ TEST_F(GroupsTest, ANewcomerThatDiesBeforeItsFirstStepDoesNotInterruptTheGroup) 
   EXPECT_THAT(group(1).members(), ElementsAre(4));
   EXPECT_EQ(group(1).generation(), 4u);
   EXPECT_EQ(group(1).recovery_generation(), 0u);
-  // A newcomer that has finished a step is a member like any other.
+  // A newcomer that has finished a step is an ordinary member.
   const NodeId later = Register(proto::WORKER, "z/a");
   Beat(later.value(), 1);
   LetDie(later.value());
@@ -202,7 +202,7 @@ TEST_F(GroupsTest, NewcomersDoNotGoOnWithAGroupThatNobodyElseIsIn) {
   LetDie(4);
   EXPECT_EQ(group(1).state(), proto::Group::DONE);
   EXPECT_THAT(group(1).members(), ElementsAre(4));
-  // It finds a place like one that comes late.
+  // It is placed like a late worker.
   Tick(absl::Milliseconds(500));
   Tick(absl::Seconds(20));
   EXPECT_THAT(group(2).members(), Contains(late.value()));
@@ -216,7 +216,7 @@ TEST_F(GroupsTest, AWorkerThatDrainsIsPlannedOutAndNotPlacedAgain) {
   EXPECT_EQ(group(1).recovery_generation(), 0u);
   EXPECT_EQ(Tick(absl::Seconds(60)), "");
   EXPECT_EQ(node(NodeId(3)).state(), proto::Node::ALIVE);
-  // The only member leaves by itself.
+  // The only member leaves in order.
   EXPECT_EQ(Drain(NodeId(4)), "worker-1 drains: x");
   EXPECT_EQ(group(1).state(), proto::Group::ACTIVE);
   EXPECT_THAT(group(1).members(), ElementsAre(4));

@@ -49,7 +49,7 @@ class StragglersTest : public ::testing::Test {
         *adjustments_);
   }
 
-  // So many reports of each worker, each in two heartbeats.
+  // Sends `reports` reports of each worker, each in two heartbeats.
   std::vector<std::string> Run(int reports) {
     std::vector<std::string> decisions;
     const auto take_news = [&] {
@@ -107,7 +107,7 @@ TEST_F(StragglersTest, SharesFollowSpeedInTheView) {
   EXPECT_THAT(group(1).shares(), IsEmpty());
 }
 
-// These workers do not listen to shares, so that lower rungs change nothing.
+// These workers ignore shares, so that the lower rungs change nothing.
 TEST_F(StragglersTest, AMemberThatStaysSlowIsNotWaitedForAtLast) {
   Run(40);
   seconds_[4] = 3;

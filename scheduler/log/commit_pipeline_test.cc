@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 class CommitPipelineTest : public ::testing::Test {
  protected:
-  // An edit of the view, which has then this number of nodes.
+  // An edit of the view, which then has this number of nodes.
   void Edit() {
     Transaction change(state_);
     change.EditView().add_nodes();
@@ -40,7 +40,7 @@ class CommitPipelineTest : public ::testing::Test {
     pipeline_.Answer(Reply(number), outbox);
     return Numbers(outbox.TakeMessages());
   }
-  // The index of the record that is to be written; 0 = none.
+  // The index of the record to be written; 0 = none.
   uint64_t Flush() {
     Outbox outbox;
     pipeline_.Flush(outbox);

@@ -21,7 +21,7 @@ class FileLogTest : public ::testing::Test {
   FileLogTest()
       : path_(::testing::TempDir() +
               ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".log") {
-    // Of an earlier run.
+    // Remove the file of an earlier run.
     unlink(path_.c_str());
     rmdir((path_ + ".new").c_str());
   }
@@ -118,7 +118,7 @@ TEST_F(FileLogTest, FailuresAreReportedAndStay) {
   const absl::Status status = FileLog::Open({.path = path_ + "/no/such"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_TRUE(absl::IsInvalidArgument(FileLog::Open({.path = "/dev/zero"}).status()));
-  // A folder in the way of the replacement.
+  // A folder blocks the replacement.
   auto log = Open(1);
   ASSERT_EQ(mkdir((path_ + ".new").c_str(), 0755), 0);
   log->Send(Append(1));

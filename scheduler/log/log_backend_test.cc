@@ -32,7 +32,7 @@ TEST(LogBackendTest, ADecisionIsKnownToBeDurableHoweverFullTheQueueIs) {
   Standby front;
   LoopbackHub hub;
   const std::unique_ptr<Transport> transport = hub.MakeTransport("");
-  // Has not started, so nothing leaves its queue.
+  // The loop is not started, so its queue is never emptied.
   EventLoop loop({.self = {kSchedulerNode, 0}, .thread_name = "scheduler"}, front, *transport);
   while (loop.Deliver(Message())) {
   }

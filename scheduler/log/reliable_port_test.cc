@@ -23,7 +23,7 @@ class Idle : public Actor {
   int woken = 0;
 };
 
-// Tells when it has heard two answers of the disk, whatever else it hears.
+// Reports when it has received two replies of the disk, among other messages.
 class Listener : public Actor {
  public:
   void Receive(absl::Time, const Message& message, Outbox&) override {

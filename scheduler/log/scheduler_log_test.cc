@@ -43,7 +43,7 @@ TEST(SchedulerLogTest, EveryTornTailIsCut) {
   const std::string first = EncodeRecord(Record(1));
   const std::string both = first + EncodeRecord(Record(2));
   for (size_t size = first.size(); size < both.size(); ++size) {
-    // A crash may also leave zeros where bytes were to come.
+    // A crash may also leave zeros in place of bytes.
     for (const std::string& torn :
          {both.substr(0, size), both.substr(0, size) + std::string(50, '\0')}) {
       const auto log = Recover(torn);

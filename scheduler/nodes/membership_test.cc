@@ -206,7 +206,7 @@ TEST_F(ProbeTest, WhoWasHeardSinceLives) {
   ASSERT_TRUE(Lose(2, 11).has_value());
   membership_.OnHeartbeat(kStart, NodeId(2), {});
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
-  // Nor does an unasked answer count.
+  // An unexpected reply does not count either.
   EXPECT_EQ(Reply(proto::ProbeReply::REFUSED), std::nullopt);
 }
 
@@ -256,7 +256,7 @@ TEST_F(MembershipTest, SilenceIsDeathAndBreaksTheGroup) {
   EXPECT_EQ(view().epoch(), 4);
 }
 
-// The disk may take longer than silence is allowed to.
+// The disk may take longer than the silence that is allowed.
 TEST_F(MembershipTest, WhoWaitsForTheAnswerToItsRegistrationIsNotSilent) {
   const NodeId node = Register(11, proto::SERVER)->node;
   const absl::Time answered = kStart + absl::Seconds(8);

@@ -56,7 +56,7 @@ Message Request(uint64_t node, const std::string& endpoint) {
   return request;
 }
 
-// Where the whole of it has to pass.
+// For tests in which the whole limit has to pass.
 constexpr absl::Duration kShort = absl::Milliseconds(50);
 
 std::vector<Message> Answers(Prober& prober, size_t count) {
@@ -162,12 +162,12 @@ TEST(ProberTest, WhatIsNoEndpointIsSilent) {
 }
 
 TEST(ProberTest, TooManyProbesAreAnsweredSilent) {
-  // Documentation addresses: nobody answers there.
+  // Addresses reserved for documentation: no host replies there.
   Prober prober({.limit = absl::Milliseconds(20), .under_way_max = 1, .waiting_max = 2});
   Listener listener(8);
   for (uint64_t node = 1; node <= 8; ++node) prober.Send(Request(node, "tcp://192.0.2.1:9"));
   EXPECT_EQ(Answers(prober, 8).size(), 8);
-  // Room again.
+  // There is room again.
   prober.Send(Request(9, listener.endpoint()));
   EXPECT_EQ(Answers(prober, 1)[0].envelope.probe_reply().result(), proto::ProbeReply::CONNECTED);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Random deaths, joins, drains and reports over thousands of steps; after each one the invariants
-// of chains.h, and at the end of each run that everything comes to rest where it should be.
+// Random deaths, joins, drains and reports over thousands of steps. After each step the invariants
+// of chains.h hold, and at the end of each run all chains reach their targets.
 
 #include <algorithm>
 #include <map>
@@ -75,7 +75,7 @@ class RandomCluster {
     Settle(before);
   }
 
-  // Nothing happens any more but what was begun; and no server is missing.
+  // Only changes in progress continue, and no server is missing.
   void ComeToRest() {
     if (Usable() == 0) AddServer(static_cast<uint32_t>(20 + random_.Below(8)));
     Settle(BeginCall());
@@ -219,7 +219,8 @@ class RandomCluster {
     report.set_node(shard.chain(position).node());
     return report;
   }
-  // About anybody, from whoever comes before; now and then a stale one, or from the wrong one.
+  // Reports on any replica, by a server ahead of it in the chain; sometimes a stale report, or one
+  // by the wrong server.
   void Report(proto::ReplicaReport::Kind kind) {
     if (view().tables_size() == 0) return;
     const auto& table =
@@ -310,7 +311,7 @@ class RandomCluster {
       return;
     }
     if (same_chain()) {
-      // Taken out, and back in for another reason: then it joins again.
+      // The replica was taken out, and joins again for another reason.
       EXPECT_TRUE(was.chain_epoch() == is.chain_epoch() || is.chain().rbegin()->joining());
       return;
     }
@@ -332,7 +333,8 @@ class RandomCluster {
         EXPECT_EQ(reported_.count({table.id(), is.index(), node}), 1u);
       }
     }
-    // A replica that was taken out unasked is replaced already, except in the longest chains.
+    // A replica that was taken out without a report is replaced already, except in the longest
+    // chains.
     const bool longest = was.chain_size() == 5;
     for (const uint64_t node : full_alive) {
       if (std::find(full.begin(), full.end(), node) != full.end() || longest ||
@@ -362,7 +364,7 @@ class RandomCluster {
         }
       }
     }
-    // Labels may forbid balance; chains of five are not balanced.
+    // Labels may prevent balance; chains of five are not balanced.
     if (has_labels_ || copies == 5) return;
     const auto [least, most] =
         std::minmax_element(bytes.begin(), bytes.end(),

@@ -47,7 +47,7 @@ class ChainsTest : public ::testing::Test {
     NodeOf(id).set_draining(draining);
     state_.AffectPlacement();
   }
-  // Replicas: 1..5, or 0 = not said.
+  // Replicas: 1..5, or 0 = not set.
   void Create(const std::string& name, int shards, uint32_t replicas) {
     proto::TableSpec spec;
     spec.set_name(name);
@@ -129,7 +129,7 @@ class ChainsTest : public ::testing::Test {
     }
     return text;
   }
-  // Shards that each server holds, and heads among them.
+  // Number of shards that each server holds, and of those that it heads.
   std::map<uint64_t, int> Held() const {
     std::map<uint64_t, int> held;
     for (const proto::Table& table : view().tables()) {
@@ -198,7 +198,7 @@ TEST_F(ChainsTest, AtMostFourJoinOnOneServerAndThoseInDangerComeFirst) {
   Die(c);
   Settle();
   EXPECT_THAT(Held(), ElementsAre(testing::Pair(a, 9), testing::Pair(b, 9)));
-  // One shard has one replica only.
+  // One shard has only one replica.
   for (const proto::Replica& replica : shard(8).chain()) {
     if (replica.node() != shard(8).chain(0).node()) {
       Report(shard(8).chain(0).node(), replica.node(), shard(8), proto::ReplicaReport::UNFIT);
@@ -274,7 +274,7 @@ TEST_F(ChainsTest, AReplacementOfTheSameRankBeginsLostShardsAnew) {
   }
 }
 
-// It may still serve them, to those that cannot hear the scheduler either.
+// The server may still serve them to clients that cannot reach the scheduler either.
 TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
   AddServer(0);
   AddServer(1);
@@ -388,7 +388,7 @@ TEST_F(ChainsTest, AShardWhoseOnlyFullReplicaIsUnfitBeginsAnewOnAnotherServer) {
   EXPECT_EQ(Chain(0), "4") << "the one whose copy was wrong takes none for a moment";
   EXPECT_EQ(shard(0).generation(), view().epoch());
   EXPECT_EQ(shard(0).chain_epoch(), view().epoch());
-  // Said again, of what is no more.
+  // A repeated report about a generation that no longer exists.
   Report(2, 2, before, proto::ReplicaReport::UNFIT);
   Settle();
   EXPECT_EQ(shard(0).generation(), view().epoch());
@@ -466,7 +466,7 @@ TEST_F(ChainsTest, DrainingTheLastButOneShortensChainsAtOnce) {
   Drain(2);
   EXPECT_THAT(Settle(), HasSubstr("4 moved away from server-0"));
   EXPECT_THAT(Held(), ElementsAre(testing::Pair(3, 4)));
-  // It stays after all.
+  // The server stays.
   Drain(2, false);
   ReadyUntilQuiet();
   EXPECT_THAT(Held(), ElementsAre(testing::Pair(2, 4), testing::Pair(3, 4)));

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 class AdmissionTest : public ::testing::Test {
  protected:
-  // How many calls get in at once.
+  // Number of calls that are admitted at once.
   size_t Fill(uint64_t node, const std::string& host) {
     size_t entered = 0;
     for (;; ++entered) {
@@ -65,7 +65,7 @@ TEST_F(AdmissionTest, PlacesThatAreGivenBackAreFree) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
     EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
-    // Also when the node has been forgotten meanwhile.
+    // Also when the node has been forgotten since then.
     admission_.Forget(7);
     for (const Admission::Place& place : places_) admission_.Leave(place);
     places_.clear();

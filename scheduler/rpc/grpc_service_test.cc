@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The scheduler's real front door over loopback sockets: our own channel, and what strangers send.
+// The scheduler's real service over loopback sockets: with our own channel, and with the bytes of
+// strangers.
 #include "scheduler/rpc/grpc_service.h"
 
 #include <grpcpp/generic/generic_stub.h>
@@ -56,7 +57,7 @@ class GrpcServiceTest : public ::testing::Test {
   }
 
   std::string Target() const { return absl::StrCat("127.0.0.1:", service_->port()); }
-  // What the loop counts, once it has done everything that came before.
+  // The loop's count, once it has handled everything that arrived before.
   uint64_t Malformed() {
     std::promise<uint64_t> counted;
     loop_.Post([&](absl::Time, Outbox&) { counted.set_value(service_->malformed()); });
@@ -67,7 +68,7 @@ class GrpcServiceTest : public ::testing::Test {
     context->set_deadline(gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN));
     return context;
   }
-  // Bytes of what grpc.health.v1.Health/Check answers: {status: SERVING} is 08 01.
+  // Bytes of the reply of grpc.health.v1.Health/Check: {status: SERVING} is 08 01.
   static std::string Health(const std::shared_ptr<grpc::Channel>& channel) {
     grpc::GenericStub generic(channel);
     const grpc::Slice nothing("");
@@ -132,7 +133,7 @@ TEST_F(GrpcServiceTest, AnswersTypedCallsWithTheActorsStatus) {
   EXPECT_EQ(state.events_size(), 1);
 }
 
-// A method that the service leaves to gRPC is answered with UNIMPLEMENTED.
+// gRPC itself replies UNIMPLEMENTED to a method that the service does not implement.
 TEST_F(GrpcServiceTest, TakesEveryRpcOfTheService) {
   grpc::GenericStub generic(channel_);
   const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
@@ -140,7 +141,7 @@ TEST_F(GrpcServiceTest, TakesEveryRpcOfTheService) {
   ASSERT_NE(service, nullptr);
   for (int i = 0; i < service->method_count(); ++i) {
     const google::protobuf::MethodDescriptor& rpc = *service->method(i);
-    if (rpc.server_streaming()) continue;  // its answer ends with the caller
+    if (rpc.server_streaming()) continue;  // its reply ends with the caller
     const grpc::Slice nothing("");
     grpc::ByteBuffer request(&nothing, 1);
     grpc::ByteBuffer reply;
@@ -287,7 +288,7 @@ TEST_F(GrpcServiceTest, PortInUseIsOneClearLine) {
               HasSubstr(absl::StrCat("cannot listen on ", Target())));
 }
 
-// Stands before the scheduler's actor and takes what only the process itself says.
+// Stands in front of the scheduler's actor and takes the messages that only this process sends.
 class Listening : public Actor {
  public:
   explicit Listening(Actor& actor) : actor_(actor) {}

@@ -54,7 +54,7 @@ class DataDispatcherTest : public ::testing::Test {
     *message.envelope.mutable_work_request() = request;
     return message;
   }
-  // Notes what was decided, and what the next record says of it.
+  // Notes the decisions, and the next record's account of them.
   void Note() {
     news_ = state_.News();
     recorded_ = state_.has_unlogged() ? state_.NextRecord().decision() : "";
@@ -63,7 +63,7 @@ class DataDispatcherTest : public ::testing::Test {
     dispatcher_->OnRequest(now_, message, answers);
     Note();
   }
-  // The only answer.
+  // The only reply.
   DataDispatcher::Answer Ask(uint64_t node, const proto::WorkRequest& request, uint64_t id = 0) {
     std::vector<DataDispatcher::Answer> answers;
     Send(MessageOf(node, id == 0 ? ++last_id_ : id, request), answers);
@@ -77,7 +77,7 @@ class DataDispatcherTest : public ::testing::Test {
     }
     return items;
   }
-  // Reports; the answer comes with the next record.
+  // Reports; the reply comes with the next record.
   DataDispatcher::Answer Report(uint64_t node, std::vector<proto::WorkItem> finished) {
     proto::WorkRequest request = Request(0);
     for (proto::WorkItem& item : finished) *request.add_finished() = item;
@@ -85,19 +85,19 @@ class DataDispatcherTest : public ::testing::Test {
     return Ask(node, request);
   }
 
-  // The scheduler restarts, with what it has logged.
+  // The scheduler restarts from its log.
   void Restart() {
     dispatcher_.emplace(state_);
     dispatcher_->Start(now_);
   }
-  // Of what was given before a restart.
+  // Ends the lease of items that were given before a restart.
   void EndLease() {
     now_ += DataDispatcher::kLease;
     std::vector<DataDispatcher::Answer> answers;
     dispatcher_->Tick(now_, answers);
   }
 
-  // Node ids from here are of nodes that register after a restart.
+  // Node ids from here on belong to nodes that register after a restart.
   static constexpr uint64_t kNewcomer = 10;
 
   TestState state_;
@@ -150,7 +150,7 @@ TEST_F(DataDispatcherTest, WhatIsGivenBackIsGivenAgainFirst) {
   EXPECT_THAT(Items(Ask(3, Request(1))), ElementsAre("0:4+4"));
 }
 
-// Found by simulation: a copy of a request gave back what its answer had given again.
+// Found by simulation: a duplicate of a request returned items that its reply had given again.
 TEST_F(DataDispatcherTest, ARepeatedRequestGivesBackOnce) {
   Ask(1, Request(1));
   proto::WorkRequest request = Request(1);
@@ -194,10 +194,10 @@ TEST_F(DataDispatcherTest, ReportsWaitForOneRecordTogether) {
   Note();
   EXPECT_THAT(recorded_, HasSubstr("7 examples finished"));
   EXPECT_EQ(answers.size(), 2u);
-  EXPECT_EQ(state_.record().work(0).finished_size(), 2);  // One range, and how far is given.
+  EXPECT_EQ(state_.record().work(0).finished_size(), 2);  // one range, and how far items are given
 }
 
-// Or nobody would hold what it got, and the pass would never end.
+// Otherwise no node would hold these items, and the pass would never end.
 TEST_F(DataDispatcherTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
@@ -215,7 +215,7 @@ TEST_F(DataDispatcherTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   EXPECT_THAT(rest, testing::Not(testing::Contains(held[0]))) << "this one is surely held";
 }
 
-// A slow worker has as much time as the pass lasts.
+// A slow worker has time until the end of the pass.
 TEST_F(DataDispatcherTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
@@ -234,7 +234,7 @@ TEST_F(DataDispatcherTest, WhatWasGivenBeforeARestartIsGivenAgainLastOfItsPass) 
   EXPECT_EQ(rest.back(), "1:0+4");
 }
 
-// Found by simulation. It may take its time: nobody else is given what it has.
+// Found by simulation. The worker may take its time: its items are given to no other node.
 TEST_F(DataDispatcherTest, WhatANewcomerGotFirstOfARestartedSchedulerIsItsOwn) {
   proto::WorkRequest request = Request(1);
   request.set_examples(1000);
@@ -268,7 +268,8 @@ TEST_F(DataDispatcherTest, NonsenseIsRefusedByName) {
 }
 
 // Workers that take, train, report and die at random, and a scheduler that restarts from its newest
-// record. Returns examples that were reported with an OK answer other than once, or never trained.
+// record. Returns the number of examples that were not reported exactly once with an OK reply, or
+// never trained.
 int WrongExamples(uint64_t seed) {
   constexpr uint64_t kExamples = 50, kPasses = 3;
   Random random(seed);
@@ -300,7 +301,7 @@ int WrongExamples(uint64_t seed) {
     return message;
   };
   const auto take_in = [&](const std::vector<DataDispatcher::Answer>& answers) {
-    durable = state.record();  // Answers leave when the state is durable.
+    durable = state.record();  // replies leave when the state is durable
     for (const DataDispatcher::Answer& answer : answers) {
       const auto worker = workers.find(answer.request.from().node.value());
       if (worker == workers.end() || !answer.status.ok()) continue;
@@ -329,7 +330,7 @@ int WrongExamples(uint64_t seed) {
       request.set_wanted(1 + static_cast<uint32_t>(random.Below(3)));
       if (worker.held.size() < 4) dispatcher->OnRequest(now, message_of(node, request), answers);
     } else if (dice < 85) {
-      // Part of what it holds; a report that has no answer is repeated as it is.
+      // A part of the items that it holds; a report without a reply is retried unchanged.
       if (!worker.report && !worker.held.empty()) {
         proto::WorkItem& item = worker.held.front();
         proto::WorkItem part = item;
@@ -352,7 +353,8 @@ int WrongExamples(uint64_t seed) {
     } else if (dice < 95 && !worker.report) {
       dispatcher->OnDeparture(now, NodeId(node), answers);
       workers.erase(node);
-    } else if (random.Below(100) == 0) {  // Seldom, or what it holds back would never be free.
+    } else if (random.Below(100) ==
+               0) {  // rarely, so that the items that it holds back become free
       state.record() = durable;
       dispatcher = std::make_unique<DataDispatcher>(state);
       dispatcher->Start(now);

@@ -38,7 +38,7 @@ class EtcdStoreTest : public ::testing::Test {
     EXPECT_TRUE(store->Recover().ok());
     return store;
   }
-  // What the next leader finds.
+  // The record that the next leader recovers.
   std::optional<proto::LogRecord> Recovered() {
     etcd_.EndLeases();
     const auto store = Store("next");
@@ -101,7 +101,7 @@ TEST_F(EtcdStoreTest, NobodyLeadsAndStillTheOldOneMayNot) {
   EXPECT_TRUE(etcd_.Keys().empty());
 }
 
-// Same address, another life: the key's create revision tells them apart.
+// The same address, another process: the key's create revision distinguishes them.
 TEST_F(EtcdStoreTest, ANamesakeIsSomebodyElse) {
   const auto old = Leader("same");
   etcd_.EndLeases();
@@ -124,7 +124,7 @@ TEST_F(EtcdStoreTest, LostAnswersAreNoHarm) {
   EXPECT_EQ(Recovered()->index(), 3u);
 }
 
-// A request that was repeated may still be under way when later ones have been done.
+// A retried request may still be in flight when later ones have been done.
 TEST_F(EtcdStoreTest, ALateRequestDoesNotMoveTheHeadBack) {
   const auto store = Leader("a");
   ASSERT_TRUE(store->Append(Record(1)).ok());
