@@ -10,7 +10,7 @@ import subprocess
 LINE = "SPDX-License-Identifier: Apache-2.0"
 _SLASHES = (".h", ".cc", ".cu", ".proto")
 _HASHES = (".py", ".bzl", ".sh", "BUILD", "WORKSPACE")
-# Lines that must stay first: an interpreter; what a BUILD file says of its folder.
+# Lines that must stay first: an interpreter, and the description of the folder in a BUILD file.
 _BUILD_HEAD = 2
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 CLANG_TIDY = "clang-tidy-14"
-# The branches that a change is compared with: the first one that there is.
+# The branches with which a change is compared: the first one that exists.
 _BASES = ("origin/main", "main")
 
 

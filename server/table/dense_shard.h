@@ -17,7 +17,7 @@
 
 namespace covey::server {
 
-// Which elements of a dense table a shard holds, and how they start and learn.
+// The elements of a dense table that a shard holds, their first values, and their optimizer.
 struct DenseShardConfig {
   uint64_t first_element = 0;  // index in the whole table
   uint64_t element_count = 0;  // at least 1
@@ -26,20 +26,20 @@ struct DenseShardConfig {
   LearningRateConfig learning_rate = {};
 };
 
-// What an update does differently because its gradient is late. The default changes no bit.
+// Changes to an update whose gradient is late. The default changes no bit.
 struct UpdateAdjustment {
   // Multiplies the learning rate of the schedule.
   double rate_factor = 1;
-  // In place of the optimizer's momentum.
+  // Replaces the optimizer's momentum.
   std::optional<double> momentum = std::nullopt;
 };
 
-// An element range of a dense float32 table: its values, the state of its optimizer, and how far it
-// has come. Its owner decides which pushes are admitted.
+// An element range of a dense float32 table: its values, the state of its optimizer, and the counts
+// of updates and samples. Its owner decides which pushes are admitted.
 //
 // Actor-confined, except that handles from Values() may be read and dropped on any thread.
 // Deterministic: the bits depend on the config and on the sequence of Apply calls only. Memory: the
-// values, as much again for each state slot of the optimizer, and what `spares` keeps.
+// values, the same size for each state slot of the optimizer, and the buffers in `spares`.
 class DenseShard {
  public:
   // Allocates and initializes. `spares` must outlive the shard.
@@ -49,12 +49,13 @@ class DenseShard {
                                                             SpareBuffers& spares);
 
   // One update by the mean of a gradient over `samples` training examples, given as their sum. The
-  // learning rate is that of the total of samples with these included. Writes in place when nobody
-  // holds the values, else into a spare: never into what Values() gave out.
+  // learning rate is that of the total of samples, these included. Writes in place when no other
+  // handle refers to the values, otherwise into a spare buffer; the bytes that Values() has given
+  // out never change.
   //
   // INVALID_ARGUMENT: the gradient has another length than the shard, or samples is 0 or makes the
-  // total overflow; nothing has changed then. Not idempotent: refuse duplicates before. NaN and
-  // infinity are applied: screen with AllFinite before.
+  // total overflow; nothing has changed then. Not idempotent: callers refuse duplicates before. NaN
+  // and infinity are applied: callers check with AllFinite before.
   absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples,
                      const UpdateAdjustment& adjustment = {});
 
@@ -63,8 +64,9 @@ class DenseShard {
 
   // The state of the optimizer; the bytes under these handles do change.
   const std::vector<Buffer>& slots() const { return slots_; }
-  // Goes on from the content of another shard of the same definition. Preconditions (checked): as
-  // many slots, everything as long as the values here; the slots are not referenced elsewhere.
+  // Continues from the content of another shard of the same definition. Preconditions (checked):
+  // the same number of slots, all buffers of the same size as the values; the slots are not
+  // referenced elsewhere.
   void Restore(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);
 
   uint64_t first_element() const { return first_element_; }

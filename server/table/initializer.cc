@@ -14,7 +14,7 @@ namespace covey::server {
 
 void Initialize(const InitializerConfig& config, uint64_t first_element, std::span<float> values) {
   const uint64_t stream = MixBits(config.seed);
-  // A uniform number in (0, 1) for element i: one of 2^52, symmetric around 1/2.
+  // A uniform number in (0, 1) for element i, one of 2^52, symmetric around 1/2.
   const auto uniform = [&](size_t i) {
     const uint64_t bits = MixBits(stream ^ MixBits(first_element + i)) >> 12;
     return (static_cast<double>(bits) + 0.5) * 0x1p-52;

@@ -8,22 +8,22 @@
 
 namespace covey::server {
 
-// Memory for updates whose current values are still being sent: the update is written into a spare,
-// and the old values become a spare once their last reader is done. So an update under load needs
-// no fresh pages, and a server needs little more than its tables. One per data loop, shared by its
-// shards, which it must outlive.
+// Memory for updates whose current values are still being sent: the update is written into a spare
+// buffer, and the old values become a spare once their last reader is done. So an update under load
+// needs no new pages, and a server needs little more memory than its tables. One per data loop,
+// shared by its shards, which it must outlive.
 //
-// Actor-confined; readers of the buffers may drop them on any thread. Limits: keeps the newest
-// spare always, older ones only while all together stay within `retained_bytes_max`; a dropped
-// spare is freed with its last reader.
+// Actor-confined; readers of the buffers may drop them on any thread. Limits: always keeps the
+// newest spare, and older ones only while all together stay within `retained_bytes_max`; a dropped
+// spare is freed when its last reader is done.
 class SpareBuffers {
  public:
   explicit SpareBuffers(size_t retained_bytes_max) : retained_bytes_max_(retained_bytes_max) {}
   SpareBuffers(const SpareBuffers&) = delete;
   SpareBuffers& operator=(const SpareBuffers&) = delete;
 
-  // A buffer of exactly this size that is not referenced elsewhere, its bytes unspecified. Linear
-  // in the spares kept.
+  // A buffer of exactly this size that is not referenced elsewhere, with unspecified bytes. Linear
+  // in the number of spares.
   Buffer Take(size_t size);
 
   // Keeps the buffer for a later Take; its readers may still hold it.

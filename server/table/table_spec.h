@@ -9,7 +9,7 @@
 
 namespace covey::server {
 
-// What a table's definition means to one of its shards.
+// The part of a table's definition that its shards need.
 struct TableRules {
   Contract contract;
   // Whether a push that holds NaN or infinity is refused.

@@ -3,7 +3,7 @@
 
 _CUDA = "/usr/local/cuda"
 
-# Sums on the GPU keep the bits of the plain code: no fused multiply-add behind our back.
+# Sums on the GPU have the same bits as on the CPU: no fused multiply-add.
 _FLAGS = " ".join([
     "-std=c++20",
     "-O3",

@@ -42,7 +42,7 @@ def _headers_compile_alone(target, ctx):
             compilation_contexts = [context],
             feature_configuration = features,
             srcs = [source],
-            # Nothing runs it. Fortified headers want an optimizing compiler.
+            # The object is never run. Fortified headers need an optimizing compiler.
             user_compile_flags = ["-O0", "-U_FORTIFY_SOURCE"],
         )
         objects += outputs.pic_objects or outputs.objects

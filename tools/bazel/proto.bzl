@@ -45,7 +45,7 @@ def covey_proto_library(name, srcs, deps = [], grpc = False, visibility = None):
         visibility = ["//visibility:private"],
     )
 
-    # Generated code answers to no warning of ours: .bazelrc exempts *.pb.cc from -Werror.
+    # Generated code is exempt from our warnings: .bazelrc exempts *.pb.cc from -Werror.
     native.cc_library(
         name = name,
         srcs = sources,
