@@ -12,11 +12,11 @@
 namespace covey::sim {
 namespace {
 
-// 500 seeds of each workload and contract, in tests small enough to be sharded; sim_test has the
-// first seeds.
+// 200 seeds of each workload and contract, in tests small enough to be sharded; sim_test has the
+// first seeds, and tests/soak thousands.
 constexpr uint64_t kFirstSeed = 1000;
 constexpr int kTests = 10;
-constexpr int kSeedsPerTest = 50;
+constexpr int kSeedsPerTest = 20;
 
 class SimSlowTest : public testing::TestWithParam<int> {};
 
