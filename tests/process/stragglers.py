@@ -11,7 +11,7 @@ _MODEL = ["--tensors", 4, "--tensor-kib", 64]
 
 class StragglersTest(cluster.ProcessTest):
     def start_workers(self, groups, workers, arguments, scheduler_options=(), silence_min="30s"):
-        """Starts training programs, by rank. Stopped ones are not declared dead in `silence_min`."""
+        """Starts training programs, by rank. None is declared dead before `silence_min`."""
         self.cluster = cluster.Cluster(
             self, groups=groups, workers=workers,
             scheduler_options=["--silence-min", silence_min, *scheduler_options])
