@@ -24,7 +24,7 @@ absl::Status CheckSchedulers(const std::string& addresses) {
     if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("scheduler is '", addresses,
-                       "'; give HOST:PORT, several with commas between (or set COVEY_SCHEDULER)"));
+                       "'; give HOST:PORT, separate several by commas (or set COVEY_SCHEDULER)"));
     }
   }
   return absl::OkStatus();

@@ -13,7 +13,7 @@ Handle::Handle(OperationResult result) { Complete(std::move(result)); }
 absl::Status Handle::WaitFor(absl::Duration timeout) const {
   if (const OperationResult* result = result_.WaitFor(timeout)) return result->status;
   return absl::DeadlineExceededError(absl::StrCat("not done within ", absl::FormatDuration(timeout),
-                                                  "; it goes on until its own deadline"));
+                                                  "; it continues until its own deadline"));
 }
 
 OperationResult Handle::result() const {

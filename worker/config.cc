@@ -43,17 +43,17 @@ absl::Status WorkerConfig::Validate() const {
 void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("scheduler", &cluster.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
   options.Add("job", &cluster.job, "name of the job; must equal the scheduler's");
-  options.Add("rank", &cluster.rank, "wanted rank among all workers; -1 = any");
+  options.Add("rank", &cluster.rank, "requested rank among all workers; -1 = any");
   options.Add("labels", &cluster.labels,
-              "zone/rack/host/device; by default what Slurm, Kubernetes or the host say");
+              "zone/rack/host/device; default: from Slurm, Kubernetes or the host");
   options.Add("join-deadline", &cluster.join_deadline, "longest wait for the scheduler");
   options.Add("operation-deadline", &cluster.operation_deadline,
               "longest wait for a push, pull or collective");
   options.Add("data-host", &data_host, "address at which other members reach this one");
-  options.Add("transport", &transport, "how tensors travel in the group: tcp or ipc");
+  options.Add("transport", &transport, "transport of tensors in the group: tcp or ipc");
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
-            "how values travel in the group: auto, direct, ring, multi-ring, hierarchical, "
+            "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "
             "halving-doubling or tree");
   AddParsed(options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
             "encoding of the program's own collectives: float32, float16, bfloat16 or int8");

@@ -25,7 +25,8 @@ TEST(WorkerConfigTest, NamesTheFieldThatIsWrong) {
   WorkerConfig config;
   EXPECT_THAT(config.Validate().message(), HasSubstr("scheduler"));
   config.cluster.scheduler = "a:7000,b";
-  EXPECT_THAT(config.Validate().message(), HasSubstr("'a:7000,b'; give HOST:PORT, several with"));
+  EXPECT_THAT(config.Validate().message(),
+              HasSubstr("'a:7000,b'; give HOST:PORT, separate several by"));
   config.cluster.scheduler = "a:7000,b:7000";
   EXPECT_TRUE(config.Validate().ok());
   config = Valid();

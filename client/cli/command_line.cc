@@ -22,7 +22,7 @@ std::string Help(std::span<const Command> commands) {
     absl::StrAppendFormat(&text, "  %-10s %s\n", command.name, command.summary);
   }
   return text +
-         "\ncovey COMMAND --help says more; covey --version names the version.\n"
+         "\ncovey COMMAND --help shows its options; covey --version shows the version.\n"
          "Exit codes: 0 ok, 1 failed or unhealthy, 2 wrong usage, 3 unreachable.\n";
 }
 

@@ -16,15 +16,15 @@ namespace covey::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"bench", "what a push, a pull and a round trip cost on this machine", BenchCommand},
-    {"chaos", "breaks a small cluster of its own: are the promises kept?", ChaosCommand},
-    {"drain", "asks a server or worker to go, without harm", DrainCommand},
-    {"run", "a cluster on this machine, for as long as a program runs", RunCommand},
-    {"scale", "asks for more or fewer servers and workers", ScaleCommand},
-    {"simulate", "what a cluster would make of a training run, before it is bought",
-     SimulateCommand},
-    {"status", "nodes, groups and tables of a cluster, and whether it is healthy", StatusCommand},
-    {"tables", "what a cluster holds", TablesCommand},
+    {"bench", "measures push, pull and round trip on this machine", BenchCommand},
+    {"chaos", "injects faults into a small cluster of its own and checks the promises",
+     ChaosCommand},
+    {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
+    {"run", "runs a program on a whole cluster on this machine", RunCommand},
+    {"scale", "changes the numbers of servers and workers", ScaleCommand},
+    {"simulate", "predicts a training run on a cluster that need not exist", SimulateCommand},
+    {"status", "shows nodes, groups and tables of a cluster, and its health", StatusCommand},
+    {"tables", "shows the tables of a cluster, and changes their contracts", TablesCommand},
 };
 
 }  // namespace

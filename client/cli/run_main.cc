@@ -9,7 +9,7 @@ namespace covey::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"run", "a cluster on this machine, for as long as a program runs", RunCommand},
+    {"run", "runs a program on a whole cluster on this machine", RunCommand},
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class CliBenchTest(cluster.ProcessTest):
             (["--sizes", "3"], "multiple of 4"),
             (["--sizes", "much"], "--sizes"),
             (["--transport", "pigeon"], "neither tcp nor ipc"),
-            (["-o", "xml"], "neither table nor json"),
+            (["-o", "xml"], "choose table or json"),
             (["--repetitions", "0"], "choose 1 to"),
             (["--replicas", "0"], "choose 1 to 5"),
             (["--repetition", "2"], "did you mean --repetitions?"),

@@ -27,7 +27,7 @@ class CliChaosTest(cluster.ProcessTest):
         # There was a partition, and it was healed: null means forever.
         self.assertNotEqual("never", notes["declared dead after"], run)
         for time in ["until pushes to its shards are acknowledged again",
-                     "after healing, until it has ended and all is whole"]:
+                     "after healing, until it has ended and all replicas exist again"]:
             self.assertIsNotNone(promises[time]["measured"], run)
 
     def test_wrong_usage(self):

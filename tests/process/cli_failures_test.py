@@ -44,13 +44,13 @@ class CliFailuresTest(cluster.ProcessTest):
         run = self.train("--on-failure", "restart", steps=300)
         self.await_training(run)
         self.kill(run, "server-0")
-        run.await_line("started server-0 again")
+        run.await_line("restarted server-0")
         self.kill(run, "worker-1")
-        run.await_line("started worker-1 again")
+        run.await_line("restarted worker-1")
         run.await_line(r"worker-1 \(node \d+, pid \d+ .*registered", count=2)
         losses = self.ended_well(run)["losses"]
         self.assertEqual((2, 0), (losses["died"], losses["shards_lost"]), run)
-        self.assertIn("worker-1 started again", "\n".join(run.lines("stderr")))
+        self.assertIn("worker-1 restarted", "\n".join(run.lines("stderr")))
 
     def test_the_only_worker_is_started_again_though_nobody_is_left(self):
         run = self.train("--on-failure", "restart", "--kill", "worker-0@200ms", groups=1, workers=1)
@@ -63,7 +63,7 @@ class CliFailuresTest(cluster.ProcessTest):
         os.chmod(script, 0o755)
         run = self.start_run(1, 1, [script], ["--on-failure", "restart"])
         self.assertEqual(1, run.exit_code(), run)
-        self.assertEqual(4, run.count("started worker-0 again"))
+        self.assertEqual(4, run.count("restarted worker-0"))
         self.assertEqual(1, run.count("worker-0 has ended 5 times within 10s of its start"))
         self.assertRegex(run.lines("stderr")[-1], r"worker-0 \(pid \d+\) exited with code 3$")
 
@@ -72,8 +72,8 @@ class CliFailuresTest(cluster.ProcessTest):
         run = self.train("--log-dir", logs, steps=300)
         self.await_training(run)
         self.kill(run, "scheduler")
-        run.await_line(r"scheduler \(pid \d+\) killed by signal 9 \(Killed\); training goes on")
-        run.await_line("started scheduler again")
+        run.await_line(r"scheduler \(pid \d+\) killed by signal 9 \(Killed\); training continues")
+        run.await_line("restarted scheduler")
         losses = self.ended_well(run)["losses"]
         self.assertEqual((1, 0, 0), (losses["died"], losses["recoveries"], losses["shards_lost"]), run)
         # No node had to register again, and the log has both lives.
@@ -101,10 +101,10 @@ class CliFailuresTest(cluster.ProcessTest):
         run = self.train("--faults", faults, steps=300)
         losses = self.ended_well(run)["losses"]
         errors = "\n".join(run.lines("stderr"))
-        for what in ["started server-0 again", "started worker-1 again", "worker-2 stopped",
-                     "worker-2 goes on", "killing worker-3: as planned\n", "started scheduler again"]:
+        for what in ["restarted server-0", "restarted worker-1", "worker-2 stopped",
+                     "worker-2 resumed", "killing worker-3: as planned\n", "restarted scheduler"]:
             self.assertIn(what, errors)
-        self.assertNotIn("started worker-3 again", errors)
+        self.assertNotIn("restarted worker-3", errors)
         self.assertEqual((4, 0), (losses["died"], losses["shards_lost"]), run)
 
     def test_a_worker_that_stands_still_for_ever_does_not_keep_the_run(self):

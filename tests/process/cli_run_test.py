@@ -93,7 +93,7 @@ class CliRunTest(cluster.ProcessTest):
 
     def test_a_result_that_is_no_object_is_not_used(self):
         run = self.covey_run("--", self.script("echo result 7\n"))
-        self.assertIn("no JSON object", "\n".join(self.ended(run, 0)))
+        self.assertIn("not a JSON object", "\n".join(self.ended(run, 0)))
         self.assertEqual(1, json.loads(run.lines("stdout")[-1])["workers"])
 
     def test_a_worker_that_fails(self):
@@ -136,10 +136,10 @@ class CliRunTest(cluster.ProcessTest):
 
     def test_faults_that_make_no_sense(self):
         self.refused(["--kill", "server-7@1s", "--", "true"], "server-7")
-        self.refused(["--kill", "server-0", "--", "true"], "no NODE@TIME")
+        self.refused(["--kill", "server-0", "--", "true"], "not of the form NODE@TIME")
         self.refused(["--faults", "/no/such/file", "--", "true"], "/no/such/file")
         faults = self.write("faults", "- {at: 1s, kind: loss, target: worker-0, args: {chance: 0.5}}\n")
-        self.refused(["--faults", faults, "--", "true"], "takes kill, stop and restart")
+        self.refused(["--faults", faults, "--", "true"], "choose kill, stop or restart")
 
     def test_a_server_that_dies(self):
         script = self.script('read forever < "$0.fifo"\n')

@@ -22,9 +22,9 @@ class CliStatusTest(cluster.ProcessTest):
     def test_wrong_usage(self):
         self.refused(2, "did you mean status?", "stats")
         self.refused(2, "did you mean --scheduler?", "status", "--schedule", "x")
-        self.refused(2, "which scheduler?", "tables")
+        self.refused(2, "no scheduler given", "tables")
         self.refused(2, "write HOST:PORT", "status", "--scheduler", "localhost")
-        self.refused(2, "neither table nor json", "status", "-o", "yaml")
+        self.refused(2, "choose table or json", "status", "-o", "yaml")
         self.assertEqual(2, self.covey().code)
 
     def test_help(self):

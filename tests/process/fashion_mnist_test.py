@@ -60,7 +60,7 @@ class FashionMnistTest(cluster.ProcessTest):
         """Checks the cost of such kills, in a run that succeeds and reports them."""
         result = self.run_job("buffered", 2, workers, "tcp", "--kill", kills, epochs=2)
         self.assertIn(f"in all: {died} died", self.errors)
-        self.assertIn("Losses and what came of them", self.page)
+        self.assertIn("Losses and their consequences", self.page)
         losses = result["losses"]
         self.assertEqual(died, losses["died"])
         self.assertEqual(0, losses["shards_lost"])

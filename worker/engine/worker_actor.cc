@@ -94,7 +94,7 @@ void WorkerActor::CheckMeeting() {
     if (node == nullptr || node->state() != proto::Node::DEAD) continue;
     EndMeeting(absl::UnavailableError(
         absl::StrCat("barrier of all workers: ", node->name(), " (pid ", node->process_id(),
-                     " on host ", node->host(), ") is dead; meet again without it")));
+                     " on host ", node->host(), ") is dead; call the barrier again without it")));
     return;
   }
 }

@@ -15,7 +15,7 @@ void AddContract(ConfigFile& options, Contract* field) {
         return absl::OkStatus();
       },
       [field] { return ContractName(*field); },
-      "how groups relate: bsp, ssp:N, async, buffered, buffered:K or local:H");
+      "contract between groups: bsp, ssp:N, async, buffered, buffered:K or local:H");
 }
 
 void AddWireFormat(ConfigFile& options, WireFormat* field) {
@@ -26,7 +26,7 @@ void AddWireFormat(ConfigFile& options, WireFormat* field) {
         return absl::OkStatus();
       },
       [field] { return std::string(WireFormatName(*field)); },
-      "how gradients travel: float32, float16, bfloat16 or int8");
+      "format of gradients on the wire: float32, float16, bfloat16 or int8");
 }
 
 absl::Status InRange(absl::string_view flag, double value, double low, double high) {

@@ -26,7 +26,7 @@ absl::Status DrainOnSignal::Pause(absl::Duration time) {
   }
   if (MonotonicNow() < give_up_) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("stopped by signal ", signal_,
-                                         "; its group did not let it go within ",
+                                         "; its group did not release it within ",
                                          absl::FormatDuration(kDrainMax)));
 }
 

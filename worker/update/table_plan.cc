@@ -30,7 +30,7 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", definition.name,
         "': distributed synchronization is for one group and contract bsp; this is contract ",
-        ContractName(contract), " with ", groups, " groups. Use the centralised one"));
+        ContractName(contract), " with ", groups, " groups. Use centralized synchronization"));
   }
   if (distributed) {
     plan.member_optimizer = {.optimizer = definition.optimizer,

@@ -59,7 +59,7 @@ absl::Status ParseSizes(absl::string_view text, std::vector<uint64_t>& sizes) {
     COVEY_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(part));
     if (bytes < sizeof(float) || bytes % sizeof(float) != 0 || bytes > kSizeMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat(part, " is no multiple of 4 bytes up to 1GiB"));
+          absl::StrCat(part, " is not a multiple of 4 bytes up to 1GiB"));
     }
     sizes.push_back(bytes);
   }
@@ -82,7 +82,7 @@ absl::Status ParseReplicas(absl::string_view text, std::vector<uint32_t>& replic
     uint32_t count = 0;
     if (!absl::SimpleAtoi(part, &count) || count < 1 || count > kReplicasMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", part, "' is no number of replicas; choose 1 to ", kReplicasMax));
+          absl::StrCat("'", part, "' is not a number of replicas; choose 1 to ", kReplicasMax));
     }
     replicas.push_back(count);
   }
@@ -97,28 +97,29 @@ std::string SizesAsText(const std::vector<uint64_t>& sizes) {
 void AddTo(ConfigFile& file, BenchOptions& options) {
   file.Add(
       "sizes", [&](absl::string_view text) { return ParseSizes(text, options.load.sizes); },
-      [&] { return SizesAsText(options.load.sizes); }, "payloads to measure, with commas");
+      [&] { return SizesAsText(options.load.sizes); },
+      "payload sizes to measure, separated by commas");
   file.Add(
       "transport",
       [&](absl::string_view text) { return ParseTransports(text, options.transports); },
       [&] { return absl::StrJoin(options.transports, ","); }, "tcp, ipc or tcp,ipc");
   file.Add("repetitions", &options.load.repetitions,
-           "times that each figure is measured; its median counts");
-  file.Add("duration", &options.load.duration, "how long each repetition runs at least");
+           "repetitions of each measurement; the median is reported");
+  file.Add("duration", &options.load.duration, "minimum duration of each repetition");
   file.Add("round-trips", &options.load.round_trips, "64-byte round trips per repetition");
   file.Add(
       "replicas",
       [&](absl::string_view text) { return ParseReplicas(text, options.load.replicas); },
       [&] { return absl::StrJoin(options.load.replicas, ","); },
-      "measure tables of so many replicas, in turns: 1,2; each needs a server of its own");
+      "numbers of replicas to measure, in turns: 1,2; each replica needs its own server");
   AddOutput(file, &options.json);
-  file.Add("table", &options.table, "the same as --output table");
-  file.Add("out", &options.out_file, "write the JSON to this file too");
+  file.Add("table", &options.table, "same as --output table");
+  file.Add("out", &options.out_file, "also write the JSON to this file");
   file.Add("scheduler", &options.scheduler,
-           "measure this cluster instead of one of its own, and print a result line");
+           "measure this cluster instead of starting one, and print a result line");
   file.Add("job", &options.job, "the job of --scheduler");
   file.Add("raw-listen", &options.raw_listen,
-           "only be the receiving half of the raw ZeroMQ pair, here; prints its address");
+           "run only the receiving half of the raw ZeroMQ pair, here; prints its address");
 }
 
 absl::Status Validate(const BenchOptions& options) {
@@ -139,7 +140,7 @@ absl::StatusOr<std::string> FirstLine(ChildProcess& peer) {
   while (!absl::StrContains(line, '\n')) {
     pollfd output = {.fd = peer.descriptor(ChildProcess::Stream::kOutput), .events = POLLIN};
     if (output.fd < 0 || poll(&output, 1, kRawPeerStartMilliseconds) != 1) {
-      return absl::UnavailableError("the other half of the raw ZeroMQ pair does not start");
+      return absl::UnavailableError("the other half of the raw ZeroMQ pair did not start");
     }
     line += peer.Read(ChildProcess::Stream::kOutput);
   }
@@ -252,7 +253,7 @@ int BenchCommand(int count, const char* const* arguments) {
       "Measures push with apply, pull and a 64-byte round trip of one client and one server on "
       "this machine (as many servers as --replicas needs), beside a raw ZeroMQ pair in the same "
       "run. Medians of several repetitions; GB/s is "
-      "payload in one direction. Compare runs only when the machine is otherwise quiet.");
+      "payload in one direction. Compare runs only when the machine is otherwise idle.");
   AddTo(file, options);
   if (const auto code = LoadWithShortOutput(file, count, arguments)) return *code;
   const absl::Status status = Bench(options);

@@ -39,7 +39,7 @@ std::string FiguresAsJson(const std::vector<Figure>& figures) {
 }
 
 absl::StatusOr<std::vector<Figure>> FiguresFromJson(const std::string& text) {
-  const absl::Status bad = absl::InvalidArgumentError("these are no figures of covey bench");
+  const absl::Status bad = absl::InvalidArgumentError("not figures of covey bench");
   const nlohmann::json rows = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!rows.is_array()) return bad;
   std::vector<Figure> figures;

@@ -34,7 +34,7 @@ absl::Status ServeRawPair(const std::string& endpoint) {
   zmq::socket_t socket(context, zmq::socket_type::pair);
   socket.bind(endpoint);
   if (!WriteAll(STDOUT_FILENO, socket.get(zmq::sockopt::last_endpoint) + "\n")) {
-    return absl::UnavailableError("nobody reads the address of the raw ZeroMQ pair");
+    return absl::UnavailableError("cannot write the address of the raw ZeroMQ pair");
   }
   for (;;) {
     zmq::message_t message;

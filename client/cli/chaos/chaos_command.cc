@@ -31,21 +31,21 @@ struct Experiment {
 };
 
 constexpr Experiment kExperiments[] = {
-    {"kill-server", "one of three servers dies: how long until pushes succeed, is any lost?",
+    {"kill-server", "one of three servers dies: how soon do pushes succeed, is any lost?",
      KillServer, false},
-    {"partition", "a server is cut off and comes back: does it do harm, is all whole again?",
+    {"partition", "a server is cut off and comes back: is any push lost, does it recover?",
      PartitionServer, false},
-    {"restart-scheduler", "the scheduler dies and comes back: does anybody notice?",
+    {"restart-scheduler", "the scheduler dies and comes back: are pushes affected?",
      RestartScheduler, false},
-    {"freeze-worker", "a worker stands still: how soon does its group go on, do others care?",
+    {"freeze-worker", "a worker hangs: how soon does its group continue, are others affected?",
      FreezeWorker, true},
-    {"kill-group", "a whole group dies: do others care?", KillGroup, true},
+    {"kill-group", "a whole group dies: are others affected?", KillGroup, true},
 };
 
 std::string Description() {
   std::string text =
-      "Starts a small cluster on this machine, breaks something while it works, and says on one "
-      "screen what is promised and what was measured. Takes less than a minute. Exit code: 0 all "
+      "Starts a small cluster on this machine, injects a fault while it works, and shows on one "
+      "screen the promises and the measurements. Takes less than a minute. Exit code: 0 all "
       "promises kept, 1 one was broken or the experiment failed. Experiments:\n";
   for (const Experiment& experiment : kExperiments) {
     absl::StrAppend(&text, "  ", experiment.name, ": ", experiment.summary, "\n");
@@ -96,9 +96,11 @@ int ChaosCommand(int count, const char* const* arguments) {
   bool json = false;
   ConfigFile file("covey chaos", Description());
   AddOutput(file, &json);
-  file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
-  file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
-  file.Add("worker-binary", &worker_binary, "the example 'synthetic', instead of the one found");
+  file.Add("scheduler-binary", &options.scheduler_binary,
+           "scheduler; default: the one beside covey");
+  file.Add("server-binary", &options.server_binary, "server; default: the one beside covey");
+  file.Add("worker-binary", &worker_binary,
+           "the example 'synthetic'; default: the one beside covey");
   file.TakeRest(&words, "EXPERIMENT");
   if (const auto code = LoadWithShortOutput(file, count, arguments)) return *code;
   const absl::StatusOr<const Experiment*> experiment = FindExperiment(words);

@@ -28,7 +28,7 @@ int ForwardCommand(int count, const char* const* arguments) {
     uint32_t port = 0;
     if (!absl::SimpleAtoi(arguments[i], &port) || port == 0 || port > 65535) {
       WriteAll(STDERR_FILENO, absl::StrCat("covey chaos forward: '", arguments[i],
-                                           "' is no port; give ports of this machine\n"));
+                                           "' is not a port; give ports of this machine\n"));
       return kExitUsage;
     }
     targets.push_back(static_cast<uint16_t>(port));

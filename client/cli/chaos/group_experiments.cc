@@ -150,7 +150,7 @@ class GroupScene {
       return trains;
     }));
     if (trains) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("the workers do not train within ",
+    return absl::UnavailableError(absl::StrCat("the workers did not train within ",
                                                absl::FormatDuration(kStartMax), ": ",
                                                cluster_->last_line("worker-0")));
   }
@@ -207,7 +207,7 @@ absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
 
   Verdict verdict{.experiment = "freeze-worker",
                   .setting =
-                      "one of two members of one of three groups stands still (SIGSTOP), "
+                      "one of two members of one of three groups frozen (SIGSTOP), "
                       "under async"};
   verdict.promises.push_back(
       {.what = "until its group trains again without it",
@@ -221,7 +221,7 @@ absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
       absl::Seconds(5), [&](const Moment&) { return !scene.cluster().IsRunning(frozen); }));
   verdict.notes.emplace_back(
       "thawed", scene.cluster().IsRunning(frozen)
-                    ? "it still runs"
+                    ? "still running"
                     : absl::StrCat("it ended after ",
                                    ShowSeconds(absl::ToDoubleSeconds(MonotonicNow() - thawed)),
                                    ": ", scene.cluster().last_line(frozen)));

@@ -272,8 +272,8 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
                       "one of three servers cut off from the scheduler, the clients and the "
                       "servers that call it, for ",
                       absl::FormatDuration(kCutOff),
-                      ", while pushes go to 9 tables of two replicas each; what it calls itself, "
-                      "its replicas, it still reaches")};
+                      ", while pushes go to 9 tables of two replicas each; it can still call "
+                      "its replicas")};
   double failover = headed.empty() ? NAN : 0;
   size_t from_the_cut_off = 0;
   for (const LedgerLoad::Lane* lane : headed) {
@@ -287,7 +287,7 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
   verdict.promises.push_back({.what = "pushes acknowledged by the server that is cut off",
                               .measured = static_cast<double>(from_the_cut_off)});
   verdict.promises.push_back(
-      {.what = "after healing, until it has ended and all is whole",
+      {.what = "after healing, until it has ended and all replicas exist again",
        .measured = converged.has_value() ? absl::ToDoubleSeconds(*converged - healed) : INFINITY,
        .bound = absl::ToDoubleSeconds(kConvergeMax),
        .unit = "s"});
@@ -353,7 +353,7 @@ absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
        .bound = kOutageLossPercentMax,
        .unit = "%"});
   verdict.promises.push_back(
-      {.what = "until it serves again, with all it knew, the longest",
+      {.what = "until it serves again, with all its state, the longest",
        .measured = longest.has_value() ? absl::ToDoubleSeconds(*longest) : INFINITY,
        .bound = kRestartSecondsMax,
        .unit = "s"});

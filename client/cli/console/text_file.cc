@@ -73,7 +73,7 @@ absl::Status CheckWritable(const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) return Failure("writing", path);
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is there and is not a file"));
+    return absl::FailedPreconditionError(absl::StrCat(path, " exists and is not a file"));
   }
   return absl::OkStatus();
 }

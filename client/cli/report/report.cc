@@ -76,7 +76,7 @@ std::string Plots(const RunHistory& history) {
       GroupPlot(history, "Loss over samples", "samples of the group", "loss", samples, loss),
       GroupPlot(history, "Loss over time", kTime, "loss", seconds, loss, marks),
       GroupPlot(history, "Throughput", kTime, "samples per second", seconds, speed, marks),
-      GroupPlot(history, "Waiting", kTime, "part of the step", seconds, waiting, marks),
+      GroupPlot(history, "Waiting", kTime, "fraction of the step", seconds, waiting, marks),
       GroupPlot(history, "Staleness", kTime, "updates by others", seconds, staleness, marks),
       "</div>\n");
 }
@@ -87,7 +87,7 @@ std::string RenderReport(const Report& report) {
   std::string content;
   if (!report.result.empty()) content = RenderTiles(report.result);
   if (!report.incidents.empty()) {
-    absl::StrAppend(&content, "<h2>Losses and what came of them</h2>\n",
+    absl::StrAppend(&content, "<h2>Losses and their consequences</h2>\n",
                     RenderRows(report.incidents));
   }
   absl::StrAppend(&content, "<h2>Course</h2>\n", Plots(report.history), "<h2>Configuration</h2>\n",

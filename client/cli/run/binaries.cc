@@ -23,7 +23,7 @@ absl::StatusOr<std::string> FindBinary(const std::string& given, const char* bui
     if (FindProgram(candidate).ok()) return candidate;
   }
   return absl::NotFoundError(absl::StrCat("no ", name, " beside ", path, "; build //", built_in,
-                                          ":", name, ", or say where it is with ", flag));
+                                          ":", name, ", or give its path with ", flag));
 }
 
 }  // namespace

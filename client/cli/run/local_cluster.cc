@@ -326,8 +326,8 @@ void LocalCluster::ReadSignals(absl::Time now) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
     ++signals_seen_;
-    Say(supervisor_.stopping() ? "killing what is left"
-                               : "stopping after the step under way; once more kills");
+    Say(supervisor_.stopping() ? "killing the remaining processes"
+                               : "stopping after the current step; a second signal kills");
     supervisor_.Interrupt(signal, now);
   }
   // Several signals of a kind arrive as one, so the sender is unknown.
@@ -358,7 +358,7 @@ void LocalCluster::TakeResult(const std::string& worker, absl::string_view text)
     outcome_.result = std::string(text);
   } else {
     Say(absl::StrCat("what ", worker,
-                     " printed after 'result' is no JSON object, so it is not used"));
+                     " printed after 'result' is not a JSON object and is ignored"));
   }
 }
 
@@ -378,7 +378,7 @@ void LocalCluster::ReapChildren(absl::Time now) {
     if (!was_stopped && !(exit->ok() && member.role == Role::kWorker)) {
       const bool is_away = comes_back && member.role == Role::kScheduler;
       Say(absl::StrCat(name, " (pid ", member.process->pid(), ") ", Describe(*exit),
-                       is_away ? "; training goes on while it is started again" : ""));
+                       is_away ? "; training continues while it restarts" : ""));
     }
     supervisor_.Exited(number, *exit, now);
     if (!had_failed && !supervisor_.outcome().ok()) failed_ = number;
@@ -411,7 +411,7 @@ bool LocalCluster::ComesBack(size_t number, const ChildExit& exit, absl::Time no
     if (!restart_limit_.Allows(name, now - member.started)) {
       Say(absl::StrCat(name, " has ended ", RestartLimit::kQuickEndsMax, " times within ",
                        absl::FormatDuration(RestartLimit::kQuick),
-                       " of its start: it is not started again"));
+                       " of its start: it is not restarted"));
       return false;
     }
   }
@@ -493,7 +493,7 @@ void LocalCluster::FollowDead(absl::Time now, const proto::ClusterView& view) {
     const bool is_in_the_way = options_.on_failure == RunOptions::OnFailure::kRestart ||
                                (member.role == Role::kWorker && ended_well_);
     if (is_in_the_way && now >= member.declared_dead + kDeadMax) {
-      Kill(member.process->name(), "declared dead, and it does not end");
+      Kill(member.process->name(), "declared dead, but it does not end");
     }
   }
 }
@@ -520,7 +520,7 @@ void LocalCluster::InjectFaults(absl::Time now) {
     const std::optional<size_t> number = FindRunning(fault.target);
     if (fault.kind == FaultKind::kStop) {
       if (!number.has_value()) continue;
-      const absl::string_view what = action.begins ? "stopped" : "goes on";
+      const absl::string_view what = action.begins ? "stopped" : "resumed";
       Say(absl::StrCat(fault.target, " ", what, ", as planned"));
       outcome_.incidents.Note(Elapsed(now), fault.target, absl::StrCat(what, ", as planned"));
       members_[*number].process->Signal(action.begins ? SIGSTOP : SIGCONT);
@@ -532,7 +532,7 @@ void LocalCluster::InjectFaults(absl::Time now) {
       if (comes_back && number.has_value()) {
         coming_back_[fault.target] = fault.kind == FaultKind::kRestart;
       }
-      Kill(fault.target, comes_back ? "as planned, it comes back" : "as planned");
+      Kill(fault.target, comes_back ? "as planned, it will be restarted" : "as planned");
     } else {
       for (const Member& member : members_) {
         if (member.process->name() != fault.target) continue;
@@ -555,10 +555,9 @@ void LocalCluster::StartAgain(absl::Time now) {
     // A worker that starts this late finds nothing to do.
     if (restart.role == Role::kWorker && ended_well_) continue;
     const absl::Status started = Start(restart.role, restart.rank);
-    Say(started.ok() ? absl::StrCat("started ", name, " again") : std::string(started.message()));
+    Say(started.ok() ? absl::StrCat("restarted ", name) : std::string(started.message()));
     if (!started.ok()) supervisor_.GiveUp(name, now);
-    outcome_.incidents.Note(Elapsed(now), name,
-                            started.ok() ? "started again" : "cannot be started again");
+    outcome_.incidents.Note(Elapsed(now), name, started.ok() ? "restarted" : "cannot be restarted");
   }
 }
 

@@ -45,8 +45,8 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("servers", &options.servers, "servers to start");
   file.Add("groups", &options.groups, "groups of workers");
   file.Add("workers", &options.workers_per_group, "workers in each group");
-  file.Add("transport", &options.transport, "how tensors travel: tcp or ipc");
-  file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its own choice");
+  file.Add("transport", &options.transport, "transport of tensors: tcp or ipc");
+  file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its default");
   file.Add(
       "stragglers",
       [&options](absl::string_view text) -> absl::Status {
@@ -54,7 +54,7 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
         return absl::OkStatus();
       },
       [&options] { return std::string(StragglerRungName(options.stragglers)); },
-      "how far to go against slow workers: off, observe, shift, partial, regroup or evict");
+      "strongest measure against slow workers: off, observe, shift, partial, regroup or evict");
   file.Add("job", &options.job, "the job's name");
   file.Add(
       "on-failure",
@@ -65,7 +65,7 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       [&options] { return std::string(OnFailureName(options.on_failure)); },
       "when a server or worker dies: continue without it, restart it, or stop everything");
   file.Add("faults", &choices.faults_file,
-           "kill, stop and restart processes as this file says (common/faults/fault_file.h); times "
+           "file of faults to inject: kill, stop and restart (common/faults/fault_file.h); times "
            "count from the first step");
   file.Add(
       "kill",
@@ -77,14 +77,15 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       [&choices] { return choices.kills_text; },
       "processes to kill, NODE@TIME,...: server-0@10s,worker-1@15s");
   file.Add("timeout", &options.timeout, "abort the run after this duration");
-  file.Add("grace", &options.grace, "how long after SIGTERM a process that still runs is killed");
+  file.Add("grace", &options.grace, "time from SIGTERM to SIGKILL for a process that does not end");
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
-  file.Add("json", &options.json_file, "write result and course to this file");
-  file.Add("log-dir", &options.log_folder, "write what each process prints to a file in here");
-  file.Add("scheduler-binary", &options.scheduler_binary, "instead of the one beside covey");
-  file.Add("server-binary", &options.server_binary, "instead of the one beside covey");
+  file.Add("json", &options.json_file, "write result and history to this JSON file");
+  file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
+  file.Add("scheduler-binary", &options.scheduler_binary,
+           "scheduler; default: the one beside covey");
+  file.Add("server-binary", &options.server_binary, "server; default: the one beside covey");
   file.TakeRest(&options.program,
-                "-- PROGRAM [ARGUMENT...]   what each worker runs, with options of its own");
+                "-- PROGRAM [ARGUMENT...]   the program of each worker, with its options");
 }
 
 absl::StatusOr<LocalPaths> Check(const RunOptions& options) {

@@ -78,7 +78,7 @@ void RunIncidents::SeeNodes(double seconds, const proto::StatusReply& status) {
     if (before == nullptr || before->state() != proto::Node::ALIVE) continue;
     if (node.state() == proto::Node::LEFT && before->draining()) {
       ++losses_.drained;
-      Note(seconds, node.name(), "has drained and left");
+      Note(seconds, node.name(), "drained and left");
     }
     if (node.state() != proto::Node::DEAD) continue;
     double found = seconds;
@@ -136,7 +136,7 @@ void RunIncidents::SeeShards(double seconds, const proto::StatusReply& status) {
         losses_.failover_seconds =
             std::max(losses_.failover_seconds, std::max(found->second - died->second, 0.0));
       }
-      Note(seconds, name, Shards(change.promoted, "went on at their replicas, nothing lost"));
+      Note(seconds, name, Shards(change.promoted, "failed over to replicas, nothing lost"));
     }
     if (change.lost > 0) Note(seconds, name, Shards(change.lost, "lost, re-initialized elsewhere"));
     if (change.moved > 0) Note(seconds, name, Shards(change.moved, "moved to other servers"));

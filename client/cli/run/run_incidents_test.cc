@@ -65,7 +65,7 @@ TEST(RunIncidentsTest, TellsAFailoverFromALossAndHowLongItTook) {
   EXPECT_EQ(incidents.losses().failovers, 1u);
   EXPECT_EQ(incidents.losses().lost, 0u);
   EXPECT_NEAR(incidents.losses().failover_seconds, 0.25, 1e-6);
-  EXPECT_THAT(Text(incidents), HasSubstr("1 shard went on at their replicas"));
+  EXPECT_THAT(Text(incidents), HasSubstr("1 shard failed over to replicas"));
 
   shards[0].mutable_chain(0)->set_node(9);
   shards[0].set_generation(7);

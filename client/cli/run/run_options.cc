@@ -45,7 +45,7 @@ absl::StatusOr<RunOptions::OnFailure> ParseOnFailure(absl::string_view name) {
                            RunOptions::OnFailure::kStop}) {
     if (name == OnFailureName(value)) return value;
   }
-  return absl::InvalidArgumentError("none of continue, restart and stop");
+  return absl::InvalidArgumentError("choose continue, restart or stop");
 }
 
 absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
@@ -55,7 +55,7 @@ absl::StatusOr<FaultPlan> ParseKills(absl::string_view text) {
     Fault fault{.kind = FaultKind::kKill, .target = parts.first};
     if (parts.first.empty() || !absl::ParseDuration(parts.second, &fault.at)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", word, "' is no NODE@TIME, as in server-0@10s"));
+          absl::StrCat("'", word, "' is not of the form NODE@TIME, as in server-0@10s"));
     }
     COVEY_RETURN_IF_ERROR(covey::Validate(fault));
     plan.push_back(std::move(fault));
@@ -82,7 +82,7 @@ absl::Status RunOptions::Validate() const {
         absl::StrCat("--job has ", job.size(), " bytes; choose 1 to ", kNameBytesMax));
   }
   if (timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("--timeout must be longer than nothing");
+    return absl::InvalidArgumentError("--timeout must be more than 0");
   }
   if (grace < absl::Milliseconds(100) || grace > absl::Hours(1)) {
     return absl::InvalidArgumentError(
@@ -93,12 +93,13 @@ absl::Status RunOptions::Validate() const {
         fault.kind != FaultKind::kRestart) {
       return absl::InvalidArgumentError(
           absl::StrCat("--faults: ", FaultKindName(fault.kind), " of ", fault.target,
-                       " is nothing that a launcher can do; it takes kill, stop and restart"));
+                       " is not possible here; choose kill, stop or restart"));
     }
   }
   if (!faults.empty()) COVEY_RETURN_IF_ERROR(ValidateNames(faults, NodeNames()));
   if (program.empty()) {
-    return absl::InvalidArgumentError("what shall the workers run? end with: -- PROGRAM ARGUMENTS");
+    return absl::InvalidArgumentError(
+        "no program for the workers; end the command with: -- PROGRAM ARGUMENTS");
   }
   return absl::OkStatus();
 }

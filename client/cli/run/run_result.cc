@@ -97,7 +97,7 @@ std::vector<std::string> LossLines(const RunOutcome& outcome) {
   const RunLosses& losses = outcome.incidents.losses();
   std::vector<std::string> lines;
   if (losses.none()) return lines;
-  lines.push_back(absl::StrCat("what happened to the processes of this run:"));
+  lines.push_back(absl::StrCat("incidents of this run:"));
   for (const Incident& incident : outcome.incidents.incidents()) {
     lines.push_back(absl::StrCat("  at ", ShowSeconds(incident.seconds), ": ", incident.node, " ",
                                  incident.what));
@@ -105,7 +105,7 @@ std::vector<std::string> LossLines(const RunOutcome& outcome) {
   lines.push_back(absl::StrCat(
       "in all: ", losses.died, " died, ", losses.drained, " drained, ",
       Plural(losses.failovers, "shard"), " failed over, ", losses.moved, " moved, ", losses.lost,
-      " lost, ", Plural(static_cast<uint32_t>(losses.recoveries), "step"), " done again"));
+      " lost, ", Plural(static_cast<uint32_t>(losses.recoveries), "step"), " retried"));
   return lines;
 }
 

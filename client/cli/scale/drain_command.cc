@@ -54,7 +54,7 @@ absl::Status AwaitGone(SchedulerStub& scheduler, const Asked& asked) {
                                              "; its replicas take over, see covey status"));
     }
     if (!node->draining()) {
-      return absl::AbortedError(absl::StrCat(asked.node, " stays: somebody has cancelled it"));
+      return absl::AbortedError(absl::StrCat(asked.node, " stays: the drain was canceled"));
     }
     first_shards = std::max(first_shards, ShardsOn(status.view(), node->id()));
     const std::string line = DrainLine(status.view(), *node, first_shards);
@@ -62,11 +62,11 @@ absl::Status AwaitGone(SchedulerStub& scheduler, const Asked& asked) {
     last = line;
     if (MonotonicNow() > until) {
       return absl::DeadlineExceededError(
-          absl::StrCat(asked.node, " has not gone within ", absl::FormatDuration(asked.timeout),
-                       ": ", line, "; it goes on draining, see covey status"));
+          absl::StrCat(asked.node, " has not left within ", absl::FormatDuration(asked.timeout),
+                       ": ", line, "; it is still draining, see covey status"));
     }
     if (WaitForTermination(kPoll).has_value()) {
-      return absl::CancelledError("interrupted; it goes on draining, see covey status");
+      return absl::CancelledError("interrupted; it is still draining, see covey status");
     }
   }
 }
@@ -103,14 +103,15 @@ int DrainCommand(int count, const char* const* arguments) {
   SchedulerOptions scheduler;
   Asked asked;
   std::vector<std::string> words;
-  ConfigFile options("covey drain",
-                     "Asks a server or worker to go without harm: a server's shards move to others "
-                     "while traffic goes on, a worker leaves between two steps of its group. Then "
-                     "its process ends by itself. Exit code: 0 ok, 1 refused or failed, 3 no "
-                     "scheduler answers.");
+  ConfigFile options(
+      "covey drain",
+      "Drains a server or worker: a server's shards move to other servers "
+      "while traffic continues, a worker leaves between two steps of its group. Then "
+      "its process ends by itself. Exit code: 0 ok, 1 refused or failed, 3 no "
+      "scheduler answers.");
   scheduler.AddTo(options);
-  options.Add("cancel", &asked.cancel, "it stays after all");
-  options.Add("wait", &asked.wait, "end when it has gone; says on standard error how far it is");
+  options.Add("cancel", &asked.cancel, "cancel the drain: the node stays");
+  options.Add("wait", &asked.wait, "wait until it has left; shows progress on standard error");
   options.Add("timeout", &asked.timeout, "with --wait: give up after this duration");
   options.TakeRest(&words, "NODE   as covey status names it: server-1, worker-3");
   if (const auto code = scheduler.Load(options, count, arguments)) return *code;

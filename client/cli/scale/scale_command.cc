@@ -43,10 +43,10 @@ absl::Status AwaitWanted(SchedulerStub& scheduler, const Asked& asked) {
     if (MonotonicNow() > until) {
       return absl::DeadlineExceededError(
           absl::StrCat("not done within ", absl::FormatDuration(asked.timeout), ": ", rest,
-                       "; does anybody here start processes, as covey run does?"));
+                       "; does a supervisor such as covey run start processes here?"));
     }
     if (WaitForTermination(kPoll).has_value()) {
-      return absl::CancelledError("interrupted; the numbers stay wanted, see covey status");
+      return absl::CancelledError("interrupted; the numbers stay in force, see covey status");
     }
   }
 }
@@ -66,18 +66,18 @@ int ScaleCommand(int count, const char* const* arguments) {
   SchedulerOptions scheduler;
   Asked asked;
   ConfigFile options("covey scale",
-                     "Asks for so many servers and workers. Those that are too many drain, highest "
-                     "rank first; missing ones are started by whoever starts processes here: covey "
-                     "run does. Exit code: 0 ok, 1 refused or failed, 3 no scheduler answers.");
+                     "Sets the wanted numbers of servers and workers. Surplus ones drain, highest "
+                     "rank first; missing ones must be started by a supervisor such as covey run. "
+                     "Exit code: 0 ok, 1 refused or failed, 3 no scheduler answers.");
   scheduler.AddTo(options);
-  options.Add("servers", &asked.servers, "servers wanted; 0 = as before");
-  options.Add("workers", &asked.workers, "workers wanted, of all groups; 0 = as before");
-  options.Add("wait", &asked.wait, "end when so many are there; says what is missing meanwhile");
+  options.Add("servers", &asked.servers, "wanted servers; 0 = unchanged");
+  options.Add("workers", &asked.workers, "wanted workers, in all groups; 0 = unchanged");
+  options.Add("wait", &asked.wait, "wait until the numbers are reached; shows what is missing");
   options.Add("timeout", &asked.timeout, "with --wait: give up after this duration");
   if (const auto code = scheduler.Load(options, count, arguments)) return *code;
   if (asked.servers == 0 && asked.workers == 0) {
-    PrintFailure(arguments[0],
-                 absl::InvalidArgumentError("how many? give --servers N, --workers N or both"));
+    PrintFailure(arguments[0], absl::InvalidArgumentError(
+                                   "no number given; pass --servers N, --workers N or both"));
     return kExitUsage;
   }
   SchedulerStub stub(scheduler.scheduler);
@@ -91,7 +91,7 @@ int ScaleCommand(int count, const char* const* arguments) {
   WriteAll(STDOUT_FILENO,
            scheduler.json ? absl::StrCat(json.dump(2), "\n")
                           : absl::StrCat("wanted since epoch ", *epoch,
-                                         asked.wait ? ", and there\n" : "; see covey status\n"));
+                                         asked.wait ? ", and reached\n" : "; see covey status\n"));
   return kExitOk;
 }
 

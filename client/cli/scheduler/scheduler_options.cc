@@ -17,7 +17,7 @@ namespace {
 absl::Status CheckAddresses(const std::string& addresses) {
   if (addresses.empty()) {
     return absl::InvalidArgumentError(
-        "which scheduler? give --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
+        "no scheduler given; pass --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
   }
   for (const std::string& address : SplitSchedulers(addresses)) {
     const size_t colon = address.rfind(':');
@@ -26,7 +26,7 @@ absl::Status CheckAddresses(const std::string& addresses) {
         !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
       return absl::InvalidArgumentError(
           absl::StrCat("--scheduler is '", addresses,
-                       "'; write HOST:PORT, as in 127.0.0.1:7070, several with commas between"));
+                       "'; write HOST:PORT, as in 127.0.0.1:7070, separate several by commas"));
     }
   }
   return absl::OkStatus();
@@ -40,7 +40,7 @@ void AddOutput(ConfigFile& options, bool* json) {
       [json](absl::string_view text) {
         *json = text == "json";
         return *json || text == "table" ? absl::OkStatus()
-                                        : absl::InvalidArgumentError("neither table nor json");
+                                        : absl::InvalidArgumentError("choose table or json");
       },
       [json] { return *json ? "json" : "table"; }, "table, or json for programs; also -o");
 }

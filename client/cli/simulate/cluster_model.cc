@@ -85,7 +85,7 @@ Cut CutIntoGroups(const ClusterOptions& options, const std::vector<TopologyPath>
     }
     const GroupPlan plan = PlanGroups(workers, {.model = GroupModelOf(options)});
     members = plan.Members();
-    cut.reason = absl::StrCat("the planner takes ", plan.Explain());
+    cut.reason = absl::StrCat("the planner chooses ", plan.Explain());
   } else {
     members = PlanGroups(workers, groups);
   }

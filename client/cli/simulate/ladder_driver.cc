@@ -30,7 +30,7 @@ std::string Describe(const Action& action) {
                           action.shares.empty() ? ": even shares again: " : ": shares by speed: ");
     case Action::Kind::kPartialReduce:
       return action.minimum_members == 0
-                 ? absl::StrCat(group, " waits for everybody again: ")
+                 ? absl::StrCat(group, " waits for all members again: ")
                  : absl::StrCat(group, " waits for ", action.minimum_members, " members and ",
                                 absl::FormatDuration(action.grace), " more: ");
     case Action::Kind::kRegroup:

@@ -44,7 +44,7 @@ absl::StatusOr<Record> ParseRecord(absl::string_view line) {
   }
   if (!(record.seconds >= 0 && record.seconds <= kSecondsMax)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("compute_seconds is ", record.seconds, ", which is no time of a step"));
+        absl::StrCat("compute_seconds is ", record.seconds, ", which is not a step time"));
   }
   return record;
 }
@@ -78,12 +78,12 @@ absl::StatusOr<RecordedSteps> ParseRecordedSteps(absl::string_view text) {
           absl::StrCat("line ", number, ": more than ", kRecordedStepsMax, " steps; cut the file"));
     }
     if (!workers[record->worker].emplace(record->step, record->seconds).second) {
-      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": step ", record->step,
-                                                     " of worker ", record->worker,
-                                                     " is there already; traces of two runs?"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": step ", record->step, " of worker ", record->worker,
+                       " occurs twice; are there two runs in the file?"));
     }
   }
-  if (workers.empty()) return absl::InvalidArgumentError("there are no steps in it");
+  if (workers.empty()) return absl::InvalidArgumentError("the file has no steps");
   RecordedSteps recorded;
   for (const auto& [worker, steps] : workers) {
     std::vector<double>& seconds = recorded.workers.emplace_back();

@@ -36,8 +36,8 @@ TEST(RecordedStepsTest, WhatIsNoTraceIsRefusedByLine) {
   EXPECT_THAT(message("{\"worker\": 99999999, \"step\": 1, \"compute_seconds\": 1}"),
               HasSubstr("at most"));
   EXPECT_THAT(message("{\"worker\": 0, \"step\": 1, \"compute_seconds\": -1}"),
-              HasSubstr("no time of a step"));
-  EXPECT_THAT(message(good + good), HasSubstr("line 2: step 1 of worker 0 is there already"));
+              HasSubstr("not a step time"));
+  EXPECT_THAT(message(good + good), HasSubstr("line 2: step 1 of worker 0 occurs twice"));
 }
 
 }  // namespace

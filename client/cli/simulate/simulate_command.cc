@@ -25,11 +25,11 @@ namespace covey::cli {
 namespace {
 
 constexpr char kSummary[] =
-    "Predicts what a cluster makes of a training run: groups that synchronise inside and meet at "
-    "servers, in virtual time, under the policies of the real processes. Compares numbers of "
-    "groups. To predict a real run on this machine: --trace with the step times that it wrote, "
-    "--nodes, --groups, --servers and --gradient-mib as it had them, and for loopback --link-gbps "
-    "and --server-gbps as `covey bench` measures them.";
+    "Predicts a training run on a cluster: groups that synchronize internally and exchange updates "
+    "through servers, in virtual time, under the policies of the real processes. Compares numbers "
+    "of groups. To predict a real run on this machine: --trace with the step times that it wrote, "
+    "--nodes, --groups, --servers and --gradient-mib of that run, and for loopback --link-gbps "
+    "and --server-gbps as measured by `covey bench`.";
 
 // Reads everything into `options`, whose values are the defaults.
 std::optional<int> Load(int count, const char* const* arguments, SimulateOptions& options) {

@@ -120,7 +120,7 @@ absl::StatusOr<Detail> ParseDetail(absl::string_view text) {
   for (const auto& [name, detail] : kDetails) {
     if (name == text) return detail;
   }
-  return absl::InvalidArgumentError("none of auto, messages, model");
+  return absl::InvalidArgumentError("choose auto, messages or model");
 }
 std::string DetailName(const Detail& detail) {
   return std::string(kDetails[static_cast<size_t>(detail)].name);
@@ -144,7 +144,7 @@ absl::StatusOr<SimulateOptions> PresetOptions(absl::string_view name) {
   if (name == "none") return SimulateOptions();
   if (name == "cori") return CoriPreset();
   if (name == "ssp") return SspPreset();
-  return absl::InvalidArgumentError("none of none, cori, ssp");
+  return absl::InvalidArgumentError("choose none, cori or ssp");
 }
 
 void SimulateOptions::AddTo(ConfigFile& file) {
@@ -159,26 +159,27 @@ void SimulateOptions::AddTo(ConfigFile& file) {
       "settings to start from: none, cori (9,600 nodes as in Kurth et al. 2017) or ssp (32 workers "
       "with hiccups)");
   file.Add("nodes", &cluster.nodes, "workers");
-  file.Add("racks", &cluster.racks, "racks that they are spread over evenly");
+  file.Add("racks", &cluster.racks, "racks, over which the nodes are spread evenly");
   file.Add(
       "groups", [this](absl::string_view text) { return ParseGroups(text, groups); },
       [this] { return absl::StrJoin(groups, ","); },
-      "numbers of groups to compare, with commas; 0 = what the group planner takes");
-  file.Add("servers", &cluster.servers, "servers; 0 = none, for one group that keeps all itself");
+      "numbers of groups to compare, separated by commas; 0 = the group planner's choice");
+  file.Add("servers", &cluster.servers,
+           "servers; 0 = none, for one group that holds the parameters itself");
   AddParsed<Contract>(file, "contract", &cluster.contract, ParseContract, ContractName,
                       "bsp, ssp:N, async, buffered, buffered:K or local:H");
   file.Add("gradient-mib", &gradient_mib, "size of the gradient, and of the parameters");
   file.Add("tensors", &cluster.tensors,
-           "equal tensors that it consists of: one travels while others are computed");
+           "equal tensors in the gradient: one is sent while others are computed");
   file.Add("samples", &cluster.samples, "samples per node and step");
-  file.Add("link-gbps", &link_gbps, "of each node, in each direction");
-  file.Add("uplink-gbps", &uplink_gbps, "of each rack; 0 = never in the way");
-  file.Add("server-gbps", &server_gbps, "of each server");
-  file.Add("message-us", &message_us, "what a worker's loop spends on one message");
-  file.Add("latency-us", &latency_us, "of a message inside a rack, one way");
-  file.Add("uplink-latency-us", &uplink_latency_us, "between racks");
-  file.Add("server-latency-us", &server_latency_us, "to or from a server");
-  file.Add("step-seconds", &step_seconds, "median time that a node computes per step");
+  file.Add("link-gbps", &link_gbps, "bandwidth of each node, in each direction");
+  file.Add("uplink-gbps", &uplink_gbps, "bandwidth of each rack's uplink; 0 = unlimited");
+  file.Add("server-gbps", &server_gbps, "bandwidth of each server");
+  file.Add("message-us", &message_us, "time that a worker's loop takes per message");
+  file.Add("latency-us", &latency_us, "latency inside a rack, one way");
+  file.Add("uplink-latency-us", &uplink_latency_us, "latency between racks");
+  file.Add("server-latency-us", &server_latency_us, "latency to or from a server");
+  file.Add("step-seconds", &step_seconds, "median computation time of a node per step");
   file.Add("step-noise", &cluster.step_times.noise,
            "sigma of a lognormal factor on each step of each node");
   file.Add("hiccup-rate", &cluster.step_times.hiccup_rate,
@@ -191,27 +192,27 @@ void SimulateOptions::AddTo(ConfigFile& file) {
         return ParseSlowNodes(text, cluster.step_times.slow_nodes);
       },
       [this] { return SlowNodesAsText(cluster.step_times.slow_nodes); },
-      "nodes that are always slower, RANK:FACTOR with commas");
+      "nodes that are always slower: RANK:FACTOR,...");
   file.Add("trace", &trace_file,
            "draw step times from this file of a real run instead: lines of {\"worker\": 0, "
            "\"step\": 1, \"compute_seconds\": 0.012}");
   file.Add("steps", &cluster.steps, "steps of each group, on average");
   file.Add("seed", &cluster.seed, "equal seeds give equal results");
   AddParsed<StragglerRung>(file, "stragglers", &cluster.ladder, ParseStragglerRung, RungText,
-                           "how far the scheduler goes with slow nodes: off, observe, shift, "
+                           "strongest measure against slow nodes: off, observe, shift, "
                            "partial, regroup or evict");
   AddParsed<Algorithm>(file, "collective", &cluster.collective, ParseCollective, CollectiveText,
-                       "algorithm inside of groups: auto, direct, ring, multi-ring, hierarchical, "
+                       "algorithm inside groups: auto, direct, ring, multi-ring, hierarchical, "
                        "halving-doubling or tree");
   AddParsed<Detail>(file, "detail", &cluster.detail, ParseDetail, DetailName,
-                    "inside of groups: each message, or the cost model; auto = messages up to 64 "
+                    "collectives: each message, or by the cost model; auto = messages up to 64 "
                     "nodes");
   file.Add(
       "output",
       [this](absl::string_view text) {
         json = text == "json";
         return json || text == "text" ? absl::OkStatus()
-                                      : absl::InvalidArgumentError("neither text nor json");
+                                      : absl::InvalidArgumentError("choose text or json");
       },
       [this] { return json ? "json" : "text"; }, "text, or json for programs; also -o");
   file.Add("report", &report_file, "write one HTML page with curves to this file");
@@ -224,7 +225,7 @@ absl::Status SimulateOptions::Finish() {
                              latency_us, uplink_latency_us, server_latency_us, step_seconds}) {
     if (std::isfinite(value) && value >= 0) continue;
     return absl::InvalidArgumentError(
-        "a size, speed or time is negative or no number; see --print-config");
+        "a size, speed or time is negative or not a number; see --print-config");
   }
   cluster.gradient_bytes = static_cast<uint64_t>(std::min(gradient_mib * kMib, 9e18));
   cluster.links = {.node_bytes_per_second = link_gbps * kBytesPerGigabit,

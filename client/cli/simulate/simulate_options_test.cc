@@ -50,7 +50,7 @@ TEST(SimulateOptionsTest, MistakesAreNamed) {
   EXPECT_THAT(mistake({"--link-gbps=0"}), HasSubstr("--link-gbps"));
   EXPECT_THAT(mistake({"--link-gbps=nan"}), HasSubstr(""));
   EXPECT_THAT(mistake({"--detail=messages", "--nodes=2000"}), HasSubstr("choose model"));
-  EXPECT_THAT(mistake({"--preset=cray"}), HasSubstr("none of none, cori, ssp"));
+  EXPECT_THAT(mistake({"--preset=cray"}), HasSubstr("choose none, cori or ssp"));
   EXPECT_THAT(mistake({"--latency-us=1"}), HasSubstr("--latency-us"));
 }
 

@@ -78,7 +78,7 @@ nlohmann::ordered_json ResultAsJson(const ClusterResult& result) {
 std::string Plots(const std::vector<ClusterResult>& results) {
   Plot efficiency = {.title = "Efficiency over groups",
                      .x_label = "groups",
-                     .y_label = "of all nodes computing all the time",
+                     .y_label = "relative to nodes that always compute",
                      .series = {{.name = "efficiency", .points = {}}}};
   Plot throughput = {.title = "Throughput",
                      .x_label = "seconds since the start",
@@ -86,7 +86,7 @@ std::string Plots(const std::vector<ClusterResult>& results) {
                      .series = {}};
   Plot staleness = {.title = "Staleness",
                     .x_label = "updates by others",
-                    .y_label = "part of the pushes",
+                    .y_label = "fraction of the pushes",
                     .series = {}};
   Plot traffic = {.title = "Traffic of the racks' uplinks",
                   .x_label = "rack",
@@ -147,7 +147,7 @@ std::string SimulationText(const SimulateOptions& options,
   for (const ClusterResult& result : results) {
     if (result.decisions.empty() && result.steps_aside == 0 && result.discarded == 0) continue;
     absl::StrAppend(&text, "\n", Title(result), ": ", Counted(result.decisions.size(), "decision"),
-                    " about stragglers, ", ShowCount(result.steps_aside), " gradients left aside, ",
+                    " about stragglers, ", ShowCount(result.steps_aside), " gradients left out, ",
                     ShowCount(result.discarded), " pushes too stale\n");
     for (size_t i = 0; i < std::min(result.decisions.size(), kDecisionsShown); ++i) {
       const auto& [when, decision] = result.decisions[i];

@@ -47,7 +47,7 @@ TEST_F(SimulateReportTest, TextHasALinePerNumberOfGroups) {
   EXPECT_THAT(text, HasSubstr("25.0 %"));
   EXPECT_THAT(text, HasSubstr("75.0 %"));
   EXPECT_THAT(text, HasSubstr("2.0 MiB"));
-  EXPECT_THAT(text, HasSubstr("4 groups: 1 decision about stragglers, 12 gradients left aside"));
+  EXPECT_THAT(text, HasSubstr("4 groups: 1 decision about stragglers, 12 gradients left out"));
   EXPECT_THAT(text, HasSubstr("7.0 s  worker-3 <takes> 5 ms"));
   EXPECT_THAT(text, Not(HasSubstr("1 group:")));
 }

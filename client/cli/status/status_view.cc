@@ -205,7 +205,8 @@ struct Replication {
   bool is_whole() const { return short_of == 0; }
   std::string Show() const {
     std::vector<std::string> parts;
-    if (without > 0) parts.push_back(absl::StrCat(without, " of ", shards, " shards nowhere"));
+    if (without > 0)
+      parts.push_back(absl::StrCat(without, " of ", shards, " shards without a server"));
     if (short_of > without) {
       parts.push_back(absl::StrCat("degraded: ", short_of - without, " of ", shards,
                                    " shards short of replicas"));

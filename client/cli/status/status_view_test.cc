@@ -130,7 +130,7 @@ TEST(StatusViewTest, ShardsWithTooFewReplicasAreAProblem) {
   EXPECT_EQ(Problems(status).size(), 2u);
   table.mutable_spec()->set_durability(proto::MEMORY);
   table.mutable_shards(0)->clear_chain();
-  EXPECT_THAT(Problems(status), Contains("table 'hidden/weight': 1 of 2 shards nowhere"));
+  EXPECT_THAT(Problems(status), Contains("table 'hidden/weight': 1 of 2 shards without a server"));
 }
 
 TEST(StatusViewTest, WhoDrainsAndWhoFailedIsTold) {

@@ -51,7 +51,7 @@ int Main(int argc, const char* const* argv) {
   Options options;
   return RunWorkerProgram(
       {.name = "all_reduce",
-       .description = "Sums over the members of a group again and again.",
+       .description = "Sums over the members of a group repeatedly, to measure the time.",
        .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
        .validate = [&options] { return options.Validate(); },
        .run = [&options](const worker::WorkerConfig& config,

@@ -22,7 +22,7 @@ absl::Status Options::Validate() const {
 }
 
 void Options::AddTo(ConfigFile& options) {
-  options.Add("bytes", ConfigFile::Bytes{&bytes}, "data that each member has, as in 8MiB");
+  options.Add("bytes", ConfigFile::Bytes{&bytes}, "size of the data on each member, as in 8MiB");
   options.Add("repetitions", &repetitions, "measured sums");
 }
 

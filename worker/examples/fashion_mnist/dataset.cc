@@ -63,7 +63,7 @@ class GzipReader {
     COVEY_ASSIGN_OR_RETURN(const size_t count, Read(bytes));
     if (count == bytes.size()) return absl::OkStatus();
     return DamagedError(path_, absl::StrCat("the file ends ", bytes.size() - count,
-                                            " bytes before the data it promises"));
+                                            " bytes before the end of its data"));
   }
 
   // zlib also verifies here the checksum over everything that was read.
@@ -71,7 +71,7 @@ class GzipReader {
     uint8_t extra = 0;
     COVEY_ASSIGN_OR_RETURN(const size_t count, Read({&extra, 1}));
     if (count == 0) return absl::OkStatus();
-    return DamagedError(path_, "there are bytes after the data it promises");
+    return DamagedError(path_, "there are bytes after the end of its data");
   }
 
  private:
@@ -120,8 +120,8 @@ absl::StatusOr<std::vector<uint8_t>> ReadIdxFile(const std::string& path,
   }
   COVEY_ASSIGN_OR_RETURN(const uint32_t items, ReadBigEndian(reader));
   if (items == 0 || items > kImagesMax) {
-    return DamagedError(path,
-                        absl::StrCat("it promises ", items, " items instead of 1 to ", kImagesMax));
+    return DamagedError(
+        path, absl::StrCat("its header says ", items, " items instead of 1 to ", kImagesMax));
   }
   size_t bytes = items;
   for (size_t i = 0; i < item_shape.size(); ++i) {

@@ -21,23 +21,23 @@ absl::Status Options::Validate() const {
 void Options::AddTo(ConfigFile& options) {
   examples::AddContract(options, &contract);
   options.Add("epochs", &epochs, "passes over the training data");
-  options.Add("batch", &batch, "samples per worker and step; a group has them of each member");
+  options.Add("batch", &batch, "samples per worker and step");
   options.Add("learning-rate", &learning_rate, "peak of the schedule");
   options.Add("momentum", &momentum, "coefficient of Nesterov's method");
   options.Add("automatic-momentum", &automatic_momentum,
-              "servers lower the momentum by what asynchrony adds");
+              "servers subtract the momentum that asynchrony adds");
   examples::AddWireFormat(options, &wire);
   options.Add("update-on-members", &update_on_members,
-              "members run the optimizer, not servers; one group under bsp");
-  options.Add("lag", &lag, "steps by which values are behind: 0 or 1");
+              "members run the optimizer instead of servers; for one group under bsp");
+  options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
   options.Add("target-accuracy", &target_accuracy,
-              "test accuracy to reach: after how many samples? 0 = do not ask");
-  options.Add("evaluate-every", &evaluate_every, "samples between two looks at the target");
+              "report the samples that this test accuracy takes; 0 = off");
+  options.Add("evaluate-every", &evaluate_every, "samples between two evaluations of the target");
   options.Add("stop-at-target", &stop_at_target, "end when the target is reached");
   options.Add("fixed-split", &fixed_split,
               "each worker trains its own part of each pass, and all are needed to the end");
   options.Add("hidden", &hidden, "neurons of the hidden layer");
-  options.Add("seed", &seed, "of initial values and of the order of samples");
+  options.Add("seed", &seed, "seed of initial values and of the order of samples");
   options.Add("data-dir", &data_dir, "folder with the four files of the dataset");
 }
 

@@ -99,7 +99,7 @@ int Main(int argc, const char* const* argv) {
   Options options;
   return RunWorkerProgram(
       {.name = "synthetic",
-       .description = "Pretends to train, to measure how a cluster does it.",
+       .description = "Simulates training, to measure the speed of a cluster.",
        .add_options = [&options](ConfigFile& file) { options.AddTo(file); },
        .validate = [&options] { return options.Validate(); },
        .run = [&options](const worker::WorkerConfig& config,

@@ -93,20 +93,20 @@ void Options::AddTo(ConfigFile& options) {
   options.Add("steps", &steps, "steps of each group");
   options.Add("group-batch", &group_batch, "examples per step of a whole group");
   options.Add("milliseconds-per-sample", &milliseconds_per_sample,
-              "what an example costs; waited for, not computed");
+              "time per example; a wait, not a computation");
   options.Add("step-noise", &step_noise, "standard deviation of the logarithm of a step's time");
   AddList<Slow>(options, "slow", &slow, ParseSlow, PrintSlow,
                 "workers that take FACTOR times as long: RANK:FACTOR[:FIRST_STEP],...");
   AddList<Hang>(options, "hang", &hangs, ParseHang, PrintHang,
-                "workers that do nothing for a while, once: RANK:STEP:SECONDS,...");
+                "workers that hang once: RANK:STEP:SECONDS,...");
   examples::AddContract(options, &contract);
   examples::AddWireFormat(options, &wire);
   options.Add("update-on-members", &update_on_members,
-              "members run the optimizer, not servers; one group under bsp");
-  options.Add("lag", &lag, "steps by which values are behind: 0 or 1");
-  options.Add("learning-rate", &learning_rate, "of gradient descent; 1 is there at once");
-  options.Add("spread", &spread, "how far apart the workers' optima are");
-  options.Add("seed", &seed, "of the noise");
+              "members run the optimizer instead of servers; for one group under bsp");
+  options.Add("lag", &lag, "steps by which the values lag: 0 or 1");
+  options.Add("learning-rate", &learning_rate, "rate of gradient descent; 1 converges in one step");
+  options.Add("spread", &spread, "distance between the workers' optima");
+  options.Add("seed", &seed, "seed of the noise");
   options.Add("step-trace", &step_trace, "append one line per worker and step to this file");
 }
 
