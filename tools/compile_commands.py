@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes compile_commands.json and .clangd, from which editors know how each file is compiled.
 
-Reads what `bazel aquery --output=jsonproto` says of the compile actions on standard input; run it as
+Reads the compile actions, as `bazel aquery --output=jsonproto` prints them, from standard input. Run it as
 `tools/dev compdb`.
 """
 
@@ -18,7 +18,7 @@ CompileFlags:
 
 
 def entries(actions, folder):
-    """One entry per source file of ours; the first action that compiles it counts."""
+    """One entry per source file; the first action that compiles it counts."""
     found = {}
     for action in actions:
         arguments = action["arguments"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the SPDX line of the license into every file that has none, as tests/style/license_test.py asks.
+"""Adds the SPDX line of the license to every file that has none, as tests/style/license_test.py requires.
 
-  tools/dev fmt    does it, with the rest of the formatting
+  tools/dev fmt    runs it, with the rest of the formatting
 """
 
 import pathlib
@@ -15,7 +15,7 @@ _BUILD_HEAD = 2
 
 
 def _mark(path, text):
-    """How a comment begins in this file; None where no license line is asked for."""
+    """How a comment begins in this file; None where no license line is required."""
     if path.endswith(_SLASHES):
         return "//"
     if path.endswith(_HASHES) or text.startswith("#!"):

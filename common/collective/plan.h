@@ -13,12 +13,13 @@
 
 namespace covey {
 
-// What a collective does with a tensor that is cut into one part per member (part i is member i's):
+// The effect of a collective on a tensor that is cut into one part per member (part i is that of
+// member i):
 //   reduce-scatter  every member has all parts -> member i has the sum of part i
 //   all-gather      member i has part i        -> every member has all parts
 //   all-reduce      both, one after the other
 //   broadcast       the root has the tensor    -> every member has it
-//   barrier         no data: nobody leaves before everybody has come
+//   barrier         no data: no member leaves before all have arrived
 enum class CollectiveKind { kReduceScatter, kAllGather, kAllReduce, kBroadcast, kBarrier };
 
 // "all-reduce", for errors.

@@ -166,7 +166,7 @@ TEST(FallBackToBufferedTest, NotWithoutCause) {
     EXPECT_FALSE(FallBackToBuffered({.kind = kind}, reports));
   }
   for (proto::TableAsynchrony& report : reports) report.set_target_momentum(0);
-  EXPECT_FALSE(FallBackToBuffered(kAsync, reports));  // nobody asked
+  EXPECT_FALSE(FallBackToBuffered(kAsync, reports));  // not governed
 }
 
 }  // namespace

@@ -32,19 +32,19 @@ struct GatePush {
 // Decides when received pushes become an update of a shard under the table's contract. It works on
 // counts and times, not on gradients, so that servers and `covey simulate` decide alike.
 //
-//   bsp          one update per step, once every live group's push for it is here, summed in
+//   bsp          one update per step, once every live group's push for it has come, summed in
 //                growing order of group; steps are applied in growing order. A push for a step that
 //                the shard is past already (its group joined late, or the contract was switched to
 //                bsp while groups were apart) is an update of its own, on arrival
 //   ssp, async   one update per push, on arrival
 //   buffered(k)  one update per k arrivals, summed in that order. k is the number of live groups
-//                when 0, else it shrinks with the share of groups that still live, so that the last
-//                pushes of a job are not held for ever; at least 1
+//                when 0, otherwise it shrinks with the fraction of groups that are live, so that
+//                the last pushes of a job are not held forever; at least 1
 //   local        one update per round, summed in growing order of group, once every live group has
-//                pushed a change that is not part of an update yet, or one of this round or a later
-//                one; or, with a quorum, `grace` after so many groups have. So a change of a round
-//                that is over counts in the next one; where none begins, a group's late changes
-//                are an update once the shard may hold no more of them
+//                pushed a change that is not part of an update yet, or one of this round or a
+//                later one; or, with a quorum, `grace` after that many groups have. So a change of
+//                a round that is over counts in the next one; where none begins, a group's late
+//                changes are an update once the shard may hold no more of them
 //
 // A live group is waited for from its first step on. Every push that was added becomes part of
 // exactly one update, at the latest when no group is live any more. Depends only on the calls and

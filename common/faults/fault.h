@@ -21,13 +21,13 @@ enum class FaultKind {
   kStop,     // is frozen, then goes on as if nothing had happened
   kSlow,     // everything that it does takes `factor` times as long
   kRestart,  // once: ends at once if it runs, and a new one is started
-  // What passes between processes.
+  // Messages between processes.
   kPartition,        // no message between `target` and `other`
   kOneWayPartition,  // no message from `target` to `other`; the other direction works
   kIsolate,          // no message between `target` and any other node
   kClog,             // messages from `target` to `other` are held, and arrive when the fault ends
   kDisconnect,       // once: every connection between `target` and `other` breaks
-  // What `target` sends, to `other` or, without one, to anybody.
+  // Packets that `target` sends, to `other` or, without one, to any node.
   kDelay,      // each packet takes `by` longer
   kJitter,     // each packet takes longer by a random time up to `by`
   kLoss,       // each packet is lost with `chance`

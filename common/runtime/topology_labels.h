@@ -15,7 +15,7 @@ namespace covey {
 // The place of this process, as zone/rack/host/device, from the first of these sources that has
 // one:
 //
-//   labels        what a person gave: flag --labels, COVEY_LABELS, the configuration file
+//   labels        from the user: flag --labels, COVEY_LABELS, the configuration file
 //   Slurm         SLURM_TOPOLOGY_ADDR, read as SLURM_TOPOLOGY_ADDR_PATTERN says: the last switch is
 //                 the rack, the ones above it the zone, the node the host
 //   Kubernetes    COVEY_ZONE, COVEY_RACK and NODE_NAME, which a pod's manifest fills from its

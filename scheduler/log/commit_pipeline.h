@@ -20,7 +20,7 @@ namespace covey::scheduler {
 //       ├──────────────────────────────────────────────────┤
 //       │ OK: the view is published, replies are released  │ error: replies are released as
 //                                                          ▼ UNAVAILABLE
-//                                                       kFailed, for ever
+//                                                       kFailed, forever
 //
 // One record is written at a time; what is committed meanwhile goes together into the next one.
 //

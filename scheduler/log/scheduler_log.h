@@ -16,7 +16,7 @@ namespace covey::scheduler {
 //   offset  bytes  field (little endian)
 //   0       4      length of the record
 //   4       4      CRC-32C of the record
-//   8       length LogRecord, serialised
+//   8       length LogRecord, serialized
 //
 // A record is appended only when the one before it is durable, so only the last can be torn by a
 // crash.

@@ -15,7 +15,7 @@ namespace covey::scheduler {
 //
 //   Balance ─▶ a replica joins on the new server ── it is full ──▶ RemoveSurplus ─▶ moved
 //                   │
-//                   └── the move would not help any more ──▶ Continue ─▶ cancelled
+//                   └── the move would not help any more ──▶ Continue ─▶ canceled
 //
 // Which member leaves follows from the view, so a restarted scheduler continues moves that were in
 // progress. Actor-confined, deterministic.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles GPU kernels with nvcc, when asked to by --config=cuda."""
+"""Compiles GPU kernels with nvcc, under --config=cuda."""
 
 _CUDA = "/usr/local/cuda"
 
@@ -18,7 +18,7 @@ _FLAGS = " ".join([
 _ENABLED = "//tools/bazel:cuda_enabled"
 
 def needs_cuda():
-    """The `target_compatible_with` of programs and tests that are nothing without the GPU."""
+    """The `target_compatible_with` of programs and tests that need the GPU."""
     return select({
         _ENABLED: [],
         "//conditions:default": ["//tools/bazel:incompatible"],

@@ -20,7 +20,7 @@ namespace covey::scheduler {
 //
 //   kStandingBy ── leader key made, record recovered ──▶ kLeading
 //        ▲  │                                                │ overtaken, or etcd out of
-//        └──┘ somebody leads, or no etcd: again in 300 ms    ▼ reach for the lease's time
+//        └──┘ another leads, or no etcd: again in 300 ms     ▼ reach for the lease term
 //                                                          kLost
 //
 // In kLost every append is refused; the process must exit, and stands by again after a restart.
