@@ -22,7 +22,8 @@
 
 namespace covey::worker {
 
-// What a test trains: tables with the given elements per shard, all with the same definition.
+// The model that a test trains: tables with the given elements per shard, all with the same
+// definition.
 struct Model {
   std::vector<std::vector<uint64_t>> tables = {{5, 4, 7, 1, 6, 3}, {2}, {3, 1}};
   proto::TableSpec spec = DefaultSpec();
@@ -91,7 +92,7 @@ inline proto::ClusterView ViewWithTables(uint32_t members, const Model& model) {
   return view;
 }
 
-// A shard as a server has it, with the table's (outer) optimizer.
+// A server's state of a shard, with the table's (outer) optimizer.
 class FakeShard {
  public:
   FakeShard(const proto::TableSpec& spec, std::vector<float> values)
@@ -123,7 +124,7 @@ class FakeShard {
 };
 
 // Applies every push on arrival, as if each group were alone. Fails the test when a group skips or
-// repeats a step, or an old generation goes on.
+// repeats a step, or when an old generation continues.
 class FakeServer {
  public:
   explicit FakeServer(const Model& model) {
@@ -159,7 +160,7 @@ class FakeServer {
     FakeShard& shard = shards_.at({push.id().table(), push.id().shard()});
     uint64_t& newest = newest_[{push.id().producer(), push.id().table(), push.id().shard()}];
     if (members_die) {
-      // What a server does about pushes of a step that is done again.
+      // As a server does with pushes of a step that is retried.
       uint64_t& known =
           generation_of_shard_[{push.id().producer(), push.id().table(), push.id().shard()}];
       if (push.id().producer_incarnation() < known) {
@@ -208,7 +209,7 @@ class FakeServer {
     return reply;
   }
 
-  // Of each shard.
+  // The number of updates of each shard.
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> updates() const {
     std::map<std::pair<uint64_t, uint64_t>, uint64_t> updates;
     for (const auto& [id, shard] : shards_) updates[id] = shard.updates();
@@ -216,11 +217,11 @@ class FakeServer {
   }
 
   uint32_t refuse_table = 0;
-  // Pushes come twice, and of older generations too.
+  // Whether pushes may come twice, and from older generations.
   bool members_die = false;
-  // Sees what is applied.
+  // Called with each applied push.
   std::function<void(const proto::PushRequest&, const std::vector<float>& sum)> on_push;
-  // A group may go on after the steps of another one, whose members it takes in.
+  // A group may continue after the steps of another one, whose members it has taken in.
   bool groups_merge = false;
   uint64_t samples = 0;  // of all pushes
   std::map<uint64_t, uint64_t> samples_of_table;
@@ -338,8 +339,8 @@ class Fleet {
   void Submit(uint32_t rank, size_t tensor, uint64_t samples) {
     hybrids[rank]->Submit(ring.now(), RequestFor(rank, tensor, samples), ring.outbox(rank));
   }
-  // A step of every member, each with its tensors in an order of its own. `gradient` fills in the
-  // gradient of a member's tensor.
+  // Runs a step of every member, each with its tensors in an order of its own. `gradient` fills in
+  // the gradient of a member's tensor.
   template <typename Gradient>
   void Step(const std::vector<uint64_t>& samples, Gradient gradient) {
     std::vector<std::vector<size_t>> orders;
@@ -357,7 +358,8 @@ class Fleet {
     Run();
   }
 
-  // So many messages between members and answers of the server; false when there are fewer.
+  // Delivers `count` messages between members and replies of the server; false when there are
+  // fewer.
   bool RunMessages(uint64_t count) {
     int quiet = 0;
     while (count > 0) {
@@ -375,7 +377,7 @@ class Fleet {
   }
   void Kill(uint32_t rank) { ring.Kill(rank); }
 
-  // Until nothing moves any more.
+  // Runs until no message is left.
   void Run() {
     for (int quiet = 0; quiet < 20; ++quiet) {
       if (Settle()) quiet = 0;
@@ -385,7 +387,7 @@ class Fleet {
     }
   }
 
-  // No outcome so far is an error.
+  // Whether no outcome so far is an error.
   bool AllOk() const {
     return std::all_of(outcomes.begin(), outcomes.end(),
                        [](const absl::Status& s) { return s.ok(); });
@@ -474,7 +476,7 @@ inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// One process that trains the same: sums in the order of a ring, one optimizer per table.
+// One process that trains the same model: sums in the order of a ring, one optimizer per table.
 class OneProcess {
  public:
   OneProcess(const Model& model, uint32_t members, const FusionLimits& fusion)
@@ -489,7 +491,7 @@ class OneProcess {
     }
   }
 
-  // `gradients`: of each member, the mean over its samples.
+  // `gradients`: each member's mean over its samples.
   void Apply(size_t tensor, std::vector<std::vector<float>> gradients,
              const std::vector<uint64_t>& samples) {
     uint64_t all = 0;
@@ -501,7 +503,7 @@ class OneProcess {
     const std::vector<PartRange> parts = layout_->parts_of(tensor);
     for (size_t owner = 0; owner < parts.size(); ++owner) {
       for (size_t i = parts[owner].first; i < parts[owner].first + parts[owner].count; ++i) {
-        // Around the ring, and the owner last.
+        // In ring order, with the owner last.
         sum[i] = gradients[(owner + 1) % parts.size()][i];
         for (size_t hop = 2; hop <= parts.size(); ++hop) {
           sum[i] += gradients[(owner + hop) % parts.size()][i];
@@ -515,7 +517,7 @@ class OneProcess {
  private:
   proto::ClusterView view_;
   std::unique_ptr<ModelLayout> layout_;
-  std::vector<FakeShard> tables_;  // each as one shard: the optimizer works by element
+  std::vector<FakeShard> tables_;  // each as one shard, because the optimizer works by element
 };
 
 }  // namespace covey::worker

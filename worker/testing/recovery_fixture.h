@@ -11,8 +11,8 @@
 
 namespace covey::worker {
 
-// Workers of which some are in one group, and whose members die. Gradients are integers, so that
-// sums tell who is in them, whatever the order.
+// Workers, some of them in one group, whose members die. Gradients are integers, so that sums show
+// which members they include, in any order.
 class Mourners {
  public:
   struct Options {
@@ -20,7 +20,7 @@ class Mourners {
     HybridOptions hybrid;
     uint64_t seed = 1;
     Model model = Integers();
-    // Of the workers, those that are in the group at first; empty = all.
+    // The workers that are in the group at first; empty = all.
     std::vector<uint32_t> members;
   };
   Mourners(uint32_t workers, const Options& options)
@@ -57,12 +57,12 @@ class Mourners {
     alive_[rank] = false;
     fleet.Kill(rank);
   }
-  // The scheduler takes it for dead.
+  // The worker hangs, and the scheduler declares it dead.
   void Freeze(uint32_t rank) {
     alive_[rank] = false;
     fleet.ring.Freeze(rank);
   }
-  // A new plan, of which nobody knows yet: those of `members` that live.
+  // Makes a new plan, which no worker has received yet: the live ones of `members`.
   void Plan(const std::vector<uint32_t>& members, bool recovery) {
     view_.set_epoch(view_.epoch() + 1);
     proto::Group& group = *view_.mutable_groups(0);
@@ -80,7 +80,8 @@ class Mourners {
     }
     members_ = MembersOf(view_);
   }
-  // The same for a new group, which contracts wait for from `first_step` on; the old one is over.
+  // The same for a new group, which contracts wait for from `first_step` on; the old group has
+  // ended.
   void PlanNewGroup(const std::vector<uint32_t>& members, uint64_t first_step) {
     Plan(members, false);
     proto::Group& group = *view_.mutable_groups(0);
@@ -101,7 +102,7 @@ class Mourners {
       if (alive_[rank]) Show(rank);
     }
   }
-  // Of the newest plan.
+  // The members in the newest plan.
   const std::vector<uint32_t>& members() const { return members_; }
 
   bool Idle(uint32_t rank) const { return waiting_[rank] == 0; }
@@ -135,7 +136,7 @@ class Mourners {
     fleet.Run();
   }
 
-  // Everybody has ended this step, with the same values. `steps`: exactly this one.
+  // Checks that all members have ended exactly step `step`, with the same values.
   void CheckAllWell(uint64_t step) {
     for (const uint32_t rank : members_) {
       const GroupMachine& group = fleet.ring.machine(rank);
@@ -152,7 +153,7 @@ class Mourners {
       }
     }
   }
-  // Pushes come late, or twice, or of an older generation; each shard applies one per step.
+  // Pushes may come late, or twice, or from an older generation; each shard applies one per step.
   void CheckUpdates(uint64_t steps) {
     for (const auto& [shard, updates] : fleet.server.updates()) {
       if (updates != steps) Complain(absl::StrCat(updates, " updates after step ", steps));
@@ -186,7 +187,7 @@ class Mourners {
     return request;
   }
 
-  // Each member's gradient is in it with all its samples, or not at all.
+  // Each member's gradient is included with all its samples, or not at all.
   void CheckSum(const proto::PushRequest& push, const std::vector<float>& sum) {
     if (push.format() != proto::WIRE_FLOAT32) return;
     for (uint32_t set = 1; set < 1u << alive_.size(); ++set) {
@@ -216,14 +217,14 @@ class Mourners {
 
  public:
   std::vector<absl::Status> failures;   // the first of each program
-  std::vector<std::string> violations;  // of what is promised
+  std::vector<std::string> violations;  // broken promises
 
  private:
   proto::ClusterView view_;
   std::vector<uint32_t> members_;
 };
 
-// How a group that loses something trains.
+// The configuration of a group that loses members or messages.
 struct Case {
   Algorithm algorithm = Algorithm::kRing;
   uint32_t lag = 0;
@@ -236,8 +237,8 @@ struct Case {
   }
 };
 
-// A LOCAL group whose servers take the mean of what it learns, so that its values after each step
-// are those of one process that learns alone.
+// A LOCAL group whose servers take the mean of the learned values, so that its values after each
+// step equal those of a single process.
 class LocalMourners : public Mourners {
  public:
   static constexpr uint64_t kSteps = 4;  // per round
@@ -248,7 +249,7 @@ class LocalMourners : public Mourners {
     fleet.server.on_push = nullptr;
   }
 
-  // What a step teaches each element.
+  // The change of each element in one step.
   float Lesson(const std::vector<uint32_t>& members) const {
     float sum = 0;
     float samples = 0;
@@ -258,7 +259,7 @@ class LocalMourners : public Mourners {
     }
     return kRate * sum / samples;
   }
-  // All elements of all members have learned so much.
+  // Checks that all elements of all members have changed by a total in [least, most].
   void CheckLearned(float least, float most) {
     for (const uint32_t rank : members()) {
       for (size_t t = 0; t < fleet.model.tables.size(); ++t) {

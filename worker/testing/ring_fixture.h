@@ -19,8 +19,8 @@
 
 namespace covey::worker {
 
-// The members of one group (id 0 of generation 4), wired by queues that keep order per pair of
-// members and nothing else. Unless told otherwise they form at once and use the ring. For tests.
+// The members of one group (id 0 of generation 4), connected by queues that only keep the order per
+// pair of members. By default they form at once and use the ring. For tests.
 class Ring {
  public:
   static constexpr uint64_t kFirstNode = 10;
@@ -73,7 +73,7 @@ class Ring {
     }
   }
 
-  // Only this node hears of it.
+  // Only this node receives the view.
   void SetView(uint32_t node, proto::ClusterView view) {
     auto made = ClusterView::Make(std::move(view));
     COVEY_CHECK(made.ok());
@@ -84,7 +84,7 @@ class Ring {
   Outbox& outbox(uint32_t rank) { return outboxes_[rank]; }
   uint32_t size() const { return size_; }
   absl::Time now() const { return now_; }
-  // Where messages to nodes that are no members go.
+  // The receiver of messages to nodes that are no members.
   void SetElsewhere(std::function<void(uint32_t from, Message)> elsewhere) {
     elsewhere_ = std::move(elsewhere);
   }
@@ -93,30 +93,31 @@ class Ring {
     heard_ = std::move(heard);
   }
   void Pass(absl::Duration time) { now_ += time; }
-  // It says and hears nothing any more; what it has said is still on its way.
+  // It sends and receives nothing any more; its messages in flight still arrive.
   void Kill(uint32_t rank) {
     Collect();
     dead_.insert(rank);
   }
-  // It says and hears nothing until it is thawed.
+  // It sends and receives nothing until it is thawed.
   void Freeze(uint32_t rank) { frozen_.insert(rank); }
   void Thaw(uint32_t rank) { frozen_.erase(rank); }
   bool IsStill(uint32_t rank) const { return IsDead(rank) || frozen_.contains(rank); }
-  // What it is sent is copied on the way, as over a network: it holds nobody's memory when it dies.
+  // Messages to it are copied, as over a network, so that it references no other member's memory
+  // when it dies.
   void KeepApart(uint32_t rank) { apart_.insert(rank); }
   bool IsDead(uint32_t rank) const { return dead_.contains(rank); }
-  // Sees and changes every message on its way; false: it is lost.
+  // Sees and may change every message in flight; false: the message is lost.
   using Tamper = std::function<bool(uint32_t from, uint32_t to, Message&)>;
   void SetTamper(Tamper tamper) { tamper_ = std::move(tamper); }
   // Every message is delivered twice from now on.
   void RepeatMessages() { repeat_ = true; }
 
-  // From now on messages take time, and StepInTime delivers them; the order per pair of members
-  // stays. InfiniteDuration() = lost.
+  // From now on messages take time, and StepInTime delivers them; the order per pair of members is
+  // kept. InfiniteDuration() = lost.
   using Delay = std::function<absl::Duration(uint32_t from, uint32_t to, const Message&)>;
   void SetDelay(Delay delay) { delay_ = std::move(delay); }
 
-  // Whatever is next, a message or members' wakes; false when there is none before `end`.
+  // Advances to the next message or wake-up; false when there is none before `end`.
   bool StepInTime(absl::Time end) {
     Collect();
     absl::Time next = flights_.empty() ? absl::InfiniteFuture() : flights_.begin()->first;
@@ -137,7 +138,7 @@ class Ring {
     return true;
   }
 
-  // Puts what the members have said onto the links; the message as the loop would fill it in.
+  // Puts the members' messages onto the links, with the fields that the loop would fill in.
   void Collect() {
     for (uint32_t rank = 0; rank < size_; ++rank) {
       for (const auto& [peer, endpoint] : outboxes_[rank].TakeRoutes()) {
@@ -189,7 +190,7 @@ class Ring {
     return true;
   }
 
-  // Until nothing moves, and every machine has noticed which frames are free.
+  // Runs until no message is left, and every machine has noticed which frames are free.
   void Run() {
     for (uint32_t round = 0; round < 2 * size_; ++round) {
       while (Step()) {
@@ -234,7 +235,7 @@ class Ring {
   Delay delay_;
   Tamper tamper_;
   std::multimap<absl::Time, Flight> flights_;                     // by arrival
-  std::map<std::pair<uint32_t, uint32_t>, absl::Time> arrivals_;  // the last one's, by from and to
+  std::map<std::pair<uint32_t, uint32_t>, absl::Time> arrivals_;  // the newest, by from and to
 };
 
 }  // namespace covey::worker
