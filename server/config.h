@@ -16,41 +16,43 @@ struct Config {
   std::string scheduler;
   // Must equal the scheduler's. 1..256 bytes.
   std::string job = "default";
-  // Wanted rank among the servers; -1 = whatever is free. A fixed rank lets a restarted server take
+  // Wanted rank among the servers; -1 = any free rank. A fixed rank lets a restarted server take
   // its predecessor's place.
   int32_t rank = -1;
-  // Topology, most general first: zone/rack/host/device; missing parts empty. Empty as a whole =
-  // from where the server runs (common/runtime/topology_labels.h).
+  // Topology, most general first: zone/rack/host/device; missing parts empty. All empty = found out
+  // by the server itself (common/runtime/topology_labels.h).
   std::string labels;
   // How tensors travel: "tcp", or "ipc" when all workers are on this host.
   std::string transport = "tcp";
-  // Address that workers reach the data loops at; tcp only. The default serves this host alone.
+  // Address at which workers reach the data loops; tcp only. With the default, only this host
+  // reaches them.
   std::string data_host = "127.0.0.1";
-  // Port of the first data loop, the next ones follow; tcp only. 0 = any free ones.
+  // Port of the first data loop, the next ones follow; tcp only. 0 = any free ports.
   uint32_t data_port = 0;
   // "host:port[,host:port...]", one per data loop, in order: where others reach the data loops,
-  // when that is not where these listen, as behind a forwarder; tcp only, with `loops` set. Empty =
-  // there.
+  // when that differs from where these listen, as behind a forwarder; tcp only, with `loops` set.
+  // Empty = no difference.
   std::string advertise_data;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
   uint32_t loops = 0;
-  // How long a data loop spins before it sleeps: shorter round trips for a busy core. Keep 0 when
-  // processes share cores; 0 … 1 ms.
+  // How long a data loop spins before it sleeps: shorter round trips, at the price of a busy core.
+  // Keep 0 when processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
-  // Memory that each data loop keeps for updates while old values are still being sent. More
-  // allocates less often; 1 MiB … 1 GiB.
+  // Memory that each data loop keeps for updates while old values are still being sent. A larger
+  // value means fewer allocations; 1 MiB … 1 GiB.
   uint64_t spare_bytes_max = 16 << 20;
-  // Bytes of requests that wait in all data loops. An eighth is for requests in flight; clients are
-  // told this limit. (It is small, because a client repeats a request that waits long.) The rest is
-  // for gradients that wait for their update and for parked replies; beyond it requests are refused
-  // and repeated later. More evens out bursts; 32 MiB … 64 GiB.
+  // Bytes of requests that wait in all data loops. One eighth is for requests in flight; clients
+  // are told this limit. (It is small, because a client retries a request that waits long.) The
+  // rest is for gradients that wait for their update, and for parked replies; beyond it requests
+  // are refused and retried later. A larger value absorbs bursts; 32 MiB … 64 GiB.
   uint64_t queued_bytes_max = kQueuedBytesDefault;
-  // After a signal the server serves on until its shards are elsewhere, at most this long; 0 … 1 h.
+  // After a signal the server goes on serving until its shards are elsewhere, at most for this
+  // duration; 0 … 1 h.
   absl::Duration drain_deadline = absl::Seconds(30);
   // Give up when the scheduler has not registered this server by then; 100 ms … 1 h.
   absl::Duration join_deadline = absl::Seconds(30);
 
-  // INVALID_ARGUMENT: names the setting, its value and what is allowed.
+  // INVALID_ARGUMENT: names the setting, its value and the allowed range.
   absl::Status Validate() const;
 };
 

@@ -17,7 +17,7 @@ Config Good() {
   return config;
 }
 
-// By a server of two data loops.
+// The advertised places of a server with two data loops.
 std::function<void(Config&)> Advertise(const std::string& places) {
   return [places](Config& config) {
     config.loops = 2;

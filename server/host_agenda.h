@@ -13,24 +13,24 @@
 
 namespace covey::server {
 
-// What the hosts of one loop have left to it: reports for the scheduler, the next deadline, and the
-// shards that are to be opened when the loop is idle.
+// The work that the hosts of one loop have left to it: reports for the scheduler, the next
+// deadline, and the shards to be opened when the loop is idle.
 //
 // Actor-confined. Deterministic.
 class HostAgenda {
  public:
-  // Before every host is called: what was kept earlier counts no longer, except reports.
+  // To be called before all hosts are called: forgets everything kept earlier, except reports.
   void BeginRound();
-  // After one call of a host.
+  // To be called after one call of a host.
   void Keep(ShardId id, ShardHost::Settled settled);
-  // After the last call of a host that is gone: only its reports count.
+  // To be called after the last call of a removed host: only its reports count.
   void KeepReports(ShardHost::Settled settled);
 
-  // One message with all reports to the control loop, if there are any.
+  // Sends one message with all reports to the control loop, if there are any.
   void SendReports(const Address& control_loop, Outbox& outbox);
-  // No host has anything due earlier.
+  // The earliest deadline of any host.
   absl::Time next_deadline() const { return next_deadline_; }
-  // The first shard that is to be opened.
+  // The first shard to be opened.
   std::optional<ShardId> next_to_open() const;
 
  private:

@@ -42,7 +42,7 @@ TEST(HostAgenda, AShardIsToBeOpenedUntilACallSaysThatItIsOpen) {
   EXPECT_FALSE(agenda.next_to_open().has_value());
 }
 
-// A host that is gone may have the same shard as a new host of another generation.
+// A removed host may have the same shard as a new host of another generation.
 TEST(HostAgenda, OnlyReportsOfAHostThatIsGoneCount) {
   HostAgenda agenda;
   agenda.Keep(kFirst, {.needs_open = true, .reports = {ReportOf(1)}});

@@ -44,7 +44,7 @@ struct DataLoop {
   std::unique_ptr<EventLoop> loop;
 };
 
-// In-process way from the control loop to the data loops, by loop number.
+// The in-process connection from the control loop to the data loops, by loop number.
 class DataLoopsPort : public MessagePort {
  public:
   explicit DataLoopsPort(const std::vector<std::unique_ptr<DataLoop>>& loops) : loops_(loops) {}
@@ -171,12 +171,13 @@ class ServerProcess {
       }
     } else if (member.state() != Member::State::kRegistering && !over_.is_set()) {
       over_.Set(std::monostate());
-      // A server that was drained without a signal ends as if it got one. A second would kill it.
+      // A server that was drained without a signal ends as if it had received one. A second one
+      // would kill it.
       if (!leaving_) RequestTermination();
     }
   }
 
-  // They wait for the node id, which their own way to the control loop needs.
+  // Data loops wait for the node id, which they need to reach the control loop.
   void StartDataLoops(const Member& member) {
     serving_ = true;
     for (const auto& data_loop : data_loops_) {
@@ -195,7 +196,7 @@ class ServerProcess {
   const uint64_t job_;
   std::optional<SocketFolder> folder_;
   size_t queued_bytes_per_loop_ = 0;
-  size_t arriving_bytes_per_loop_ = 0;  // part of the former
+  size_t arriving_bytes_per_loop_ = 0;  // a part of the field before
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<Transport> control_transport_;
@@ -203,7 +204,7 @@ class ServerProcess {
   std::unique_ptr<EventLoop> control_;
   std::unique_ptr<LoopPort> control_port_;
   std::unique_ptr<GrpcChannel> scheduler_;
-  const OneShot<std::monostate> over_;  // set when this process is no member any more
+  const OneShot<std::monostate> over_;  // set when this process is no longer a member
 
   // Owned by the control loop's thread.
   bool serving_ = false;

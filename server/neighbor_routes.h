@@ -11,11 +11,11 @@
 
 namespace covey::server {
 
-// A data loop's connections to its predecessors and successors in chains, opened and closed as the
-// view says. Actor-confined. Deterministic.
+// A data loop's connections to its predecessors and successors in chains, opened and closed
+// according to the view. Actor-confined. Deterministic.
 class NeighborRoutes {
  public:
-  // Precondition: the view has `self` in the chains of `shards`.
+  // Precondition: in the view, `self` is in the chains of `shards`.
   void Follow(const ClusterView& view, const Address& self, std::span<const ShardId> shards,
               Outbox& outbox);
 

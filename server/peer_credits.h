@@ -10,12 +10,12 @@
 
 namespace covey::server {
 
-// How many bytes of requests each peer of a loop may have on the way to it (Envelope.credit_bytes):
-// equal shares of a budget among those that were heard in the last ten seconds. So what has arrived
-// and not been handled stays within the budget, however many there are. A peer may always have one
-// request on the way, however large, so a small share stops nobody.
+// How many bytes of requests each peer of a loop may have in flight to it (Envelope.credit_bytes):
+// equal shares of a budget, divided among the peers heard from in the last 10 s. So bytes that have
+// arrived and are not handled yet stay within the budget, for any number of peers. A peer may
+// always have one request in flight, of any size, so a small share never blocks it.
 //
-// Actor-confined. Pure. Limits: kNodesMax peers; further ones share without being counted.
+// Actor-confined. Pure. Limits: kNodesMax peers; further ones get a share without being counted.
 class PeerCredits {
  public:
   static constexpr absl::Duration kHeardFor = absl::Seconds(10);
@@ -24,7 +24,7 @@ class PeerCredits {
   explicit PeerCredits(size_t budget) : budget_(budget) {}
 
   void Heard(absl::Time now, NodeId peer);
-  // Of one peer.
+  // The share of one peer.
   size_t Share() const;
 
  private:

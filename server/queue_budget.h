@@ -9,9 +9,8 @@
 
 namespace covey::server {
 
-// Bytes that may wait in one data loop. The owner counts them, and the budget asks for a new count
-// once per kRequestsPerCount requests: rarely enough to cost nothing, often enough to notice a
-// growing queue.
+// Bytes that may wait in one data loop. The owner counts them. The budget asks for a new count once
+// per kRequestsPerCount requests, which costs little and still notices a growing queue.
 //
 // Actor-confined.
 class QueueBudget {
@@ -22,7 +21,7 @@ class QueueBudget {
 
   // RESOURCE_EXHAUSTED: more bytes wait than allowed. To be called for each request.
   absl::Status Check(absl::FunctionRef<size_t()> count);
-  // The owner has counted for a reason of its own.
+  // The owner has counted for another reason.
   void SetCount(size_t bytes);
 
  private:

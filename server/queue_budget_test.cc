@@ -20,7 +20,7 @@ TEST(QueueBudget, AsksForACountOnceInAWhileAndRefusesBeyondTheLimit) {
   EXPECT_EQ(counts, 0);
   EXPECT_EQ(check().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(counts, 1);
-  // The count stands until the next one, which sees that the queue is shorter.
+  // The count is valid until the next one, which sees that the queue is shorter.
   bytes = 100;
   for (uint64_t i = 1; i < QueueBudget::kRequestsPerCount; ++i) EXPECT_FALSE(check().ok());
   EXPECT_TRUE(check().ok());

@@ -43,7 +43,7 @@ std::optional<Message> RefusalToStranger(const Message& message, const proto::Ch
                                          const ClusterView& view, const Address& self) {
   if (message.envelope.has_replicate_reply()) return std::nullopt;
   const proto::Shard* shard = view.FindShard({TableId(chain.table()), ShardIndex(chain.shard())});
-  // A table that is not in the view was dropped, or is not there yet.
+  // A table that is missing from the view was dropped, or is not in it yet.
   const uint64_t epoch = shard != nullptr ? shard->chain_epoch() : view.epoch().value();
   if (epoch <= chain.chain_epoch()) return std::nullopt;
   Message reply = MakeReply(message);

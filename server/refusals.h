@@ -14,19 +14,19 @@ namespace covey::server {
 
 // How a data loop refuses requests. Pure.
 
-// A push or a pull, and the shard and generation that it names.
+// A push or a pull, with the shard and generation that it names.
 struct MisdirectedRequest {
   const Message& request;
   ShardId id;
   uint64_t generation = 0;
 };
 // UNAVAILABLE: the sender's view is newer. NOT_FOUND: there is no such table or shard.
-// FAILED_PRECONDITION: it lives elsewhere, or under another generation.
+// FAILED_PRECONDITION: the shard is on another server, or has another generation.
 absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView& view,
                         const Address& self);
 
-// The reply to a message along a chain that `self` is not in, or not any more: ABORTED, with the
-// newer chain epoch. Nothing when the sender may know more, or the message is a reply itself.
+// The reply to a message along a chain of which `self` is not, or no longer, a part: ABORTED, with
+// the newer chain epoch. Nothing when the sender may know more, or the message is a reply itself.
 std::optional<Message> RefusalToStranger(const Message& message, const proto::ChainPosition& chain,
                                          const ClusterView& view, const Address& self);
 

@@ -7,12 +7,12 @@ namespace covey::server {
 namespace {
 
 constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
-// A request of so many takes some 50 KiB.
+// A request with this many reports takes about 50 KiB.
 constexpr int kReportsPerRequestMax = 1024;
 
 bool IsSettled(const proto::ReplicaReport& report, const ClusterView& view) {
   const proto::Shard* shard = view.FindShard({TableId(report.table()), ShardIndex(report.shard())});
-  // Of a table that is not in the view yet there are no reports.
+  // There are no reports about a table that is not in the view yet.
   return shard == nullptr || shard->generation() != report.generation() ||
          shard->chain_epoch() > report.chain_epoch();
 }

@@ -13,18 +13,19 @@
 
 namespace covey::server {
 
-// Reports of the replicas of this process to the scheduler. A report is repeated until a view shows
-// a newer chain. Many reports travel in one request.
+// The reports to the scheduler about the replicas of this process. A report is repeated until a
+// view shows a newer chain. Many reports travel in one request.
 //
 // Actor-confined. Deterministic. At most one report per shard, replica and kind.
 class ReplicaReports {
  public:
-  // `next_request_id` is shared with the other machines of the loop; it outlives this.
+  // `next_request_id` is shared with the other state machines of the loop, and outlives this
+  // object.
   explicit ReplicaReports(uint64_t& next_request_id) : next_request_id_(next_request_id) {}
 
-  // From a data loop of this process.
+  // Takes reports from a data loop of this process.
   void Add(absl::Time now, const proto::ReplicaReportRequest& request);
-  // Forgets the reports that a newer chain has settled.
+  // Removes the reports that a newer chain has made obsolete.
   void FollowView(const ClusterView& view);
 
   void Wake(absl::Time now, Outbox& outbox);

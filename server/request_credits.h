@@ -8,14 +8,14 @@
 
 namespace covey::server {
 
-// Flow control of pushes and pulls on a data loop: each peer is told, in the answer to each of its
-// requests, its share of the bytes of requests that may be in flight to the loop (PeerCredits). An
-// actor that has said a credit of its own keeps it.
+// Flow control of pushes and pulls on a data loop: the reply to each request tells the peer its
+// share of the bytes of requests that may be in flight to the loop (PeerCredits). A credit that the
+// actor itself has set is kept.
 //
 // Owned by the process, outlives its loop; used on the loop's thread.
 class RequestCredits : public FlowControl {
  public:
-  // `budget_bytes`: of requests that all peers together may have in flight.
+  // `budget_bytes`: bytes of requests that all peers together may have in flight.
   explicit RequestCredits(size_t budget_bytes) : credits_(budget_bytes) {}
 
   void Received(absl::Time now, const Message& message) override;

@@ -16,7 +16,7 @@ class RequestCreditsTest : public ::testing::Test {
     request.envelope.mutable_pull_request();
     return request;
   }
-  // Of the answer to a request that has just come.
+  // The credit in the reply to a request that has just arrived.
   uint64_t CreditFor(const Message& request) {
     credits_.Received(absl::UnixEpoch(), request);
     Message reply = MakeReply(request);

@@ -36,7 +36,7 @@ void ServerActor::ForwardLease(Outbox& outbox) {
 }
 
 void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
-  ForwardLease(outbox);  // Before the view that it is for.
+  ForwardLease(outbox);  // before the view that it belongs to
   if (on_change_) on_change_(now, outbox);
   if (member_.view()->epoch() <= forwarded_) return;
   forwarded_ = member_.view()->epoch();
@@ -53,7 +53,7 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (member_.Receive(now, message, outbox)) return ForwardLease(outbox);
   if (drain_.Receive(now, message, outbox)) return;
-  // Only loops of this process speak without a connection.
+  // Only loops of this process send without a connection.
   const uint32_t loop = message.envelope.from_loop();
   if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
   if (message.envelope.has_heartbeat_request()) TakeLoad(message);

@@ -15,10 +15,10 @@
 
 namespace covey::server {
 
-// A server's control loop (loop 0). It keeps the server a member of the cluster, and hands each new
-// view and the end of the lease to the data loops (loops 1 …) in process. It sums the load that
-// they report and passes their reports of replicas on to the scheduler. It drains the server before
-// the server leaves.
+// A server's control loop (loop 0). It keeps the server a member of the cluster, and forwards each
+// new view and the end of the lease to the data loops (loops 1 …) of the process. It adds up the
+// loads that they report, and forwards their reports about replicas to the scheduler. It drains the
+// server before the server leaves.
 //
 // Actor-confined. Deterministic in its options.
 class ServerActor : public Actor {
@@ -35,13 +35,13 @@ class ServerActor : public Actor {
   absl::Time NextWake() const override;
 
   // Leaves once its shards are elsewhere, or at `deadline`; member().state() becomes kLeft. A
-  // server that the view drains leaves by itself once it is in no chain any more.
+  // server that is draining in the view leaves by itself once it is in no chain.
   void Leave(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox);
 
   const Member& member() const { return member_; }
 
   // Called when the view or the state of the membership has changed, before the data loops are
-  // told. At most one callback.
+  // informed. At most one callback.
   void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
     on_change_ = std::move(callback);
   }
@@ -55,7 +55,7 @@ class ServerActor : public Actor {
   Member member_;
   ReplicaReports reports_;
   ServerDrain drain_;
-  std::vector<proto::ServerLoad> loads_;  // of each data loop, as last reported
+  std::vector<proto::ServerLoad> loads_;  // by data loop, as last reported
   Epoch forwarded_;
   absl::Time forwarded_lease_ = absl::InfiniteFuture();
   std::function<void(absl::Time, Outbox&)> on_change_;

@@ -9,7 +9,7 @@
 namespace covey::server {
 namespace {
 
-// A scheduler, played by hand.
+// A server's control loop, with a scheduler played by hand.
 class ServerActorTest : public ::testing::Test {
  protected:
   ServerActorTest()
@@ -55,7 +55,8 @@ class ServerActorTest : public ::testing::Test {
     SetStatus(status, reply);
     actor_.Receive(now_, reply, outbox_);
   }
-  // This server and another one; a table of one shard, which this one holds or the other does.
+  // A view with this server and another one, and a table of one shard, which this server holds or
+  // the other one does.
   void AdoptView(bool holds_shard, bool draining) {
     if (view_.nodes_size() == 0) {
       for (uint64_t id : {2, 3}) {
@@ -147,7 +148,7 @@ TEST_F(ServerActorTest, ReportsTheSumOfItsLoops) {
   actor_.Receive(now_, Load(1, 10), outbox_);
   actor_.Receive(now_, Load(2, 5), outbox_);
   actor_.Receive(now_, Load(1, 11), outbox_);
-  actor_.Receive(now_, Load(3, 100), outbox_);  // no such loop
+  actor_.Receive(now_, Load(3, 100), outbox_);  // there is no such loop
   Message stranger = Load(2, 1000);
   stranger.connection = 9;
   actor_.Receive(now_, stranger, outbox_);
@@ -212,7 +213,7 @@ TEST_F(ServerActorTest, LeavesWhenSomebodyElseHasDrainedIt) {
   ExpectGoodbye("drained");
 }
 
-// The goodbye is on its way, and the scheduler has changed its mind meanwhile.
+// The request to leave is in flight when the scheduler withdraws the drain.
 TEST_F(ServerActorTest, StaysWhenItIsWantedAgain) {
   Register();
   for (const bool draining : {false, true}) {

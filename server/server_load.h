@@ -7,7 +7,7 @@
 
 namespace covey::server {
 
-// The part of a loop's load that its counters tell.
+// The part of a loop's load that its counters contain.
 proto::ServerLoad LoadOf(const ShardCounters& counters);
 
 // Adds up loads: those of shards to the load of their loop, and those of loops to the load of the
@@ -17,7 +17,7 @@ proto::ServerLoad LoadOf(const ShardCounters& counters);
 class ServerLoadSum {
  public:
   void Add(const proto::ServerLoad& load);
-  // The sum is of no use afterwards.
+  // Returns the sum; the object must not be used afterwards.
   proto::ServerLoad Take();
 
  private:

@@ -6,7 +6,7 @@
 namespace covey::server {
 namespace {
 
-// A field that is added to the proto and forgotten in the sum fails here.
+// Fails when a field is added to the proto and forgotten in the sum.
 TEST(ServerLoad, EveryNumberIsSummed) {
   proto::ServerLoad load;
   const google::protobuf::Reflection& reflection = *load.GetReflection();

@@ -33,7 +33,7 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
       Pull(now, message, outbox);
       return;
     case proto::Envelope::kWatchViewReply:
-      // Only the control loop, in this process, speaks without a connection.
+      // Only the control loop, in this process, sends without a connection.
       if (message.connection == 0) {
         AdoptView(now, message, outbox);
         return;
@@ -133,7 +133,7 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
   absl::Status refusal = host != nullptr && host->is_head()
                              ? host->CheckRequest(now, request.request)
                              : WhyNotHere(request, *view_, self_);
-  // A query has no bytes, and its sender would send them if it were refused.
+  // A query has no bytes, and refusing it would make its sender send them.
   if (refusal.ok() && !IsQuery(request.request)) {
     refusal = budget_.Check([this] { return QueuedBytes(); });
   }
@@ -168,7 +168,7 @@ void ShardActor::Wake(absl::Time now, Outbox& outbox) {
     agenda_.SendReports({self_.node, 0}, outbox);
   }
   if (now >= next_report_) ReportLoad(now, outbox);
-  // One at a time, so that requests need not wait for all.
+  // One shard at a time, so that requests do not wait for all of them.
   if (const auto id = agenda_.next_to_open()) {
     agenda_.Keep(*id, hosts_.at(*id)->Open(now, outbox));
     agenda_.SendReports({self_.node, 0}, outbox);

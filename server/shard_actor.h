@@ -25,20 +25,20 @@
 
 namespace covey::server {
 
-// One data loop of a server: hosts the shards that the view places on it, and answers pushes and
+// One data loop of a server: hosts the shards that the view places on it, and replies to pushes and
 // pulls.
 //
 // It serves the shards whose chain it heads (shard.h) and replicates the others (replica.h).
 //
-// The control loop tells it its own address, the view and the end of the lease. Those messages come
-// without a connection; the same messages with a connection are a stranger's and are dropped. A
-// shard is opened at its first request, or when the loop is idle; opening fills it from the
-// initializer. A shard stays open through changes of its chain; it is closed, and its content lost,
-// when the view takes it away or gives it a new generation.
+// The control loop sends it its own address, the view and the end of the lease. These messages have
+// no connection; the same messages with a connection come from a stranger and are dropped. A shard
+// is opened at its first request, or when the loop is idle; opening fills it from the initializer.
+// A shard stays open through changes of its chain; it is closed, and its content lost, when the
+// view takes it away or gives it a new generation.
 //
-// A request for a shard that is not here is refused: UNAVAILABLE when the sender's view is newer
-// (retry, the view is in flight), NOT_FOUND when there is no such table or shard,
-// FAILED_PRECONDITION when the shard lives elsewhere or under another generation. Every request
+// A request for a shard that is not on this loop is refused: UNAVAILABLE when the sender's view is
+// newer (retry, the view is in flight), NOT_FOUND when there is no such table or shard,
+// FAILED_PRECONDITION when the shard is on another server or has another generation. Every request
 // gets one reply, or none once its deadline has passed.
 //
 // Actor-confined. Deterministic.
@@ -51,8 +51,8 @@ class ShardActor : public Actor {
     absl::Duration report_every = absl::Milliseconds(500);
     // Messages that the loop's transport has refused; added to the reported load. Null = none.
     std::function<uint64_t()> malformed_at_transport;
-    // Bytes that may wait in this loop: gradients for their update, records for their
-    // acknowledgement, old values for their reader. Beyond it pushes and pulls are refused.
+    // Bytes that may wait in this loop: gradients until their update, records until their
+    // acknowledgement, old values until they are read. Beyond it pushes and pulls are refused.
     size_t queued_bytes_max = kQueuedBytesDefault;
   };
 

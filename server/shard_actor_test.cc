@@ -100,7 +100,7 @@ TEST(ShardActor, RefusesWhatIsNotFiniteAndStaysBitIdentical) {
     EXPECT_EQ(driver.Values(), before);
   }
   EXPECT_EQ(driver.actor().counters().non_finite, 2u);
-  // The refused sequence was not used up.
+  // The refused push did not use up its sequence.
   const Message repaired = driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}));
   EXPECT_FALSE(Pushed(repaired).duplicate());
   EXPECT_EQ(Pushed(repaired).applied_version(), 2u);
@@ -126,7 +126,7 @@ TEST(ShardActor, RefusesBitsThatFlippedOnTheWayAndTakesTheRepetition) {
   EXPECT_FALSE(Pushed(driver.Ask(push)).duplicate());
 }
 
-// What the control loop tells of a lease that ends so long from now.
+// The control loop's message about a lease that ends after `left`.
 Message Lease(const ShardDriver& driver, absl::Duration left) {
   Message notice;
   notice.set_to({kTestServer, 1});
@@ -154,7 +154,7 @@ TEST(ShardActor, ServesWhatItAloneHoldsOnlyUntilItsLeaseEnds) {
   EXPECT_FALSE(Pushed(driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}))).duplicate());
 }
 
-// Two groups of three make a round, once the third is late by this.
+// Two groups of three make a round, once the third is late by this duration.
 constexpr Contract kQuorum{.kind = Contract::Kind::kLocal,
                            .local_steps = 4,
                            .quorum = 2,
@@ -227,7 +227,7 @@ TEST(ShardActor, TellsWithoutBytesWhetherAPushWasReceived) {
   answer = driver.Ask(question);
   EXPECT_EQ(Pushed(answer).applied_version(), 1u);
   EXPECT_EQ(driver.actor().counters().pushes, 2u);
-  // Nobody learns of another's pushes, or takes their answers.
+  // No producer learns of another's pushes, or gets their replies.
   question.envelope.mutable_push_request()->mutable_id()->set_producer(2);
   EXPECT_EQ(CodeOf(driver.Ask(question)), Code::kInvalidArgument);
 }
@@ -364,7 +364,7 @@ TEST(ShardActor, RefusesTheDeadAndTheUnknown) {
   const Message broken = driver.Ask(driver.GroupPush(1, 2, {1, 1, 1, 1}));
   EXPECT_EQ(CodeOf(broken), Code::kAborted);
   EXPECT_THAT(TextOf(broken), HasSubstr("worker-0 dead"));
-  // What was acknowledged stays acknowledged.
+  // An acknowledged push stays acknowledged.
   EXPECT_TRUE(Pushed(driver.Ask(before)).duplicate());
 }
 

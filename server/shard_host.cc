@@ -93,8 +93,8 @@ absl::Status ShardHost::CheckRequest(absl::Time now, const Message& request) con
                   refusal);
 }
 
-// A push that the former head had received and no other server has is repeated by senders that know
-// this head; it must arrive before their newer pushes.
+// A push that only the former head had received is resent by a sender once it knows this head. It
+// must arrive before that sender's newer pushes.
 absl::Status ShardHost::CheckSendersView(const Message& request) const {
   const Epoch known(request.envelope.header().epoch());
   if (!request.envelope.has_push_request() || known >= replica_.head_since()) {
@@ -157,7 +157,8 @@ ShardHost::Settled ShardHost::Pull(absl::Time now, const Message& request, Outbo
 
 ShardHost::Settled ShardHost::OnChainMessage(absl::Time now, const Message& message,
                                              Outbox& outbox) {
-  // Without the lease no reply of a joining replica makes anything durable; it is asked again.
+  // Without the lease, no reply of a joining replica makes anything durable; the replica is queried
+  // again later.
   if (!message.envelope.has_replicate_reply() || CheckLease(now).ok()) {
     ApplyLease(now, outbox);
     replica_.Receive(now, message, outbox);

@@ -29,50 +29,50 @@ namespace covey::server {
 //      │                        │  └▶ failed        │ └──────── lease renewed ───────┘ │
 //      └── chain: not the head ─┴───────────────────┴──────────────────────────────────┘
 //
-// Every call that may change the shard ends in Settle: it answers what has become durable, looks at
-// the acknowledgements that were given early, and hands back what the loop has to do. The result is
-// [[nodiscard]], so no caller can forget it.
+// Every call that may change the shard ends in Settle: it sends the replies that have become
+// durable, reviews the acknowledgements that were given early, and returns the work that is left to
+// the loop. The result is [[nodiscard]], so no caller can forget it.
 //
-// The lease: while no second replica has joined, nothing but time tells that another server may
-// have re-initialized the shard. So once the lease has expired, requests are refused, parked ones
-// too, and no due update is applied until the lease is renewed. Where a second replica has joined,
-// nothing is durable without it, and the lease does not matter.
+// The lease: while no second replica has joined, only the clock shows that another server may have
+// re-initialized the shard. So once the lease has expired, requests are refused, parked ones
+// included, and no due update is applied until the lease is renewed. Where a second replica has
+// joined, nothing is durable without it, and the lease does not matter.
 //
 // Actor-confined. Deterministic.
 class ShardHost {
  public:
-  // What the hosts of one loop share; outlives them.
+  // Shared by the hosts of one loop; outlives them.
   struct Environment {
     SpareBuffers& spares;
     ShardCounters& counters;
   };
 
-  // What a call leaves to the loop.
+  // The work that a call leaves to the loop.
   struct [[nodiscard]] Settled {
     absl::Time next_wake = absl::InfiniteFuture();
     // Open should be called when the loop has nothing else to do.
     bool needs_open = false;
-    // For the scheduler.
+    // Reports for the scheduler.
     std::vector<proto::ReplicaReport> reports;
   };
 
   ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
             const Environment& environment);
 
-  // Precondition: the view has `self` in the shard's chain, and the same generation.
+  // Precondition: in the view, `self` is in the shard's chain, and the generation is the same.
   Settled SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
                   Outbox& outbox);
   Settled SetLease(absl::Time now, absl::Time until, Outbox& outbox);
   Settled Wake(absl::Time now, Outbox& outbox);
-  // The view has taken the shard away: refuses what waits.
+  // The view has taken the shard away: refuses all waiting requests.
   Settled Close(absl::Time now, const ClusterView& view, Outbox& outbox);
 
   // Whether a push or a pull may be served. Precondition: this server is the head.
-  // FAILED_PRECONDITION: a push by a view in which another server was the head. UNAVAILABLE: the
+  // FAILED_PRECONDITION: a push from a view in which another server was the head. UNAVAILABLE: the
   // lease has expired.
   absl::Status CheckRequest(absl::Time now, const Message& request) const;
-  // Fills the replica and opens the shard, unless that is done. failure() says why it is
-  // impossible.
+  // Fills the replica and opens the shard, unless that is done. If it is impossible, failure() says
+  // why.
   Settled Open(absl::Time now, Outbox& outbox);
   // Precondition: CheckRequest and failure() are OK, and needs_open() is false.
   Settled Push(absl::Time now, const Message& request, Outbox& outbox);
@@ -86,9 +86,9 @@ class ShardHost {
   const Replica& replica() const { return replica_; }
   // Null: this server is not the head, or the shard is not open.
   const Shard* shard() const { return shard_.get(); }
-  // Bytes of gradients, unacknowledged records and old values that wait here.
+  // Bytes of waiting gradients, unacknowledged records and old values.
   size_t queued_bytes() const;
-  // What this shard adds to the load of its loop, besides the loop's counters.
+  // The shard's part of the load of its loop, besides the loop's counters.
   proto::ServerLoad Load() const;
 
  private:
@@ -109,7 +109,7 @@ class ShardHost {
   Address self_;
   Replica replica_;
   std::unique_ptr<Shard> shard_;
-  absl::Status failure_;  // why it cannot be opened
+  absl::Status failure_;  // why the shard cannot be opened
   bool needs_lease_ = false;
   absl::Time lease_until_;
 };

@@ -7,11 +7,11 @@
 
 namespace covey::server {
 
-// A folder of our own, which only this user may enter, for sockets of the ipc transport. Removed
-// with the sockets in it when it goes out of scope. Actor-confined.
+// A new folder for sockets of the ipc transport, which only this user may enter. Removed with its
+// sockets when the object is destroyed. Actor-confined.
 class SocketFolder {
  public:
-  // INTERNAL: the system refuses; says why.
+  // INTERNAL: the system refuses; the message says why.
   static absl::StatusOr<SocketFolder> Create();
 
   SocketFolder(SocketFolder&& other) noexcept;
@@ -23,7 +23,7 @@ class SocketFolder {
  private:
   explicit SocketFolder(std::string path) : path_(std::move(path)) {}
 
-  std::string path_;  // empty: moved from
+  std::string path_;  // empty = moved from
 };
 
 }  // namespace covey::server

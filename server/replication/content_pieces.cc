@@ -14,7 +14,8 @@
 namespace covey::server {
 namespace {
 
-// Of all parts of a record together: kProducersPerShardMax producers with full windows.
+// Largest size of all parts of a record together: kProducersPerShardMax producers with full
+// windows.
 constexpr uint64_t kRecordBytesMax = uint64_t{kProducersPerShardMax} * kDedupWindow * 20;
 
 }  // namespace

@@ -15,9 +15,8 @@
 namespace covey::server {
 
 // A shard's content as of one record, cut into pieces of at most kReplicaPieceBytesMax for a
-// replica that has none. Values are sent from where they are, since updates do not overwrite values
-// that are referenced. The optimizer's slots, which updates do overwrite, are copied at
-// construction.
+// replica that has none. Values are sent without a copy, since updates do not overwrite values that
+// are referenced. The optimizer's slots, which updates do overwrite, are copied at construction.
 //
 // Actor-confined. Memory: as much as the slots, and one old copy of the values.
 class ContentExport {
@@ -29,8 +28,7 @@ class ContentExport {
   uint64_t PieceBytes(uint64_t piece) const { return pieces_[piece].frame.size(); }
   // A ReplicaPiece; without address and chain. Precondition: piece < pieces().
   Message Piece(uint64_t piece);
-  // A ReplicaPiece without a frame, which no piece is: asks whether this piece, and all before it,
-  // are held.
+  // A ReplicaPiece without a frame, which is a query: are this piece, and all before it, held?
   Message Query(uint64_t piece) const;
 
  private:
@@ -49,22 +47,23 @@ class ContentExport {
   std::vector<Cut> pieces_;
 };
 
-// Puts the pieces together again. A piece that does not fit is ignored; a piece of another index
-// starts over. It allocates what the table's definition says, never what a message says.
+// Assembles the content from its pieces. A piece that does not fit is ignored; a piece of another
+// index starts over. The size of its memory comes from the table's definition, never from a
+// message.
 //
 // Actor-confined.
 class ContentImport {
  public:
-  // `content`: fresh, of the same definition; it is filled from the pieces.
+  // `content`: new, of the same definition; filled from the pieces.
   explicit ContentImport(std::unique_ptr<ShardContent> content);
 
-  // The record that the pieces so far are as of.
+  // The record as of which the pieces so far are.
   uint64_t index() const { return index_; }
-  // The next piece that is wanted.
+  // The next piece that is needed.
   uint64_t next_piece() const { return next_; }
   // True when it was the last piece: the content is complete. Precondition: its frame was checked.
-  // INVALID_ARGUMENT: no honest server sends this piece. FAILED_PRECONDITION: all pieces are here,
-  // and wrong together. After an error it waits for the first piece again.
+  // INVALID_ARGUMENT: no correct server sends this piece. FAILED_PRECONDITION: all pieces have
+  // arrived, but their content is wrong. After an error it waits for the first piece again.
   absl::StatusOr<bool> Add(absl::Time now, const Message& message);
   std::unique_ptr<ShardContent> Take() { return std::move(content_); }
 
@@ -78,7 +77,7 @@ class ContentImport {
   // As in piece 0.
   uint64_t index_ = 0;
   uint64_t pieces_ = 0;
-  // Bytes of values and slots that are here; those of other pieces.
+  // Received bytes of values and slots; and of other pieces.
   uint64_t element_bytes_ = 0;
   uint64_t record_bytes_ = 0;
   Buffer values_;

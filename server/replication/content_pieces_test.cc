@@ -44,14 +44,14 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
   for (uint64_t step = 1; step <= 3; ++step) Advance(*content, step);
   const uint64_t digest = content->Digest();
   ContentExport pieces(*content);
-  // What happens meanwhile is not in it.
+  // Changes during the transfer are not in it.
   Advance(*content, 4);
   ContentImport import(Fresh());
   for (uint64_t piece = 0; piece < pieces.pieces(); ++piece) {
     EXPECT_LE(pieces.PieceBytes(piece), kReplicaPieceBytesMax);
     const Message message = pieces.Piece(piece);
     EXPECT_TRUE(CheckFrameChecksums(message).ok());
-    // Twice, as a network does.
+    // Twice, as a network may do.
     for (int i = 0; i < 2; ++i) {
       const auto complete = import.Add(absl::UnixEpoch(), message);
       ASSERT_TRUE(complete.ok()) << complete.status();
@@ -62,7 +62,7 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
   const auto copy = import.Take();
   EXPECT_EQ(copy->Digest(), digest);
   EXPECT_EQ(copy->index(), 3u);
-  // It goes on alike.
+  // Both continue alike.
   Advance(*copy, 4);
   EXPECT_EQ(copy->Digest(), content->Digest());
 }

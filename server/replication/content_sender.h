@@ -20,18 +20,18 @@ class ContentSender {
  public:
   explicit ContentSender(const ShardContent& content) : export_(content) {}
 
-  // Of the record that the content is as of.
+  // The record as of which the content is.
   uint64_t index() const { return export_.index(); }
   bool HasPiece(uint64_t piece) const { return piece < export_.pieces(); }
   uint64_t held() const { return held_; }
 
-  // The successor holds the pieces below `piece`; nothing before it is sent again.
+  // The successor holds the pieces below `piece`; they are not resent.
   void SetHeld(uint64_t piece);
   // The pieces from this one on were lost.
   void Rewind(uint64_t piece) { sent_ = piece; }
-  // Gives further pieces to `post`, without address and chain. The bytes in them.
+  // Gives further pieces to `post`, without address and chain. Returns their bytes.
   uint64_t SendMore(absl::FunctionRef<void(Message)> post);
-  // Asks whether all that was sent is held. Precondition: a piece was sent.
+  // A query whether everything that was sent is held. Precondition: a piece was sent.
   Message Query() const { return export_.Query(sent_ - 1); }
 
  private:

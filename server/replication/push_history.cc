@@ -13,11 +13,11 @@ namespace covey::server {
 
 namespace {
 
-// In place of a version; no shard gets there.
+// Stands for a version of a discarded push; no shard reaches it.
 constexpr Version kDiscarded{std::numeric_limits<uint64_t>::max() - 1};
 
-// Whether sequences go on in a new incarnation: a group counts its steps on over changes of
-// members, a client begins at 1.
+// Whether sequences continue in a new incarnation: a group continues its steps when its members
+// change, a client begins at 1.
 bool CountsOn(const Producer& producer) { return producer.kind == Producer::Kind::kGroup; }
 
 }  // namespace

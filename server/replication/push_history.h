@@ -34,9 +34,9 @@ struct PushKey {
 };
 PushKey KeyOf(const proto::PushId& id);
 
-// The pushes that have become part of one shard's history, by producer; it tells duplicates from
-// new pushes. All replicas of a shard have the same history, because it depends on the calls alone.
-// Pushes that were received and wait to be applied are elsewhere: AckLedger.
+// The pushes that have become part of one shard's history, by producer; it distinguishes duplicates
+// from new pushes. All replicas of a shard have the same history, because it depends on the calls
+// alone. Pushes that were received and wait to be applied are elsewhere: AckLedger.
 //
 // Limits: the caller of Note keeps about kProducersPerShardMax producers, by forgetting producers
 // that are gone. A push of a producer that is gone must be refused before it gets here.
@@ -63,13 +63,13 @@ class PushHistory {
   void NoteDiscarded(const PushKey& key);
 
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
-  // The producer that has been silent longest among those that are gone. Linear.
+  // Of the producers that are gone, the one that has been silent for the longest time. Linear.
   std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
   void Forget(const Producer& producer) { entries_.erase(producer); }
 
-  // Everything, as one record per producer in growing order; and back. A restored history finds
-  // what the described one does. INVALID_ARGUMENT: no history describes itself so; the object is of
-  // no use then.
+  // Everything, as one record per producer in growing order; and back. A restored history finds the
+  // same as the described one. INVALID_ARGUMENT: no history has this description; the object must
+  // not be used then.
   void Describe(absl::FunctionRef<void(proto::ProducerRecord)> add) const;
   absl::Status Restore(const proto::ProducerRecord& record);
   // Equal for equal histories.

@@ -31,7 +31,7 @@ TEST(PushHistory, ANewIncarnationBeginsAnewAndTheOldOneIsRefused) {
   EXPECT_TRUE(producers.Find(Key(1, 5, 1))->known);
   producers.Note(Key(1, 6, 1), Version(0));
   EXPECT_EQ(producers.Find(Key(1, 5, 2)).status().code(), absl::StatusCode::kAborted);
-  // What the old one still had waiting says nothing about the new one.
+  // Waiting pushes of the old incarnation say nothing about the new one.
   producers.Note(Key(1, 5, 1), Version(9));
   EXPECT_EQ(producers.Find(Key(1, 6, 1))->version, Version(0));
   producers.Note(Key(1, 6, 1), Version(10));
@@ -46,11 +46,11 @@ TEST(PushHistory, AGroupCountsItsStepsOnOverGenerations) {
     return key;
   };
   producers.Note(step(1, 5), Version(0));
-  EXPECT_TRUE(producers.Find(step(2, 5))->known);  // Sent again by the members that are left.
+  EXPECT_TRUE(producers.Find(step(2, 5))->known);  // resent by the remaining members
   producers.Note(step(2, 6), Version(0));
   EXPECT_TRUE(producers.Find(step(2, 5))->known);
   EXPECT_EQ(producers.Find(step(1, 7)).status().code(), absl::StatusCode::kAborted);
-  producers.Note(step(1, 5), Version(9));  // It had waited for other groups.
+  producers.Note(step(1, 5), Version(9));  // it had waited for other groups
   EXPECT_EQ(producers.Find(step(2, 5))->version, Version(9));
 }
 
@@ -82,7 +82,7 @@ TEST(PushHistory, FindWhoIsGoneAndWasSilentLongest) {
   EXPECT_EQ(producers.size(), 2u);
 }
 
-// A push beyond the window of what was noted since it was received.
+// A push below the window of pushes noted since it was received.
 TEST(PushHistory, LeaveOutWhatHasGrownTooOld) {
   PushHistory producers;
   producers.Note(Key(1, 1, 2 * kDedupWindow), Version(1));
@@ -122,7 +122,7 @@ TEST(PushHistory, AnswerAlikeOnceRestored) {
       ASSERT_EQ(before->known, after->known) << sequence;
     }
   }
-  // They go on alike, too.
+  // They continue alike, too.
   producers.Note(Key(4, 1, 1), Version(20));
   restored.Note(Key(4, 1, 1), Version(20));
   EXPECT_EQ(restored.Digest(), producers.Digest());

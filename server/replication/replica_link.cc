@@ -46,7 +46,7 @@ void ReplicaLink::SetChain(absl::Time now, const proto::ChainPosition& chain, bo
   retries_ = 0;
   silent_since_ = now;
   gap_filled_at_.reset();
-  // What was sent under the older epoch has perhaps been dropped, and replies to it are ignored.
+  // Messages under the older epoch may have been dropped, and replies to them are ignored.
   retry_at_ = OwesReply() ? now : absl::InfiniteFuture();
 }
 
@@ -96,7 +96,8 @@ void ReplicaLink::RestartTimer(absl::Time now, Cause cause) {
   if (!OwesReply()) {
     retry_at_ = absl::InfiniteFuture();
   } else if (progress || retry_at_ <= now || retry_at_ == absl::InfiniteFuture()) {
-    // A reply without progress puts off no retry: a successor that asks often would get none.
+    // A reply without progress does not postpone a retry, otherwise a successor that asks often
+    // would never get one.
     const absl::Duration usual = round_trip_.Patience(kRetryShortest, kRetryLongest);
     retry_at_ = now + kRetry.DelayAfter(retries_, usual);
   }
@@ -119,7 +120,7 @@ void ReplicaLink::Send(absl::Time now, const Source& source, Outbox& outbox) {
   newest_ = source.content.index();
   if (!owed) silent_since_ = now;
   if (!state_.gets_records() || state_.is_refused()) return;
-  // A record that is not kept any more was durable, so a successor that has joined holds it.
+  // A record that is no longer kept was durable, so a joined successor holds it.
   if (sent_ + 1 < source.log.first()) sent_ = source.log.first() - 1;
   const bool news = sent_ < newest_;
   while (sent_ < newest_) SendRecord(++sent_, source, outbox);
@@ -181,13 +182,13 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
                          Outbox& outbox) {
   const uint64_t held = reply.held_index();
   if (state_.transfer() == Transfer::kFilling && held < content_->index()) {
-    // A reply from before it asked; or it still has older content, because the first piece was
-    // lost.
+    // Either a reply from before the successor asked, or it still has older content because the
+    // first piece was lost.
     if (reply.missing()) FillFrom(now, 0, /*missing=*/true, outbox);
     return;
   }
   if (state_.is_joining() && held < newest_ && held + 1 < source.log.first()) {
-    // It lacks records that are not kept any more.
+    // The successor lacks records that are no longer kept.
     StartFilling(source);
     SendPieces(outbox);
     RestartTimer(now, Cause::kProgress);
@@ -251,9 +252,9 @@ void ReplicaLink::Query(Outbox& outbox) const {
 void ReplicaLink::Wake(absl::Time now, Outbox& outbox) {
   if (now < retry_at_ || !OwesReply()) return;
   ++retries_;
-  // What was resent may have been lost again.
+  // The resent record may have been lost again.
   gap_filled_at_.reset();
-  // A successor that has not said yet what it holds asks by itself.
+  // A successor whose content is not known yet asks by itself.
   if (state_.transfer() != Transfer::kUnknown) Query(outbox);
   RestartTimer(now, Cause::kNoProgress);
 }

@@ -18,16 +18,16 @@
 
 namespace covey::server {
 
-// A server's link to its successor in a shard's chain: sends every record, in order and again until
-// the successor holds it, and all of the content to a successor that has none. What is known about
-// the successor is one SuccessorState, which draws its states.
+// A server's link to its successor in a shard's chain: sends it every record in order, resends lost
+// ones, and sends the whole content to a successor that has none. The knowledge about the successor
+// is one SuccessorState, whose states are drawn there.
 //
 // Once the successor gets records, every record that exists has been sent. A lost record is resent
-// only when a reply says that it is missing. When no reply comes for longer than replies take, the
-// successor is asked what it holds, which costs no bytes: it, or a server behind it, may be slow.
-// Pieces of content likewise.
+// only when a reply says that it is missing. When a reply takes longer than usual, the successor is
+// first queried for what it holds, because it, or a server behind it, may only be slow. Pieces of
+// content likewise.
 //
-// A new successor, and one of a changed chain, is asked first: it may hold everything already.
+// A new successor, and one of a changed chain, is queried first: it may hold everything already.
 //
 // Nothing is durable without a joined successor. Nothing is durable without a joining one either,
 // from the moment when it has nearly caught up. It is ready once it holds everything that was
@@ -42,13 +42,13 @@ namespace covey::server {
 // Actor-confined. Deterministic.
 class ReplicaLink {
  public:
-  // What the link sends of; outlives a call only.
+  // The contents to be sent; valid only during a call.
   struct Source {
     const ShardContent& content;
     RecordLog& log;
     // This server has joined, so its successor may.
     bool has_joined = true;
-    // Some push that was acknowledged early is in no record yet.
+    // Some pushes that were acknowledged early are in no record yet.
     bool early_acks_pending = false;
   };
   struct Counters {
@@ -72,29 +72,30 @@ class ReplicaLink {
 
   // Sends what may be sent. To be called after each new record.
   void Send(absl::Time now, const Source& source, Outbox& outbox);
-  // Precondition: the reply is the successor's, of this chain epoch.
+  // Precondition: the reply comes from the successor, under this chain epoch.
   void OnReply(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
                Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
-  // The successor follows a newer chain: this server must not count on what it knows.
+  // The successor follows a newer chain, so this server must not count on its acknowledgements.
   void SetRefused() { state_.Apply(SuccessorState::Event::kRefused); }
   // The successor, and all joined replicas behind it, hold the records up to here.
   uint64_t durable() const { return durable_; }
-  // Records below are not needed any more to be sent.
+  // Records below this one are no longer needed for the successor.
   uint64_t NeedsFrom() const;
   // The successor owes a reply and has been silent for kSilentMax. True once per chain epoch.
   bool TakeUnreachable(absl::Time now);
-  // Since its newest reply, or since it owes one.
+  // Since its newest reply, or since a reply is due.
   absl::Time silent_since() const { return silent_since_; }
-  // A successor that is not required must not fill the log and so hold up pushes: drops its state.
+  // Drops the state of a successor that is not required, because filling it would fill the log and
+  // so delay pushes.
   void GiveUpFilling();
   // A silent successor is reported after this duration.
   static constexpr absl::Duration kSilentMax = absl::Seconds(3);
 
  private:
-  // The record whose way is timed, from its first sending until it is durable.
+  // The record whose round trip is measured, from its first sending until it is durable.
   struct TimedRecord {
     uint64_t index = 0;
     absl::Time since;
@@ -106,15 +107,15 @@ class ReplicaLink {
   void OnHeld(absl::Time now, const proto::ReplicateReply& reply, const Source& source,
               Outbox& outbox);
   void StartFilling(const Source& source);
-  // The successor wants the pieces from this one on; `missing` as in ReplicateReply.
+  // The successor needs the pieces from this one on; `missing` as in ReplicateReply.
   void FillFrom(absl::Time now, uint64_t next_piece, bool missing, Outbox& outbox);
   void SendPieces(Outbox& outbox);
-  // Asks what the successor holds.
+  // Queries what the successor holds.
   void Query(Outbox& outbox) const;
   void SendRecord(uint64_t index, const Source& source, Outbox& outbox);
   void Post(Message message, Outbox& outbox) const;
   void UpdateReadiness(const Source& source);
-  // The records that count for it: durable ones of a required successor, held ones of another.
+  // The acknowledged records: durable ones for a required successor, held ones for another.
   uint64_t acknowledged() const { return state_.is_required() ? durable_ : held_; }
   void RecordRoundTrip(absl::Time now);
   // After progress, and after a time-out: when the next query is due.
@@ -135,11 +136,11 @@ class ReplicaLink {
   uint64_t newest_;  // record, as of the last call
   std::optional<TimedRecord> timed_;
   RoundTrip round_trip_;
-  // The record held, or the next piece, for which a gap has been filled already.
+  // The held record, or next piece, after which a gap has been filled already.
   std::optional<uint64_t> gap_filled_at_;
   std::unique_ptr<ContentSender> content_;  // while filling
-  // A required successor is ready once it holds this record. Empty: not fixed before every push
-  // that was acknowledged early is in a record.
+  // A required successor is ready once it holds this record. Empty: some push that was acknowledged
+  // early is in no record yet.
   std::optional<uint64_t> ready_at_;
   absl::Time silent_since_;
   int retries_ = 0;  // without progress

@@ -51,7 +51,7 @@ TEST_F(ReplicationJoining, AJoiningReplicaIsFilledWhilePushesGoOn) {
     EXPECT_EQ(reports[0].chain_epoch(), chain.shard().chain_epoch());
     EXPECT_EQ(chain.Digest(0), chain.Digest(1));
 
-    // Ready means that nothing is durable without it any more, whatever the view says.
+    // Ready means that nothing is durable without it any more, regardless of the view.
     chain.lose = IsRecord;
     chain.Deliver(0, GroupPush(1, 5, 1));
     chain.Settle();
@@ -116,7 +116,7 @@ TEST_F(ReplicationJoining, AReadyReplicaThatComesBackEmptyIsNotTakenForReady) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(1));
 }
 
-// Its new predecessor keeps no records of the time before it heard of it.
+// Its new predecessor keeps no records from before it learned of the replica.
 TEST_F(ReplicationJoining, AReplicaWithOldContentGetsLostPiecesAgain) {
   for (const uint64_t lost : {0u, 1u}) {
     SCOPED_TRACE(testing::Message() << "pieces up to " << lost << " are lost once");
@@ -150,7 +150,7 @@ TEST_F(ReplicationJoining, AReplicaWithOldContentGetsLostPiecesAgain) {
   }
 }
 
-// Made known as joined although it dropped its content: it must not begin from the initializer.
+// The view calls it joined although it dropped its content: it must not start from the initializer.
 TEST_F(ReplicationJoining, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
   ChainDriver chain(kAsync, 0, 2, 1);
   chain.PublishToAll();
@@ -164,7 +164,7 @@ TEST_F(ReplicationJoining, AReplicaWithoutContentThatIsCalledJoinedSaysSo) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::UNFIT);
   EXPECT_EQ(CodeOf(chain.Ask(1, Pull())), Code::kUnavailable);
-  // The chain has changed before that was heard, so it counts no longer.
+  // The chain has changed before that report arrived, so the report no longer counts.
   chain.SetChain({{1, false}, {0, true}});
   chain.PublishToAll();
   const std::vector<proto::ReplicaReport> again = chain.Reports();
@@ -177,7 +177,7 @@ TEST_F(ReplicationJoining, AReplicaThatDiffersIsUnfitAndIsFilledAgain) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
   chain.Ask(0, Push(1, 1));
-  // One bit of one record, under a checksum that fits.
+  // One bit of one record, with a matching checksum.
   chain.lose = IsRecord;
   chain.Deliver(0, Push(2, 1));
   Message record = chain.sent.back();

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
 
-// What is sent again along a chain, and what is not.
+// What is resent along a chain, and what is not.
 
 namespace covey::server {
 namespace {
@@ -29,7 +29,7 @@ class ReplicationRepeats : public ::testing::Test {
   Message Push(uint64_t sequence, float value) {
     return requests_.ClientPush(sequence, {value, value, value, value});
   }
-  // So many messages with bytes have been sent along the chain since the last call.
+  // Number of messages with frames that were sent along the chain since the last call.
   static size_t TakeFrames(ChainDriver& chain) {
     const auto frames = std::count_if(chain.sent.begin(), chain.sent.end(), HasBytes);
     chain.sent.clear();
@@ -66,7 +66,7 @@ TEST_F(ReplicationRepeats, LostMessagesAreSentAgain) {
   EXPECT_EQ(reports[0].kind(), proto::ReplicaReport::READY);
 }
 
-// Its records and the answers take so long, each way.
+// A link on which records and replies take this long in each direction.
 class SlowLink {
  public:
   SlowLink(ChainDriver& chain, uint32_t server, absl::Duration each_way)
@@ -96,7 +96,7 @@ class SlowLink {
   std::deque<std::pair<absl::Time, Message>> late_;
 };
 
-// However slow it is: longer than any patience, and known to be so or not.
+// However slow it is, within and beyond the retry delay.
 TEST_F(ReplicationRepeats, ASlowSuccessorGetsEachRecordOnce) {
   for (const uint32_t slow : {1u, 2u}) {  // The next one, or the one behind it.
     ChainDriver chain(kAsync, 0, 3, 3);
@@ -117,7 +117,7 @@ TEST_F(ReplicationRepeats, ASlowSuccessorGetsEachRecordOnce) {
   }
 }
 
-// Frozen, and then as before.
+// Frozen for a while.
 TEST_F(ReplicationRepeats, AFrozenSuccessorGetsEachRecordOnce) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -151,7 +151,7 @@ TEST_F(ReplicationRepeats, WhatIsLostIsSentAgainOnceAndSoon) {
   chain.Pass(absl::Milliseconds(70));
   EXPECT_THAT(chain.Answers(), SizeIs(5));
   EXPECT_EQ(TakeFrames(chain), 5u);
-  // A gap shows at once.
+  // A gap is noticed at once.
   chain.lose = IsRecord;
   chain.Deliver(0, Push(6, 1));
   chain.lose = [](const Message&) { return false; };
@@ -159,7 +159,7 @@ TEST_F(ReplicationRepeats, WhatIsLostIsSentAgainOnceAndSoon) {
   chain.Settle();
   EXPECT_THAT(chain.Answers(), SizeIs(2));
   EXPECT_EQ(TakeFrames(chain), 4u);
-  // Only the answer was lost.
+  // Only the reply was lost.
   chain.lose = [](const Message& message) { return message.envelope.has_replicate_reply(); };
   chain.Deliver(0, Push(8, 1));
   chain.Settle();
@@ -169,11 +169,11 @@ TEST_F(ReplicationRepeats, WhatIsLostIsSentAgainOnceAndSoon) {
   EXPECT_EQ(TakeFrames(chain), 1u);
 }
 
-// Also of a chain of which only the epoch changes, and by another server in front.
+// Also when only the epoch of the chain changes, and when another server becomes the predecessor.
 TEST_F(ReplicationRepeats, AChangeOfTheChainSendsNothingThatIsHeld) {
   ChainDriver chain(kAsync, 0, 3, 3);
   chain.PublishToAll();
-  // The last one's word does not reach the head.
+  // The tail's acknowledgement does not reach the head.
   chain.lose = [](const Message& message) {
     return message.envelope.has_replicate_reply() && message.to().node == ChainDriver::Id(0);
   };
@@ -200,7 +200,7 @@ TEST_F(ReplicationRepeats, AChangeOfTheChainSendsNothingThatIsHeld) {
   EXPECT_LE(TakeFrames(chain), 2u);
 }
 
-// Its content is large, and takes long.
+// Its content is large, and the transfer takes long.
 TEST_F(ReplicationRepeats, AReplicaThatIsFilledSlowlyGetsEachPieceOnce) {
   constexpr uint64_t kElements = 4 * (kReplicaPieceBytesMax / sizeof(float));
   ChainDriver chain(kAsync, 0, 2, 1, kElements);

@@ -66,7 +66,7 @@ TEST_F(Replication, NobodySeesWhatIsNotDurable) {
   chain.lose = IsRecord;
   chain.Deliver(0, Push(2, 1));
   chain.Deliver(0, Pull());
-  chain.Deliver(0, Push(2, 1));  // A duplicate is no more durable than the first.
+  chain.Deliver(0, Push(2, 1));  // a duplicate is no more durable than the first push
   chain.Settle();
   EXPECT_THAT(chain.Answers(), IsEmpty());
   chain.lose = [](const Message&) { return false; };
@@ -146,8 +146,8 @@ TEST_F(Replication, TheNextInTheChainGoesOnWhenTheHeadIsGone) {
   EXPECT_EQ(chain.Digest(1), chain.Digest(2));
 }
 
-// What the former head had received, its senders keep; they bring it to the new one first, once
-// they know of it.
+// Senders keep the pushes that the former head had received; they send these to the new head first,
+// once they know of it.
 TEST_F(Replication, ANewHeadTakesPushesFromThoseWhoKnowOfIt) {
   ChainDriver chain(kAsync, 0, 3, 3);
   chain.PublishToAll();
@@ -160,13 +160,14 @@ TEST_F(Replication, ANewHeadTakesPushesFromThoseWhoKnowOfIt) {
   EXPECT_EQ(CodeOf(refused), Code::kFailedPrecondition);
   EXPECT_THAT(refused.envelope.status().message(), HasSubstr("follow the newer view"));
   EXPECT_EQ(CodeOf(chain.Ask(1, Pull(), before)), Code::kOk) << "a read needs no such order";
-  // It has led the chain since, whoever comes and goes behind it.
+  // It has been the head since, regardless of changes behind it.
   chain.SetChain({{1, false}, {2, false}});
   chain.PublishToAll();
   EXPECT_EQ(Pushed(chain.Ask(1, Push(2, 1), since)).applied_version(), 2u);
 }
 
-// The head dies with records of which only the middle has some: they go on from there.
+// The head dies with records of which only the middle server has some: the chain continues from
+// there.
 TEST_F(Replication, ATailThatLagsGetsTheRestFromTheNewHead) {
   ChainDriver chain(kAsync, 0, 3, 3);
   chain.PublishToAll();
@@ -204,7 +205,7 @@ TEST_F(Replication, ADeadMiddleIsBridged) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(2));
 }
 
-// What a server alone has called durable while it only held it must not be lost by a move.
+// Pushes that a server alone called durable, while it only held them, must not be lost by a move.
 TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -222,7 +223,7 @@ TEST_F(Replication, AHeadThatIsNoneAnyMoreAcknowledgesNothing) {
   EXPECT_EQ(CodeOf(answers[0]), Code::kFailedPrecondition);
 }
 
-// Of the first server, now.
+// Ends the lease of the first server now.
 void EndLease(ChainDriver& chain) {
   Message notice;
   notice.set_to({ChainDriver::Id(0), 1});
@@ -230,7 +231,7 @@ void EndLease(ChainDriver& chain) {
   chain.Inject(0, notice);
 }
 
-// What nobody else holds in full needs a lease; a whole chain needs no clock.
+// A shard without a second full replica needs a lease; a whole chain needs no clock.
 TEST_F(Replication, OnlyAShardWithOneFullReplicaNeedsALease) {
   ChainDriver chain(kAsync, 0, 2, 2);
   chain.PublishToAll();
@@ -350,7 +351,7 @@ TEST_F(Replication, StrangersAndNonsenseAlongTheChainChangeNothing) {
   EXPECT_EQ(chain.replica(1).content()->index(), 2u);
 }
 
-// Each bug of this folder, and what a user would see.
+// Each planted bug of this folder, with its visible effect.
 TEST_F(Replication, PlantedBugsShow) {
   {
     const BugInPlace bug(PlantedBug::kAcknowledgeBeforeReplicate);

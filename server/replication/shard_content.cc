@@ -14,8 +14,8 @@
 namespace covey::server {
 namespace {
 
-// A part of the record is closed once it has so many bytes; one producer more makes it longer by
-// 80 KiB at most.
+// A part of the record is closed once it has this many bytes; one more producer adds at most 80
+// KiB.
 constexpr size_t kRecordPartBytes = 1 << 20;
 static_assert(kRecordPartBytes + kDedupWindow * 20 < kReplicaPieceBytesMax);
 
@@ -66,7 +66,7 @@ uint64_t ShardContent::Digest() const {
   take_in(discarded_);
   proto::ShardState state;
   clocks_.Describe(version(), state);
-  // Else the digest would find what the bug is to show.
+  // Otherwise the digest would reveal the planted bug.
   if (!Planted(PlantedBug::kDropClocksOnMove)) take_in(state.clock_digest());
   take_in(push_history_.Digest());
   take_in(ValuesChecksum());

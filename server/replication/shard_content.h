@@ -22,8 +22,8 @@
 namespace covey::server {
 
 // The state that all replicas of a shard share: values and optimizer state, version and samples,
-// the clock vector, and the history of pushes. It changes by Apply alone. Two replicas that have
-// applied the same records are equal bit for bit, whichever server they are on.
+// the clock vector, and the history of pushes. Only Apply changes it. Two replicas that have
+// applied the same records are equal bit for bit, on any servers.
 //
 // Actor-confined. Deterministic: depends on the definition and the records only.
 class ShardContent {
@@ -41,8 +41,8 @@ class ShardContent {
   uint64_t Digest() const;
 
   // All but values and slots, in parts that each keep a frame small; and back, from all parts
-  // together. FAILED_PRECONDITION: the digest does not fit. INVALID_ARGUMENT: no server
-  // describes content so. After an error the content is of no use.
+  // together. FAILED_PRECONDITION: the digest differs. INVALID_ARGUMENT: no server makes such a
+  // description. After an error the content must not be used.
   std::vector<proto::ReplicaRecord> DescribeRecord() const;
   absl::Status Restore(absl::Time now, uint64_t index, uint64_t version, uint64_t samples,
                        Buffer values, std::vector<Buffer> slots,
@@ -57,13 +57,13 @@ class ShardContent {
   uint64_t bytes() const;
   uint64_t value_bytes() const { return element_count() * sizeof(float); }
   Buffer Values() const { return table_->Values(); }
-  // Of Values(); computed once per version.
+  // Checksum of Values(); computed once per version.
   uint32_t ValuesChecksum() const;
   const std::vector<Buffer>& slots() const { return table_->slots(); }
   const PushHistory& push_history() const { return push_history_; }
   const ClockVector& clocks() const { return clocks_; }
   uint64_t discarded() const { return discarded_; }  // pushes that are part of no update
-  // Of this replica, by its own clock.
+  // By this replica's own clock.
   absl::Time last_update() const { return last_update_; }
 
   // Plants PlantedBug::kForgetDedupOnTakeover.
@@ -79,7 +79,7 @@ class ShardContent {
   ClockVector clocks_;
   uint64_t discarded_ = 0;
   absl::Time last_update_;
-  // Of ValuesChecksum: the version that it is of.
+  // The version of the checksum, and the checksum.
   mutable std::optional<std::pair<uint64_t, uint32_t>> checksum_;
 };
 

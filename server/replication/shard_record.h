@@ -17,26 +17,26 @@
 
 namespace covey::server {
 
-// A gradient in the bytes that it travels in.
+// A gradient in its encoded form.
 struct EncodedGradient {
   Buffer frame;
   proto::WireFormat format = proto::WIRE_FLOAT32;
-  // Of the frame; nothing = not made yet.
+  // Checksum of the frame; nothing = not computed yet.
   std::optional<uint32_t> checksum;
 };
 
 // A push in a record.
 struct RecordedPush {
-  PushKey key;  // sequence 0: no push; the producer is gone and is forgotten to make room
+  PushKey key;  // sequence 0: no push; the producer is gone and is forgotten to free memory
   GroupId group;
   Step step;
-  // Part of no update. Its step counts in the clock vector all the same, unless `group` is left
-  // out.
+  // The push is part of no update. Its step still counts in the clock vector, unless `group` is
+  // left out.
   bool discarded = false;
 };
 
-// One entry of a shard's history: at most one update, with all that makes it the same update on
-// every replica. A value; copies share the frame.
+// One entry of a shard's history: at most one update, with everything that makes replicas apply it
+// alike. A value; copies share the frame.
 struct ShardRecord {
   uint64_t index = 0;                           // from 1, without a gap
   Version version;                              // 0 = no update
@@ -49,8 +49,8 @@ struct ShardRecord {
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);
-// A ReplicateRequest that asks whether the record, and all before it, are held: it has no push and
-// no update, which every record has.
+// A ReplicateRequest that is a query whether the record, and all before it, are held. Unlike a
+// record, it has neither pushes nor an update.
 Message QueryAfter(uint64_t index);
 bool IsQuery(const proto::ReplicateRequest& request);
 // INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Does
@@ -60,11 +60,11 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
 // The newest records of a shard's history, kept to be resent. Actor-confined.
 class RecordLog {
  public:
-  // Forgets all. The next record has the index `next`.
+  // Removes all records. The next one has the index `next`.
   void Reset(uint64_t next);
   // Precondition (checked): the index is next().
   void Add(ShardRecord record);
-  // Forgets the records below `index`.
+  // Removes the records below `index`.
   void TrimBelow(uint64_t index);
 
   uint64_t first() const { return first_; }
@@ -73,7 +73,7 @@ class RecordLog {
   ShardRecord& At(uint64_t index) { return records_[index - first_]; }
   size_t size() const { return records_.size(); }
   size_t bytes() const { return bytes_; }  // of frames
-  // It holds as many records as limits.h allows to be unacknowledged.
+  // Whether it holds the largest number of unacknowledged records that limits.h allows.
   bool IsFull() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace covey::server {
 namespace {
 
-// A successor waits at most this long for the pushes that a buffered update still lacks.
+// A successor waits at most this long for the missing pushes of a buffered update.
 constexpr absl::Duration kFlushAfter = absl::Seconds(2);
 
 }  // namespace

@@ -14,20 +14,20 @@
 
 namespace covey::server {
 
-// Pushes that a head has received and that are in no record yet, and what their senders were told.
-// With PushHistory it tells duplicates from new pushes.
+// Pushes that a head has received and that are in no record yet, with the replies that their
+// senders got. Together with PushHistory it distinguishes duplicates from new pushes.
 //
 //             ┌─ Add(kReceived) ──▶ received ─────────────┐
 //   a push ───┤                                           ├─ TakeRecorded ──▶ in a record; durable
 //             └─ Add(kEarly) ─────▶ acknowledged early ───┘                   once the chain has it
 //
 // Received: the reply said "not durable", because a successor is required. The sender keeps the
-// push until a second reply says that it is durable, and repeats it to the next head.
+// push until a second reply says that it is durable, and resends it to the next head.
 //
 // Acknowledged early: the reply said "durable", because this server was the whole chain. The sender
 // has forgotten the push, so no successor may be called ready before the push is in a record. A
-// buffered update could let it wait for ever: so once a successor waits, flush_at() says when the
-// update must do without the pushes that it still lacks.
+// buffered update could let it wait forever. So once a successor waits, flush_at() says when the
+// update is made without the pushes that it still lacks.
 //
 // Received pushes are in no record, so they are lost with the head.
 //
@@ -36,26 +36,26 @@ class AckLedger {
  public:
   enum class Ack { kReceived, kEarly };
 
-  // Whether the push is here. ABORTED: a newer incarnation of its producer has pushed.
+  // Whether the ledger holds the push. ABORTED: a newer incarnation of its producer has pushed.
   absl::StatusOr<bool> Find(const PushKey& key) const;
-  // Nothing when the push is not here.
+  // Nothing when the ledger does not hold the push.
   std::optional<Ack> AckOf(const PushKey& key) const;
 
   void Add(const PushKey& key, Ack ack);
-  // The reply that goes out once the push is durable; a newer one replaces it. Without effect when
-  // the push is not here.
+  // Sets the reply that is sent once the push is durable; a newer reply replaces it. No effect when
+  // the ledger does not hold the push.
   void OweReply(const PushKey& key, Message reply);
-  // The push is part of a record now. The reply that is owed, if there is one.
+  // The push is part of a record now. Returns the reply that is owed, if there is one.
   std::optional<Message> TakeRecorded(const PushKey& key);
 
-  // Some push was acknowledged early and is in no record yet.
+  // Whether some push was acknowledged early and is in no record yet.
   bool early_acks_pending() const { return early_ > 0; }
   // To be called when early_acks_pending() or its argument may have changed: whether a successor
   // waits for early acknowledgements that are held for a buffered update.
   void UpdateFlush(absl::Time now, bool successor_waits);
   absl::Time flush_at() const { return flush_at_; }
 
-  // PushHistory of which pushes are here.
+  // Number of producers whose pushes are held.
   size_t producers() const { return entries_.size(); }
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
 

@@ -42,7 +42,7 @@ TEST(AckLedger, TellsIncarnationsOfClientsApartAndGenerationsOfGroupsNot) {
   EXPECT_FALSE(*ledger.Find(Client(6, 1)));
   ledger.Add(Client(6, 1), Ack::kReceived);
   EXPECT_EQ(ledger.Find(Client(5, 2)).status().code(), absl::StatusCode::kAborted);
-  // What the old one has brought is applied all the same.
+  // Pushes of the old incarnation are applied nevertheless.
   ledger.TakeRecorded(Client(5, 1));
   EXPECT_TRUE(*ledger.Find(Client(6, 1)));
   ledger.Add(Group(1, 4), Ack::kReceived);
@@ -53,7 +53,7 @@ TEST(AckLedger, TellsIncarnationsOfClientsApartAndGenerationsOfGroupsNot) {
 
 TEST(AckLedger, OwesTheNewestReply) {
   AckLedger ledger;
-  ledger.OweReply(Client(5, 1), OwedReply(1));  // Not held: nothing is owed.
+  ledger.OweReply(Client(5, 1), OwedReply(1));  // not held: no reply is owed
   ledger.Add(Client(5, 1), Ack::kReceived);
   ledger.OweReply(Client(5, 1), OwedReply(2));
   ledger.OweReply(Client(5, 1), OwedReply(3));
@@ -84,7 +84,7 @@ TEST(AckLedger, AFlushIsDueOnlyWhileASuccessorWaitsForEarlyAcknowledgements) {
   ledger.UpdateFlush(now, /*successor_waits=*/true);
   const absl::Time due = ledger.flush_at();
   EXPECT_LT(due, absl::InfiniteFuture());
-  // The wait is not prolonged.
+  // A second call does not prolong the wait.
   ledger.UpdateFlush(now + absl::Seconds(1), /*successor_waits=*/true);
   EXPECT_EQ(ledger.flush_at(), due);
   ledger.TakeRecorded(Client(5, 1));

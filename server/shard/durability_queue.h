@@ -14,7 +14,7 @@ namespace covey::server {
 struct UndurableReply {
   uint64_t index = 0;  // of that record
   Message reply;
-  // InfiniteFuture(): the reply waits however long it takes.
+  // InfiniteFuture(): the reply waits without limit.
   absl::Time deadline;
   // When the version that it shows was made.
   absl::Time updated;
@@ -28,17 +28,17 @@ struct UndurableReply {
 // are bounded (kRecordsInFlightPerShard), and so are these.
 class DurabilityQueue {
  public:
-  // Precondition (checked): the index is not below the newest that waits.
+  // Precondition (checked): the index is not below that of the newest waiting reply.
   void Add(UndurableReply reply);
   // Removes the replies up to the record `durable` and gives them to `take`, in order.
   void TakeDurable(uint64_t durable, absl::FunctionRef<void(UndurableReply&)> take);
-  // Likewise those whose deadline has passed; with InfiniteFuture(), all.
+  // Likewise those whose deadline has passed; with InfiniteFuture(), all of them.
   void TakeLate(absl::Time now, absl::FunctionRef<void(UndurableReply&)> take);
 
   // Earliest deadline.
   absl::Time next_deadline() const { return next_deadline_; }
   size_t size() const { return replies_.size(); }
-  // Of their frames; values of one version count once.
+  // Bytes of their frames; the values of one version count once.
   size_t bytes() const;
 
  private:

@@ -33,27 +33,27 @@ struct AggregatedUpdate {
   absl::InlinedVector<ReceivedPush, 2> pushes;  // in the order of summation
   GradientSum gradient_sum;
   uint64_t samples = 0;
-  // The bytes that the sum travels in: those of the only push, else the sum's own.
+  // The encoded form of the sum: that of the only push, or that of the sum itself.
   EncodedGradient encoded;
 };
 
-// Received pushes with their gradients, until the UpdateGate says that they are an update. Where
-// the gate sums in the order of arrival, it keeps one running sum; else it keeps each gradient in
-// the frame that it came in. It depends on nothing but the order and times of calls.
+// Received pushes with their gradients, until the UpdateGate makes an update of them. When the gate
+// sums in the order of arrival, it keeps one running sum; otherwise it keeps each gradient in the
+// frame in which it arrived. It depends only on the order and times of calls.
 //
 // Actor-confined. `spares` outlives it.
 class GradientAggregator {
  public:
   GradientAggregator(const Contract& contract, SpareBuffers& spares);
 
-  // Says what waits, and whether a push may be added.
+  // Shows which pushes wait, and whether a push may be added.
   const UpdateGate& gate() const { return gate_; }
 
   // Precondition: the gate admits the push, and it is no duplicate. `encoded`: the same gradient as
-  // it came; without a frame when `gradient` has been changed since.
+  // it arrived; without a frame when `gradient` has been changed since.
   void Add(const ReceivedPush& push, const Buffer& gradient, const EncodedGradient& encoded = {});
 
-  // Instead of Add: the push is received, and will be part of no update.
+  // Called instead of Add when the push is received but will be part of no update.
   void Discard(const ReceivedPush& push) { gate_.Pass(push.group, push.step); }
 
   // Bytes of all gradients that wait.

@@ -13,9 +13,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// When pushes are due is common/contract/update_gate_test.cc; here is what they sum to.
+// common/contract/update_gate_test.cc tests when pushes are due; this file tests their sums.
 
-// Groups as numbers in, sums out.
+// Takes groups as numbers, and returns sums.
 class Gatherer {
  public:
   Gatherer(const Contract& contract, const std::vector<uint32_t>& live)
@@ -45,7 +45,7 @@ class Gatherer {
     }
     return sums;
   }
-  // In those updates, as group and step in one number.
+  // The pushes of those updates: group and step in one number.
   const std::vector<uint64_t>& pushes() const { return pushes_; }
   void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
   size_t spare_bytes() const { return spares_.retained_bytes(); }
@@ -57,7 +57,7 @@ class Gatherer {
   std::vector<uint64_t> pushes_;
 };
 
-// Three whose sum depends on the order.
+// Three values whose sum depends on the order.
 constexpr float kValues[] = {1e8f, 1.0f, -1e8f};
 
 TEST(GradientAggregator, OneGradientAloneIsNotCopied) {

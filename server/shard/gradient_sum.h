@@ -11,8 +11,8 @@ namespace covey::server {
 // A sum of gradients, in the order in which they are added. A single gradient is not copied: it
 // stays in the frame that it arrived in.
 //
-// Actor-confined. `spares` lends the memory for a sum of two or more, gets it back, and outlives
-// the sum.
+// Actor-confined. The memory for a sum of two or more comes from `spares`, returns there, and
+// `spares` outlives the sum.
 class GradientSum {
  public:
   explicit GradientSum(SpareBuffers& spares) : spares_(&spares) {}
@@ -23,14 +23,14 @@ class GradientSum {
   // Precondition (checked): as many elements as those added before.
   void Add(const Buffer& gradient);
 
-  // The same bytes under a handle, which keeps them from being lent out again.
+  // The same bytes under a handle, which keeps them from being reused.
   const Buffer& buffer() const { return sum_; }
   std::span<const float> elements() const { return sum_.As<float>(); }
 
  private:
   SpareBuffers* spares_;
   Buffer sum_;
-  bool is_spare_ = false;  // else the frame of the only gradient, or nothing
+  bool is_spare_ = false;  // otherwise the frame of the only gradient, or nothing
 };
 
 }  // namespace covey::server

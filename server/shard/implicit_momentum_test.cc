@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What asynchrony does to training, and what the governor does about it: groups that run at their
-// own pace, in virtual time, against a shard. The law, the equations and what follows from them:
+// The effect of asynchrony on training, and of the governor on asynchrony: groups run at their own
+// pace, in virtual time, against a shard. The law and the equations are in
 // common/contract/momentum_governor.h.
 
 #include <algorithm>
@@ -31,7 +31,7 @@ constexpr ShardId kShard{TableId(kTestTable), ShardIndex(0)};
 
 enum class Pace { kMemoryless, kRegular };
 
-// f(x) = sum over i of curvature_i * x_i^2 / 2, seen through noise.
+// f(x) = sum over i of curvature_i * x_i^2 / 2, with noisy gradients.
 struct Problem {
   std::vector<double> curvatures;
   double noise = 0;  // standard deviation of one group's gradient, per element
@@ -57,8 +57,8 @@ Problem IllConditioned(double condition, double rate, double momentum) {
 }
 
 // One shard, and groups of one member that pull, compute and push without end, each as soon as its
-// contract lets it. A step takes 1 on the mean, so that a round of all groups does too; group 1 may
-// be slower.
+// contract allows. A step takes 1 on average, and so does a round of all groups; group 1 may be
+// slower.
 class Job {
  public:
   Job(const Problem& problem, const Contract& contract, uint32_t groups, Pace pace, uint64_t seed,
@@ -72,14 +72,14 @@ class Job {
         members_(groups + 1) {
     for (uint32_t group = 1; group <= groups; ++group) {
       members_[group].values = driver_.Values();
-      // Regular groups are evenly apart.
+      // Regular groups are evenly spaced.
       const double first =
           pace == Pace::kMemoryless ? Duration(group) : static_cast<double>(group) / groups;
       pushes_.push({first, group});
     }
   }
 
-  // The next push. False when the values have left all bounds.
+  // The next push. False when the values have diverged.
   bool Step() {
     const auto [time, group] = pushes_.top();
     pushes_.pop();
@@ -92,7 +92,7 @@ class Job {
     const uint64_t step = ++member.step;
     Message push = ShardDriver::WithValues(driver_.GroupPush(group, step, gradient), step);
     push.envelope.mutable_push_request()->set_base_version(member.version);
-    // Nothing while the contract makes the group wait, all that waited once it lets them go.
+    // No reply while the contract makes the group wait; then the replies to all waiting groups.
     for (const Message& reply : driver_.Deliver(push)) Answered(reply);
     return problem_.Loss(newest_) < 1e9;  // also false for NaN
   }
@@ -146,7 +146,7 @@ class Job {
     return mean * (pace_ == Pace::kMemoryless ? -std::log(1 - random_.Uniform())
                                               : 1 + 0.001 * (random_.Uniform() - 0.5));
   }
-  // Normal, by the sum of twelve.
+  // Approximately normal: the sum of twelve uniform numbers.
   double Noise() {
     if (problem_.noise == 0) return 0;
     double sum = -6;
@@ -199,7 +199,7 @@ double FitMomentum(const std::vector<double>& x) {
   return (vy * gg - gy * vg) / (vv * gg - vg * vg);
 }
 
-// How far the fitted momentum is from 1 - 1/G, at worst over small and moderate rates.
+// The largest distance of the fitted momentum from 1 - 1/G, over small and moderate rates.
 double DistanceFromLaw(uint32_t groups, Pace pace) {
   double distance = 0;
   for (const double rate : {0.02, 0.15}) {
@@ -217,7 +217,7 @@ TEST_P(ImplicitMomentumTest, IsOneMinusOneOverGroupsWhenStepTimesAreMemoryless) 
   EXPECT_LE(DistanceFromLaw(GetParam(), Pace::kMemoryless), 0.05);
 }
 
-// The negative control: the same mean staleness, without the law.
+// Negative control: the same mean staleness, but the law does not hold.
 TEST_P(ImplicitMomentumTest, IsSomethingElseWhenStepTimesAreRegular) {
   EXPECT_GT(DistanceFromLaw(GetParam(), Pace::kRegular), 0.06);
 }
@@ -250,7 +250,7 @@ struct Settings {
   double momentum;
 };
 
-// The very settings of a synchronous run, with any number of groups, memoryless or regular.
+// The settings of a synchronous run, with any number of groups, memoryless or regular.
 TEST(Governor, MakesASynchronousRunOfAnAsynchronousOne) {
   for (const Settings settings : {Settings{0.3, 0}, {0.1, 0.5}, {0.1, 0.7}, {0.03, 0.9}}) {
     Problem problem = IllConditioned(100, settings.rate, settings.momentum);
@@ -275,7 +275,7 @@ TEST(Governor, MakesASynchronousRunOfAnAsynchronousOne) {
   }
 }
 
-// The negative control, and the reason for the governor.
+// Negative control: without the governor.
 TEST(Governor, IsWhatMakesMomentumBearableForEightGroups) {
   Problem problem = IllConditioned(100, 0.1, 0.9);
   EXPECT_TRUE(Train(problem, kBsp, 8, Pace::kRegular, 400).rounds.has_value());
@@ -286,8 +286,8 @@ TEST(Governor, IsWhatMakesMomentumBearableForEightGroups) {
   EXPECT_TRUE(Train(problem, kAsync, 8, Pace::kRegular, 400).rounds.has_value());
 }
 
-// With one group four times as slow a synchronous run takes four times as long, and neither the
-// buffer nor the governor cares much; apply-on-arrival with the same settings misses the target.
+// With one group four times as slow, a synchronous run takes four times as long, while buffered and
+// governed runs take little longer; apply-on-arrival with the same settings misses the target.
 TEST(Governor, KeepsGoingBesideASlowGroup) {
   for (const uint32_t groups : {4, 8}) {
     Problem problem = IllConditioned(100, 0.1, 0.9);
@@ -325,7 +325,7 @@ TEST(Governor, GivesUpWhenAsynchronyAloneIsTooMuchAndTheBufferTakesOver) {
   const double switched_at = job.time();
   while (job.time() < switched_at + 300) ASSERT_TRUE(job.Step());
   EXPECT_LT(job.loss(), 0.01 * job.first_loss());
-  // A round late at most, instead of fifteen updates.
+  // At most a round late, instead of fifteen updates.
   EXPECT_LT(job.Report().staleness(), 1.5);
   EXPECT_EQ(job.Report().updates_above_target(), 0u);
 }

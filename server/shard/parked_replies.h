@@ -15,16 +15,16 @@
 
 namespace covey::server {
 
-// The reply to a request that is not complete yet, or waits for the shard to be fresh enough.
+// A reply that is not complete yet, or waits until the shard is fresh enough.
 struct PendingReply {
-  // The request that it is for: a retry repeats all three.
+  // The request that it belongs to: a retry repeats all three.
   NodeId node;
   Incarnation incarnation;
   uint64_t request_id = 0;
 
-  // As BeginReply makes it, until it is complete.
+  // As made by BeginReply, until it is complete.
   Message reply;
-  // The bound that the reader asked for, and what it means under the contract in force.
+  // The bound that the reader asked for, and its meaning under the contract in force.
   proto::ReadBound bound;
   ReadRequirement requirement;
   absl::Time deadline;
@@ -39,7 +39,7 @@ struct PendingReply {
   std::optional<Push> push;
 };
 
-// For a push or a pull, when nothing is known but the request.
+// For a push or a pull of which only the request is known.
 PendingReply BeginPendingReply(absl::Time now, const Message& request,
                                const proto::ReadBound& bound, uint32_t deadline_ms);
 

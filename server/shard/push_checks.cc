@@ -13,7 +13,7 @@
 namespace covey::server {
 namespace {
 
-// A sender that this view lacks may be in the newer view that it knows.
+// A sender that is missing from this view may be in the newer view that it knows.
 absl::Status Unknown(const std::string& sender, const Message& request, const ClusterView& view) {
   const Epoch epoch(request.envelope.header().epoch());
   if (view.epoch() < epoch) {

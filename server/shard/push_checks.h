@@ -21,19 +21,17 @@ std::string NameOf(const Producer& producer, const ClusterView& view);
 // Whether no push of this producer can be admitted any more.
 bool IsGone(const Producer& producer, const ClusterView& view);
 
-// A push without a frame is a query: it asks whether the push was received, and is answered as a
-// duplicate of it.
+// A push without a frame is a query whether the push was received; it is answered like a duplicate.
 bool IsQuery(const Message& request);
 
-// Whether the request makes sense: one frame of exactly the size that the format needs, or none,
-// samples that can be counted, an identity that fits its sender. No honest peer sends a request
-// that fails here.
-// INVALID_ARGUMENT: says what is wrong.
+// Whether the request is well-formed: one frame of exactly the size that the format needs, or none;
+// a valid number of samples; an identity that fits its sender. No correct peer sends a request that
+// fails here. INVALID_ARGUMENT: says what is wrong.
 absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far);
 
 // Whether the sender is part of the cluster. UNAVAILABLE: it is not in this view, but perhaps in
-// the newer one that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it is gone, or of another
-// generation.
+// the newer view that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it has departed, or has
+// another generation.
 absl::Status CheckSender(const Message& request, const ClusterView& view);
 
 // INVALID_ARGUMENT: an element is NaN or infinite; names it, counted from `first_element` of the

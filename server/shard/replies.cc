@@ -7,8 +7,8 @@
 namespace covey::server {
 namespace {
 
-// Advice to a client whose request was refused because too much waits: about as long as a full
-// window takes.
+// Advice to a client whose request was refused because too many bytes wait: about the time that a
+// full window takes.
 constexpr uint32_t kRetryAfterMs = 20;
 
 }  // namespace

@@ -6,13 +6,13 @@
 
 namespace covey::server {
 
-// Replies to pushes and pulls, and what they look like when they refuse. Pure.
+// Replies to pushes and pulls, and their form as refusals. Pure.
 
-// The begun reply to a push or a pull: addressed, naming the push or the shard.
+// A new reply to a push or a pull: it has an address, and names the push or the shard.
 Message BeginReply(const Message& request);
 
-// Turns a begun or complete reply into a refusal: nothing but the name of the push or the shard and
-// the status stay, with advice when to retry if too much waits.
+// Turns a begun or complete reply into a refusal: only the name of the push or the shard and the
+// status remain, with the time for a retry if too many bytes wait.
 void MakeRefusal(const absl::Status& why, Message& reply);
 
 }  // namespace covey::server

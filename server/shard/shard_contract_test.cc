@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a shard keeps its contract, whichever it is, while groups come and go and it is switched.
+// How a shard keeps each contract while groups join and leave and contracts are switched.
 
 #include <limits>
 #include <map>
@@ -44,20 +44,20 @@ Message WithBase(Message push, uint64_t version) {
   return push;
 }
 
-// Of a group that stands at `step`.
+// A pull by a group that has finished `step`.
 Message PullAt(ShardDriver& driver, uint64_t step) {
   Message pull = driver.Pull();
   pull.envelope.mutable_pull_request()->mutable_read()->set_step(step);
   return pull;
 }
 
-// Plain SGD of rate 1 on the changes makes the mean of what the groups ended with.
+// Plain SGD of rate 1 on the changes gives the mean of the groups' final values.
 TEST(ShardContract, LocalWithRateOneAveragesParametersBySamples) {
   TestJob job(kLocal, 2);
   job.spec().mutable_initializer()->set_kind(proto::Initializer::CONSTANT);
   job.spec().mutable_initializer()->set_a(10);
   ShardDriver driver(job);
-  // Ended at 8 after 1 sample, and at 4 after 3: samples x (start - end).
+  // Final values 8 after 1 sample, and 4 after 3: samples x (start - end).
   EXPECT_THAT(driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 1, {2, 2, 2, 2}, 1), 1)),
               IsEmpty());
   const auto replies =
@@ -130,8 +130,8 @@ TEST(ShardContract, LocalGoesOnWithoutABrokenGroup) {
   EXPECT_THAT(driver.Sent(), SizeIs(1));
 }
 
-// Under every contract, a group that joins at step 5 neither stops those before it nor misses any
-// step from there on.
+// Under every contract, a group that joins at step 5 neither delays earlier steps nor misses any
+// later one.
 TEST(ShardContract, AGroupThatJoinsIsWaitedForFromItsFirstStep) {
   for (const Contract& contract : {kBsp, Ssp(0), Contract{.kind = Kind::kLocal}}) {
     TestJob job(contract, 1);
@@ -159,8 +159,8 @@ TEST(ShardContract, AGroupThatJoinsIsWaitedForFromItsFirstStep) {
   }
 }
 
-// It planned to join at step 3, but the others were faster.
-// The members change between two steps; the last pushes of the old ones may come after the view.
+// The group planned to join at step 3, but the others were faster. The members change between two
+// steps; the last pushes of the old generation may arrive after the view.
 TEST(ShardContract, AnOlderGenerationMayFinishItsStep) {
   TestJob job(kAsync, 1);
   ShardDriver driver(job);
@@ -217,13 +217,13 @@ TEST(ShardContract, CutsPushesThatAreTooStale) {
   EXPECT_TRUE(Pushed(again).duplicate());
   EXPECT_TRUE(Pushed(again).discarded());
   EXPECT_EQ(driver.actor().counters().discarded, 1u);
-  // One update old is young enough.
+  // An age of one update is below the cut.
   const Message young = driver.Ask(WithBase(driver.GroupPush(2, 2, {1, 1, 1, 1}), 2));
   EXPECT_FALSE(Pushed(young).discarded());
   EXPECT_EQ(Pushed(young).applied_version(), 4u);
 }
 
-// Under bsp nobody waits for a step whose push was cut.
+// Under bsp no group waits for a step whose push was cut.
 TEST(ShardContract, StepsThatWereCutArePastAfterASwitch) {
   TestJob job(Buffered(1, 1), 2);
   ShardDriver driver(job);
@@ -236,14 +236,14 @@ TEST(ShardContract, StepsThatWereCutArePastAfterASwitch) {
   EXPECT_EQ(Pushed(driver.Ask(driver.GroupPush(2, 5, {1, 1, 1, 1}))).applied_version(), 5u);
 }
 
-// The clock of a group whose earlier push is still held does not pass it.
+// The clock of a group does not pass an earlier push that is still held.
 TEST(ShardContract, ACutPushDoesNotMoveTheClockPastAHeldOne) {
   ShardDriver driver(TestJob(Buffered(2, 1), 2));
   driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}));
   driver.Ask(driver.GroupPush(2, 1, {1, 1, 1, 1}));
   driver.Ask(driver.GroupPush(1, 2, {1, 1, 1, 1}));
   driver.Ask(driver.GroupPush(1, 3, {1, 1, 1, 1}));
-  driver.Ask(driver.GroupPush(1, 4, {1, 1, 1, 1}));  // Held, at version 2.
+  driver.Ask(driver.GroupPush(1, 4, {1, 1, 1, 1}));  // held, at version 2
   const Message cut = driver.Ask(WithBase(driver.GroupPush(1, 5, {1, 1, 1, 1}), 1));
   EXPECT_TRUE(Pushed(cut).discarded());
   EXPECT_EQ(Pushed(cut).state().clocks(0).step(), 3u);
@@ -270,7 +270,7 @@ TEST(ShardContract, ReadersMayDemandMoreUnderEveryContract) {
     EXPECT_THAT(driver.Deliver(pulls[1]), IsEmpty()) << ContractName(contract);
     EXPECT_THAT(driver.Deliver(pulls[2]), IsEmpty()) << ContractName(contract);
     EXPECT_EQ(CodeOf(driver.Ask(pulls[3])), Code::kOk) << ContractName(contract);
-    // A bound of its own may also be looser than the contract's.
+    // A reader's own bound may also be looser than the contract's.
     bounds[3]->set_step(9);
     bounds[3]->set_max_staleness(8);
     EXPECT_EQ(CodeOf(driver.Ask(pulls[3])), Code::kOk) << ContractName(contract);
@@ -345,14 +345,14 @@ TEST(ShardContract, ASwitchKeepsTheOptimizersState) {
     }
     return driver.Values();
   };
-  // One group and one arrival per update: all contracts make the same updates.
+  // With one group and one arrival per update, all contracts make the same updates.
   EXPECT_EQ(run({kAsync}), run({kBsp, Ssp(1), Buffered(1), kAsync}));
 }
 
 TEST(ShardContract, LocalIsNeitherLeftNorEntered) {
   TestJob job(kAsync, 2);
   ShardDriver driver(job);
-  driver.Values();  // Open.
+  driver.Values();  // opens the shard
   job.SwitchTo(kLocal);
   driver.AdoptView(job);
   EXPECT_EQ(Pushed(driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}))).applied_version(), 1u);
@@ -362,14 +362,14 @@ TEST(ShardContract, LocalIsNeitherLeftNorEntered) {
   rounds.SwitchTo(kAsync);
   local.AdoptView(rounds);
   EXPECT_EQ(Pushed(local.Ask(local.GroupPush(1, 2, {1, 1, 1, 1}))).applied_version(), 0u);
-  // Another quorum is fine, and may end a round at once.
+  // Another quorum is allowed, and may end a round at once.
   rounds.SwitchTo({.kind = Kind::kLocal, .local_steps = 4, .quorum = 1});
   local.AdoptView(rounds);
   EXPECT_THAT(local.Values(), ElementsAre(-2, -2, -2, -2));
 }
 
-// Random pushes by random groups under random contracts, with losses of answers: each acknowledged
-// push counts once.
+// Random pushes by random groups under random contracts, with lost replies: each acknowledged push
+// counts once.
 TEST(ShardContract, NoSwitchLosesOrRepeatsAPush) {
   const std::vector<Contract> contracts = {kBsp, Ssp(1), kAsync, Buffered(3), Buffered(0)};
   std::map<std::pair<Kind, Kind>, int> switches;
@@ -467,7 +467,7 @@ TEST(ShardContract, RefusesGradientsWhoseBytesDoNotFitTheirFormat) {
   push.envelope.mutable_push_request()->set_format(static_cast<proto::WireFormat>(9));
   EXPECT_THAT(TextOf(driver.Ask(push)), HasSubstr("wire format 9"));
   EXPECT_EQ(driver.actor().counters().malformed, 2u);
-  // What a format cannot hold arrives as infinity, and is refused as that.
+  // Values beyond the range of a format arrive as infinity, and are refused.
   const std::vector<float> large = {1e6f, 0, 0, 0};
   std::vector<uint8_t> bytes(8);
   Encode(WireFormat::kFloat16, large, bytes);

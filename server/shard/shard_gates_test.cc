@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/testing/shard_fixture.h"
 
-// What the contracts make of pushes and readers: bsp, ssp and buffered, and answers that wait.
+// How bsp, ssp and buffered treat pushes and readers, and replies that wait.
 
 namespace covey::server {
 namespace {
@@ -81,8 +81,8 @@ TEST(ShardGates, BspGoesOnWithoutABrokenGroup) {
   EXPECT_THAT(ShardDriver::ValuesIn(replies[0]), ElementsAre(-1, -1, -1, -1));
 }
 
-// The bits of a sum depend on its order: under bsp that is the order of groups, whoever is first,
-// and however the table is cut.
+// The bits of a sum depend on its order. Under bsp that is the order of groups, for every order of
+// arrival and every way to cut the table.
 TEST(ShardGates, BspGivesTheSameBitsForEveryArrivalAndSharding) {
   constexpr uint64_t kElements = 12;
   Random random(4);
@@ -125,7 +125,7 @@ TEST(ShardGates, SspAppliesOnArrivalAndGatesReaders) {
   for (uint64_t step = 1; step <= 2; ++step) {
     const Message push = ShardDriver::WithValues(driver.GroupPush(1, step, {1, 1, 1, 1}), step);
     if (step == 1) {
-      EXPECT_EQ(CodeOf(driver.Ask(push)), Code::kOk);  // One step ahead is allowed.
+      EXPECT_EQ(CodeOf(driver.Ask(push)), Code::kOk);  // one step ahead is allowed
     } else {
       EXPECT_TRUE(driver.Deliver(push).empty());
     }
@@ -196,7 +196,7 @@ TEST(ShardGates, ReadersMayDemandVersionAgeAndStalenessOfTheirOwn) {
     pulls[i].envelope.mutable_header()->set_request_id(100 + i);
     EXPECT_TRUE(driver.Deliver(pulls[i]).empty());
   }
-  // The first two are content with any update; the third waits for group 2 at step 2.
+  // The first two accept any update; the third waits for group 2 at step 2.
   EXPECT_EQ(driver.Deliver(driver.GroupPush(2, 1, {1, 1, 1, 1})).size(), 3u);
   EXPECT_EQ(driver.Deliver(driver.GroupPush(2, 2, {1, 1, 1, 1})).size(), 2u);
 

@@ -37,7 +37,7 @@ Buffer StalenessCorrection::Compensate(const ReceivedPush& push, const Buffer& g
   Buffer compensated = spares_.Take(gradient_sum.size());
   CompensateDelay(static_cast<float>(strength), gradient_sum.As<float>(), values.As<float>(),
                   sent->second.values.As<float>(), compensated.MutableAs<float>());
-  // The memory comes back once the gradient has been applied.
+  // The memory is returned once the gradient has been applied.
   spares_.Retire(compensated);
   return compensated;
 }
@@ -47,7 +47,7 @@ UpdateAdjustment StalenessCorrection::BeginUpdate(const AggregatedUpdate& update
   double total = 0;
   size_t known = 0;
   for (const ReceivedPush& push : update.pushes) {
-    // 0 = unknown; one that lies ahead is another shard's, or a lie.
+    // 0 = unknown; a version ahead of this shard belongs to another shard, or is false.
     if (push.base_version == Version() || push.base_version > before) continue;
     const double staleness = static_cast<double>(before.value() - push.base_version.value());
     governor_.ObservePush(staleness);

@@ -34,24 +34,24 @@ class StalenessCorrection {
   // `spares` outlives it.
   StalenessCorrection(const AsynchronyRules& rules, SpareBuffers& spares);
 
-  // Whether RecordSent has any use for values.
+  // Whether RecordSent uses the values.
   bool compensates() const { return rules_.delay_compensation > 0; }
-  // A reply with these values goes to the producer. `is_first`: counts only if no reply went
-  // before, for replies that its next gradient may not be computed on.
+  // A reply with these values goes to the producer. `is_first`: the call counts only if no reply
+  // was sent before. It is for replies on which the producer's next gradient may not be computed.
   void RecordSent(const Producer& producer, Version version, const Buffer& values, bool is_first);
   // Forgets the values sent to producers that are gone.
   void Forget(absl::FunctionRef<bool(const Producer&)> is_gone);
 
-  // The gradient sum as it would be, to first order, at `values`, the present ones; the very same
-  // handle when compensation is off, or the values that the push was computed on are not those that
-  // its producer was sent last.
+  // The gradient sum that the push would have, to first order, at the present `values`. Returns the
+  // same handle when compensation is off, or when the push was computed on other values than those
+  // last sent to its producer.
   Buffer Compensate(const ReceivedPush& push, const Buffer& gradient_sum, const Buffer& values);
 
-  // How to apply the update that makes version `before` + 1. Call it once per update.
+  // The adjustment of the update that makes version `before` + 1. To be called once per update.
   UpdateAdjustment BeginUpdate(const AggregatedUpdate& update, Version before, size_t live_groups,
                                const Contract& contract);
 
-  // All but table, updates and discarded.
+  // All fields except table, updates and discarded.
   proto::TableAsynchrony Report() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a shard does about late gradients, push by push. What that is good for:
+// How a shard treats late gradients, push by push. The benefit is tested in
 // implicit_momentum_test.cc.
 
 #include "server/shard/staleness_correction.h"
@@ -50,7 +50,7 @@ TEST(DelayCompensation, MovesAGradientToThePresentValues) {
     ShardDriver driver(Compensated(lambda, 2));
     driver.Ask(AsGroup(driver.Pull(), 1));
     driver.Ask(AsGroup(driver.Pull(), 2));
-    // Computed on what is there: nothing to compensate.
+    // Computed on the present values: nothing to compensate.
     driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}));
     EXPECT_THAT(driver.Values(), Each(-1));
     // Computed on version 0, one lower than 1 in each element. The sum of two examples:
@@ -66,7 +66,7 @@ TEST(DelayCompensation, MovesAGradientToThePresentValues) {
 
 TEST(DelayCompensation, StartsFromTheLastAnswerToAPush) {
   ShardDriver driver(Compensated(1, 2));
-  // Both are at version 1 or 2 by their answers; a later look by group 1 does not count.
+  // By their replies both are at version 1 or 2; a later read by group 1 does not count.
   driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 1, 1, 1}), 1));
   driver.Ask(ShardDriver::WithValues(driver.GroupPush(2, 1, {1, 1, 1, 1}), 1));
   EXPECT_THAT(driver.Values(), Each(-2));
@@ -74,10 +74,10 @@ TEST(DelayCompensation, StartsFromTheLastAnswerToAPush) {
   // 1 + 1^2 * (-2 - -1) = 0.
   driver.Ask(OnVersion(driver.GroupPush(1, 2, {1, 1, 1, 1}), 1));
   EXPECT_THAT(driver.Values(), Each(-2));
-  // Group 2 is at version 2, and the values have not moved since, though the version has.
+  // Group 2 is at version 2, and the values have not moved since, although the version has.
   driver.Ask(OnVersion(driver.GroupPush(2, 2, {1, 1, 1, 1}), 2));
   EXPECT_THAT(driver.Values(), Each(-3));
-  // A version that is not the one it was sent last: as it came.
+  // The version is not the last one that the group was sent: no compensation.
   driver.Ask(OnVersion(driver.GroupPush(2, 3, {1, 1, 1, 1}), 1));
   EXPECT_THAT(driver.Values(), Each(-4));
 }
@@ -88,7 +88,7 @@ TEST(DelayCompensation, ComesBeforeTheBufferedSum) {
   driver.Ask(driver.GroupPush(1, 1, {1, 1, 1, 1}));
   driver.Ask(driver.GroupPush(2, 1, {1, 1, 1, 1}));
   EXPECT_THAT(driver.Values(), Each(-1));
-  // Late by one update: 2 + 4 * (-1 - 0) = -2. The other one is no group and was sent nothing.
+  // Late by one update: 2 + 4 * (-1 - 0) = -2. The other producer is no group and was sent nothing.
   driver.Ask(driver.GroupPush(3, 1, {2, 2, 2, 2}));
   driver.Ask(driver.ClientPush(1, {4, 4, 4, 4}));
   EXPECT_THAT(driver.Values(), Each(-2));
@@ -107,7 +107,7 @@ TEST(DelayCompensation, LetsGoOfTheValuesOfAGroupThatIsGone) {
   TestJob job = Compensated(1, 2);
   ShardDriver driver(job, {.spare_bytes_max = 0});
   const Message sent = driver.Ask(ShardDriver::WithValues(driver.GroupPush(1, 1, {1, 1, 1, 1}), 1));
-  // The loop's spare memory turns over.
+  // The loop's spare memory is reused.
   for (uint64_t step = 1; step <= 4; ++step) {
     driver.Ask(ShardDriver::WithValues(driver.GroupPush(2, step, {1, 1, 1, 1}), step));
   }
@@ -131,7 +131,7 @@ TEST_F(SentValues, AreReleasedWithTheirProducer) {
   correction_.RecordSent(Client(2), Version(1), values_, false);
   correction_.Forget([](const Producer& producer) { return producer.id == 1; });
   EXPECT_FALSE(values_.IsUnique());
-  // Replaced by the next answer.
+  // Replaced by the next reply.
   correction_.RecordSent(Client(2), Version(2), Buffer::CopyOf(values_.bytes()), false);
   EXPECT_TRUE(values_.IsUnique());
 }
@@ -154,7 +154,7 @@ TEST(ScaledRate, DividesByOnePlusTheStaleness) {
   TestJob job(kAsync, 0);
   job.spec().mutable_asynchrony()->set_staleness_scaled_rate(true);
   ShardDriver driver(job);
-  driver.Ask(driver.ClientPush(1, {3, 3, 3, 3}));  // unknown: as it is
+  driver.Ask(driver.ClientPush(1, {3, 3, 3, 3}));  // unknown: unchanged
   driver.Ask(OnVersion(driver.ClientPush(2, {3, 3, 3, 3}), 1));
   EXPECT_THAT(driver.Values(), Each(-6));
   driver.Ask(driver.ClientPush(3, {3, 3, 3, 3}));
@@ -190,7 +190,7 @@ TEST(AutomaticMomentum, TakesWhatAsynchronyAddsOffTheTarget) {
   driver.Ask(driver.ClientPush(1, {1, 1, 1, 1}));
   driver.Ask(driver.ClientPush(2, {1, 1, 1, 1}));  // no staleness is known: momentum 0.75
   EXPECT_THAT(driver.Values(), Each(-2.75));
-  // One update late, so 1/2 of momentum is there already, and a round has two updates.
+  // One update late, so half of the momentum is implicit, and a round has two updates.
   driver.Ask(OnVersion(driver.ClientPush(3, {1, 1, 1, 1}), 1));
   const float velocity = 0.25f * 1.75f + 1;
   EXPECT_THAT(driver.Values(), Each(FloatNear(-2.75f - 0.5f * (0.75f / 0.25f) * velocity, 1e-6f)));
@@ -228,7 +228,7 @@ TEST(AutomaticMomentum, MeasuresAlsoWhatItDoesNotGovern) {
     driver.Ask(OnVersion(driver.ClientPush(sequence, {1, 1, 1, 1}), 1));
   }
   const proto::TableAsynchrony report = driver.actor().FindShard(kShard)->ReportAsynchrony();
-  EXPECT_EQ(report.staleness(), 1);  // of 0, 1 and 2; the first lies ahead
+  EXPECT_EQ(report.staleness(), 1);  // of 0, 1 and 2; the first one's version is ahead
   EXPECT_EQ(report.target_momentum(), 0);
   EXPECT_EQ(report.explicit_momentum(), 0);
   // 1, 1.75, 2.3125, 2.734375 with momentum 0.75 throughout.

@@ -70,7 +70,7 @@ TEST(InitializerTest, SeedsGiveDifferentValues) {
     const std::vector<float> one = Initialized(config, 0, 1000);
     ++config.seed;
     const std::vector<float> other = Initialized(config, 0, 1000);
-    // Neither the same numbers nor the same ones a place further on.
+    // Neither the same numbers nor the same ones shifted by one place.
     int same = 0;
     for (size_t i = 0; i + 1 < one.size(); ++i)
       same += one[i] == other[i] || one[i + 1] == other[i];
@@ -78,9 +78,8 @@ TEST(InitializerTest, SeedsGiveDifferentValues) {
   }
 }
 
-// The values are part of what a seed promises: a change here breaks the repetition of old runs.
-// These were computed by other code (Python, whose inverse normal distribution follows the same
-// paper).
+// A seed always gives the same values: a change here breaks the repetition of old runs. These were
+// computed by other code (Python, whose inverse normal distribution follows the same paper).
 TEST(InitializerTest, ValuesNeverChange) {
   EXPECT_EQ(Initialized({.kind = InitializerKind::kUniform, .a = -1, .b = 1, .seed = 1}, 0, 3),
             (std::vector<float>{0x1.4c0048p-1f, 0x1.8882ap-1f, -0x1.d1e55ep-2f}));
@@ -101,7 +100,7 @@ TEST(InitializerTest, UniformHasItsMomentsAndStaysInside) {
 }
 
 TEST(InitializerTest, UniformExcludesItsUpperEndEvenAfterRounding) {
-  const float b = std::nextafter(1.0f, 2.0f);  // one value only lies in [1, b)
+  const float b = std::nextafter(1.0f, 2.0f);  // only one value lies in [1, b)
   for (const float x : Initialized({.kind = InitializerKind::kUniform, .a = 1, .b = b}, 0, 1000)) {
     ASSERT_EQ(x, 1);
   }

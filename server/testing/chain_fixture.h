@@ -18,8 +18,8 @@
 
 namespace covey::server {
 
-// Servers 20, 21, … of one data loop each, and the messages between them, carried by hand: they
-// arrive in order, unless `lose` says otherwise. What goes to clients and to the control loops is
+// Servers 20, 21, … of one data loop each, and the messages between them, delivered by hand in
+// order, except those that `lose` selects. Messages to clients and to the control loops are
 // collected.
 class ChainDriver {
  public:
@@ -47,7 +47,7 @@ class ChainDriver {
   static NodeId Id(uint32_t server) { return NodeId(20 + server); }
 
   proto::Shard& shard() { return *job.view.mutable_tables(0)->mutable_shards(0); }
-  // Server and whether it is joining.
+  // Each server, and whether it is joining.
   void SetChain(const std::vector<std::pair<uint32_t, bool>>& chain) {
     job.view.set_epoch(job.view.epoch() + 1);
     shard().set_chain_epoch(job.view.epoch());
@@ -59,7 +59,7 @@ class ChainDriver {
       replica.set_joining(joining);
     }
   }
-  // Loses whatever the server holds.
+  // Restarts the server without its content.
   void Restart(uint32_t server) { servers_[Id(server)] = std::make_unique<ShardActor>(options); }
   void Kill(uint32_t server) { servers_.erase(Id(server)); }
 
@@ -73,7 +73,7 @@ class ChainDriver {
     for (const NodeId id : Alive()) Publish(static_cast<uint32_t>(id.value() - 20));
   }
 
-  // Carries messages between servers until there are none.
+  // Delivers messages between servers until there are none.
   void Settle() {
     while (!wire_.empty()) {
       Message message = std::move(wire_.front());
@@ -81,7 +81,7 @@ class ChainDriver {
       if (servers_.contains(message.to().node)) Give(message.to().node, message);
     }
   }
-  // Settles, and lets time pass in small steps, in which timers fire.
+  // Settles, and lets time pass in small steps in which timers fire.
   void Pass(absl::Duration duration) {
     const absl::Time until = now + duration;
     for (; now < until; now += absl::Milliseconds(10)) {
@@ -95,7 +95,8 @@ class ChainDriver {
     }
   }
 
-  // Requests as ShardDriver makes them, to the server; by the newest view, or an older one.
+  // Delivers a request, as ShardDriver makes it, to the server; by the newest view, or an older
+  // one.
   void Deliver(uint32_t server, Message message, std::optional<uint64_t> epoch = std::nullopt) {
     message.connection = 77;
     message.envelope.mutable_header()->set_epoch(epoch.value_or(job.view.epoch()));
@@ -106,11 +107,11 @@ class ChainDriver {
     }
     Give(Id(server), message);
   }
-  // As it is, to the server, past the wire.
+  // Delivers the message to the server unchanged, bypassing the wire.
   void Inject(uint32_t server, const Message& message) { Give(Id(server), message); }
-  // To clients since the last call.
+  // Messages to clients since the last call.
   std::vector<Message> Answers() { return std::exchange(answers_, {}); }
-  // The only answer, once all servers have nothing more to say.
+  // The only reply, once no server has more to send.
   Message Ask(uint32_t server, const Message& message,
               std::optional<uint64_t> epoch = std::nullopt) {
     Deliver(server, message, epoch);
@@ -127,7 +128,7 @@ class ChainDriver {
   const Replica& replica(uint32_t server) {
     return *actor(server).FindReplica({TableId(kTestTable), ShardIndex(0)});
   }
-  // Of what the server holds; 0 = nothing.
+  // Digest of the server's content; 0 = no content.
   uint64_t Digest(uint32_t server) {
     const ShardContent* content = replica(server).content();
     return content == nullptr ? 0 : content->Digest();
@@ -140,7 +141,7 @@ class ChainDriver {
   absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   // Whether a message between servers is lost.
   std::function<bool(const Message&)> lose = [](const Message&) { return false; };
-  // Every message between servers that was sent, lost ones too.
+  // Every message that was sent between servers, lost ones included.
   std::vector<Message> sent;
 
  private:

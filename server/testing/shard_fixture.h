@@ -20,13 +20,13 @@ inline constexpr uint64_t kTestGeneration = 3;
 inline constexpr NodeId kTestServer{2};
 inline constexpr NodeId kTestClient{9};
 
-// A push as a client sends it; others as they are.
+// A push as a client sends it; other messages unchanged.
 inline Message WithChecksums(Message message) {
   if (message.envelope.has_push_request()) SetFrameChecksums(message);
   return message;
 }
 
-// Plants a bug as long as it lives.
+// Plants a bug for its lifetime.
 class BugInPlace {
  public:
   explicit BugInPlace(PlantedBug bug) { PlantBug(bug); }
@@ -34,7 +34,7 @@ class BugInPlace {
 };
 
 // A job of one server (node 2, data loop 1), a client (node 9), and groups 1 … n of one worker each
-// (nodes 10 + group). Change it, raise the epoch, give it to the actor.
+// (nodes 10 + group). To change it, edit it, raise the epoch, and give it to the actor.
 struct TestJob {
   proto::ClusterView view;
 
@@ -112,7 +112,7 @@ class ShardDriver {
   absl::Time now() const { return now_; }
   void Pass(absl::Duration duration) { now_ += duration; }
 
-  // What the actor sent since the last call, without load reports.
+  // The messages that the actor sent since the last call, without load reports.
   std::vector<Message> Sent() {
     std::vector<Message> sent = outbox_.TakeMessages();
     std::erase_if(sent, [](const Message& m) { return m.envelope.has_heartbeat_request(); });
@@ -132,7 +132,7 @@ class ShardDriver {
         {reinterpret_cast<const uint8_t*>(elements.data()), elements.size() * sizeof(float)});
   }
 
-  // Requests; change them before Deliver.
+  // The following make requests, which tests may change before Deliver.
   Message Request(NodeId from) {
     Message message;
     message.set_to({kTestServer, 1});
@@ -170,7 +170,7 @@ class ShardDriver {
     push.set_step(step);
     return message;
   }
-  // Values too, as a group that has finished `step`.
+  // Asks for values, too, as a group that has finished `step`.
   static Message WithValues(Message push, uint64_t step) {
     proto::ReadBound& read = *push.envelope.mutable_push_request()->mutable_read();
     read.set_wanted(true);
@@ -191,7 +191,7 @@ class ShardDriver {
     actor_.Receive(now_, WithChecksums(message), outbox_);
     return Sent();
   }
-  // The only answer to `message`; one that says INTERNAL when there is not exactly one.
+  // The only reply to `message`; an INTERNAL one when there is not exactly one.
   Message Ask(const Message& message) {
     std::vector<Message> sent = Deliver(message);
     if (sent.size() == 1) return std::move(sent[0]);
