@@ -125,7 +125,7 @@ class PartitionTest(cluster.ProcessTest):
         head, tail = self._head()
         self.relayed.fault("one-way-partition", tail, other=head)
         self._push_on()
-        self._heal("acknowledgements lost")
+        self._heal("acknowledgments lost")
 
     def test_the_scheduler_is_isolated(self):
         self.relayed.fault("isolate", "scheduler", seconds=4)

@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<TablePlan>> Plan(const std::vector<proto::Table>& tab
   return PlanTables(pointers, *ViewWithGroups(groups), options);
 }
 
-TEST(TablePlanTest, CentralisedTablesNeedNoOptimizerHere) {
+TEST(TablePlanTest, CentralizedTablesNeedNoOptimizerHere) {
   const auto plans = Plan({TableWith(proto::Contract::ASYNC)}, 2, {});
   ASSERT_TRUE(plans.ok()) << plans.status();
   EXPECT_FALSE((*plans)[0].member_optimizer.has_value());

@@ -129,7 +129,7 @@ std::string Describe(const GroupsPlan& plan) {
   return absl::StrCat(
       "groups=", plan.groups, " members=", plan.members, " tables:", tables,
       " steps=", plan.ordinary_steps, " samples=", plan.samples,
-      " mode=", plan.distributed() ? "distributed" : "centralised", " lag=", plan.hybrid.lag,
+      " mode=", plan.distributed() ? "distributed" : "centralized", " lag=", plan.hybrid.lag,
       " fused=", plan.hybrid.fusion.bucket_bytes > 0, " slice=", plan.group.slice_bytes,
       " algorithm=", AlgorithmName(plan.group.algorithm),
       " measured=", plan.group.formation == worker::GroupMachine::Formation::kMeasured,

@@ -28,14 +28,14 @@ constexpr absl::string_view kAdvice =
 constexpr float kPixelMean = 0.2860f;
 constexpr float kPixelDeviation = 0.3530f;
 
-constexpr std::array<float, 256> NormalisedPixels() {
-  std::array<float, 256> normalised{};
-  for (size_t i = 0; i < normalised.size(); ++i) {
-    normalised[i] = (static_cast<float>(i) / 255 - kPixelMean) / kPixelDeviation;
+constexpr std::array<float, 256> NormalizedPixels() {
+  std::array<float, 256> normalized{};
+  for (size_t i = 0; i < normalized.size(); ++i) {
+    normalized[i] = (static_cast<float>(i) / 255 - kPixelMean) / kPixelDeviation;
   }
-  return normalised;
+  return normalized;
 }
-constexpr std::array<float, 256> kNormalisedPixels = NormalisedPixels();
+constexpr std::array<float, 256> kNormalizedPixels = NormalizedPixels();
 
 absl::Status DamagedError(absl::string_view path, absl::string_view problem) {
   return absl::DataLossError(absl::StrCat("reading ", path, ": ", problem, "; ", kAdvice));
@@ -172,7 +172,7 @@ void Dataset::CopyBatch(std::span<const uint32_t> indices, std::span<float> imag
     COVEY_CHECK(indices[i] < size());
     const uint8_t* pixels = &pixels_[indices[i] * kImagePixels];
     float* image = &images[i * kImagePixels];
-    for (size_t j = 0; j < kImagePixels; ++j) image[j] = kNormalisedPixels[pixels[j]];
+    for (size_t j = 0; j < kImagePixels; ++j) image[j] = kNormalizedPixels[pixels[j]];
     labels[i] = labels_[indices[i]];
   }
 }
