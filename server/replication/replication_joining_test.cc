@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
 
-// Replicas that join a chain: filled, moved to, filled anew.
+// Replicas that join a chain: filled, moved to, filled again.
 
 namespace covey::server {
 namespace {
