@@ -66,7 +66,7 @@ class Membership {
   // node counts from here.
   void OnRegistrationAnswered(absl::Time now, NodeId node);
 
-  // Precondition of OnHeartbeat and CheckLeave: CheckSender is OK.
+  // Precondition of OnHeartbeat and Leave: CheckSender is OK.
   void OnHeartbeat(absl::Time now, NodeId node, const proto::HeartbeatRequest& request);
   void Leave(absl::Time now, NodeId node, const std::string& reason);
   // FAILED_PRECONDITION: the node wants to leave by the view of epoch `known`, and a newer view has
