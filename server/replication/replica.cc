@@ -8,57 +8,40 @@
 #include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/planted_bug.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
 namespace {
 
 // How often a joining replica tells its predecessor what it holds.
 constexpr absl::Duration kAnnounceEvery = absl::Milliseconds(300);
-// A digest is one pass over the content; once per so many records or bytes it costs little.
-constexpr uint64_t kRecordsPerDigest = 64;
-constexpr uint64_t kBytesPerDigest = 64 << 20;
-// A joining successor that is silent for longer does not make pushes wait.
-constexpr absl::Duration kFillingMayHoldUp = absl::Milliseconds(200);
 
 }  // namespace
+
+Replica::Replica(ShardId id, uint64_t generation, const Environment& environment)
+    : id_(id),
+      generation_(generation),
+      environment_(environment),
+      place_(id, generation),
+      downstream_(place_, reports_,
+                  {.records = environment.counters.replicated,
+                   .content_bytes = environment.counters.content_bytes}) {}
 
 void Replica::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
                       Outbox& outbox) {
   view_ = std::move(view);
-  self_ = self;
   const proto::Shard& shard = *view_->FindShard(id_);
-  if (chain_.chain_epoch() == shard.chain_epoch() && chain_.generation() == generation_) return;
-  FollowChain(now, shard, self);
-  if (content_ != nullptr) {
-    if (link_ != nullptr) link_->Send(now, source(), outbox);
-    Settle(now);
-  }
+  if (place_.Follows(shard)) return;
+  const bool overtaken = place_.Follow(shard, self);
+  FollowRole(shard.chain(place_.position()).joining(), overtaken);
+  const int next = place_.position() + 1;
+  downstream_.Follow(now, next < shard.chain_size() ? &shard.chain(next) : nullptr);
+  if (content_ != nullptr) downstream_.Send(now, held(), outbox);
   announce_at_ = is_head() ? absl::InfiniteFuture() : now;
   if (!is_head()) Wake(now, outbox);
-}
-
-void Replica::FollowChain(absl::Time now, const proto::Shard& shard, const Address& self) {
-  const bool was_head = chain_.generation() == generation_ && is_head();
-  position_ = *ClusterView::PositionInChain(shard, self);
-  if (!was_head) head_since_ = Epoch(shard.chain_epoch());
-  absl::btree_set<NodeId> in_front;
-  for (int i = 0; i < position_; ++i) in_front.insert(NodeId(shard.chain(i).node()));
-  const bool overtaken =
-      !std::includes(in_front_.begin(), in_front_.end(), in_front.begin(), in_front.end());
-  in_front_ = std::move(in_front);
-  predecessor_ = position_ == 0 ? Address{}
-                                : Address{NodeId(shard.chain(position_ - 1).node()),
-                                          shard.chain(position_ - 1).loop()};
-  chain_.set_table(id_.table.value());
-  chain_.set_shard(id_.index.value());
-  chain_.set_generation(generation_);
-  chain_.set_chain_epoch(shard.chain_epoch());
-  FollowRole(shard.chain(position_).joining(), overtaken);
-  if (position_ + 1 < shard.chain_size()) {
-    LinkTo(now, shard.chain(position_ + 1));
-  } else {
-    link_.reset();
-  }
 }
 
 void Replica::FollowRole(bool joining, bool overtaken) {
@@ -73,7 +56,8 @@ void Replica::FollowRole(bool joining, bool overtaken) {
       return;
     case ReplicaState::kUnfit:
       // Reports of an older chain count no longer.
-      Report(proto::ReplicaReport::UNFIT, self_.node, "it has dropped its content");
+      reports_.push_back(place_.MakeReport(proto::ReplicaReport::UNFIT, place_.self().node,
+                                           "it has dropped its content"));
       return;
     case ReplicaState::kRequesting:
     case ReplicaState::kImporting:
@@ -84,24 +68,13 @@ void Replica::FollowRole(bool joining, bool overtaken) {
       Enter(ReplicaState::kJoined);
       [[fallthrough]];
     case ReplicaState::kJoined:
-      if (!overtaken || content_->index() <= durable_) return;
+      if (!overtaken || content_->index() <= durable()) return;
       RejectContent(absl::AbortedError(absl::StrCat(
-                        "it holds record ", content_->index(), ", of which only ", durable_,
+                        "it holds record ", content_->index(), ", of which only ", durable(),
                         " are known to be held by the servers that are in front now")),
                     ReplicaState::kUnfit);
       return;
   }
-}
-
-void Replica::LinkTo(absl::Time now, const proto::Replica& successor) {
-  const Address address{NodeId(successor.node()), successor.loop()};
-  if (link_ == nullptr || link_->successor() != address) {
-    link_ = std::make_unique<ReplicaLink>(
-        now, successor, ReplicaLink::Records{.first = log_.first(), .newest = log_.next() - 1},
-        ReplicaLink::Counters{.records = environment_.counters.replicated,
-                              .content_bytes = environment_.counters.content_bytes});
-  }
-  link_->SetChain(now, chain_, successor.joining());
 }
 
 void Replica::Enter(ReplicaState next) {
@@ -113,8 +86,7 @@ void Replica::Enter(ReplicaState next) {
 void Replica::Drop() {
   content_.reset();
   import_.reset();
-  log_.Reset(1);
-  durable_ = 0;
+  downstream_.Forget();
 }
 
 void Replica::RejectContent(const absl::Status& why, ReplicaState next) {
@@ -125,7 +97,8 @@ void Replica::RejectContent(const absl::Status& why, ReplicaState next) {
   Drop();
   Enter(next);
   if (next == ReplicaState::kUnfit) {
-    Report(proto::ReplicaReport::UNFIT, self_.node, std::string(why.message()));
+    reports_.push_back(
+        place_.MakeReport(proto::ReplicaReport::UNFIT, place_.self().node, why.message()));
   }
 }
 
@@ -148,70 +121,13 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
   record.index = content_->index() + 1;
   // Length and samples were checked on arrival.
   COVEY_CHECK(content_->Apply(now, record, gradient).ok());
-  if (link_ != nullptr && DigestIsDue(record)) record.digest = content_->Digest();
-  PassOn(now, std::move(record), outbox);
-}
-
-bool Replica::DigestIsDue(const ShardRecord& record) {
-  ++records_without_digest_;
-  bytes_without_digest_ += record.gradient.frame.size();
-  if (records_without_digest_ < kRecordsPerDigest && bytes_without_digest_ < kBytesPerDigest) {
-    return false;
-  }
-  records_without_digest_ = bytes_without_digest_ = 0;
-  return true;
-}
-
-void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
-  if (link_ == nullptr) {
-    log_.Reset(record.index + 1);
-  } else {
-    log_.Add(std::move(record));
-    link_->Send(now, source(), outbox);
-  }
-  Settle(now);
+  if (downstream_.DigestIsDue(record)) record.digest = content_->Digest();
+  downstream_.PassOn(now, std::move(record), held(), outbox);
 }
 
 void Replica::SetEarlyAcksPending(absl::Time now, bool pending, Outbox& outbox) {
-  if (early_acks_pending_ == pending) return;
-  early_acks_pending_ = pending;
-  if (link_ == nullptr || content_ == nullptr) return;
-  link_->Send(now, source(), outbox);
-  Settle(now);
-}
-
-void Replica::Settle(absl::Time now) {
-  if (link_ == nullptr) {
-    durable_ = content_->index();
-    log_.Reset(durable_ + 1);
-    return;
-  }
-  const SuccessorState& successor = link_->state();
-  if (!successor.is_refused()) {
-    const uint64_t held =
-        successor.is_required() ? std::min(content_->index(), link_->durable()) : content_->index();
-    durable_ = std::max(durable_, held);
-  }
-  if (log_.IsFull() && !successor.is_required() &&
-      now - link_->silent_since() > kFillingMayHoldUp) {
-    link_->GiveUpFilling();
-  }
-  log_.TrimBelow(std::min(durable_ + 1, link_->NeedsFrom()));
-  if (successor.is_ready() && ready_reported_at_ != Epoch(chain_epoch())) {
-    ready_reported_at_ = Epoch(chain_epoch());
-    Report(proto::ReplicaReport::READY, link_->successor().node, "");
-  }
-}
-
-void Replica::Report(proto::ReplicaReport::Kind kind, NodeId node, const std::string& reason) {
-  proto::ReplicaReport& report = reports_.emplace_back();
-  report.set_table(chain_.table());
-  report.set_shard(chain_.shard());
-  report.set_generation(chain_.generation());
-  report.set_chain_epoch(chain_.chain_epoch());
-  report.set_node(node.value());
-  report.set_kind(kind);
-  report.set_reason(reason);
+  if (!downstream_.SetEarlyAcksPending(pending)) return;
+  if (content_ != nullptr) downstream_.Send(now, held(), outbox);
 }
 
 void Replica::Wake(absl::Time now, Outbox& outbox) {
@@ -221,23 +137,154 @@ void Replica::Wake(absl::Time now, Outbox& outbox) {
     // Records of this chain were dropped while this server did not know it.
     if (joining || content_ != nullptr) Acknowledge(/*missing=*/!joining, outbox);
   }
-  if (link_ == nullptr || content_ == nullptr) return;
-  link_->Wake(now, outbox);
-  if (link_->TakeUnreachable(now)) {
-    Report(proto::ReplicaReport::UNREACHABLE, link_->successor().node,
-           absl::StrCat("no answer for ", absl::FormatDuration(ReplicaLink::kSilentMax)));
-  }
-  Settle(now);
+  if (content_ != nullptr) downstream_.Wake(now, held(), outbox);
 }
 
 absl::Time Replica::NextWake() const {
-  const absl::Time link =
-      link_ == nullptr || content_ == nullptr ? absl::InfiniteFuture() : link_->NextWake();
-  return std::min(announce_at_, link);
+  if (content_ == nullptr) return announce_at_;
+  return std::min(announce_at_, downstream_.NextWake());
 }
 
 std::string Replica::SuccessorName() const {
-  return link_ == nullptr ? "" : view_->NameOf(link_->successor().node);
+  return link() == nullptr ? "" : view_->NameOf(link()->successor().node);
+}
+
+void Replica::Receive(absl::Time now, const Message& message, Outbox& outbox) {
+  switch (message.envelope.body_case()) {
+    case proto::Envelope::kReplicateReply:
+      OnReply(now, message, outbox);
+      return;
+    case proto::Envelope::kReplicateRequest:
+      OnRecord(now, message, outbox);
+      return;
+    case proto::Envelope::kReplicaPiece:
+      OnPiece(now, message, outbox);
+      return;
+    default:
+      return;
+  }
+}
+
+void Replica::OnReply(absl::Time now, const Message& message, Outbox& outbox) {
+  if (message.envelope.has_status()) {
+    downstream_.OnRefusal(message);
+    return;
+  }
+  if (content_ == nullptr) return;
+  const uint64_t before = durable();
+  downstream_.OnReply(now, message, held(), outbox);
+  if (durable() > before && !is_head()) Acknowledge(/*missing=*/false, outbox);
+}
+
+void Replica::Acknowledge(bool missing, Outbox& outbox) const {
+  Message message;
+  message.set_to(place_.predecessor());
+  proto::ReplicateReply& reply = *message.envelope.mutable_replicate_reply();
+  *reply.mutable_chain() = place_.chain();
+  if (content_ != nullptr) {
+    reply.set_held_index(content_->index());
+    reply.set_durable_index(durable());
+  } else {
+    reply.set_wants_content(true);
+    reply.set_next_piece(import_ == nullptr ? 0 : import_->next_piece());
+  }
+  reply.set_missing(missing);
+  outbox.Send(std::move(message));
+}
+
+void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::ReplicateRequest& request = message.envelope.replicate_request();
+  if (!place_.Admits(message, request.chain(), outbox)) return;
+  if (message.from() != place_.predecessor() && !Planted(PlantedBug::kAcceptOldEpoch)) return;
+  if (may_open() && !Open(now).ok()) return;
+  const bool is_next =
+      content_ != nullptr && !IsQuery(request) &&
+      (request.index() == content_->index() + 1 ||
+       (request.index() > content_->index() && Planted(PlantedBug::kSkipMissingRecord)));
+  if (is_next) {
+    auto record = ShardRecordOf(message, content_->element_count());
+    if (!record.ok() || !CheckFrameChecksums(message).ok()) {
+      ++environment_.counters.malformed;
+    } else if (const absl::Status status = ApplyRecord(now, *record); !status.ok()) {
+      RejectContent(status, AfterWrongContent());
+    } else {
+      downstream_.PassOn(now, *std::move(record), held(), outbox);
+    }
+  }
+  if (is_head()) return;
+  Acknowledge(/*missing=*/content_ != nullptr && request.index() > content_->index(), outbox);
+}
+
+absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
+  absl::Status status;
+  if (record.version == Version() || record.gradient.format == proto::WIRE_FLOAT32) {
+    status = content_->Apply(now, record, record.gradient.frame.As<float>());
+  } else {
+    Buffer gradient = environment_.spares.Take(content_->value_bytes());
+    Decode(WireFormatFromProto(record.gradient.format).value(), record.gradient.frame.bytes(),
+           gradient.MutableAs<float>());
+    status = content_->Apply(now, record, gradient.As<float>());
+    environment_.spares.Retire(std::move(gradient));
+  }
+  if (!status.ok() || !record.digest || *record.digest == content_->Digest()) return status;
+  return absl::DataLossError(
+      absl::StrCat("after record ", record.index, " its content differs from the others'"));
+}
+
+bool Replica::BeginImport(absl::Time now) {
+  auto rules = RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
+  if (!rules.ok()) return false;
+  auto content = ShardContent::Create(now, rules->shard, environment_.spares);
+  if (!content.ok()) return false;
+  import_ = std::make_unique<ContentImport>(*std::move(content));
+  Enter(ReplicaState::kImporting);
+  return true;
+}
+
+void Replica::EndImport(absl::Time now) {
+  content_ = import_->Take();
+  import_.reset();
+  Enter(ReplicaState::kCatchingUp);
+  downstream_.StartFrom(now, held());
+}
+
+void Replica::OnPiece(absl::Time now, const Message& message, Outbox& outbox) {
+  const proto::ReplicaPiece& piece = message.envelope.replica_piece();
+  if (!place_.Admits(message, piece.chain(), outbox)) return;
+  if (message.from() != place_.predecessor() || !IsJoining(state_)) return;
+  if (message.frames.empty()) {
+    // A query. Pieces of content other than the query is about are of no use any more.
+    if (import_ != nullptr && import_->index() != piece.index()) {
+      import_.reset();
+      Enter(ReplicaState::kRequesting);
+    }
+  } else {
+    if (content_ != nullptr && piece.piece() == 0 && piece.index() > content_->index()) {
+      Drop();
+      Enter(ReplicaState::kRequesting);
+    }
+    if (content_ == nullptr) {
+      if (import_ == nullptr && !BeginImport(now)) return;
+      ImportPiece(now, message);
+    }
+  }
+  Acknowledge(/*missing=*/Lacks(piece), outbox);
+}
+
+void Replica::ImportPiece(absl::Time now, const Message& message) {
+  if (!CheckFrameChecksums(message).ok()) {
+    ++environment_.counters.malformed;
+  } else if (const absl::StatusOr<bool> complete = import_->Add(now, message); !complete.ok()) {
+    RejectContent(complete.status(), ReplicaState::kRequesting);
+  } else if (*complete) {
+    EndImport(now);
+  }
+}
+
+bool Replica::Lacks(const proto::ReplicaPiece& piece) const {
+  // Content that is older than the pieces stays until the first of them comes.
+  if (content_ != nullptr) return content_->index() < piece.index();
+  return import_ == nullptr || import_->next_piece() <= piece.piece();
 }
 
 }  // namespace covey::server

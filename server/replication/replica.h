@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
@@ -17,7 +15,9 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
+#include "server/replication/chain_place.h"
 #include "server/replication/content_pieces.h"
+#include "server/replication/downstream.h"
 #include "server/replication/replica_link.h"
 #include "server/replication/replica_state.h"
 #include "server/replication/shard_content.h"
@@ -28,8 +28,8 @@
 
 namespace covey::server {
 
-// One server's place in the chain of a shard: its content, the messages from its predecessor, and
-// the link to its successor.
+// One server's replica of a shard: its content, and the messages from its predecessor. ChainPlace
+// says where in the chain it stands, and Downstream sends on what it holds.
 //
 //     head ──records──▶ … ──records──▶ tail        each applies, passes on, and acknowledges:
 //          ◀──held, durable──  ◀──────             durable = it and all joined ones behind hold it
@@ -39,10 +39,6 @@ namespace covey::server {
 // server is in front that was not there before, records that are not known to be durable may differ
 // from that server's.
 //
-// The fence: a message of another chain epoch is never acted upon. One of a higher epoch is
-// dropped, because the view is in flight. One of a lower epoch is refused with ABORTED; the sender
-// then counts nothing as durable until it has a newer view.
-//
 // Invariants: 1. Every durable record is in the content of every joined replica. 2. durable() never
 // goes back. 3. Two replicas that hold the same index are equal bit for bit. 4. content() is not
 // null in kCatchingUp and kJoined, and null in all other states.
@@ -50,14 +46,14 @@ namespace covey::server {
 // Actor-confined. Deterministic.
 class Replica {
  public:
-  // What it shares with the others of its loop; outlives it.
+  // What the replicas of one loop share; outlives them.
   struct Environment {
     SpareBuffers& spares;
     ShardCounters& counters;
   };
 
-  Replica(ShardId id, uint64_t generation, const Environment& environment)
-      : id_(id), generation_(generation), environment_(environment) {}
+  Replica(ShardId id, uint64_t generation, const Environment& environment);
+  Replica(const Replica&) = delete;
 
   // Takes the place that the view gives it. Precondition: the view has `self` in the shard's chain,
   // and the same generation.
@@ -81,34 +77,32 @@ class Replica {
   // As ReplicaLink::Source::early_acks_pending.
   void SetEarlyAcksPending(absl::Time now, bool pending, Outbox& outbox);
 
-  bool is_head() const { return position_ == 0; }
+  bool is_head() const { return place_.is_head(); }
   // Epoch of the chain by which it became the head.
-  Epoch head_since() const { return head_since_; }
+  Epoch head_since() const { return place_.head_since(); }
   // Nothing is durable without another server.
-  bool has_required_successor() const { return link_ != nullptr && link_->state().is_required(); }
+  bool has_required_successor() const { return downstream_.is_required(); }
   // Null when there is no successor.
-  const ReplicaLink* link() const { return link_.get(); }
+  const ReplicaLink* link() const { return downstream_.link(); }
   // Null unless HasContent(state()).
   const ShardContent* content() const { return content_.get(); }
   ShardContent* content() { return content_.get(); }
   // The records up to here are on this replica and on all joined ones behind it.
-  uint64_t durable() const { return durable_; }
+  uint64_t durable() const { return downstream_.durable(); }
   // The log holds as many unacknowledged records as it may; no more may be appended.
-  bool IsFull() const { return log_.IsFull(); }
+  bool IsFull() const { return downstream_.IsFull(); }
   // Of records that are kept to be resent.
-  size_t kept_bytes() const { return log_.bytes(); }
+  size_t kept_bytes() const { return downstream_.kept_bytes(); }
   // For errors: "server-2".
   std::string SuccessorName() const;
   uint64_t generation() const { return generation_; }
-  uint64_t chain_epoch() const { return chain_.chain_epoch(); }
+  uint64_t chain_epoch() const { return place_.chain_epoch(); }
   // What the scheduler should know, since the last call.
   std::vector<proto::ReplicaReport> TakeReports() { return std::exchange(reports_, {}); }
 
  private:
-  void FollowChain(absl::Time now, const proto::Shard& shard, const Address& self);
   // `overtaken`: a server is in front that was not there before.
   void FollowRole(bool joining, bool overtaken);
-  void LinkTo(absl::Time now, const proto::Replica& successor);
   void Enter(ReplicaState next);
   void Drop();
   // The content, or what is here of it, is wrong: a joining replica requests it again, a joined one
@@ -127,26 +121,10 @@ class Replica {
   // Whether the piece, or one before it, has not come, and is needed.
   bool Lacks(const proto::ReplicaPiece& piece) const;
   void OnReply(absl::Time now, const Message& message, Outbox& outbox);
-  // Into the log, and on to the successor.
-  void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
   // Tells the predecessor what is held and what is durable. `missing` as in ReplicateReply.
   void Acknowledge(bool missing, Outbox& outbox) const;
-  // Whether a message is of the chain as it is known here. A message of a newer chain is dropped,
-  // because the view is in flight; a message of an older chain is refused.
-  bool IsOfThisChain(const Message& message, const proto::ChainPosition& chain,
-                     Outbox& outbox) const;
-  void Refuse(const Message& message, Outbox& outbox) const;
-  // Ends every change: moves durable() on, trims the log, reports a successor that has become
-  // ready.
-  void Settle(absl::Time now);
-  void Report(proto::ReplicaReport::Kind kind, NodeId node, const std::string& reason);
-  bool DigestIsDue(const ShardRecord& record);
-  ReplicaLink::Source source() {
-    return {.content = *content_,
-            .log = log_,
-            .has_joined = !IsJoining(state_),
-            .early_acks_pending = early_acks_pending_};
-  }
+  // Precondition: there is content.
+  Downstream::Held held() const { return {.content = *content_, .has_joined = !IsJoining(state_)}; }
 
   // Constant after construction.
   const ShardId id_;
@@ -155,26 +133,14 @@ class Replica {
 
   // Owned by the actor's thread.
   std::shared_ptr<const ClusterView> view_;
-  Address self_;
-  proto::ChainPosition chain_;
-  int position_ = 0;
-  Epoch head_since_;
-  absl::btree_set<NodeId> in_front_;
-  Address predecessor_;
+  ChainPlace place_;
+  std::vector<proto::ReplicaReport> reports_;  // not taken yet
+  Downstream downstream_;
 
   ReplicaState state_ = ReplicaState::kFresh;
   std::unique_ptr<ShardContent> content_;
   std::unique_ptr<ContentImport> import_;  // kImporting
-  RecordLog log_;
-  uint64_t durable_ = 0;
-  std::unique_ptr<ReplicaLink> link_;
-  bool early_acks_pending_ = false;
-  // The chain epoch at which the successor was last reported as ready.
-  std::optional<Epoch> ready_reported_at_;
-  uint64_t records_without_digest_ = 0;
-  uint64_t bytes_without_digest_ = 0;
   absl::Time announce_at_ = absl::InfiniteFuture();
-  std::vector<proto::ReplicaReport> reports_;  // not taken yet
 };
 
 }  // namespace covey::server
