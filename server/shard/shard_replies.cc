@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/shard/shard_replies.h"
 
-// How a Shard replies; the rest of it is in shard.cc.
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,51 +11,12 @@
 #include "common/net/frame_checksum.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
-#include "server/shard/shard.h"
 
 namespace covey::server {
 
-void Shard::QueueDurableAcks(absl::Time now, const AggregatedUpdate& update) {
-  for (const ReceivedPush& push : update.pushes) {
-    std::optional<Message> owed = ledger_.TakeRecorded(push.key);
-    if (!owed) continue;
-    proto::PushReply& reply = *owed->envelope.mutable_push_reply();
-    reply.set_applied_version(version().value());
-    reply.set_durable(true);
-    Describe(*reply.mutable_state());
-    undurable_.Add({.index = content().index(),
-                    .reply = *std::move(owed),
-                    .deadline = absl::InfiniteFuture(),
-                    .updated = now});
-  }
-}
-
-void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
-  const proto::PullRequest& pull = request.envelope.pull_request();
-  ++environment_.counters.pulls;
-  PendingReply pending = BeginPendingReply(now, request, pull.read(), pull.deadline_ms());
-  pending.requirement = ReadRequirement::Of(pending.bound, contract());
-  ReplyWhenFresh(now, std::move(pending), outbox);
-}
-
-void Shard::Close(absl::Time now, const absl::Status& why, Outbox& outbox) {
-  replica_.SetEarlyAcksPending(now, false, outbox);
-  parked_.Take([](const PendingReply&) { return true; },
-               [&](PendingReply& pending) { Refuse(pending.reply, why, outbox); });
-  undurable_.TakeLate(absl::InfiniteFuture(), [&](UndurableReply& complete) {
-    // A sender that is owed only the news of durability learns from the view that the head changed.
-    if (complete.deadline != absl::InfiniteFuture()) Refuse(complete.reply, why, outbox);
-  });
-}
-
-void Shard::ReleaseParked(absl::Time now, Outbox& outbox) {
-  parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending.requirement); },
-               [&](PendingReply& pending) { ReplyWhenDurable(now, pending, outbox); });
-}
-
-void Shard::ReplyWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox) {
+void ShardReplies::SendWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox) {
   if (IsFreshEnough(now, pending.requirement)) {
-    ReplyWhenDurable(now, pending, outbox);
+    SendWhenDurable(now, pending, outbox);
   } else if (pending.deadline <= now) {
     Refuse(pending.reply,
            absl::DeadlineExceededError(
@@ -71,53 +32,28 @@ void Shard::ReplyWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox)
   }
 }
 
-bool Shard::IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const {
-  return IsMet(requirement, FreshnessAt(now)) || Planted(PlantedBug::kAnswerStaleReads);
-}
-
-Freshness Shard::FreshnessAt(absl::Time now) const {
-  return {.clocks = content().clocks(),
-          .live_groups = waited_for_,
-          .version = version(),
-          .age = now - content().last_update()};
-}
-
-void Shard::ReplyWhenDurable(absl::Time now, PendingReply& pending, Outbox& outbox) {
+void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox& outbox) {
   if (undurable_.size() >= kParkedPerShardMax) {
-    Refuse(pending.reply,
-           absl::ResourceExhaustedError(absl::StrCat(undurable_.size(), " answers wait for ",
-                                                     replica_.SuccessorName(), "; retry later")),
-           outbox);
+    Refuse(
+        pending.reply,
+        absl::ResourceExhaustedError(absl::StrCat(undurable_.size(), " answers wait for ",
+                                                  shard_.replica.SuccessorName(), "; retry later")),
+        outbox);
     return;
   }
   if (pending.push) {
-    const PushKey& key = pending.push->key;
-    proto::PushReply& reply = *pending.reply.envelope.mutable_push_reply();
-    const absl::StatusOr<PushHistory::Finding> finding = content().push_history().Find(key);
-    const bool recorded = finding.ok() && finding->known;
-    const Version applied = recorded ? finding->version : Version();
-    const Version base = pending.push->base_version;
-    reply.set_applied_version(applied.value());
-    reply.set_durable(recorded || ledger_.AckOf(key) == AckLedger::Ack::kEarly);
-    reply.set_duplicate(pending.push->duplicate);
-    if (!reply.durable()) ledger_.OweReply(key, pending.reply);
-    reply.set_discarded(recorded && finding->discarded);
-    reply.set_has_values(pending.wants_values);
-    if (base != Version() && applied > base) {
-      reply.set_staleness(applied.value() - base.value() - 1);
-    }
-    Describe(*reply.mutable_state());
+    CompletePushReply(pending);
   } else {
     Describe(*pending.reply.envelope.mutable_pull_reply()->mutable_state());
   }
   if (pending.wants_values) {
-    AddFrame(pending.reply, Values(), content().ValuesChecksum());
-    if (correction_.compensates()) RecordSent(pending);
+    AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
+    if (shard_.correction.compensates()) RecordSent(pending);
   }
-  UndurableReply complete{.index = content().index(),
+  UndurableReply complete{.index = shard_.content().index(),
                           .reply = std::move(pending.reply),
                           .deadline = pending.deadline,
-                          .updated = content().last_update()};
+                          .updated = shard_.content().last_update()};
   if (durable() >= complete.index) {
     SendNow(now, std::move(complete), outbox);
   } else {
@@ -125,7 +61,111 @@ void Shard::ReplyWhenDurable(absl::Time now, PendingReply& pending, Outbox& outb
   }
 }
 
-void Shard::SendNow(absl::Time now, UndurableReply complete, Outbox& outbox) {
+void ShardReplies::CompletePushReply(PendingReply& pending) {
+  const PushKey& key = pending.push->key;
+  const absl::StatusOr<PushHistory::Finding> finding = shard_.content().push_history().Find(key);
+  const bool recorded = finding.ok() && finding->known;
+  const Version applied = recorded ? finding->version : Version();
+  const Version base = pending.push->base_version;
+  proto::PushReply& reply = *pending.reply.envelope.mutable_push_reply();
+  reply.set_applied_version(applied.value());
+  reply.set_durable(recorded || shard_.ledger.AckOf(key) == AckLedger::Ack::kEarly);
+  reply.set_duplicate(pending.push->duplicate);
+  if (!reply.durable()) shard_.ledger.OweReply(key, pending.reply);
+  reply.set_discarded(recorded && finding->discarded);
+  reply.set_has_values(pending.wants_values);
+  if (base != Version() && applied > base) {
+    reply.set_staleness(applied.value() - base.value() - 1);
+  }
+  Describe(*reply.mutable_state());
+}
+
+void ShardReplies::QueueDurableAcks(absl::Time now, const AggregatedUpdate& update) {
+  for (const ReceivedPush& push : update.pushes) {
+    std::optional<Message> owed = shard_.ledger.TakeRecorded(push.key);
+    if (!owed) continue;
+    proto::PushReply& reply = *owed->envelope.mutable_push_reply();
+    reply.set_applied_version(shard_.version().value());
+    reply.set_durable(true);
+    Describe(*reply.mutable_state());
+    undurable_.Add({.index = shard_.content().index(),
+                    .reply = *std::move(owed),
+                    .deadline = absl::InfiniteFuture(),
+                    .updated = now});
+  }
+}
+
+void ShardReplies::Refuse(Message& reply, const absl::Status& why, Outbox& outbox) const {
+  const bool is_push = reply.envelope.has_push_reply();
+  MakeRefusal(Annotate(absl::StrCat(is_push ? "push " : "pull ", shard_.Where()), why), reply);
+  if (absl::IsResourceExhausted(why)) ++shard_.counters.refused;
+  outbox.Send(std::move(reply));
+}
+
+void ShardReplies::ReleaseParked(absl::Time now, Outbox& outbox) {
+  parked_.Take([&](const PendingReply& pending) { return IsFreshEnough(now, pending.requirement); },
+               [&](PendingReply& pending) { SendWhenDurable(now, pending, outbox); });
+}
+
+void ShardReplies::FollowContract(const Contract& contract) {
+  parked_.ForEach([&](PendingReply& pending) {
+    pending.requirement = ReadRequirement::Of(pending.bound, contract);
+  });
+}
+
+void ShardReplies::RefuseLateParked(absl::Time now, Outbox& outbox) {
+  parked_.Take([now](const PendingReply& pending) { return pending.deadline <= now; },
+               [&](PendingReply& pending) {
+                 Refuse(pending.reply,
+                        absl::DeadlineExceededError(
+                            absl::StrCat("not as fresh as asked before the deadline: ",
+                                         Missing(pending.requirement, FreshnessAt(now)),
+                                         "; see `covey status` for who is behind, or allow more "
+                                         "time")),
+                        outbox);
+               });
+}
+
+void ShardReplies::RefuseParked(const absl::Status& why, Outbox& outbox) {
+  parked_.Take([](const PendingReply&) { return true; },
+               [&](PendingReply& pending) { Refuse(pending.reply, why, outbox); });
+}
+
+void ShardReplies::SendDurable(absl::Time now, Outbox& outbox) {
+  undurable_.TakeDurable(
+      durable(), [&](UndurableReply& complete) { SendNow(now, std::move(complete), outbox); });
+}
+
+void ShardReplies::RefuseLateUndurable(absl::Time now, Outbox& outbox) {
+  undurable_.TakeLate(now, [&](UndurableReply& complete) {
+    Refuse(complete.reply,
+           absl::DeadlineExceededError(
+               absl::StrCat("applied here, but not acknowledged before the deadline by ",
+                            shard_.replica.SuccessorName(),
+                            ", next in the chain; ask again, it is lost or durable then")),
+           outbox);
+  });
+}
+
+void ShardReplies::RefuseUndurable(const absl::Status& why, Outbox& outbox) {
+  undurable_.TakeLate(absl::InfiniteFuture(), [&](UndurableReply& complete) {
+    // A sender that is owed only the news of durability learns from the view that the head changed.
+    if (complete.deadline != absl::InfiniteFuture()) Refuse(complete.reply, why, outbox);
+  });
+}
+
+bool ShardReplies::IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const {
+  return IsMet(requirement, FreshnessAt(now)) || Planted(PlantedBug::kAnswerStaleReads);
+}
+
+Freshness ShardReplies::FreshnessAt(absl::Time now) const {
+  return {.clocks = shard_.content().clocks(),
+          .live_groups = shard_.waited_for,
+          .version = shard_.version(),
+          .age = now - shard_.content().last_update()};
+}
+
+void ShardReplies::SendNow(absl::Time now, UndurableReply complete, Outbox& outbox) {
   proto::Envelope& envelope = complete.reply.envelope;
   proto::ShardState& state = envelope.has_push_reply()
                                  ? *envelope.mutable_push_reply()->mutable_state()
@@ -134,33 +174,27 @@ void Shard::SendNow(absl::Time now, UndurableReply complete, Outbox& outbox) {
   outbox.Send(std::move(complete.reply));
 }
 
-void Shard::RecordSent(const PendingReply& pending) {
+void ShardReplies::RecordSent(const PendingReply& pending) {
   const uint32_t group = pending.bound.group();
   const Producer reader =
       pending.push ? pending.push->key.producer
       : group != 0 ? Producer{.kind = Producer::Kind::kGroup, .id = group}
                    : Producer{.kind = Producer::Kind::kClient, .id = pending.node.value()};
-  if (IsGone(reader, *view_)) return;
+  if (IsGone(reader, *shard_.view)) return;
   // A group computes on the values in the replies to its pushes, and on its first pull.
   const bool is_first = reader.kind == Producer::Kind::kGroup && !pending.push;
-  correction_.RecordSent(reader, version(), pending.reply.frames.back(), is_first);
+  shard_.correction.RecordSent(reader, shard_.version(), pending.reply.frames.back(), is_first);
 }
 
-void Shard::Refuse(Message& reply, const absl::Status& why, Outbox& outbox) const {
-  const bool is_push = reply.envelope.has_push_reply();
-  MakeRefusal(Annotate(absl::StrCat(is_push ? "push " : "pull ", Where()), why), reply);
-  if (absl::IsResourceExhausted(why)) ++environment_.counters.refused;
-  outbox.Send(std::move(reply));
+void ShardReplies::Describe(proto::ShardState& state) const {
+  shard_.content().clocks().Describe(shard_.version(), state);
+  state.set_samples(shard_.content().samples());
+  state.set_generation(shard_.replica.generation());
 }
 
-void Shard::Describe(proto::ShardState& state) const {
-  content().clocks().Describe(version(), state);
-  state.set_samples(samples());
-  state.set_generation(generation());
-}
-
-std::string Shard::Where() const {
-  return absl::StrCat("table=", table_name_, " shard=", id_.index.value());
+uint64_t ShardReplies::durable() const {
+  return Planted(PlantedBug::kAcknowledgeBeforeReplicate) ? shard_.content().index()
+                                                          : shard_.replica.durable();
 }
 
 }  // namespace covey::server

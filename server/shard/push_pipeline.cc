@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/shard/push_pipeline.h"
+
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/planted_bug.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "common/net/frame_checksum.h"
+#include "common/tensor/kernels.h"
+#include "common/tensor/wire_format_proto.h"
+#include "server/shard/push_checks.h"
+
+namespace covey::server {
+
+absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request,
+                                          const PushKey& key, Outbox& outbox) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  if (absl::Status status =
+          CheckForm(request, shard_.content().element_count(),
+                    shard_.content().samples() + aggregator_.gate().samples_held());
+      !status.ok()) {
+    ++shard_.counters.malformed;
+    return status;
+  }
+  COVEY_ASSIGN_OR_RETURN(const bool known, IsKnown(key));
+  if (known && (IsQuery(request) || !Planted(PlantedBug::kApplyDuplicates))) return true;
+
+  COVEY_RETURN_IF_ERROR(CheckSender(request, *shard_.view));
+  if (IsQuery(request)) {
+    return absl::UnavailableError("it has not been received yet; push it with its gradient");
+  }
+  const ReceivedPush received{.key = key,
+                              .group = GroupId(push.group()),
+                              .step = Step(push.group() == 0 ? 0 : push.step()),
+                              .samples = push.samples(),
+                              .base_version = Version(push.base_version())};
+  COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
+  COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
+  if (contract().Discards(received.base_version, shard_.version())) {
+    Discard(now, received, outbox);
+    return false;
+  }
+  if (const absl::Status intact = CheckFrameChecksums(request); !intact.ok()) {
+    ++shard_.counters.malformed;
+    return absl::UnavailableError(absl::StrCat(
+        "the gradient did not arrive as it was sent, nothing was applied, push it again: ",
+        intact.message()));
+  }
+  const Buffer gradient = Decoded(push.format(), request.frames[0]);
+  COVEY_RETURN_IF_ERROR(Screen(gradient, push));
+  shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
+                                                                 : AckLedger::Ack::kEarly);
+  const EncodedGradient encoded{.frame = request.frames[0],
+                                .format = push.format(),
+                                .checksum = request.envelope.frame_checksums(0)};
+  if (shard_.correction.compensates()) {
+    aggregator_.Add(received,
+                    shard_.correction.Compensate(received, gradient, shard_.content().Values()));
+  } else {
+    aggregator_.Add(received, gradient, encoded);
+  }
+  return false;
+}
+
+absl::StatusOr<bool> PushPipeline::IsKnown(const PushKey& key) const {
+  const absl::StatusOr<PushHistory::Finding> finding = shard_.content().push_history().Find(key);
+  if (!finding.ok()) return Annotate(NameOf(key.producer, *shard_.view), finding.status());
+  if (finding->known) return true;
+  const absl::StatusOr<bool> held = shard_.ledger.Find(key);
+  if (!held.ok()) return Annotate(NameOf(key.producer, *shard_.view), held.status());
+  return held;
+}
+
+absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
+  if (shard_.replica.IsFull()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(shard_.replica.SuccessorName(), " has not acknowledged ",
+                     shard_.replica.kept_bytes(), " bytes of updates yet; retry later"));
+  }
+  const PushHistory& history = shard_.content().push_history();
+  if (history.Knows(producer) || shard_.ledger.Knows(producer) ||
+      history.size() + shard_.ledger.producers() < kProducersPerShardMax ||
+      history.FindOldest([this](const Producer& other) { return IsGone(other, *shard_.view); })) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(history.size(), " producers push to this shard, and all of them live; use ",
+                   "fewer clients, or let them form groups"));
+}
+
+Buffer PushPipeline::Decoded(proto::WireFormat format, const Buffer& frame) {
+  if (format == proto::WIRE_FLOAT32) return frame;
+  Buffer gradient = shard_.spares.Take(shard_.content().value_bytes());
+  Decode(WireFormatFromProto(format).value(), frame.bytes(), gradient.MutableAs<float>());
+  // Lent again once the gradient has been applied.
+  shard_.spares.Retire(gradient);
+  return gradient;
+}
+
+absl::Status PushPipeline::Screen(const Buffer& gradient, const proto::PushRequest& push) {
+  if (!refuses_non_finite_) return absl::OkStatus();
+  absl::Status status =
+      CheckFinite(gradient.As<float>(), shard_.content().first_element(), push, *shard_.view);
+  if (!status.ok()) ++shard_.counters.non_finite;
+  return status;
+}
+
+void PushPipeline::Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox) {
+  ++shard_.counters.discarded;
+  ShardRecord record;
+  // The clock says how far a group has come; it does not pass what is held.
+  const bool moves_clock = !aggregator_.gate().Holds(push.group);
+  record.pushes.push_back({.key = push.key,
+                           .group = moves_clock ? push.group : GroupId(),
+                           .step = moves_clock ? push.step : Step(),
+                           .discarded = true});
+  aggregator_.Discard(push);
+  MakeRoom(record);
+  shard_.replica.Append(now, std::move(record), {}, outbox);
+}
+
+std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& outbox) {
+  const GroupCensus groups{.live = shard_.waited_for,
+                           .known = static_cast<size_t>(shard_.view->proto().groups_size())};
+  std::optional<AggregatedUpdate> update = aggregator_.TakeDue(now, groups);
+  if (update) Apply(now, *update, outbox);
+  return update;
+}
+
+void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox) {
+  ShardRecord record{.version = shard_.version().Next(),
+                     .pushes = {},
+                     .samples = update.samples,
+                     .adjustment = shard_.correction.BeginUpdate(
+                         update, shard_.version(), shard_.waited_for.size(), contract()),
+                     .gradient = std::move(update.encoded),
+                     .digest = {}};
+  for (const ReceivedPush& push : update.pushes) {
+    record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
+  }
+  MakeRoom(record);
+  shard_.replica.Append(now, std::move(record), update.gradient_sum.elements(), outbox);
+}
+
+void PushPipeline::MakeRoom(ShardRecord& record) const {
+  const PushHistory& history = shard_.content().push_history();
+  if (history.size() < kProducersPerShardMax) return;
+  absl::btree_set<Producer> forgotten;
+  for (size_t i = 0; i < record.pushes.size(); ++i) {
+    if (history.Knows(record.pushes[i].key.producer)) continue;
+    const auto oldest = history.FindOldest([&](const Producer& producer) {
+      return !forgotten.contains(producer) && IsGone(producer, *shard_.view);
+    });
+    if (!oldest) return;
+    forgotten.insert(*oldest);
+  }
+  for (const Producer& producer : forgotten) {
+    record.pushes.insert(record.pushes.begin(), {.key = {.producer = producer}});
+  }
+}
+
+}  // namespace covey::server

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/buffer.h"
+#include "common/contract/contract.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "server/replication/push_history.h"
+#include "server/replication/shard_record.h"
+#include "server/shard/gradient_aggregator.h"
+#include "server/shard/served_shard.h"
+
+namespace covey::server {
+
+// Makes updates of pushes. A push runs through
+//
+//   dedup ─▶ sender lives? ─▶ contract admits? ─▶ room? ─▶ decoded ─▶ NaN screen ─▶ aggregated ─▶
+//   applied, and sent along the chain
+//
+// and a stage that refuses it changes nothing. A push that is too stale for the contract is
+// remembered, but not aggregated.
+//
+// Actor-confined. Deterministic.
+class PushPipeline {
+ public:
+  // `shard` outlives it.
+  PushPipeline(ServedShard& shard, const Contract& contract, bool refuses_non_finite)
+      : shard_(shard),
+        refuses_non_finite_(refuses_non_finite),
+        aggregator_(contract, shard.spares) {}
+
+  // Adds the push to the next update, or says why not. True when it had been received before.
+  absl::StatusOr<bool> Accept(absl::Time now, const Message& request, const PushKey& key,
+                              Outbox& outbox);
+  // Applies the next update, if one is due, and returns it. To be called until there is none.
+  std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
+
+  // As GradientAggregator.
+  void Resume(GroupId group, Step step) { aggregator_.Resume(group, step); }
+  void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
+  void FlushPartialBuffer() { aggregator_.FlushPartialBuffer(); }
+  size_t held_bytes() const { return aggregator_.held_bytes(); }
+
+  // Says what waits.
+  const UpdateGate& gate() const { return aggregator_.gate(); }
+  const Contract& contract() const { return gate().contract(); }
+
+ private:
+  // Whether the push was received before; it may be applied or wait.
+  absl::StatusOr<bool> IsKnown(const PushKey& key) const;
+  absl::Status CheckRoom(const Producer& producer) const;
+  Buffer Decoded(proto::WireFormat format, const Buffer& frame);
+  absl::Status Screen(const Buffer& gradient, const proto::PushRequest& push);
+  void Discard(absl::Time now, const ReceivedPush& push, Outbox& outbox);
+  void Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox);
+  // Names the producers that must be forgotten to make room for those in the record.
+  void MakeRoom(ShardRecord& record) const;
+
+  // Constant after construction.
+  ServedShard& shard_;
+  const bool refuses_non_finite_;
+
+  // Owned by the actor's thread.
+  GradientAggregator aggregator_;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "server/replication/replica.h"
+#include "server/replication/shard_counters.h"
+#include "server/shard/ack_ledger.h"
+#include "server/shard/staleness_correction.h"
+#include "server/table/spare_buffers.h"
+
+namespace covey::server {
+
+// What the parts of a Shard share: what is served, and as whom. Shard owns and changes it.
+// Actor-confined.
+struct ServedShard {
+  const ShardContent& content() const { return *replica.content(); }
+  Version version() const { return content().version(); }
+  // "table=weights shard=3", for errors.
+  std::string Where() const {
+    return absl::StrCat("table=", table_name, " shard=", id.index.value());
+  }
+
+  // Constant after construction.
+  const ShardId id;
+  const std::string table_name;
+  ShardCounters& counters;
+  SpareBuffers& spares;
+
+  Replica& replica;
+  std::shared_ptr<const ClusterView> view;
+  std::vector<LiveGroup> waited_for;  // of the view, as the contract counts
+  AckLedger ledger;
+  StalenessCorrection correction;
+};
+
+}  // namespace covey::server

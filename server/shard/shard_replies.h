@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/contract/read_gate.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "server/shard/durability_queue.h"
+#include "server/shard/gradient_aggregator.h"
+#include "server/shard/parked_replies.h"
+#include "server/shard/served_shard.h"
+
+namespace covey::server {
+
+// The replies of a shard. Every reply shows the shard as it is when the reader's demand is met, and
+// leaves once the whole chain holds that state: nothing that a reader has seen is ever lost.
+//
+//                 fresh enough                    durable
+//   request ─────────────────────▶ complete ──────────────────▶ sent
+//      │                           ▲      │
+//      └──▶ parked ────────────────┘      └──▶ undurable ──▶ sent, or refused after its deadline
+//             │    fresh enough
+//             └──▶ refused: its deadline has passed, or the shard is suspended
+//
+// A push that waits for a later update gets two replies: received, and durable (AckLedger).
+//
+// Actor-confined. Deterministic.
+class ShardReplies {
+ public:
+  // `shard` outlives it.
+  explicit ShardReplies(ServedShard& shard) : shard_(shard) {}
+
+  // Completes the reply, or parks it until the shard is fresh enough.
+  void SendWhenFresh(absl::Time now, PendingReply pending, Outbox& outbox);
+  // Completes the reply; it leaves as soon as what it shows is durable.
+  void SendWhenDurable(absl::Time now, PendingReply& pending, Outbox& outbox);
+  // Queues the second replies to pushes that have become part of the newest record.
+  void QueueDurableAcks(absl::Time now, const AggregatedUpdate& update);
+  void Refuse(Message& reply, const absl::Status& why, Outbox& outbox) const;
+
+  // Completes the parked replies for which the shard is fresh enough.
+  void ReleaseParked(absl::Time now, Outbox& outbox);
+  // What parked replies wait for under another contract.
+  void FollowContract(const Contract& contract);
+  // Refuses the parked replies that are late.
+  void RefuseLateParked(absl::Time now, Outbox& outbox);
+  void RefuseParked(const absl::Status& why, Outbox& outbox);
+
+  // Sends the complete replies that have become durable.
+  void SendDurable(absl::Time now, Outbox& outbox);
+  // Refuses the complete replies that are late.
+  void RefuseLateUndurable(absl::Time now, Outbox& outbox);
+  void RefuseUndurable(const absl::Status& why, Outbox& outbox);
+
+  size_t parked() const { return parked_.size(); }
+  absl::Time next_parked_deadline() const { return parked_.next_deadline(); }
+  absl::Time next_undurable_deadline() const { return undurable_.next_deadline(); }
+  // Of old values that wait here.
+  size_t undurable_bytes() const { return undurable_.bytes(); }
+
+ private:
+  void SendNow(absl::Time now, UndurableReply complete, Outbox& outbox);
+  // Remembers the values in the reply as those that its reader computes on.
+  void RecordSent(const PendingReply& pending);
+  bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
+  Freshness FreshnessAt(absl::Time now) const;
+  // Precondition: the reply is to a push.
+  void CompletePushReply(PendingReply& pending);
+  void Describe(proto::ShardState& state) const;
+  uint64_t durable() const;
+
+  // Constant after construction.
+  ServedShard& shard_;
+
+  // Owned by the actor's thread.
+  ParkedReplies parked_;
+  DurabilityQueue undurable_;
+};
+
+}  // namespace covey::server
