@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/log.h"
 
 namespace covey::server {
@@ -13,6 +14,16 @@ namespace {
 constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
 // A scheduler that is away moves no shards; this is about as long as one takes to start again.
 constexpr absl::Duration kUnheardMax = absl::Seconds(3);
+
+using State = ServerDrain::State;
+
+constexpr Transition<State> kTransitions[] = {
+    {State::kServing, State::kAsking},   {State::kServing, State::kDrained},
+    {State::kServing, State::kLeft},     {State::kAsking, State::kDraining},
+    {State::kAsking, State::kDrained},   {State::kAsking, State::kLeft},
+    {State::kDraining, State::kDrained}, {State::kDraining, State::kLeft},
+    {State::kDrained, State::kServing},  {State::kDrained, State::kAsking},
+};
 
 bool HoldsShards(const proto::ClusterView& view, NodeId node) {
   for (const proto::Table& table : view.tables()) {
@@ -34,6 +45,13 @@ bool AnotherServerStays(const proto::ClusterView& view, NodeId node) {
 
 }  // namespace
 
+std::span<const Transition<State>> ServerDrain::Transitions() { return kTransitions; }
+
+void ServerDrain::Enter(State next) {
+  COVEY_CHECK(IsLegalTransition(kTransitions, state_, next));
+  state_ = next;
+}
+
 void ServerDrain::Begin(absl::Time now, std::string reason, absl::Time deadline, Outbox& outbox) {
   if (state_ != State::kServing) return;
   reason_ = std::move(reason);
@@ -41,7 +59,7 @@ void ServerDrain::Begin(absl::Time now, std::string reason, absl::Time deadline,
     Leave(now, State::kLeft, reason_, outbox);
     return;
   }
-  state_ = State::kAsking;
+  Enter(State::kAsking);
   deadline_ = deadline;
   unheard_until_ = now + kUnheardMax;
   FollowView(now, outbox);
@@ -71,7 +89,7 @@ bool ServerDrain::Receive(absl::Time now, const Message& message, Outbox& outbox
     GiveUp(now, std::string(status.message()), outbox);
     return true;
   }
-  state_ = State::kDraining;
+  if (state_ == State::kAsking) Enter(State::kDraining);
   again_ = unheard_until_ = absl::InfiniteFuture();
   return true;
 }
@@ -85,10 +103,10 @@ void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
       (!self->draining() || HoldsShards(view, member_.node()))) {
     LogInfo("server_stays", {{"epoch", view.epoch()}});
     member_.Stay();
-    state_ = reason_.empty() ? State::kServing : State::kAsking;
+    Enter(reason_.empty() ? State::kServing : State::kAsking);
     again_ = now;
   }
-  if (state_ == State::kDrained || state_ == State::kLeft || !self->draining()) return;
+  if (has_said_goodbye() || !self->draining()) return;
   if (!HoldsShards(view, member_.node())) {
     LogInfo("server_drained", {{"epoch", view.epoch()}});
     Leave(now, State::kDrained, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"),
@@ -104,7 +122,7 @@ void ServerDrain::GiveUp(absl::Time now, const std::string& why, Outbox& outbox)
 }
 
 void ServerDrain::Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox) {
-  state_ = last;
+  Enter(last);
   member_.Leave(now, reason, outbox);
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/base/transitions.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/member.h"
@@ -14,21 +16,36 @@ namespace covey::server {
 // How a server leaves the job. It asks to be drained, serves on while its shards move to other
 // servers, and says goodbye when the view has it in no chain any more:
 //
-//     kServing ──Begin──▶ kAsking ──consent──▶ kDraining
-//     kServing, kAsking, kDraining ──view: draining, and in no chain──▶ kDrained
-//     kAsking, kDraining ──refused; no reply; no other server stays; deadline──▶ kLeft
-//     kDrained ──view: it is to stay──▶ kServing, or kAsking after Begin
+//               Begin              consent
+//     kServing ───────▶ kAsking ─────────────▶ kDraining
+//       │ │ ▲             │ │ ▲                  │ │
+//       │ │ │ it is to    │ │ │ it is to stay,   │ │
+//       │ │ │ stay        │ │ │ and Begin was    │ │
+//       │ │ │             │ │ │ called           │ │
+//       │ └─┼─────────────┼─┴─┼──────────────────┼─┴──▶ kDrained: draining, and in no chain
+//       │   └─────────────┼───┴──────────────────┼────────┘
+//       │                 │                      │
+//       └─────────────────┴──────────────────────┴────▶ kLeft: it is no member; refused; no reply;
+//                                                        no other server stays; deadline
 //
-// A server that ends in kLeft loses its content, which is the only copy where a table has no other
-// replica.
+// Another server or a person may drain it, too: then it goes from kServing to kDrained. A view that
+// has the server in a chain again, or draining no longer, before the scheduler has heard the
+// goodbye, ends kDrained: the server serves on, and asks again if Begin was called.
 //
-// A view that has the server in a chain again, or draining no longer, before the scheduler has
-// heard the goodbye, ends kDrained: the server serves on, and asks again if it was asking. Another
-// server or a person may drain it, too: then it goes from kServing to kDrained.
+// Invariants: 1. The server has said goodbye exactly in kDrained and kLeft. 2. In kLeft its content
+// is lost, which is the only copy where a table has no other replica; in kDrained it holds none.
 //
 // Actor-confined. Deterministic.
 class ServerDrain {
  public:
+  enum class State {
+    kServing,
+    kAsking,    // has asked the scheduler to be drained
+    kDraining,  // the scheduler has consented
+    kDrained,   // has said goodbye because it holds no shard any more
+    kLeft       // has said goodbye for another reason
+  };
+
   // `member` and `next_request_id` outlive it.
   ServerDrain(Member& member, uint64_t& next_request_id)
       : member_(member), next_request_id_(next_request_id) {}
@@ -42,20 +59,18 @@ class ServerDrain {
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
 
- private:
-  enum class State {
-    kServing,
-    kAsking,    // has asked the scheduler to be drained
-    kDraining,  // the scheduler has consented
-    kDrained,   // has said goodbye because it holds no shard any more
-    kLeft       // has said goodbye for another reason
-  };
+  State state() const { return state_; }
+  // The picture above as a table.
+  static std::span<const Transition<State>> Transitions();
 
+ private:
+  void Enter(State next);
   void Ask(absl::Time now, Outbox& outbox);
   // Leaves although shards are here.
   void GiveUp(absl::Time now, const std::string& why, Outbox& outbox);
   void Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox);
   bool is_leaving() const { return state_ == State::kAsking || state_ == State::kDraining; }
+  bool has_said_goodbye() const { return state_ == State::kDrained || state_ == State::kLeft; }
 
   Member& member_;
   uint64_t& next_request_id_;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server_drain.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/net/message.h"
+#include "common/runtime/member.h"
+#include "gtest/gtest.h"
+
+namespace covey::server {
+namespace {
+
+using State = ServerDrain::State;
+using Arrows = std::set<std::pair<State, State>>;
+
+// What the scheduler's view says of this server.
+struct InView {
+  bool holds_shard = false;
+  bool draining = false;
+};
+
+// Plays the scheduler by hand and notes the transitions of one server.
+class Walk {
+ public:
+  Walk() : member_({.job_name = "test", .role = proto::SERVER}, request_id_) {
+    for (const uint64_t id : {2, 3}) {
+      proto::Node& node = *view_.add_nodes();
+      node.set_id(id);
+      node.set_name(id == 2 ? "server-0" : "server-1");
+      node.set_role(proto::SERVER);
+      node.set_state(proto::Node::ALIVE);
+    }
+    proto::Table& table = *view_.add_tables();
+    table.set_id(1);
+    table.mutable_spec()->add_shape(4);
+    proto::Shard& shard = *table.add_shards();
+    shard.set_element_count(4);
+    shard.set_generation(1);
+    shard.set_chain_epoch(1);
+    shard.add_chain();
+  }
+
+  // Server 2 joins; its state is noted from here on.
+  void Register(const InView& in_view) {
+    member_.Wake(now_, outbox_);
+    Message reply = MakeReply(outbox_.TakeMessages().at(0));
+    proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
+    body.set_node(2);
+    body.set_heartbeat_ms(500);
+    *body.mutable_view() = NextView(in_view);
+    member_.Receive(now_, reply, outbox_);
+    Note();
+  }
+  void AdoptView(const InView& in_view) {
+    member_.Adopt(now_, NextView(in_view), outbox_);
+    Note();
+  }
+  void Begin() {
+    outbox_.TakeMessages();
+    drain_.Begin(now_, "signal 15", now_ + absl::Seconds(30), outbox_);
+    Note();
+  }
+  void Answer(const absl::Status& status) {
+    for (const Message& message : outbox_.TakeMessages()) {
+      if (!message.envelope.has_drain_request()) continue;
+      Message reply = MakeReply(message);
+      reply.envelope.mutable_drain_reply();
+      SetStatus(status, reply);
+      drain_.Receive(now_, reply, outbox_);
+      Note();
+    }
+  }
+  void Pass(absl::Duration time) {
+    now_ += time;
+    drain_.Wake(now_, outbox_);
+    Note();
+  }
+
+  void Expect(State state) { EXPECT_EQ(static_cast<int>(state_), static_cast<int>(state)); }
+  // One `from` to another at a time.
+  const Arrows& walked() const { return walked_; }
+
+ private:
+  const proto::ClusterView& NextView(const InView& in_view) {
+    view_.set_epoch(view_.epoch() + 1);
+    view_.mutable_nodes(0)->set_draining(in_view.draining);
+    view_.mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_node(in_view.holds_shard ? 2
+                                                                                               : 3);
+    return view_;
+  }
+  void Note() {
+    drain_.FollowView(now_, outbox_);
+    if (drain_.state() != state_) walked_.insert({state_, drain_.state()});
+    state_ = drain_.state();
+  }
+
+  uint64_t request_id_ = 1;
+  Member member_;
+  ServerDrain drain_{member_, request_id_};
+  Outbox outbox_;
+  absl::Time now_ = absl::UnixEpoch();
+  proto::ClusterView view_;
+  State state_ = State::kServing;
+  Arrows walked_;
+};
+
+Arrows WalkDrainedAndWantedAgain() {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Expect(State::kAsking);
+  walk.Answer(absl::OkStatus());
+  walk.Expect(State::kDraining);
+  walk.AdoptView({.draining = true});
+  walk.Expect(State::kDrained);
+  walk.AdoptView({.holds_shard = true});
+  walk.Expect(State::kAsking);
+  walk.AdoptView({.draining = true});
+  walk.Expect(State::kDrained);
+  return walk.walked();
+}
+
+Arrows WalkDrainedByAnother() {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.AdoptView({.holds_shard = true, .draining = true});
+  walk.Expect(State::kServing);
+  walk.AdoptView({.draining = true});
+  walk.Expect(State::kDrained);
+  walk.AdoptView({});
+  walk.Expect(State::kServing);
+  return walk.walked();
+}
+
+Arrows WalkLeavesBeforeItIsAMember() {
+  Walk walk;
+  walk.Begin();
+  walk.Expect(State::kLeft);
+  return walk.walked();
+}
+
+Arrows WalkRefused() {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::FailedPreconditionError("there is no other server"));
+  walk.Expect(State::kLeft);
+  return walk.walked();
+}
+
+Arrows WalkTooLate() {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::OkStatus());
+  walk.AdoptView({.holds_shard = true, .draining = true});
+  walk.Pass(absl::Seconds(29));
+  walk.Expect(State::kDraining);
+  walk.Pass(absl::Seconds(1));
+  walk.Expect(State::kLeft);
+  return walk.walked();
+}
+
+TEST(ServerDrain, EveryTransitionOfTheTableIsWalkedAndNoOther) {
+  Arrows walked;
+  for (const Arrows& arrows : {WalkDrainedAndWantedAgain(), WalkDrainedByAnother(),
+                               WalkLeavesBeforeItIsAMember(), WalkRefused(), WalkTooLate()}) {
+    walked.insert(arrows.begin(), arrows.end());
+  }
+  Arrows table;
+  for (const auto& [from, to] : ServerDrain::Transitions()) table.insert({from, to});
+  for (const auto& [from, to] : table) {
+    EXPECT_TRUE(walked.contains({from, to}))
+        << "not walked: " << static_cast<int>(from) << " to " << static_cast<int>(to);
+  }
+  for (const auto& [from, to] : walked) {
+    EXPECT_TRUE(table.contains({from, to}))
+        << "not legal: " << static_cast<int>(from) << " to " << static_cast<int>(to);
+  }
+}
+
+}  // namespace
+}  // namespace covey::server
