@@ -117,7 +117,7 @@ TEST_F(DatasetTest, RefusesAbsurdCountsBeforeAllocating) {
   for (const uint32_t count : {uint32_t{0}, uint32_t{kImagesMax + 1}, ~uint32_t{0}}) {
     files_.WriteImages(BigEndian(0x0803) + BigEndian(count) + BigEndian(28) + BigEndian(28));
     ExpectError(absl::StatusCode::kDataLoss, files_.images_path(),
-                absl::StrCat("promises ", count));
+                absl::StrCat("header says ", count, " items"));
   }
 }
 
