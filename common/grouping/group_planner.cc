@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
-#include "common/grouping/group_search.h"
+#include "common/grouping/local_search.h"
+#include "common/grouping/partition_candidates.h"
 
 namespace covey {
 namespace {
@@ -33,8 +34,8 @@ struct Start {
 size_t DivideUp(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // Numbers of groups worth trying, in growing order.
-std::vector<size_t> Counts(const GroupRater& rater, const GroupPlanOptions& options) {
-  const size_t workers = rater.size();
+std::vector<size_t> Counts(const ThroughputModel& throughput, const GroupPlanOptions& options) {
+  const size_t workers = throughput.size();
   if (options.groups > 0) return {std::min(options.groups, workers)};
   std::set<size_t> counts;
   const size_t all = workers <= kFewWorkers ? workers : kCountsTried;
@@ -44,7 +45,7 @@ std::vector<size_t> Counts(const GroupRater& rater, const GroupPlanOptions& opti
   }
   // As many groups as there are zones, racks or hosts, and two or four in each.
   for (const Level level : {Level::kZone, Level::kRack, Level::kHost}) {
-    const size_t domains = rater.domain(static_cast<uint32_t>(workers - 1), level) + 1;
+    const size_t domains = throughput.domain(static_cast<uint32_t>(workers - 1), level) + 1;
     for (const size_t times : {1, 2, 4}) counts.insert(std::min(workers, domains * times));
   }
   const size_t least = DivideUp(workers, options.members_max);
@@ -53,75 +54,78 @@ std::vector<size_t> Counts(const GroupRater& rater, const GroupPlanOptions& opti
   return {counts.begin(), counts.end()};
 }
 
-void AddStart(const GroupRater& rater, const GroupPlanOptions& options,
+void AddStart(const ThroughputModel& throughput, const GroupPlanOptions& options,
               std::vector<GroupMembers> groups, std::vector<Start>& starts) {
   if (groups.empty()) return;
   for (const GroupMembers& group : groups) {
     if (group.size() > options.members_max) return;
   }
-  starts.push_back({ValueOf(rater, groups), std::move(groups)});
+  starts.push_back({ValueOf(throughput, groups), std::move(groups)});
 }
 
-bool EqualSpeeds(const GroupRater& rater) {
-  for (uint32_t worker = 1; worker < rater.size(); ++worker) {
-    if (rater.seconds(worker) != rater.seconds(0)) return false;
+bool EqualSpeeds(const ThroughputModel& throughput) {
+  for (uint32_t worker = 1; worker < throughput.size(); ++worker) {
+    if (throughput.seconds(worker) != throughput.seconds(0)) return false;
   }
   return true;
 }
 
-std::vector<Start> Starts(const GroupRater& rater, const GroupPlanOptions& options) {
+std::vector<Start> Starts(const ThroughputModel& throughput, const GroupPlanOptions& options) {
   const bool free_sizes = options.sizes == GroupPlanOptions::Sizes::kFree;
-  const size_t classes = CountSpeedClasses(rater);
+  const size_t classes = CountSpeedClasses(throughput);
   std::vector<Start> starts;
-  for (const size_t count : Counts(rater, options)) {
-    AddStart(rater, options, CutGroups(rater, GroupOrder::kTopology, count), starts);
-    if (free_sizes) AddStart(rater, options, CutClasses(rater, count), starts);
+  for (const size_t count : Counts(throughput, options)) {
+    AddStart(throughput, options, CutGroups(throughput, GroupOrder::kTopology, count), starts);
+    if (free_sizes) AddStart(throughput, options, CutClasses(throughput, count), starts);
     if (free_sizes && options.groups == 0 && classes > 1) {
       // Plans without the slow workers, which get groups of their own.
-      AddStart(rater, options, CutClasses(rater, std::min(rater.size(), count + classes - 1)),
+      AddStart(throughput, options,
+               CutClasses(throughput, std::min(throughput.size(), count + classes - 1)), starts);
+    }
+    if (!EqualSpeeds(throughput)) {
+      AddStart(throughput, options, CutGroups(throughput, GroupOrder::kRackAndSpeed, count),
                starts);
+      AddStart(throughput, options, CutGroups(throughput, GroupOrder::kSpeed, count), starts);
     }
-    if (!EqualSpeeds(rater)) {
-      AddStart(rater, options, CutGroups(rater, GroupOrder::kRackAndSpeed, count), starts);
-      AddStart(rater, options, CutGroups(rater, GroupOrder::kSpeed, count), starts);
-    }
-    for (uint64_t seed = 1; rater.size() <= kFewWorkers && seed <= kRandomStarts; ++seed) {
-      AddStart(rater, options, CutAtRandom(rater, seed, count), starts);
+    for (uint64_t seed = 1; throughput.size() <= kFewWorkers && seed <= kRandomStarts; ++seed) {
+      AddStart(throughput, options, CutAtRandom(throughput, seed, count), starts);
     }
   }
   // Of equal plans the one along the topology with the fewest groups wins.
   std::stable_sort(starts.begin(), starts.end(),
                    [](const Start& a, const Start& b) { return a.value > b.value; });
-  if (rater.size() > kFewWorkers && starts.size() > kImprovedStarts) starts.resize(kImprovedStarts);
+  if (throughput.size() > kFewWorkers && starts.size() > kImprovedStarts)
+    starts.resize(kImprovedStarts);
   return starts;
 }
 
-std::vector<GroupMembers> Search(const GroupRater& rater, const GroupPlanOptions& options) {
-  std::vector<Start> starts = Starts(rater, options);
+std::vector<GroupMembers> Search(const ThroughputModel& throughput,
+                                 const GroupPlanOptions& options) {
+  std::vector<Start> starts = Starts(throughput, options);
   COVEY_CHECK(!starts.empty());
   Start best;
   for (Start& start : starts) {
-    ImproveGroups(rater,
+    ImproveGroups(throughput,
                   {.keep_sizes = options.sizes == GroupPlanOptions::Sizes::kEqual,
                    .members_max = options.members_max,
                    .effort = kEffort / starts.size()},
                   start.groups);
-    start.value = ValueOf(rater, start.groups);
+    start.value = ValueOf(throughput, start.groups);
     if (best.groups.empty() || start.value > best.value) best = std::move(start);
   }
   return std::move(best.groups);
 }
 
-GroupPlan MakePlan(const GroupRater& rater, const std::vector<GroupMembers>& groups) {
+GroupPlan MakePlan(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups) {
   GroupPlan plan;
   std::vector<std::pair<uint32_t, PlannedGroup>> by_rank;
   for (const GroupMembers& members : groups) {
-    uint32_t lowest = rater.worker(members.front()).rank;
-    PlannedGroup group{.members = {}, .samples_per_second = 0, .terms = rater.Rate(members)};
-    group.samples_per_second = rater.SamplesPerSecond(group.terms, groups.size());
+    uint32_t lowest = throughput.worker(members.front()).rank;
+    PlannedGroup group{.members = {}, .samples_per_second = 0, .terms = throughput.Rate(members)};
+    group.samples_per_second = throughput.SamplesPerSecond(group.terms, groups.size());
     for (const uint32_t member : members) {
-      group.members.push_back(rater.worker(member).node);
-      lowest = std::min(lowest, rater.worker(member).rank);
+      group.members.push_back(throughput.worker(member).node);
+      lowest = std::min(lowest, throughput.worker(member).rank);
     }
     by_rank.emplace_back(lowest, std::move(group));
   }
@@ -131,16 +135,16 @@ GroupPlan MakePlan(const GroupRater& rater, const std::vector<GroupMembers>& gro
     plan.samples_per_second += group.samples_per_second;
     plan.groups.push_back(std::move(group));
   }
-  plan.statistical_factor = groups.empty() ? 1 : rater.StatisticalFactor(groups.size());
+  plan.statistical_factor = groups.empty() ? 1 : throughput.StatisticalFactor(groups.size());
   return plan;
 }
 
-// Groups by the rater's numbers, without nodes that it does not know.
-std::vector<GroupMembers> Known(const GroupRater& rater,
+// Groups by the throughput's numbers, without nodes that it does not know.
+std::vector<GroupMembers> Known(const ThroughputModel& throughput,
                                 const std::vector<std::vector<NodeId>>& groups) {
   std::map<NodeId, uint32_t> numbers;
-  for (uint32_t worker = 0; worker < rater.size(); ++worker) {
-    numbers.emplace(rater.worker(worker).node, worker);
+  for (uint32_t worker = 0; worker < throughput.size(); ++worker) {
+    numbers.emplace(throughput.worker(worker).node, worker);
   }
   std::vector<GroupMembers> known;
   for (const std::vector<NodeId>& group : groups) {
@@ -155,13 +159,13 @@ std::vector<GroupMembers> Known(const GroupRater& rater,
 }
 
 // Adds each worker that is in no group where the value grows most.
-void PlaceNewcomers(const GroupRater& rater, size_t members_max,
+void PlaceNewcomers(const ThroughputModel& throughput, size_t members_max,
                     std::vector<GroupMembers>& groups) {
-  std::vector<bool> placed(rater.size(), false);
+  std::vector<bool> placed(throughput.size(), false);
   for (const GroupMembers& group : groups) {
     for (const uint32_t member : group) placed[member] = true;
   }
-  for (uint32_t worker = 0; worker < rater.size(); ++worker) {
+  for (uint32_t worker = 0; worker < throughput.size(); ++worker) {
     if (placed[worker]) continue;
     size_t best = groups.size();
     double best_gain = 0;
@@ -170,8 +174,9 @@ void PlaceNewcomers(const GroupRater& rater, size_t members_max,
       if (groups[group].size() >= members_max) continue;
       GroupMembers members = groups[group];
       members.insert(std::lower_bound(members.begin(), members.end(), worker), worker);
-      const double gain = rater.SamplesPerSecond(rater.Rate(members), groups.size()) -
-                          rater.SamplesPerSecond(rater.Rate(groups[group]), groups.size());
+      const double gain =
+          throughput.SamplesPerSecond(throughput.Rate(members), groups.size()) -
+          throughput.SamplesPerSecond(throughput.Rate(groups[group]), groups.size());
       if (best < groups.size() && gain <= best_gain) continue;
       best = group;
       best_gain = gain;
@@ -214,8 +219,8 @@ GroupPlan PlanGroups(std::vector<PlannedWorker> workers, const GroupPlanOptions&
   COVEY_CHECK(options.groups == 0 ||
               DivideUp(workers.size(), std::min(options.groups, workers.size())) <=
                   options.members_max);
-  const GroupRater rater(std::move(workers), options.model);
-  return MakePlan(rater, Search(rater, options));
+  const ThroughputModel throughput(std::move(workers), options.model);
+  return MakePlan(throughput, Search(throughput, options));
 }
 
 std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, size_t groups) {
@@ -229,24 +234,25 @@ std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, 
 }
 
 GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
-                         const std::vector<std::vector<NodeId>>& groups, const GroupModel& model) {
-  const GroupRater rater(std::move(workers), model);
-  return MakePlan(rater, Known(rater, groups));
+                         const std::vector<std::vector<NodeId>>& groups,
+                         const ThroughputParameters& model) {
+  const ThroughputModel throughput(std::move(workers), model);
+  return MakePlan(throughput, Known(throughput, groups));
 }
 
 ReplanDecision Replan(const std::vector<PlannedWorker>& workers,
                       const std::vector<std::vector<NodeId>>& present,
                       const GroupPlanOptions& options, double gain_min) {
-  const GroupRater rater(workers, options.model);
-  std::vector<GroupMembers> kept = Known(rater, present);
+  const ThroughputModel throughput(workers, options.model);
+  std::vector<GroupMembers> kept = Known(throughput, present);
   size_t members_now = 0, members_then = 0;
   for (const GroupMembers& group : kept) members_now += group.size();
   for (const std::vector<NodeId>& group : present) members_then += group.size();
   const size_t gone = members_then - members_now;
   const size_t new_here = workers.size() - members_now;
-  PlaceNewcomers(rater, options.members_max, kept);
+  PlaceNewcomers(throughput, options.members_max, kept);
 
-  ReplanDecision decision{.replan = gone + new_here > 0, .plan = MakePlan(rater, kept)};
+  ReplanDecision decision{.replan = gone + new_here > 0, .plan = MakePlan(throughput, kept)};
   GroupPlan best = PlanGroups(workers, options);
   decision.gain = decision.plan.groups.empty() ? 0 : best.value() / decision.plan.value() - 1;
   const std::string change =

@@ -8,7 +8,7 @@
 
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
-#include "common/grouping/group_rate.h"
+#include "common/grouping/throughput_model.h"
 
 namespace covey {
 
@@ -21,7 +21,7 @@ struct GroupPlanOptions {
   };
   Sizes sizes = Sizes::kFree;
   size_t members_max = kGroupMembersMax;
-  GroupModel model;
+  ThroughputParameters model;
 };
 
 struct PlannedGroup {
@@ -29,7 +29,7 @@ struct PlannedGroup {
   std::vector<NodeId> members;
   // The expected speed and its terms.
   double samples_per_second = 0;
-  GroupRater::Terms terms;
+  ThroughputModel::Terms terms;
 };
 
 struct GroupPlan {
@@ -52,7 +52,7 @@ struct GroupPlan {
 //   sum over groups of k samples_per_step availability / (E[slowest member] + communication)
 //     x groups^-penalty
 //
-// is as large as it can find (GroupRater has the terms). So groups end up inside racks, of nearly
+// is as large as it can find (ThroughputModel has the terms). So groups end up inside racks, of nearly
 // equal speed, with the unreliable kept together, and remaining workers in the nearest rack. Tries
 // cuts along the topology, along speed inside racks and along speed alone, for each candidate
 // number of groups, and improves the best by moving and swapping workers. Within 2 % of the best of
@@ -71,7 +71,8 @@ std::vector<std::vector<NodeId>> PlanGroups(std::vector<PlannedWorker> workers, 
 // The value of the present groups by the same measure. Members that are not in `workers` are left
 // out, and so are groups that have no other members.
 GroupPlan EvaluateGroups(std::vector<PlannedWorker> workers,
-                         const std::vector<std::vector<NodeId>>& groups, const GroupModel& model);
+                         const std::vector<std::vector<NodeId>>& groups,
+                         const ThroughputParameters& model);
 
 struct ReplanDecision {
   bool replan = false;

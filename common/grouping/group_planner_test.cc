@@ -86,8 +86,8 @@ constexpr GroupPlanOptions::Sizes kEqual = GroupPlanOptions::Sizes::kEqual;
 constexpr GroupPlanOptions::Sizes kFree = GroupPlanOptions::Sizes::kFree;
 
 // Racks with a narrow uplink, so that crossing one costs.
-GroupModel SlowUplinks() {
-  GroupModel model;
+ThroughputParameters SlowUplinks() {
+  ThroughputParameters model;
   model.gradient_bytes = 20e6;
   model.costs.at(Level::kRack).uplink_bytes_per_second = 0.3e9;
   return model;
@@ -96,7 +96,7 @@ GroupModel SlowUplinks() {
 // A small cluster of any shape: racks, hosts, speeds with stragglers, failures, model.
 struct Instance {
   std::vector<PlannedWorker> workers;
-  GroupModel model;
+  ThroughputParameters model;
 };
 Instance RandomInstance(Random& random, size_t workers_max) {
   Instance instance{.workers = {}, .model = SlowUplinks()};
@@ -124,15 +124,15 @@ Instance RandomInstance(Random& random, size_t workers_max) {
 // number of groups; over subsets, as bit masks.
 std::vector<double> BruteForce(const Instance& instance, size_t groups_max, size_t size_min,
                                size_t size_max) {
-  const GroupRater rater(instance.workers, instance.model);
-  const uint32_t everybody = (uint32_t{1} << rater.size()) - 1;
-  std::vector<GroupRater::Terms> terms(everybody + 1);
+  const ThroughputModel throughput(instance.workers, instance.model);
+  const uint32_t everybody = (uint32_t{1} << throughput.size()) - 1;
+  std::vector<ThroughputModel::Terms> terms(everybody + 1);
   for (uint32_t mask = 1; mask <= everybody; ++mask) {
     std::vector<uint32_t> members;
-    for (uint32_t i = 0; i < rater.size(); ++i) {
+    for (uint32_t i = 0; i < throughput.size(); ++i) {
       if (mask >> i & 1) members.push_back(i);
     }
-    terms[mask] = rater.Rate(members);
+    terms[mask] = throughput.Rate(members);
   }
   std::vector<double> values(groups_max + 1, 0);
   for (size_t groups = 1; groups <= groups_max; ++groups) {
@@ -140,7 +140,7 @@ std::vector<double> BruteForce(const Instance& instance, size_t groups_max, size
     for (uint32_t mask = 1; mask <= everybody; ++mask) {
       const size_t size = static_cast<size_t>(std::popcount(mask));
       const bool fits = size >= size_min && size <= size_max;
-      rates[mask] = fits ? rater.SamplesPerSecond(terms[mask], groups) : -1e18;
+      rates[mask] = fits ? throughput.SamplesPerSecond(terms[mask], groups) : -1e18;
     }
     std::vector<double> best(everybody + 1, -1e18);
     best[0] = 0;
@@ -155,7 +155,7 @@ std::vector<double> BruteForce(const Instance& instance, size_t groups_max, size
       }
       best = std::move(next);
     }
-    values[groups] = best[everybody] * rater.StatisticalFactor(groups);
+    values[groups] = best[everybody] * throughput.StatisticalFactor(groups);
   }
   return values;
 }
@@ -243,7 +243,7 @@ TEST(GroupPlannerTest, KeepsTheUnreliableTogether) {
 TEST(GroupPlannerTest, ChoosesOneGroupPerRackWhenUplinksAreNarrow) {
   std::vector<std::string> labels;
   for (int i = 0; i < 24; ++i) labels.push_back(absl::StrCat("z/r", i % 3, "/h", i));
-  GroupModel model = SlowUplinks();
+  ThroughputParameters model = SlowUplinks();
   model.gradient_bytes = 200e6;
   model.server_seconds_per_group = 0.02;
   const GroupPlan plan = PlanGroups(Workers(labels), {.model = model});
@@ -266,7 +266,7 @@ TEST(GroupPlannerTest, MergesLeftOversIntoTheNearestRack) {
 
 TEST(GroupPlannerTest, KeepsToTheLargestSize) {
   const auto workers = Workers(std::vector<std::string>(20, "z/r"));
-  GroupModel model;
+  ThroughputParameters model;
   model.statistical_penalty = 1;
   const GroupPlan plan = PlanGroups(workers, {.members_max = 6, .model = model});
   EXPECT_EQ(plan.groups.size(), 4u);
@@ -284,7 +284,7 @@ TEST(GroupPlannerTest, PlansTenThousandNodes) {
                        .speed = 100 * (1 - 0.1 * random.Uniform())});
     if (random.Chance(0.01)) workers.back().speed = 25;
   }
-  GroupModel model = SlowUplinks();
+  ThroughputParameters model = SlowUplinks();
   model.noise_sigma = 0.08;
   const GroupPlan plan = PlanGroups(workers, {.model = model});
   std::set<NodeId> seen;

@@ -17,7 +17,7 @@ namespace {
 using Action = StragglerLadder::Action;
 using GroupInForce = StragglerLadder::GroupInForce;
 using Member = StragglerLadder::Member;
-using Paces = std::vector<const MemberPace*>;
+using Paces = std::vector<const WorkerPace*>;
 
 constexpr absl::Duration kGraceMin = absl::Milliseconds(1);
 constexpr absl::Duration kGraceMax = absl::Seconds(10);
@@ -79,7 +79,7 @@ std::optional<Action> StragglerLadder::Report(NodeId node, const PaceReport& rep
                                               const std::vector<GroupInForce>& groups) {
   if (options_.highest == StragglerRung::kOff) return std::nullopt;
   Judgement& judgement =
-      members_.try_emplace(node, Judgement{.pace = MemberPace(options_.pace)}).first->second;
+      members_.try_emplace(node, Judgement{.pace = WorkerPace(options_.pace)}).first->second;
   judgement.pace.Add(report);
   if (group == nullptr) return std::nullopt;
   GroupMemory& memory = groups_[group->id];
@@ -154,7 +154,7 @@ std::optional<Action> StragglerLadder::StopWaiting(const GroupInForce& group) co
   if (options_.highest < StragglerRung::kPartial) return std::nullopt;
   std::vector<std::string> late;
   for (const Member& member : group.members) {
-    const MemberPace& pace = members_.at(member.node).pace;
+    const WorkerPace& pace = members_.at(member.node).pace;
     if (!HasHiccups(pace)) continue;
     late.push_back(absl::StrCat(member.name, " was late in ", pace.hiccups(), " of ", pace.window(),
                                 " reports, more than ", options_.pace.hiccup_ratio,
@@ -176,7 +176,7 @@ std::optional<Action> StragglerLadder::WaitAgain(const GroupInForce& group,
     return std::nullopt;
   }
   for (const Member& member : group.members) {
-    const MemberPace& pace = members_.at(member.node).pace;
+    const WorkerPace& pace = members_.at(member.node).pace;
     // A worker that computes in time but steps aside is late for another reason.
     if (pace.hiccups() > 0 || pace.window() < options_.hiccup_reports_min ||
         pace.aside() > options_.hiccups_max) {
@@ -331,13 +331,13 @@ std::optional<StragglerLadder::Standing> StragglerLadder::StandingOf(NodeId memb
                   .slowness = judgement.slowness};
 }
 
-bool StragglerLadder::HasHiccups(const MemberPace& pace) const {
+bool StragglerLadder::HasHiccups(const WorkerPace& pace) const {
   return pace.window() >= options_.hiccup_reports_min &&
          static_cast<double>(pace.hiccups()) >
              options_.hiccups_max * static_cast<double>(pace.window());
 }
 
-std::vector<const MemberPace*> StragglerLadder::KnownPaces(const GroupInForce& group) const {
+std::vector<const WorkerPace*> StragglerLadder::KnownPaces(const GroupInForce& group) const {
   Paces paces;
   for (const Member& member : group.members) {
     const auto found = members_.find(member.node);

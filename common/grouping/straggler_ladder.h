@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
-#include "common/grouping/group_speed.h"
-#include "common/grouping/member_pace.h"
+#include "common/grouping/group_efficiency.h"
+#include "common/grouping/worker_pace.h"
 
 namespace covey {
 
@@ -44,7 +44,7 @@ class StragglerLadder {
  public:
   struct Options {
     StragglerRung highest = StragglerRung::kPartial;
-    MemberPace::Options pace = {};
+    WorkerPace::Options pace = {};
 
     // Above noise: the ratio of two averages of sigma 0.3 exceeds 1.5 once in 10^5 reports.
     double slow_ratio = 1.5;
@@ -150,7 +150,7 @@ class StragglerLadder {
 
  private:
   struct Judgement {
-    MemberPace pace;
+    WorkerPace pace;
     double slowness = 0;
     size_t slow = 0;       // reports in a row above slow_ratio
     size_t recovered = 0;  // below recovered_ratio
@@ -170,9 +170,9 @@ class StragglerLadder {
   };
 
   void Judge(const GroupInForce& group, Judgement& member);
-  bool HasHiccups(const MemberPace& pace) const;
+  bool HasHiccups(const WorkerPace& pace) const;
   // The paces of members whose pace is known, in the order of the group.
-  std::vector<const MemberPace*> KnownPaces(const GroupInForce& group) const;
+  std::vector<const WorkerPace*> KnownPaces(const GroupInForce& group) const;
 
   std::optional<Action> Decide(const GroupInForce& group, const Member& reporter,
                                const std::vector<GroupInForce>& groups, GroupMemory& memory);

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/collective/cost_model.h"
-#include "common/grouping/group_rate.h"
+#include "common/grouping/throughput_model.h"
 #include "gtest/gtest.h"
 
 namespace covey {
@@ -33,7 +33,7 @@ TEST(CommunicationCostTest, TheGroupPlannerExpectsAboutTheSame) {
     const std::vector<TopologyPath> paths =
         Paths(1 + random.Below(3), 1 + random.Below(4), 1 + random.Below(3));
     if (paths.size() < 2) continue;
-    GroupModel model;
+    ThroughputParameters model;
     model.gradient_bytes = std::pow(10, 5 + 3 * random.Uniform());
     model.costs.message_seconds = 0;
     model.costs.at(Level::kRack).uplink_bytes_per_second = 1e9 * (0.2 + random.Uniform());
@@ -46,7 +46,7 @@ TEST(CommunicationCostTest, TheGroupPlannerExpectsAboutTheSame) {
     const double to_servers = model.gradient_bytes / static_cast<double>(paths.size()) /
                               model.costs.at(Level::kCluster).bytes_per_second;
     const double expected =
-        GroupRater(workers, model).Rate(members).communication_seconds - to_servers;
+        ThroughputModel(workers, model).Rate(members).communication_seconds - to_servers;
     const AlgorithmChoice choice = ChooseAlgorithm(
         CollectiveKind::kAllReduce, static_cast<size_t>(model.gradient_bytes), paths, model.costs);
     EXPECT_GT(expected / choice.prediction.seconds, 0.6) << paths.size() << choice.Explain();

@@ -32,7 +32,7 @@ bool AsMessages(const ClusterOptions& options) {
   return options.detail == Detail::kMessages;
 }
 
-// The statistical cost of more groups, as measured for group_rate.h.
+// The statistical cost of more groups, as measured for throughput_model.h.
 double StatisticalPenalty(const Contract& contract) {
   switch (contract.kind) {
     case Contract::Kind::kBsp:
@@ -47,7 +47,7 @@ double StatisticalPenalty(const Contract& contract) {
   return 0;
 }
 
-GroupModel GroupModelOf(const ClusterOptions& options) {
+ThroughputParameters GroupModelOf(const ClusterOptions& options) {
   const double server_bytes_per_second = options.links.server_bytes_per_second * options.servers;
   return {.samples_per_step = static_cast<double>(options.samples),
           .gradient_bytes = static_cast<double>(options.gradient_bytes),

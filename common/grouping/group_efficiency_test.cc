@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_speed.h"
+#include "common/grouping/group_efficiency.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 class GroupSpeedTest : public ::testing::Test {
  protected:
   void Add(double seconds, double samples) {
-    MemberPace pace({});
+    WorkerPace pace({});
     for (int i = 0; i < 10; ++i) {
       pace.Add({.compute_seconds = seconds, .samples_per_step = samples});
     }
@@ -22,8 +22,8 @@ class GroupSpeedTest : public ::testing::Test {
     members_.push_back(&paces_.back());
   }
 
-  std::deque<MemberPace> paces_;
-  std::vector<const MemberPace*> members_;
+  std::deque<WorkerPace> paces_;
+  std::vector<const WorkerPace*> members_;
 };
 
 TEST_F(GroupSpeedTest, OfTwoTheFasterIsTheMedian) {

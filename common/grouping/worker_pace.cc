@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/member_pace.h"
+#include "common/grouping/worker_pace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace covey {
 
-void MemberPace::Add(const PaceReport& report) {
+void WorkerPace::Add(const PaceReport& report) {
   if (!(report.compute_seconds > 0) || !(report.samples_per_step > 0) ||
       !std::isfinite(report.compute_seconds) || !std::isfinite(report.samples_per_step)) {
     return;
@@ -68,17 +68,17 @@ void MemberPace::Add(const PaceReport& report) {
   }
 }
 
-double MemberPace::error() const {
+double WorkerPace::error() const {
   // Variance of an exponential mean: that of one report times w / (2 - w).
   return std::sqrt(variance_ * options_.smoothing / (2 - options_.smoothing));
 }
 
-size_t MemberPace::hiccups() const {
+size_t WorkerPace::hiccups() const {
   return static_cast<size_t>(std::count_if(
       window_.begin(), window_.end(), [](const Interval& interval) { return interval.hiccup; }));
 }
 
-double MemberPace::UsualPace() const {
+double WorkerPace::UsualPace() const {
   std::vector<double> paces;
   for (const Interval& interval : window_) paces.push_back(interval.seconds_per_sample);
   const auto middle = paces.begin() + static_cast<ptrdiff_t>((paces.size() - 1) / 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_rate.h"
+#include "common/grouping/throughput_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,15 +12,16 @@
 namespace covey {
 namespace {
 
-std::vector<uint32_t> Everybody(const GroupRater& rater) {
-  std::vector<uint32_t> members(rater.size());
+std::vector<uint32_t> Everybody(const ThroughputModel& throughput) {
+  std::vector<uint32_t> members(throughput.size());
   std::iota(members.begin(), members.end(), 0);
   return members;
 }
 
-GroupRater::Terms RateAll(std::vector<PlannedWorker> workers, const GroupModel& model) {
-  const GroupRater rater(std::move(workers), model);
-  return rater.Rate(Everybody(rater));
+ThroughputModel::Terms RateAll(std::vector<PlannedWorker> workers,
+                               const ThroughputParameters& model) {
+  const ThroughputModel throughput(std::move(workers), model);
+  return throughput.Rate(Everybody(throughput));
 }
 
 std::vector<PlannedWorker> Workers(size_t count, double speed, const char* labels = "z/r") {
@@ -39,7 +40,8 @@ double Normal(Random& random) {
 }
 
 // Mean of the slowest member's time, by simulation.
-double SlowestByTrial(const std::vector<PlannedWorker>& workers, const GroupModel& model) {
+double SlowestByTrial(const std::vector<PlannedWorker>& workers,
+                      const ThroughputParameters& model) {
   Random random(5);
   constexpr int kSteps = 4000;
   double sum = 0;
@@ -60,7 +62,7 @@ TEST(GroupRateTest, ExpectsTheSlowestMemberAsTrialsDo) {
   for (const double sigma : {0.02, 0.1, 0.3}) {
     for (const size_t count : {1, 2, 5, 30, 200}) {
       for (const double spread : {0.0, 0.5}) {
-        GroupModel model;
+        ThroughputParameters model;
         model.noise_sigma = sigma;
         model.hiccup_chance = 0.002;
         std::vector<PlannedWorker> workers = Workers(count, 100);
@@ -79,21 +81,21 @@ TEST(GroupRateTest, ExpectsTheSlowestMemberAsTrialsDo) {
 TEST(GroupRateTest, GivesTheEfficiencyOfSimulatedCori) {
   const std::vector<std::pair<size_t, double>> published = {{1, 0.46}, {2, 0.52}, {4, 0.59},
                                                             {8, 0.62}, {9, 0.64}, {16, 0.65}};
-  GroupModel model;
+  ThroughputParameters model;
   model.samples_per_step = 1;
   model.noise_sigma = 0.08;
   model.hiccup_chance = 2e-5;
   model.server_seconds_per_group = 0.001;
   model.costs.at(Level::kRack).latency_seconds = 0.01;
   for (const auto& [groups, efficiency] : published) {
-    const GroupRater rater(Workers(9600 / groups, 1), model);
-    const double rate = rater.SamplesPerSecond(rater.Rate(Everybody(rater)), groups);
-    EXPECT_NEAR(rate / static_cast<double>(rater.size()), efficiency, 0.035) << groups;
+    const ThroughputModel throughput(Workers(9600 / groups, 1), model);
+    const double rate = throughput.SamplesPerSecond(throughput.Rate(Everybody(throughput)), groups);
+    EXPECT_NEAR(rate / static_cast<double>(throughput.size()), efficiency, 0.035) << groups;
   }
 }
 
 TEST(GroupRateTest, CommunicationGrowsWithTheBordersItCrosses) {
-  GroupModel model;
+  ThroughputParameters model;
   model.gradient_bytes = 100e6;
   model.costs.at(Level::kHost) = {
       .latency_seconds = 1e-6, .bytes_per_second = 20e9, .uplink_bytes_per_second = 2e9};
@@ -130,18 +132,18 @@ TEST(GroupRateTest, UnknownSpeedsAreTheMedian) {
   workers[0].speed = 10;
   workers[1].speed = 20;
   workers[2].speed = 80;
-  GroupModel model;
+  ThroughputParameters model;
   model.samples_per_step = 40;
-  const GroupRater rater(workers, model);
-  EXPECT_EQ(rater.seconds(3), 2);
-  EXPECT_EQ(rater.seconds(2), 0.5);
-  EXPECT_GT(GroupRater(Workers(1, 0), model).seconds(0), 0);
+  const ThroughputModel throughput(workers, model);
+  EXPECT_EQ(throughput.seconds(3), 2);
+  EXPECT_EQ(throughput.seconds(2), 0.5);
+  EXPECT_GT(ThroughputModel(Workers(1, 0), model).seconds(0), 0);
 }
 
 TEST(GroupRateTest, FailuresCostAvailability) {
   std::vector<PlannedWorker> workers = Workers(10, 100);
   for (PlannedWorker& worker : workers) worker.failures_per_hour = 3;
-  GroupModel model;
+  ThroughputParameters model;
   model.recovery_seconds = 60;
   EXPECT_NEAR(RateAll(workers, model).availability, 1 / 1.5, 1e-12);
   model.recovery_seconds = 0;
@@ -149,11 +151,11 @@ TEST(GroupRateTest, FailuresCostAvailability) {
 }
 
 TEST(GroupRateTest, MoreGroupsCostProgress) {
-  GroupModel model;
+  ThroughputParameters model;
   model.statistical_penalty = 0.25;
-  const GroupRater rater(Workers(1, 1), model);
-  EXPECT_EQ(rater.StatisticalFactor(1), 1);
-  EXPECT_NEAR(rater.StatisticalFactor(16), 0.5, 1e-12);
+  const ThroughputModel throughput(Workers(1, 1), model);
+  EXPECT_EQ(throughput.StatisticalFactor(1), 1);
+  EXPECT_NEAR(throughput.StatisticalFactor(16), 0.5, 1e-12);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct PaceReport {
 
 // How fast one worker computes, estimated from its reports: a steady pace that isolated hiccups do
 // not move, and how frequent the hiccups are. A value; deterministic.
-class MemberPace {
+class WorkerPace {
  public:
   struct Options {
     // The first reports contain page faults and cold caches.
@@ -45,7 +45,7 @@ class MemberPace {
     double new_samples_ratio = 0.1;
   };
 
-  explicit MemberPace(const Options& options) : options_(options) {}
+  explicit WorkerPace(const Options& options) : options_(options) {}
 
   // Ignores reports without work or samples.
   void Add(const PaceReport& report);

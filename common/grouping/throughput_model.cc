@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_rate.h"
+#include "common/grouping/throughput_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +55,8 @@ void ForEachRun(std::span<const uint32_t> members, const std::vector<uint32_t>& 
 
 }  // namespace
 
-GroupRater::GroupRater(std::vector<PlannedWorker> workers, const GroupModel& model)
+ThroughputModel::ThroughputModel(std::vector<PlannedWorker> workers,
+                                 const ThroughputParameters& model)
     : model_(model) {
   std::vector<TopologyPath> paths;
   for (const PlannedWorker& worker : workers) paths.push_back(ParseTopologyPath(worker.labels));
@@ -80,7 +81,7 @@ GroupRater::GroupRater(std::vector<PlannedWorker> workers, const GroupModel& mod
   }
 }
 
-double GroupRater::ExpectedSlowest(std::span<const uint32_t> members) const {
+double ThroughputModel::ExpectedSlowest(std::span<const uint32_t> members) const {
   std::vector<double> seconds;
   seconds.reserve(members.size());
   for (const uint32_t member : members) seconds.push_back(seconds_[member]);
@@ -102,12 +103,12 @@ double GroupRater::ExpectedSlowest(std::span<const uint32_t> members) const {
 
 // The kind of link that joins members of one domain of `level`; a wider kind when the domain has no
 // name.
-Level GroupRater::LinkWithin(uint32_t index, size_t level) const {
+Level ThroughputModel::LinkWithin(uint32_t index, size_t level) const {
   while (level < kNamedLevels && paths_[index].at(static_cast<Level>(level)).empty()) ++level;
   return static_cast<Level>(level);
 }
 
-double GroupRater::Communication(std::span<const uint32_t> members) const {
+double ThroughputModel::Communication(std::span<const uint32_t> members) const {
   double latency = 0, own_link = 0;
   std::array<double, kNamedLevels> uplinks = {};
   // How much of the gradient one domain of each level holds at this point.
@@ -136,7 +137,8 @@ double GroupRater::Communication(std::span<const uint32_t> members) const {
   return latency + transfer + part / model_.costs.at(Level::kCluster).bytes_per_second;
 }
 
-GroupRater::Meeting GroupRater::MeetAt(std::span<const uint32_t> members, size_t level) const {
+ThroughputModel::Meeting ThroughputModel::MeetAt(std::span<const uint32_t> members,
+                                                 size_t level) const {
   Meeting most;
   ForEachRun(members, domains_[level], 0, members.size(), [&](size_t begin, size_t end) {
     Meeting here{.places = end - begin, .smallest = 1, .link = LinkWithin(members[begin], level)};
@@ -158,7 +160,7 @@ GroupRater::Meeting GroupRater::MeetAt(std::span<const uint32_t> members, size_t
   return most;
 }
 
-GroupRater::Terms GroupRater::Rate(std::span<const uint32_t> members) const {
+ThroughputModel::Terms ThroughputModel::Rate(std::span<const uint32_t> members) const {
   double failures_per_hour = 0;
   for (const uint32_t member : members) failures_per_hour += workers_[member].failures_per_hour;
   return {.members = members.size(),
@@ -167,14 +169,14 @@ GroupRater::Terms GroupRater::Rate(std::span<const uint32_t> members) const {
           .availability = 1 / (1 + failures_per_hour / kSecondsPerHour * model_.recovery_seconds)};
 }
 
-double GroupRater::SamplesPerSecond(const Terms& terms, size_t groups) const {
+double ThroughputModel::SamplesPerSecond(const Terms& terms, size_t groups) const {
   if (terms.members == 0) return 0;
   const double step = terms.compute_seconds + terms.communication_seconds +
                       model_.server_seconds_per_group * static_cast<double>(groups);
   return static_cast<double>(terms.members) * model_.samples_per_step * terms.availability / step;
 }
 
-double GroupRater::StatisticalFactor(size_t groups) const {
+double ThroughputModel::StatisticalFactor(size_t groups) const {
   return std::pow(static_cast<double>(groups), -model_.statistical_penalty);
 }
 

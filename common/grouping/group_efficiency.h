@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/grouping/member_pace.h"
+#include "common/grouping/worker_pace.h"
 
 namespace covey {
 
@@ -13,8 +13,8 @@ namespace covey {
 
 // The median; of an even number the lower one, so that two members are compared with the faster
 // one.
-double MedianPace(const std::vector<const MemberPace*>& members);
-double MedianStepSeconds(const std::vector<const MemberPace*>& members);
+double MedianPace(const std::vector<const WorkerPace*>& members);
+double MedianStepSeconds(const std::vector<const WorkerPace*>& members);
 
 struct GroupEfficiency {
   // Samples per second that the group makes over those that its members could make, each at its own
@@ -26,11 +26,11 @@ struct GroupEfficiency {
   // Throughput without that member over throughput with it.
   double gain_without_slowest = 1;
 };
-GroupEfficiency EfficiencyOf(const std::vector<const MemberPace*>& members);
+GroupEfficiency EfficiencyOf(const std::vector<const WorkerPace*>& members);
 
 // Shares in proportion to speed, none below `share_min` of an even share; 1000 = even. Their sum is
 // arbitrary.
-std::vector<uint32_t> SharesBySpeed(const std::vector<const MemberPace*>& members,
+std::vector<uint32_t> SharesBySpeed(const std::vector<const WorkerPace*>& members,
                                     double share_min);
 
 }  // namespace covey

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_speed.h"
+#include "common/grouping/group_efficiency.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,24 +17,24 @@ double LowerMedian(std::vector<double> values) {
 
 }  // namespace
 
-double MedianPace(const std::vector<const MemberPace*>& members) {
+double MedianPace(const std::vector<const WorkerPace*>& members) {
   std::vector<double> paces;
-  for (const MemberPace* member : members) paces.push_back(member->seconds_per_sample());
+  for (const WorkerPace* member : members) paces.push_back(member->seconds_per_sample());
   return LowerMedian(std::move(paces));
 }
 
-double MedianStepSeconds(const std::vector<const MemberPace*>& members) {
+double MedianStepSeconds(const std::vector<const WorkerPace*>& members) {
   std::vector<double> steps;
-  for (const MemberPace* member : members) steps.push_back(member->step_seconds());
+  for (const WorkerPace* member : members) steps.push_back(member->step_seconds());
   return LowerMedian(std::move(steps));
 }
 
-GroupEfficiency EfficiencyOf(const std::vector<const MemberPace*>& members) {
+GroupEfficiency EfficiencyOf(const std::vector<const WorkerPace*>& members) {
   GroupEfficiency efficiency;
   double samples = 0;
   double speed = 0;
   for (size_t i = 0; i < members.size(); ++i) {
-    const MemberPace& member = *members[i];
+    const WorkerPace& member = *members[i];
     samples += member.samples_per_step();
     speed += member.samples_per_step() / member.step_seconds();
     if (member.step_seconds() > efficiency.slowest_step_seconds) {
@@ -58,12 +58,12 @@ GroupEfficiency EfficiencyOf(const std::vector<const MemberPace*>& members) {
   return efficiency;
 }
 
-std::vector<uint32_t> SharesBySpeed(const std::vector<const MemberPace*>& members,
+std::vector<uint32_t> SharesBySpeed(const std::vector<const WorkerPace*>& members,
                                     double share_min) {
   double speed = 0;
-  for (const MemberPace* member : members) speed += 1 / member->seconds_per_sample();
+  for (const WorkerPace* member : members) speed += 1 / member->seconds_per_sample();
   std::vector<uint32_t> shares;
-  for (const MemberPace* member : members) {
+  for (const WorkerPace* member : members) {
     const double even = static_cast<double>(members.size());
     const double relative = even / member->seconds_per_sample() / speed;
     shares.push_back(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_search.h"
+#include "common/grouping/partition_candidates.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,17 +17,18 @@ constexpr Level kNarrowestBorder = Level::kHost;
 constexpr double kClassRatio = 1.25;
 
 // Number of each worker's class of speed, the fastest first.
-std::vector<uint32_t> SpeedClasses(const GroupRater& rater) {
-  std::vector<uint32_t> by_speed(rater.size());
+std::vector<uint32_t> SpeedClasses(const ThroughputModel& throughput) {
+  std::vector<uint32_t> by_speed(throughput.size());
   std::iota(by_speed.begin(), by_speed.end(), 0);
-  std::stable_sort(by_speed.begin(), by_speed.end(),
-                   [&](uint32_t a, uint32_t b) { return rater.seconds(a) < rater.seconds(b); });
-  std::vector<uint32_t> classes(rater.size());
+  std::stable_sort(by_speed.begin(), by_speed.end(), [&](uint32_t a, uint32_t b) {
+    return throughput.seconds(a) < throughput.seconds(b);
+  });
+  std::vector<uint32_t> classes(throughput.size());
   uint32_t speed_class = 0;
-  double fastest = rater.size() > 0 ? rater.seconds(by_speed.front()) : 0;
+  double fastest = throughput.size() > 0 ? throughput.seconds(by_speed.front()) : 0;
   for (const uint32_t worker : by_speed) {
-    if (rater.seconds(worker) > kClassRatio * fastest) {
-      fastest = rater.seconds(worker);
+    if (throughput.seconds(worker) > kClassRatio * fastest) {
+      fastest = throughput.seconds(worker);
       ++speed_class;
     }
     classes[worker] = speed_class;
@@ -38,8 +39,8 @@ std::vector<uint32_t> SpeedClasses(const GroupRater& rater) {
 // Cuts groups of given sizes out of domains, the narrowest first.
 class Cutter {
  public:
-  Cutter(const GroupRater& rater, GroupOrder order, size_t workers, size_t groups)
-      : rater_(rater),
+  Cutter(const ThroughputModel& throughput, GroupOrder order, size_t workers, size_t groups)
+      : throughput_(throughput),
         narrowest_(order == GroupOrder::kTopology ? kNarrowestBorder : Level::kRack),
         small_size_(workers / groups),
         large_groups_(workers % groups) {}
@@ -52,9 +53,9 @@ class Cutter {
     } else {
       const Level narrower = static_cast<Level>(static_cast<size_t>(level) - 1);
       for (auto begin = workers.begin(); begin != workers.end();) {
-        const uint32_t domain = rater_.domain(*begin, narrower);
+        const uint32_t domain = throughput_.domain(*begin, narrower);
         const auto end = std::find_if(begin, workers.end(), [&](uint32_t worker) {
-          return rater_.domain(worker, narrower) != domain;
+          return throughput_.domain(worker, narrower) != domain;
         });
         const std::vector<uint32_t> left = Cut({begin, end}, narrower);
         rest.insert(rest.end(), left.begin(), left.end());
@@ -77,28 +78,28 @@ class Cutter {
  private:
   size_t NextSize() const { return small_size_ + (large_groups_ > 0 ? 1 : 0); }
 
-  const GroupRater& rater_;
+  const ThroughputModel& throughput_;
   const Level narrowest_;
   const size_t small_size_;
   size_t large_groups_;  // still to cut, with one member more than the others
   std::vector<GroupMembers> groups_;
 };
 
-std::vector<GroupMembers> CutWorkers(const GroupRater& rater, GroupOrder order,
+std::vector<GroupMembers> CutWorkers(const ThroughputModel& throughput, GroupOrder order,
                                      std::vector<uint32_t> workers, size_t groups) {
   if (order == GroupOrder::kRackAndSpeed) {
     std::stable_sort(workers.begin(), workers.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(rater.domain(a, Level::kRack), rater.seconds(a)) <
-             std::pair(rater.domain(b, Level::kRack), rater.seconds(b));
+      return std::pair(throughput.domain(a, Level::kRack), throughput.seconds(a)) <
+             std::pair(throughput.domain(b, Level::kRack), throughput.seconds(b));
     });
   }
-  Cutter cutter(rater, order, workers.size(), groups);
+  Cutter cutter(throughput, order, workers.size(), groups);
   cutter.Cut(std::move(workers), Level::kCluster);
   return cutter.TakeGroups();
 }
 
-std::vector<uint32_t> Everybody(const GroupRater& rater) {
-  std::vector<uint32_t> workers(rater.size());
+std::vector<uint32_t> Everybody(const ThroughputModel& throughput) {
+  std::vector<uint32_t> workers(throughput.size());
   std::iota(workers.begin(), workers.end(), 0);
   return workers;
 }
@@ -132,12 +133,12 @@ std::vector<size_t> Divide(const std::vector<std::vector<uint32_t>>& sets, size_
 }
 
 // Cuts each rack by itself if there are enough groups for that.
-void CutByRack(const GroupRater& rater, std::vector<uint32_t> workers, size_t groups,
+void CutByRack(const ThroughputModel& throughput, std::vector<uint32_t> workers, size_t groups,
                std::vector<GroupMembers>& cut) {
   std::vector<std::vector<uint32_t>> racks;
   for (size_t i = 0; i < workers.size(); ++i) {
-    if (i == 0 ||
-        rater.domain(workers[i], Level::kRack) != rater.domain(workers[i - 1], Level::kRack)) {
+    if (i == 0 || throughput.domain(workers[i], Level::kRack) !=
+                      throughput.domain(workers[i - 1], Level::kRack)) {
       racks.emplace_back();
     }
     racks.back().push_back(workers[i]);
@@ -146,7 +147,7 @@ void CutByRack(const GroupRater& rater, std::vector<uint32_t> workers, size_t gr
   const std::vector<size_t> counts = Divide(racks, groups);
   for (size_t i = 0; i < racks.size(); ++i) {
     for (GroupMembers& group :
-         CutWorkers(rater, GroupOrder::kTopology, std::move(racks[i]), counts[i])) {
+         CutWorkers(throughput, GroupOrder::kTopology, std::move(racks[i]), counts[i])) {
       cut.push_back(std::move(group));
     }
   }
@@ -154,21 +155,22 @@ void CutByRack(const GroupRater& rater, std::vector<uint32_t> workers, size_t gr
 
 }  // namespace
 
-std::vector<GroupMembers> CutGroups(const GroupRater& rater, GroupOrder order, size_t groups) {
-  std::vector<uint32_t> workers = Everybody(rater);
+std::vector<GroupMembers> CutGroups(const ThroughputModel& throughput, GroupOrder order,
+                                    size_t groups) {
+  std::vector<uint32_t> workers = Everybody(throughput);
   if (order == GroupOrder::kSpeed) {
-    const std::vector<uint32_t> classes = SpeedClasses(rater);
+    const std::vector<uint32_t> classes = SpeedClasses(throughput);
     std::stable_sort(workers.begin(), workers.end(),
                      [&](uint32_t a, uint32_t b) { return classes[a] < classes[b]; });
     return CutEvenly(workers, groups);
   }
-  return CutWorkers(rater, order, std::move(workers), groups);
+  return CutWorkers(throughput, order, std::move(workers), groups);
 }
 
-std::vector<GroupMembers> CutClasses(const GroupRater& rater, size_t groups) {
-  const std::vector<uint32_t> classes = SpeedClasses(rater);
+std::vector<GroupMembers> CutClasses(const ThroughputModel& throughput, size_t groups) {
+  const std::vector<uint32_t> classes = SpeedClasses(throughput);
   std::vector<std::vector<uint32_t>> members;
-  for (uint32_t worker = 0; worker < rater.size(); ++worker) {
+  for (uint32_t worker = 0; worker < throughput.size(); ++worker) {
     members.resize(std::max<size_t>(members.size(), classes[worker] + 1));
     members[classes[worker]].push_back(worker);
   }
@@ -176,17 +178,18 @@ std::vector<GroupMembers> CutClasses(const GroupRater& rater, size_t groups) {
   const std::vector<size_t> counts = Divide(members, groups);
   std::vector<GroupMembers> cut;
   for (size_t i = 0; i < members.size(); ++i)
-    CutByRack(rater, std::move(members[i]), counts[i], cut);
+    CutByRack(throughput, std::move(members[i]), counts[i], cut);
   return cut;
 }
 
-size_t CountSpeedClasses(const GroupRater& rater) {
-  const std::vector<uint32_t> classes = SpeedClasses(rater);
+size_t CountSpeedClasses(const ThroughputModel& throughput) {
+  const std::vector<uint32_t> classes = SpeedClasses(throughput);
   return classes.empty() ? 0 : *std::max_element(classes.begin(), classes.end()) + 1;
 }
 
-std::vector<GroupMembers> CutAtRandom(const GroupRater& rater, uint64_t seed, size_t groups) {
-  std::vector<uint32_t> workers = Everybody(rater);
+std::vector<GroupMembers> CutAtRandom(const ThroughputModel& throughput, uint64_t seed,
+                                      size_t groups) {
+  std::vector<uint32_t> workers = Everybody(throughput);
   Random random(seed);
   for (size_t i = workers.size(); i > 1; --i) {
     std::swap(workers[i - 1], workers[random.Below(i)]);

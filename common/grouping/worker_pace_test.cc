@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/member_pace.h"
+#include "common/grouping/worker_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -15,14 +15,14 @@ PaceReport Steady(double seconds, double samples = 10) {
   return {.compute_seconds = seconds, .samples_per_step = samples};
 }
 
-MemberPace After(size_t reports, const PaceReport& report) {
-  MemberPace pace({});
+WorkerPace After(size_t reports, const PaceReport& report) {
+  WorkerPace pace({});
   for (size_t i = 0; i < reports; ++i) pace.Add(report);
   return pace;
 }
 
-TEST(MemberPaceTest, TheFirstReportsAreNotCountedAndFewSayNothing) {
-  MemberPace pace({});
+TEST(WorkerPaceTest, TheFirstReportsAreNotCountedAndFewSayNothing) {
+  WorkerPace pace({});
   pace.Add(Steady(50));
   pace.Add(Steady(50));
   for (int i = 0; i < 4; ++i) pace.Add(Steady(1));
@@ -34,28 +34,28 @@ TEST(MemberPaceTest, TheFirstReportsAreNotCountedAndFewSayNothing) {
   EXPECT_DOUBLE_EQ(pace.error(), 0);
 }
 
-TEST(MemberPaceTest, AHiccupDoesNotMoveThePace) {
-  MemberPace pace = After(30, Steady(1));
+TEST(WorkerPaceTest, AHiccupDoesNotMoveThePace) {
+  WorkerPace pace = After(30, Steady(1));
   pace.Add(Steady(40));
   EXPECT_LT(pace.seconds_per_sample(), 0.125);
   EXPECT_EQ(pace.hiccups(), 1u);
 }
 
-TEST(MemberPaceTest, LastingSlownessIsAPaceAndOneHiccupOnly) {
-  MemberPace pace = After(30, Steady(1));
+TEST(WorkerPaceTest, LastingSlownessIsAPaceAndOneHiccupOnly) {
+  WorkerPace pace = After(30, Steady(1));
   for (int i = 0; i < 60; ++i) pace.Add(Steady(4));
   EXPECT_NEAR(pace.seconds_per_sample(), 0.4, 0.01);
   EXPECT_LE(pace.hiccups(), 1u);
 }
 
-TEST(MemberPaceTest, TwiceAsSlowIsSeenWithinTenReports) {
-  MemberPace pace = After(100, Steady(1));
+TEST(WorkerPaceTest, TwiceAsSlowIsSeenWithinTenReports) {
+  WorkerPace pace = After(100, Steady(1));
   for (int i = 0; i < 10; ++i) pace.Add(Steady(2));
   EXPECT_GT(pace.seconds_per_sample(), 0.15);
 }
 
-TEST(MemberPaceTest, ASlowStepInsideAnIntervalIsAHiccup) {
-  MemberPace pace =
+TEST(WorkerPaceTest, ASlowStepInsideAnIntervalIsAHiccup) {
+  WorkerPace pace =
       After(30, {.compute_seconds = 1, .slowest_seconds = 1.2, .samples_per_step = 1});
   pace.Add({.compute_seconds = 1.1, .slowest_seconds = 3.5, .samples_per_step = 1});
   EXPECT_EQ(pace.hiccups(), 1u);
@@ -63,9 +63,9 @@ TEST(MemberPaceTest, ASlowStepInsideAnIntervalIsAHiccup) {
   EXPECT_EQ(pace.hiccups(), 0u) << "forgotten with the window";
 }
 
-TEST(MemberPaceTest, ASlowStepThatCostsNothingIsNoHiccup) {
+TEST(WorkerPaceTest, ASlowStepThatCostsNothingIsNoHiccup) {
   PaceReport report = {.compute_seconds = 0.001, .slowest_seconds = 0.001, .samples_per_step = 1};
-  MemberPace pace({});
+  WorkerPace pace({});
   for (int i = 0; i < 30; ++i) {
     report.steps += 1000;
     pace.Add(report);
@@ -80,24 +80,24 @@ TEST(MemberPaceTest, ASlowStepThatCostsNothingIsNoHiccup) {
   EXPECT_EQ(pace.hiccups(), 1u) << "6 % of the second";
 }
 
-TEST(MemberPaceTest, NewSamplesPerStepStartTheStepTimeAnew) {
-  MemberPace pace = After(30, Steady(1, 10));
+TEST(WorkerPaceTest, NewSamplesPerStepStartTheStepTimeAnew) {
+  WorkerPace pace = After(30, Steady(1, 10));
   pace.Add(Steady(0.5, 5));
   EXPECT_DOUBLE_EQ(pace.step_seconds(), 0.5);
   EXPECT_DOUBLE_EQ(pace.samples_per_step(), 5);
   EXPECT_NEAR(pace.seconds_per_sample(), 0.1, 1e-12);
 }
 
-TEST(MemberPaceTest, CountsStepsAside) {
-  MemberPace pace = After(10, {.compute_seconds = 1, .samples_per_step = 1, .steps = 100});
+TEST(WorkerPaceTest, CountsStepsAside) {
+  WorkerPace pace = After(10, {.compute_seconds = 1, .samples_per_step = 1, .steps = 100});
   pace.Add({.compute_seconds = 1, .samples_per_step = 1, .steps = 110, .steps_aside = 4});
   EXPECT_DOUBLE_EQ(pace.aside(), 0.4);
 }
 
-TEST(MemberPaceTest, IgnoresWhatIsNoMeasurement) {
+TEST(WorkerPaceTest, IgnoresWhatIsNoMeasurement) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
-  MemberPace pace = After(10, Steady(1));
+  WorkerPace pace = After(10, Steady(1));
   for (const PaceReport& bad : {Steady(0), Steady(-1), Steady(1, 0), Steady(nan), Steady(infinity),
                                 Steady(1, nan), Steady(1, infinity)}) {
     pace.Add(bad);
@@ -106,8 +106,8 @@ TEST(MemberPaceTest, IgnoresWhatIsNoMeasurement) {
   EXPECT_EQ(pace.window(), 8u);
 }
 
-TEST(MemberPaceTest, TheErrorIsThatOfAnExponentialMean) {
-  MemberPace pace({});
+TEST(WorkerPaceTest, TheErrorIsThatOfAnExponentialMean) {
+  WorkerPace pace({});
   Random random(1);
   for (int i = 0; i < 5000; ++i) pace.Add(Steady(random.Chance(0.5) ? 0.8 : 1.2));
   // Relative deviation 0.2, times sqrt(0.1 / 1.9).

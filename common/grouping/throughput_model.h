@@ -26,8 +26,8 @@ struct PlannedWorker {
   double failures_per_hour = 0;
 };
 
-// Parameters of a group's rate that do not depend on its members.
-struct GroupModel {
+// Parameters of a group's throughput that do not depend on its members.
+struct ThroughputParameters {
   // Samples that one member computes per step.
   double samples_per_step = 32;
   // Bytes that a step reduces and gathers; 0 = only latency counts.
@@ -50,11 +50,11 @@ struct GroupModel {
   double statistical_penalty = 0.07;
 };
 
-// Rates groups. Workers are numbered by place in the topology, so that neighbors have adjacent
+// Estimates the throughput of groups. Workers are numbered by place in the topology, so that neighbors have adjacent
 // numbers; ties by rank, then node. Immutable, pure.
-class GroupRater {
+class ThroughputModel {
  public:
-  GroupRater(std::vector<PlannedWorker> workers, const GroupModel& model);
+  ThroughputModel(std::vector<PlannedWorker> workers, const ThroughputParameters& model);
 
   size_t size() const { return workers_.size(); }
   const PlannedWorker& worker(uint32_t index) const { return workers_[index]; }
@@ -106,7 +106,7 @@ class GroupRater {
   Meeting MeetAt(std::span<const uint32_t> members, size_t level) const;
   Level LinkWithin(uint32_t index, size_t level) const;
 
-  GroupModel model_;
+  ThroughputParameters model_;
   std::vector<PlannedWorker> workers_;
   std::vector<TopologyPath> paths_;
   std::vector<double> seconds_;

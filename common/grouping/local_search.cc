@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/grouping/local_search.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
-
-#include "common/grouping/group_search.h"
 
 namespace covey {
 namespace {
@@ -30,9 +30,9 @@ GroupMembers With(GroupMembers members, uint32_t added) {
 
 class Improver {
  public:
-  Improver(const GroupRater& rater, const ImproveOptions& options,
+  Improver(const ThroughputModel& throughput, const ImproveOptions& options,
            std::vector<GroupMembers>& groups)
-      : rater_(rater), options_(options), groups_(groups), group_of_(rater.size()) {
+      : throughput_(throughput), options_(options), groups_(groups), group_of_(throughput.size()) {
     for (size_t group = 0; group < groups_.size(); ++group) {
       for (const uint32_t member : groups_[group]) group_of_[member] = group;
       rates_.push_back(Rate(groups_[group]));
@@ -54,22 +54,22 @@ class Improver {
 
   double Rate(const GroupMembers& members) {
     looked_at_ += members.size() + 1;
-    return rater_.SamplesPerSecond(rater_.Rate(members), groups_.size());
+    return throughput_.SamplesPerSecond(throughput_.Rate(members), groups_.size());
   }
 
   // The workers whose time differs most from the median of their group come first.
   std::vector<uint32_t> Candidates() const {
-    std::vector<double> odd(rater_.size());
+    std::vector<double> odd(throughput_.size());
     for (const GroupMembers& group : groups_) {
       std::vector<double> seconds;
-      for (const uint32_t member : group) seconds.push_back(rater_.seconds(member));
+      for (const uint32_t member : group) seconds.push_back(throughput_.seconds(member));
       const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
       std::nth_element(seconds.begin(), middle, seconds.end());
       for (const uint32_t member : group) {
-        odd[member] = std::abs(std::log(rater_.seconds(member) / *middle));
+        odd[member] = std::abs(std::log(throughput_.seconds(member) / *middle));
       }
     }
-    std::vector<uint32_t> workers(rater_.size());
+    std::vector<uint32_t> workers(throughput_.size());
     std::iota(workers.begin(), workers.end(), 0);
     std::stable_sort(workers.begin(), workers.end(),
                      [&](uint32_t a, uint32_t b) { return odd[a] > odd[b]; });
@@ -117,9 +117,9 @@ class Improver {
     std::vector<std::pair<uint32_t, double>> tried;
     for (const uint32_t other : groups_[group]) {
       if (Exhausted()) return;
-      const std::pair<uint32_t, double> kind = {rater_.domain(other, Level::kHost),
-                                                rater_.seconds(other)};
-      if (rater_.worker(other).failures_per_hour == 0) {
+      const std::pair<uint32_t, double> kind = {throughput_.domain(other, Level::kHost),
+                                                throughput_.seconds(other)};
+      if (throughput_.worker(other).failures_per_hour == 0) {
         if (!tried.empty() && tried.back() == kind) continue;
         tried.push_back(kind);
       }
@@ -137,7 +137,7 @@ class Improver {
     best = {.gain = gain, .group = group, .home = std::move(home), .there = std::move(there)};
   }
 
-  const GroupRater& rater_;
+  const ThroughputModel& throughput_;
   const ImproveOptions& options_;
   std::vector<GroupMembers>& groups_;
   std::vector<size_t> group_of_;
@@ -147,17 +147,17 @@ class Improver {
 
 }  // namespace
 
-double ValueOf(const GroupRater& rater, const std::vector<GroupMembers>& groups) {
+double ValueOf(const ThroughputModel& throughput, const std::vector<GroupMembers>& groups) {
   double samples_per_second = 0;
   for (const GroupMembers& group : groups) {
-    samples_per_second += rater.SamplesPerSecond(rater.Rate(group), groups.size());
+    samples_per_second += throughput.SamplesPerSecond(throughput.Rate(group), groups.size());
   }
-  return samples_per_second * rater.StatisticalFactor(groups.size());
+  return samples_per_second * throughput.StatisticalFactor(groups.size());
 }
 
-void ImproveGroups(const GroupRater& rater, const ImproveOptions& options,
+void ImproveGroups(const ThroughputModel& throughput, const ImproveOptions& options,
                    std::vector<GroupMembers>& groups) {
-  Improver(rater, options, groups).Run();
+  Improver(throughput, options, groups).Run();
 }
 
 }  // namespace covey
