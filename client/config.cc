@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 
 namespace covey::client {
 namespace {

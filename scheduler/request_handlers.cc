@@ -211,7 +211,7 @@ void RequestHandlers::Refuse(const Call& call, const absl::Status& status) {
 }
 
 void RequestHandlers::Answer(const Call& call, Message reply) {
-  pipeline_.Answer(std::move(reply), call.outbox);
+  pipeline_.SendWhenDurable(std::move(reply), call.outbox);
 }
 
 void RequestHandlers::AnswerWatch(const Message& request, Outbox& outbox) const {

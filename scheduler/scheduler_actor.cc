@@ -69,7 +69,7 @@ void SchedulerActor::Wake(absl::Time now, Outbox& outbox) {
   Begin(now);
   last_tick_ = now;
   if (!disk_failure().ok()) return;
-  machines_.Tick(now, [&](Message reply) { pipeline_.Answer(std::move(reply), outbox); });
+  machines_.Tick(now, [&](Message reply) { pipeline_.SendWhenDurable(std::move(reply), outbox); });
   handlers_.ReconcileChains(now);
   for (const Message& request : watches_.TakeExpired(now)) handlers_.AnswerWatch(request, outbox);
   Finish(now, outbox);
@@ -109,8 +109,9 @@ void SchedulerActor::OnProbeReply(absl::Time now, const Message& message, Outbox
   if (message.envelope.from_loop() != kProbeLoop || !disk_failure().ok()) return;
   const auto death = machines_.membership.OnProbeReply(now, message.envelope.probe_reply());
   if (!death) return;
-  machines_.OnDeparture(now, death->node,
-                        [&](Message reply) { pipeline_.Answer(std::move(reply), outbox); });
+  machines_.OnDeparture(now, death->node, [&](Message reply) {
+    pipeline_.SendWhenDurable(std::move(reply), outbox);
+  });
 }
 
 }  // namespace covey::scheduler

@@ -16,7 +16,7 @@
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey {
@@ -188,7 +188,7 @@ class GrpcChannel::Implementation::WatchStream
                 *answer);
       channel_.Deliver(*std::move(answer));
     }
-    if (IsElsewhere(status, context_)) channel_.MoveOn(at_);
+    if (ShouldTryAnother(status, context_)) channel_.MoveOn(at_);
     Implementation& channel = channel_;
     channel.Forget(&context_);
     std::unique_ptr<WatchStream>(this).reset();
@@ -240,7 +240,7 @@ absl::Status GrpcChannel::Implementation::Outcome(const grpc::Status& status,
                                                   const grpc::ClientContext& context) const {
   if (status.ok()) return absl::OkStatus();
   const absl::StatusCode code = static_cast<absl::StatusCode>(status.error_code());
-  if (IsByPeer(status, context)) return absl::Status(code, status.error_message());
+  if (IsFromScheduler(status, context)) return absl::Status(code, status.error_message());
   return absl::Status(code, absl::StrCat("scheduler at ", options_.scheduler,
                                          " does not answer: ", status.error_message(),
                                          "; check that it runs and that the address is right"));
@@ -300,7 +300,7 @@ void GrpcChannel::Implementation::Try(std::unique_ptr<UnaryCall<Request, Reply>>
   (schedulers_[held->at].stub->async()->*held->method)(
       held->context.get(), held->body, held->answer, [this, held](const grpc::Status& status) {
         std::unique_ptr<UnaryCall<Request, Reply>> call(held);
-        const bool elsewhere = IsElsewhere(status, *call->context);
+        const bool elsewhere = ShouldTryAnother(status, *call->context);
         const absl::Status outcome = Outcome(status, *call->context);
         Forget(call->context.get());
         call->context.reset();

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey {

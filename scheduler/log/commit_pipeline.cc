@@ -9,7 +9,7 @@
 
 namespace covey::scheduler {
 
-void CommitPipeline::Answer(Message reply, Outbox& outbox) {
+void CommitPipeline::SendWhenDurable(Message reply, Outbox& outbox) {
   if (phase_ == Phase::kFailed) {
     SetStatus(FailureStatus(), reply);
     outbox.Send(std::move(reply));

@@ -34,7 +34,7 @@ class CommitPipeline {
   explicit CommitPipeline(ClusterState& state) : state_(state), published_(state.view()) {}
 
   // Sends `reply` when everything that is committed so far is durable.
-  void Answer(Message reply, Outbox& outbox);
+  void SendWhenDurable(Message reply, Outbox& outbox);
   // Starts to write a record if one is due and none is being written.
   void Flush(Outbox& outbox);
   // The disk's reply. Returns the replies that are released, to be sent in this order. An

@@ -37,7 +37,7 @@ class CommitPipelineTest : public ::testing::Test {
   // The numbers of the replies that leave at once.
   std::vector<uint64_t> Answer(uint64_t number) {
     Outbox outbox;
-    pipeline_.Answer(Reply(number), outbox);
+    pipeline_.SendWhenDurable(Reply(number), outbox);
     return Numbers(outbox.TakeMessages());
   }
   // The index of the record to be written; 0 = none.

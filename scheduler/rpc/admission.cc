@@ -12,7 +12,7 @@ absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& pla
   std::string reason;
   {
     MutexLock lock(mutex_);
-    const bool known = node != 0 && known_.contains(node);
+    const bool known = node != 0 && trusted_.contains(node);
     if (known) {
       size_t& calls = of_nodes_[node];
       if (calls < kCallsPerNodeMax) {
@@ -25,13 +25,13 @@ absl::Status Admission::Enter(uint64_t node, const std::string& peer, Place& pla
       const std::string host = peer.substr(0, peer.rfind(':'));
       const auto at = of_hosts_.find(host);
       const size_t of_host = at == of_hosts_.end() ? 0 : at->second;
-      if (of_strangers_ < kCallsOfStrangersMax && of_host < kCallsOfStrangersPerHostMax) {
+      if (untrusted_calls_ < kUntrustedCallsMax && of_host < kUntrustedCallsPerHostMax) {
         ++of_hosts_[host];
-        ++of_strangers_;
+        ++untrusted_calls_;
         place = {.node = 0, .host = host};
         return absl::OkStatus();
       }
-      reason = absl::StrCat(of_strangers_, " calls from callers other than nodes, ", of_host,
+      reason = absl::StrCat(untrusted_calls_, " calls from callers other than nodes, ", of_host,
                             " of them from ", host, ", are in flight already");
     }
     if (!std::has_single_bit(++refused_)) {
@@ -51,17 +51,17 @@ void Admission::Leave(const Place& place) {
   }
   const auto at = of_hosts_.find(place.host);
   if (--at->second == 0) of_hosts_.erase(at);
-  --of_strangers_;
+  --untrusted_calls_;
 }
 
-void Admission::Know(uint64_t node) {
+void Admission::MarkTrusted(uint64_t node) {
   MutexLock lock(mutex_);
-  known_.insert(node);
+  trusted_.insert(node);
 }
 
-void Admission::Forget(uint64_t node) {
+void Admission::MarkUntrusted(uint64_t node) {
   MutexLock lock(mutex_);
-  known_.erase(node);
+  trusted_.erase(node);
 }
 
 uint64_t Admission::refused() {

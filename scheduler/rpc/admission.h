@@ -14,22 +14,22 @@
 namespace covey::scheduler {
 
 // Bounds the calls of the control plane in flight. It is asked on gRPC's threads, before a call
-// costs the scheduler's loop anything. A node is known once one of its requests has been accepted,
-// and each known node has a limit of its own. All other callers are strangers, who share one limit,
-// with a part of it for each host. So a flood from a stranger takes no room from nodes, and not all
-// room from other strangers.
+// costs the scheduler's loop anything. A node is trusted once one of its requests has been accepted,
+// and each trusted node has a limit of its own. All other callers share one limit, with a part of
+// it for each host. So a flood from an untrusted caller takes no room from nodes, and not all room
+// from other untrusted callers.
 //
 // Thread-safe.
 class Admission {
  public:
   static constexpr size_t kCallsPerNodeMax = 32;
-  static constexpr size_t kCallsOfStrangersMax = 512;
-  static constexpr size_t kCallsOfStrangersPerHostMax = 256;
+  static constexpr size_t kUntrustedCallsMax = 512;
+  static constexpr size_t kUntrustedCallsPerHostMax = 256;
 
   // A place that a call has taken, to be returned when the call is over.
   struct Place {
-    uint64_t node = 0;  // 0 = a stranger's
-    std::string host;   // for strangers
+    uint64_t node = 0;  // 0 = an untrusted caller's
+    std::string host;   // of an untrusted caller
   };
 
   // `node` is the node that the caller claims to be, 0 = none; `peer` is gRPC's name of the
@@ -37,19 +37,19 @@ class Admission {
   absl::Status Enter(uint64_t node, const std::string& peer, Place& place);
   void Leave(const Place& place);
 
-  // The scheduler has accepted a request of `node`, or, with Forget, refused one.
-  void Know(uint64_t node);
-  void Forget(uint64_t node);
+  // The scheduler has accepted a request of `node`, or, with MarkUntrusted, refused one.
+  void MarkTrusted(uint64_t node);
+  void MarkUntrusted(uint64_t node);
 
   // Calls that were refused so far.
   uint64_t refused();
 
  private:
   Mutex mutex_;
-  absl::flat_hash_set<uint64_t> known_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint64_t> trusted_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, size_t> of_nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, size_t> of_hosts_ ABSL_GUARDED_BY(mutex_);
-  size_t of_strangers_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t untrusted_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

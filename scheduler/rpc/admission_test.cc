@@ -36,7 +36,7 @@ class AdmissionTest : public ::testing::Test {
   std::string refusal_;
 };
 
-TEST_F(AdmissionTest, StrangersShareWhatIsLeftForThem) {
+TEST_F(AdmissionTest, UntrustedCallersShareWhatIsLeftForThem) {
   EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
   EXPECT_THAT(refusal_, HasSubstr("256 of them from ipv4:10.0.0.1"));
   EXPECT_EQ(Fill(0, "10.0.0.2"), 256u);
@@ -45,31 +45,31 @@ TEST_F(AdmissionTest, StrangersShareWhatIsLeftForThem) {
 }
 
 TEST_F(AdmissionTest, AKnownNodeHasRoomOfItsOwn) {
-  admission_.Know(7);
-  admission_.Know(8);
+  admission_.MarkTrusted(7);
+  admission_.MarkTrusted(8);
   Fill(0, "10.0.0.1");
   EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
   EXPECT_THAT(refusal_, HasSubstr("node 7 has 32 calls"));
   EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
 }
 
-TEST_F(AdmissionTest, WhoOnlySaysThatItIsANodeIsAStranger) {
+TEST_F(AdmissionTest, ACallerThatOnlyClaimsToBeANodeIsUntrusted) {
   EXPECT_EQ(Fill(7, "10.0.0.1"), 256u);
   EXPECT_EQ(Fill(8, "10.0.0.1"), 0u);
-  admission_.Know(8);
+  admission_.MarkTrusted(8);
   EXPECT_EQ(Fill(8, "10.0.0.1"), 32u);
 }
 
 TEST_F(AdmissionTest, PlacesThatAreGivenBackAreFree) {
-  admission_.Know(7);
+  admission_.MarkTrusted(7);
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(Fill(7, "10.0.0.1"), 32u);
     EXPECT_EQ(Fill(0, "10.0.0.1"), 256u);
     // Also when the node has been forgotten since then.
-    admission_.Forget(7);
+    admission_.MarkUntrusted(7);
     for (const Admission::Place& place : places_) admission_.Leave(place);
     places_.clear();
-    admission_.Know(7);
+    admission_.MarkTrusted(7);
   }
 }
 

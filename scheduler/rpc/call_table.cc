@@ -34,7 +34,7 @@ absl::Status CallTable::Begin(std::shared_ptr<Call> call, const std::string& pee
     Call& begun = *entry.call;
     begun.number = number;
     calls_[number] = std::move(entry);
-    if (IsUrgent(request.envelope)) return Ask(now, begun, std::move(request), outbox);
+    if (IsUrgent(request.envelope)) return Deliver(now, begun, std::move(request), outbox);
     waiting_.push_back({.number = number, .request = std::move(request)});
     if (waiting_.size() == 1) PostTurn(now, outbox);
   });
@@ -54,7 +54,7 @@ void CallTable::TakeTurn(absl::Time now, Outbox& outbox) {
     waiting_.pop_front();
     // A caller that has given up since then is skipped.
     const auto at = calls_.find(next.number);
-    if (at != calls_.end()) Ask(now, *at->second.call, std::move(next.request), outbox);
+    if (at != calls_.end()) Deliver(now, *at->second.call, std::move(next.request), outbox);
   }
   if (!waiting_.empty()) PostTurn(now, outbox);
 }
@@ -84,21 +84,21 @@ void CallTable::Close() {
   Post([this](absl::Time, Outbox&) { closing_ = true; });
 }
 
-void CallTable::Ask(absl::Time now, const Call& call, Message request, Outbox& outbox) {
+void CallTable::Deliver(absl::Time now, const Call& call, Message request, Outbox& outbox) {
   request.connection = call.number;
   actor_.Receive(now, request, outbox);
 }
 
-void CallTable::Answer(const Message& reply) {
+void CallTable::SendReply(const Message& reply) {
   const auto at = calls_.find(reply.connection);
   if (at == calls_.end()) return;
   const uint64_t node = at->second.node;
   if (node != 0 && leads()) {
     const absl::StatusCode code = StatusOf(reply).code();
-    if (code == absl::StatusCode::kOk) admission_.Know(node);
-    if (code == absl::StatusCode::kAborted) admission_.Forget(node);
+    if (code == absl::StatusCode::kOk) admission_.MarkTrusted(node);
+    if (code == absl::StatusCode::kAborted) admission_.MarkUntrusted(node);
   }
-  if (at->second.call->Answer(reply)) End(at);
+  if (at->second.call->SendReply(reply)) End(at);
 }
 
 void CallTable::ReportLost(absl::Time now, const Message& request, Outbox& outbox) {

@@ -22,8 +22,8 @@ namespace covey::scheduler {
 class Call {
  public:
   virtual ~Call() = default;
-  // The actor's reply. True when the call is over.
-  virtual bool Answer(const Message& reply) = 0;
+  // Passes the actor's reply on to the caller. True when the call is over.
+  virtual bool SendReply(const Message& reply) = 0;
   // The caller went away. True when the call is over.
   virtual bool Cancel() = 0;
 
@@ -54,11 +54,11 @@ class CallTable {
   // Any thread: from now on calls end because of us, not because of the caller.
   void Close();
 
-  // The following methods run on the loop's thread. Ask must not be called from Answer, because the
-  // loop is sending the actor's messages there.
-  void Ask(absl::Time now, const Call& call, Message request, Outbox& outbox);
+  // The following methods run on the loop's thread. Deliver must not be called from SendReply,
+  // because the loop is sending the actor's messages there.
+  void Deliver(absl::Time now, const Call& call, Message request, Outbox& outbox);
   // Takes the actor's replies; a reply to a call that is over is dropped.
-  void Answer(const Message& reply);
+  void SendReply(const Message& reply);
   // Tells the actor that the sender of `request` watched the view over a connection that broke.
   void ReportLost(absl::Time now, const Message& request, Outbox& outbox);
   bool leads() const { return !leads_ || leads_(); }

@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "common/cluster/limits.h"
 #include "common/net/control_methods.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 #include "proto/scheduler_service.grpc.pb.h"
 #include "scheduler/rpc/call_table.h"
 
@@ -65,7 +65,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public Call {
   }
   void OnDone() override { const auto last = std::move(self_); }
 
-  bool Answer(const Message& message) override {
+  bool SendReply(const Message& message) override {
     const absl::Status status = StatusOf(message);
     if (status.ok()) reply_ = (message.envelope.*body_)();
     if (!status.ok() && !calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
@@ -107,13 +107,13 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
     calls_.Continue(self_, [this, ok](absl::Time now, Outbox& outbox) {
       writing_ = false;
       if (cancelled_ || !ok) return Cancel();
-      calls_.Ask(now, *this, request_, outbox);
+      calls_.Deliver(now, *this, request_, outbox);
       return false;
     });
   }
   void OnDone() override { const auto last = std::move(self_); }
 
-  bool Answer(const Message& message) override {
+  bool SendReply(const Message& message) override {
     const absl::Status status = StatusOf(message);
     if (!status.ok() && !writing_) {
       if (!calls_.leads()) context_.AddTrailingMetadata(kStandbyMetadata, "1");
@@ -130,7 +130,7 @@ class WatchCall : public grpc::ServerWriteReactor<proto::WatchViewReply>, public
     } else if (!writing_) {
       // The poll has ended without news.
       calls_.Continue(self_, [this](absl::Time now, Outbox& outbox) {
-        calls_.Ask(now, *this, request_, outbox);
+        calls_.Deliver(now, *this, request_, outbox);
         return false;
       });
     }
@@ -238,7 +238,7 @@ class Service : public GrpcService, private proto::Scheduler::CallbackService {
   // No effect after Shutdown.
   void SetServing() override { server_->GetHealthCheckService()->SetServingStatus(true); }
   uint64_t malformed() const override { return calls_.malformed(); }
-  void Send(Message reply) override { calls_.Answer(reply); }
+  void Send(Message reply) override { calls_.SendReply(reply); }
   void Shutdown() override {
     if (server_ == nullptr || std::exchange(ended_, true)) return;
     calls_.Close();

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 
 namespace covey::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/limits.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey::cli {
@@ -44,7 +44,8 @@ absl::Status NobodyAnswers(const std::string& addresses) {
 absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context,
                       const std::string& address) {
   if (status.ok()) return absl::OkStatus();
-  if (IsElsewhere(status, context) && !IsByPeer(status, context)) return NobodyAnswers(address);
+  if (ShouldTryAnother(status, context) && !IsFromScheduler(status, context))
+    return NobodyAnswers(address);
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       absl::StrCat("scheduler at ", address, ": ", status.error_message()));
 }
@@ -87,8 +88,8 @@ struct SchedulerStub::Connection : Schedulers {
       const grpc::Status status = (asked.stub.get()->*method)(&context, request, &reply);
       if (status.ok()) return reply;
       const absl::Status outcome = ToStatus(status, context, asked.address);
-      if (!IsElsewhere(status, context)) return outcome;
-      if (IsByPeer(status, context)) stands_by = outcome;
+      if (!ShouldTryAnother(status, context)) return outcome;
+      if (IsFromScheduler(status, context)) stands_by = outcome;
       AskTheNext();
     }
     return stands_by.ok() ? NobodyAnswers(addresses) : stands_by;
@@ -169,7 +170,7 @@ std::optional<absl::StatusOr<proto::StatusReply>> StatusPoller::Take() {
   if (!call->status.ok()) {
     const std::string& asked = connection_->all[connection_->current].address;
     const absl::Status outcome = ToStatus(call->status, call->context, asked);
-    if (IsElsewhere(call->status, call->context)) connection_->AskTheNext();
+    if (ShouldTryAnother(call->status, call->context)) connection_->AskTheNext();
     return outcome;
   }
   const proto::StatusReply& reply = call->reply;

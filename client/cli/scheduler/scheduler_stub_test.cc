@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/scheduler/scheduler_options.h"
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/scheduler_service.grpc.pb.h"

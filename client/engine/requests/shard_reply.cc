@@ -65,7 +65,7 @@ Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterVi
   return {};
 }
 
-void TakeIn(const ShardRequest& request, const Message& reply) {
+void ApplyReply(const ShardRequest& request, const Message& reply) {
   const Operation& operation = request.owner->operation;
   if (operation.pulls()) {
     std::memcpy(operation.values.data() + request.first_element, reply.frames[0].data(),

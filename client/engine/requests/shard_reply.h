@@ -33,6 +33,6 @@ const proto::ShardState& StateOf(const Message& reply);
 
 // Precondition: accepted. Copies the values to the operation's memory, and adds the reply to the
 // operation's result.
-void TakeIn(const ShardRequest& request, const Message& reply);
+void ApplyReply(const ShardRequest& request, const Message& reply);
 
 }  // namespace covey::client

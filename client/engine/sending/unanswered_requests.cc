@@ -156,7 +156,7 @@ Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, c
   }
   if (verdict.kind != Verdict::Kind::kAccepted) return verdict;
   if (request.in_flight()) queue_.OnReply(now, request, reply.envelope.credit_bytes());
-  TakeIn(request, reply);
+  ApplyReply(request, reply);
   const Version version(StateOf(reply).version());
   if (request.owner->operation.pulls()) {
     versions_.ObserveValues(request.shard, request.generation, version);

@@ -39,7 +39,7 @@ absl::Status ToStatus(const grpc::Status& status) {
 }
 
 // Another endpoint may succeed.
-bool IsElsewhere(const absl::Status& status) {
+bool ShouldTryAnother(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status);
 }
@@ -79,7 +79,7 @@ absl::Status EtcdClient::Call(absl::FunctionRef<absl::Status(Endpoint&)> attempt
   for (size_t tried = 0; tried < endpoints_.size(); ++tried) {
     Endpoint& endpoint = *endpoints_[current_];
     status = attempt(endpoint);
-    if (!IsElsewhere(status)) {
+    if (!ShouldTryAnother(status)) {
       return Annotate(absl::StrCat("etcd at ", endpoint.address), status);
     }
     current_ = (current_ + 1) % endpoints_.size();

@@ -25,9 +25,9 @@ std::vector<std::string> SplitSchedulers(absl::string_view addresses);
 
 // Whether a failed call's status comes from the scheduler itself, rather than from the absence of a
 // reply.
-bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context);
+bool IsFromScheduler(const grpc::Status& status, const grpc::ClientContext& context);
 
 // Whether another scheduler may succeed: this one cannot be reached, or says that it does not lead.
-bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context);
+bool ShouldTryAnother(const grpc::Status& status, const grpc::ClientContext& context);
 
 }  // namespace covey

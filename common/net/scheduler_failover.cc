@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/net/leading_scheduler.h"
+#include "common/net/scheduler_failover.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -18,16 +18,17 @@ std::vector<std::string> SplitSchedulers(absl::string_view addresses) {
   return split;
 }
 
-bool IsByPeer(const grpc::Status& status, const grpc::ClientContext& context) {
+bool IsFromScheduler(const grpc::Status& status, const grpc::ClientContext& context) {
   // The status alone does not tell which end gave up at the deadline.
   return absl::StrContains(context.debug_error_string(), "Error received from peer") &&
          status.error_message() != "Deadline Exceeded";
 }
 
-bool IsElsewhere(const grpc::Status& status, const grpc::ClientContext& context) {
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return !IsByPeer(status, context);
+bool ShouldTryAnother(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+    return !IsFromScheduler(status, context);
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
-  return !IsByPeer(status, context) ||
+  return !IsFromScheduler(status, context) ||
          context.GetServerTrailingMetadata().count(kStandbyMetadata) > 0;
 }
 
