@@ -27,12 +27,11 @@ absl::Status WhyNotHere(const MisdirectedRequest& misdirected, const ClusterView
     return absl::NotFoundError(absl::StrCat(where, "table '", table->spec().name(), "' has ",
                                             table->shards_size(), " shards"));
   }
-  const Address primary = view.PrimaryOf(*shard);
-  if (primary != self) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, "by epoch ", view.epoch().value(), " it lives on ",
-                     view.NameOf(primary.node), " loop ", primary.loop, ", not on ",
-                     view.NameOf(self.node), " loop ", self.loop, "; follow that view"));
+  const Address head = view.HeadOf(*shard);
+  if (head != self) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, "by epoch ", view.epoch().value(), " it lives on ", view.NameOf(head.node), " loop ",
+        head.loop, ", not on ", view.NameOf(self.node), " loop ", self.loop, "; follow that view"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat(where, "its generation is ", shard->generation(), " in epoch ",

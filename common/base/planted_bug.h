@@ -15,12 +15,12 @@ enum class PlantedBug {
   kApplyDuplicates,             // a push that was received before is applied again
   kAnswerStaleReads,            // reads are answered at once, however stale the values
   kForgetDedupOnTakeover,       // a promoted replica knows of no earlier push
-  kAcknowledgeBeforeReplicate,  // a push is durable as soon as the primary has it
+  kAcknowledgeBeforeReplicate,  // a push is durable as soon as the head has it
   kAcceptOldEpoch,              // a replica takes records of a chain that has changed since
   kDropClocksOnMove,            // a shard's content travels without its clock vector
   kSkipMissingRecord,           // a replica applies a record although the one before is missing
   kPromoteJoiningReplica,       // a replica that is still filling counts as full
-  kForgetUndurablePushes,       // a client drops pushes that it should resend to a new primary
+  kForgetUndurablePushes,       // a client drops pushes that it should resend to a new head
   kPartialSumAsSuccess,         // a collective that has lost a member succeeds with a partial sum
   kStaleGroupGeneration,        // a member takes slices of an older generation of its group
   kSequenceWraps,               // a client's sequence numbers have 6 bits

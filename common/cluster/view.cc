@@ -154,7 +154,7 @@ const proto::Shard* ClusterView::FindShard(ShardId id) const {
   return &table->shards(static_cast<int>(id.index.value()));
 }
 
-Address ClusterView::PrimaryOf(const proto::Shard& shard) const {
+Address ClusterView::HeadOf(const proto::Shard& shard) const {
   if (shard.chain_size() == 0) return {};
   return {NodeId(shard.chain(0).node()), shard.chain(0).loop()};
 }

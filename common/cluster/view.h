@@ -38,9 +38,9 @@ class ClusterView {
   const proto::Group* GroupOf(NodeId worker) const;
   const proto::Shard* FindShard(ShardId id) const;
 
-  // The primary's loop; its node id is 0 when the chain is empty.
-  Address PrimaryOf(const proto::Shard& shard) const;
-  // Position of the loop in the shard's chain, 0 = primary; nothing when it is not in the chain.
+  // The head's loop; its node id is 0 when the chain is empty.
+  Address HeadOf(const proto::Shard& shard) const;
+  // Position of the loop in the shard's chain, 0 = head; nothing when it is not in the chain.
   static std::optional<int> PositionInChain(const proto::Shard& shard, const Address& loop);
   // Empty when the node is unknown or has no such loop.
   std::string EndpointOf(const Address& address) const;

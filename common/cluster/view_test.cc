@@ -48,7 +48,7 @@ TEST(ClusterViewTest, FindsWhatIsThereAndNothingElse) {
   const proto::Shard* shard = view->FindShard({TableId(1), ShardIndex(1)});
   ASSERT_NE(shard, nullptr);
   EXPECT_EQ(view->FindShard({TableId(1), ShardIndex(2)}), nullptr);
-  EXPECT_EQ(view->EndpointOf(view->PrimaryOf(*shard)), "tcp://127.0.0.1:1");
+  EXPECT_EQ(view->EndpointOf(view->HeadOf(*shard)), "tcp://127.0.0.1:1");
   EXPECT_EQ(ClusterView::PositionInChain(*shard, {NodeId(4), 1}), 0);
   EXPECT_EQ(ClusterView::PositionInChain(*shard, {NodeId(4), 2}), std::nullopt);
   EXPECT_EQ(view->EndpointOf({NodeId(4), 7}), "");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a cluster lacks a part of it: servers, workers, scheduler; killed and frozen.
 
-As a test: it recovers, nothing is lost, and a frozen primary that wakes up acknowledges nothing.
+As a test: it recovers, nothing is lost, and a frozen head that wakes up acknowledges nothing.
 The figures are printed; they are meaningful on a quiet machine only:
   bazel build --config=opt //tests/process:failover_test
   bazel-bin/tests/process/failover_test --measure FILE.json --rounds 30 --quiet-seconds 60
@@ -35,7 +35,7 @@ class ServerFailoverTest(cluster.ProcessTest):
 
     @staticmethod
     def _heads(status):
-        """{server rank: tables of the probe whose primary it is}."""
+        """{server rank: tables of the probe whose head it is}."""
         heads = {}
         for (table, _), chain in chains.of(status).items():
             if table.startswith("probe/"):
@@ -51,7 +51,7 @@ class ServerFailoverTest(cluster.ProcessTest):
         self.assertGreater(account.certain, 0)
 
     def _fail(self, strike):
-        """Applies `strike` to primaries repeatedly: (outages, relative rates of other tables)."""
+        """Applies `strike` to heads repeatedly: (outages, relative rates of other tables)."""
         outages, dips = [], []
         for number in range(_FIGURES.options.rounds):
             status = self._await_whole()
@@ -78,16 +78,16 @@ class ServerFailoverTest(cluster.ProcessTest):
         self.running.servers[rank].kill()
         self.running.start_server(rank)
 
-    def test_primary_killed(self):
+    def test_head_killed(self):
         outages, dips = self._fail(lambda rank: self.running.servers[rank].kill())
-        _FIGURES.add("primary killed: until a push succeeds", outages)
-        _FIGURES.add("primary killed: throughput lost by other shards", dips or [0], "share")
+        _FIGURES.add("head killed: until a push succeeds", outages)
+        _FIGURES.add("head killed: throughput lost by other shards", dips or [0], "share")
         self._audit()
 
-    def test_primary_frozen(self):
+    def test_head_frozen(self):
         outages, dips = self._fail(lambda rank: self.running.servers[rank].signal(signal.SIGSTOP))
-        _FIGURES.add("primary frozen: until a push succeeds", outages)
-        _FIGURES.add("primary frozen: throughput lost by other shards", dips or [0], "share")
+        _FIGURES.add("head frozen: until a push succeeds", outages)
+        _FIGURES.add("head frozen: throughput lost by other shards", dips or [0], "share")
         self._audit()
 
     def test_a_zombie_acknowledges_nothing(self):

@@ -83,7 +83,7 @@ class PartitionTest(cluster.ProcessTest):
         self.assertGreater(account.certain, 0)
 
     def _head(self):
-        """Names of a server that is the primary of a shard, and of that shard's tail."""
+        """Names of a server that is the head of a shard, and of that shard's tail."""
         chain = next(chain for (table, _), chain in chains.of(self.status).items()
                      if table.startswith("ledger/"))
         return chain[0][0], chain[-1][0]

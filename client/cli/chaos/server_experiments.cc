@@ -199,7 +199,7 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
       apart.push_back(lane.get());
     }
   }
-  laboratory.say(absl::StrCat("killing ", victim, ", the primary of ", headed.size(), " tables"));
+  laboratory.say(absl::StrCat("killing ", victim, ", the head of ", headed.size(), " tables"));
   const absl::Time fault = MonotonicNow();
   scene.cluster->Signal(victim, SIGKILL);
   COVEY_RETURN_IF_ERROR(scene.Run(kAfter));
@@ -242,7 +242,7 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
     const std::vector<std::string> holders = HoldersOf(status.view(), *lane);
     if (!holders.empty() && holders[0] == victim) headed.push_back(lane.get());
   }
-  laboratory.say(absl::StrCat("cutting off ", victim, ", the primary of ", headed.size(),
+  laboratory.say(absl::StrCat("cutting off ", victim, ", the head of ", headed.size(),
                               " tables, for ", absl::FormatDuration(kCutOff)));
   const absl::Time fault = MonotonicNow();
   scene.cluster->Signal(VictimCluster::kNetwork, SIGSTOP);

@@ -32,7 +32,7 @@ bool MayBeMissing(State state) {
 
 Address HeadOf(const ClusterView& view, ShardId id) {
   const proto::Shard* shard = view.FindShard(id);
-  return shard == nullptr ? Address() : view.PrimaryOf(*shard);
+  return shard == nullptr ? Address() : view.HeadOf(*shard);
 }
 
 // A group's new generation continues its steps, so the previous generation's pushes become its own.
@@ -130,7 +130,7 @@ void UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
     const proto::Shard* shard = view.FindShard(push.shard);
     if (shard == nullptr || shard->generation() != push.kept->body.shard_generation()) {
       unreachable.push_back(&push);
-    } else if (view.PrimaryOf(*shard) != push.head) {
+    } else if (view.HeadOf(*shard) != push.head) {
       push.tries = 0;
       MoveTo(State::kStranded, push);
       ScheduleNoLaterThan(now, push);

@@ -79,7 +79,7 @@ void UnansweredRequests::Enqueue(absl::Time now, ShardRequest& request, const Cl
     dropped_(request, outbox);
     return;
   }
-  request.head = view.PrimaryOf(*shard);
+  request.head = view.HeadOf(*shard);
   request.generation = shard->generation();
   request.chain_epoch = shard->chain_epoch();
   if (request.head.node == NodeId()) {
@@ -98,7 +98,7 @@ void UnansweredRequests::FollowView(absl::Time now, const ClusterView& view) {
 void UnansweredRequests::FollowHead(absl::Time now, ShardRequest& request,
                                     const ClusterView& view) {
   const proto::Shard* shard = view.FindShard(request.shard);
-  if (shard == nullptr || view.PrimaryOf(*shard) != request.head ||
+  if (shard == nullptr || view.HeadOf(*shard) != request.head ||
       shard->generation() != request.generation) {
     queue_.Withdraw(request, State::kBackingOff);
     request.tries = 0;

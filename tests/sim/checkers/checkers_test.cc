@@ -184,7 +184,7 @@ TEST(DepartedNodesTest, NobodyReturns) {
               ElementsAre(HasSubstr("incarnation")));
 }
 
-TEST(OneOwnerTest, OneChainHasOnePrimary) {
+TEST(OneOwnerTest, OneChainHasOneHead) {
   EXPECT_THAT(Watch<OneOwner>({ViewWithShard(3, 2, 3), Reply({}), ViewWithShard(4, 4, 4),
                                Reply({.owner = 4, .generation = 4}), Reply({})}),
               IsEmpty());
@@ -208,14 +208,14 @@ Message OnLoop1(Message view) {
   return view;
 }
 
-TEST(OneOwnerTest, WhoIsPrimaryNoMoreAcknowledgesNothing) {
+TEST(OneOwnerTest, AFormerHeadAcknowledgesNothing) {
   Message late = Reply({});
   late.envelope.set_from_loop(1);
   const Message both = OnLoop1(ViewWithChain(3, 3, {.joined = {2, 4}}));
   const Message one = OnLoop1(ViewWithChain(4, 3, {.joined = {4}, .dead = {2}}));
   EXPECT_THAT(Watch<OneOwner>({both, Believed(2, both), one, late}), IsEmpty());
   EXPECT_THAT(Watch<OneOwner>({both, one, Believed(2, one), late}),
-              ElementsAre(HasSubstr("whose primary is node 4")));
+              ElementsAre(HasSubstr("whose head is node 4")));
 }
 
 TEST(OneOwnerTest, WhoHeldAShardAloneStopsBeforeItBeginsAnew) {

@@ -66,7 +66,7 @@ void OneOwner::CheckAnswer(const Message& message, const ShardReply& reply) {
   violations_.Add("one_owner",
                   absl::StrCat("node ", sender.node.value(), " acknowledges a push for ",
                                Describe(reply.history), " under chain epoch ", believed->second,
-                               ", whose primary is node ", head->second.node.value()));
+                               ", whose head is node ", head->second.node.value()));
 }
 
 void OneOwner::NoteView(const proto::ClusterView& view) {

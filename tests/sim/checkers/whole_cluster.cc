@@ -38,7 +38,7 @@ bool HoldsPushes(const proto::Table& table) {
   }
 }
 
-// The primary, if unreplicated acknowledgments may require that it stays alone; else 0.
+// The head, if unreplicated acknowledgments may require that it stays alone; else 0.
 uint64_t KeptAlone(const proto::Table& table, const proto::Shard& shard) {
   const auto has_joined = [](const proto::Replica& replica) { return !replica.joining(); };
   const bool alone = std::count_if(shard.chain().begin(), shard.chain().end(), has_joined) == 1;

@@ -12,7 +12,7 @@ namespace covey::sim {
 // has as many servers as its table asks for, or all of them if there are fewer. These servers are
 // alive, none is being filled, and none is draining. Every server that was asked to drain has left.
 //
-// A primary may have acknowledged pushes as durable while it was alone. It stays alone, and does
+// A head may have acknowledged pushes as durable while it was alone. It stays alone, and does
 // not leave, until the table's contract lets it pass them on. Such a shard counts as whole.
 std::string WhyNotWhole(const proto::ClusterView& view);
 
