@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/net/own_process.h"
 #include "server/server_load.h"
 
 namespace covey::server {
@@ -53,9 +54,8 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (member_.Receive(now, message, outbox)) return ForwardLease(outbox);
   if (drain_.Receive(now, message, outbox)) return;
-  // Only loops of this process send without a connection.
   const uint32_t loop = message.envelope.from_loop();
-  if (message.connection != 0 || loop == 0 || loop >= loads_.size()) return;
+  if (!IsFromOwnProcess(message) || loop == 0 || loop >= loads_.size()) return;
   if (message.envelope.has_heartbeat_request()) TakeLoad(message);
   if (message.envelope.has_replica_report_request()) {
     reports_.Add(now, message.envelope.replica_report_request());

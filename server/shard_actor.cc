@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/net/own_process.h"
 #include "server/server_load.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
@@ -33,14 +34,13 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
       Pull(now, message, outbox);
       return;
     case proto::Envelope::kWatchViewReply:
-      // Only the control loop, in this process, sends without a connection.
-      if (message.connection == 0) {
+      if (IsFromOwnProcess(message)) {
         AdoptView(now, message, outbox);
         return;
       }
       break;
     case proto::Envelope::kLeaseNotice:
-      if (message.connection == 0) {
+      if (IsFromOwnProcess(message)) {
         AdoptLease(now, message.envelope.lease_notice(), outbox);
         return;
       }

@@ -3,12 +3,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/net/own_process.h"
 
 namespace covey::scheduler {
 
 void Standby::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (leader_ != nullptr) return leader_->Receive(now, message, outbox);
-  if (message.connection == 0) return;  // from this process, which waits for no reply
+  if (IsFromOwnProcess(message)) return;  // it waits for no reply
   Message reply = MakeReply(message);
   SetStatus(absl::UnavailableError(absl::StrCat("this scheduler stands by: ", reason_)), reply);
   outbox.Send(std::move(reply));
