@@ -52,9 +52,9 @@ struct GroupPlan {
 //   sum over groups of k samples_per_step availability / (E[slowest member] + communication)
 //     x groups^-penalty
 //
-// is as large as it can find (ThroughputModel has the terms). So groups end up inside racks, of nearly
-// equal speed, with the unreliable kept together, and remaining workers in the nearest rack. Tries
-// cuts along the topology, along speed inside racks and along speed alone, for each candidate
+// is as large as it can find (ThroughputModel has the terms). So groups end up inside racks, of
+// nearly equal speed, with the unreliable kept together, and remaining workers in the nearest rack.
+// Tries cuts along the topology, along speed inside racks and along speed alone, for each candidate
 // number of groups, and improves the best by moving and swapping workers. Within 2 % of the best of
 // all partitions for up to 12 workers; 10,000 workers take less than a second.
 //

@@ -50,8 +50,8 @@ struct ThroughputParameters {
   double statistical_penalty = 0.07;
 };
 
-// Estimates the throughput of groups. Workers are numbered by place in the topology, so that neighbors have adjacent
-// numbers; ties by rank, then node. Immutable, pure.
+// Estimates the throughput of groups. Workers are numbered by place in the topology, so that
+// neighbors have adjacent numbers; ties by rank, then node. Immutable, pure.
 class ThroughputModel {
  public:
   ThroughputModel(std::vector<PlannedWorker> workers, const ThroughputParameters& model);
