@@ -44,6 +44,9 @@ class Worker {
   uint32_t rank() const;
   uint32_t size() const { return size_; }
   uint32_t groups() const { return groups_; }
+  // The groups that the job began with, without those that late workers made. The same on all
+  // workers, whenever they join, so that definitions of tables may depend on it.
+  uint32_t initial_groups() const { return initial_groups_; }
   Group& group() { return group_; }
   const Group& group() const { return group_; }
 
@@ -70,6 +73,7 @@ class Worker {
   Group group_;
   uint32_t size_ = 0;
   uint32_t groups_ = 0;
+  uint32_t initial_groups_ = 0;
 };
 
 }  // namespace covey::worker

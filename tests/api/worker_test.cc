@@ -45,6 +45,7 @@ TEST_F(WorkerTest, JoinsAGroup) {
   EXPECT_EQ(worker_->rank(), 0u);
   EXPECT_EQ(worker_->size(), 1u);
   EXPECT_EQ(worker_->groups(), 1u);
+  EXPECT_EQ(worker_->initial_groups(), 1u);
   EXPECT_EQ(worker_->group().size(), 1u);
   EXPECT_TRUE(worker_->group().Refresh().ok());
 }

@@ -13,8 +13,7 @@ _KEYS = {"test_accuracy", "train_seconds", "samples_per_second", "servers", "gro
 
 
 class FashionMnistTest(cluster.ProcessTest):
-    def run_job(self, contract, groups, workers, transport, *options, epochs=1,
-                accuracy_min=_ACCURACY_MIN):
+    def run_job(self, contract, groups, workers, transport, *options, epochs=1):
         """Returns the result of a run, which must succeed."""
         report_file = os.path.join(self.folder, "report.html")
         course = os.path.join(self.folder, "course.json")
@@ -41,7 +40,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.assertLessEqual(_KEYS, set(result))
         self.assertEqual((2, groups, contract),
                          (result["servers"], result["groups"], result["contract"]))
-        self.assertGreater(result["test_accuracy"], accuracy_min)
+        self.assertGreater(result["test_accuracy"], _ACCURACY_MIN)
         self.assertEqual(epochs * 60_000, result["samples"])
         return result
 
@@ -52,9 +51,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
 
     def test_two_groups_that_take_steps_of_their_own_between_rounds(self):
-        # The rate falls with a group's own samples, so that it is still high at the end of two
-        # groups' run, and the last values are noisy: 0.74 to 0.83.
-        self.run_job("local:8", groups=2, workers=1, transport="tcp", epochs=2, accuracy_min=0.5)
+        self.run_job("local:8", groups=2, workers=1, transport="tcp", epochs=2)
 
     def survive(self, kills, died, workers=2):
         """Checks the cost of such kills, in a run that succeeds and reports them."""

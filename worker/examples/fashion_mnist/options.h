@@ -18,7 +18,8 @@ namespace covey::fashion_mnist {
 // does as well; when pushes are applied on arrival, the momentum is too high.
 struct Options {
   // The contract of the tables between the groups. Under local:H, rate and momentum are those of a
-  // group's own steps, and servers take the mean of the groups' values once a round.
+  // group's own steps, the schedule spans a group's part of the run, and servers take the mean of
+  // the groups' values once a round.
   Contract contract;
   // Passes over the training data, 1 to 1000. More is more accurate, up to a point, and slower.
   uint64_t epochs = 10;

@@ -31,9 +31,10 @@ constexpr uint64_t kWarmupShare = 20;
 // Batch size of evaluations.
 constexpr uint64_t kEvaluationBatch = 256;
 
-// A table's definition depends only on the options, so that all workers request the same one.
+// A table's definition depends only on the options and the job, so that all workers request the
+// same one. `schedule_samples`: the length of the learning rate's schedule.
 proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, uint64_t seed,
-                         uint64_t total_samples) {
+                         uint64_t schedule_samples) {
   proto::TableSpec spec;
   spec.set_name(absl::StrCat("fashion_mnist/", tensor.name));
   spec.set_data_type(proto::FLOAT32);
@@ -53,13 +54,12 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
   proto::LearningRate& rate =
       is_local ? *spec.mutable_inner_learning_rate() : *spec.mutable_learning_rate();
   rate.set_base(options.learning_rate);
-  rate.set_warmup_samples(total_samples / kWarmupShare);
+  rate.set_warmup_samples(schedule_samples / kWarmupShare);
   rate.set_decay(proto::LearningRate::COSINE);
-  rate.set_decay_samples(total_samples);
+  rate.set_decay_samples(schedule_samples);
   if (is_local) {
     // The mean of the groups' values (parameter averaging) has nothing to tune, however long rounds
-    // are. The inner schedule counts the group's own samples, so with several groups it ends before
-    // the rate is 0; the mean compensates.
+    // are.
     spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
     spec.mutable_learning_rate()->set_base(1);
   }
@@ -70,15 +70,23 @@ proto::TableSpec TableOf(const Tensor<float>& tensor, const Options& options, ui
 }
 
 std::vector<HybridStep::Tensor> TensorsOf(const Perceptron<float>& model, const Options& options,
-                                          uint64_t total_samples) {
+                                          uint64_t schedule_samples) {
   std::vector<HybridStep::Tensor> tensors;
   for (const Tensor<float>& tensor : model.tensors()) {
     tensors.push_back(
-        {.table = TableOf(tensor, options, options.seed + tensors.size(), total_samples),
+        {.table = TableOf(tensor, options, options.seed + tensors.size(), schedule_samples),
          .values = tensor.value,
          .gradient = tensor.gradient});
   }
   return tensors;
+}
+
+// The length of the learning rate's schedule, in samples. Servers count the samples of the whole
+// run. Under local:H a group counts its own, so the schedule spans a group's part of the run if all
+// groups are equally fast. A faster group takes its last steps at the final rate, 0, as all do
+// after the death of a group; a slower group ends at a higher rate.
+uint64_t ScheduleSamples(const Options& options, uint64_t total_samples, uint32_t groups) {
+  return options.contract.kind == Contract::Kind::kLocal ? total_samples / groups : total_samples;
 }
 
 worker::HybridOptions HybridOptionsOf(const Options& options) {
@@ -123,9 +131,11 @@ class Training {
         labels_(batch_max_) {}
 
   absl::StatusOr<Outcome> Run() {
-    COVEY_ASSIGN_OR_RETURN(hybrid_,
-                           HybridStep::Create(worker_, TensorsOf(model_, options_, total_samples_),
-                                              HybridOptionsOf(options_)));
+    const uint64_t schedule_samples =
+        ScheduleSamples(options_, total_samples_, worker_.initial_groups());
+    COVEY_ASSIGN_OR_RETURN(
+        hybrid_, HybridStep::Create(worker_, TensorsOf(model_, options_, schedule_samples),
+                                    HybridOptionsOf(options_)));
     start_ = surroundings_.now();
     next_progress_ = start_ + kProgressInterval;
     COVEY_RETURN_IF_ERROR(options_.has_fixed_split() ? TakeFixedSteps() : TakeSharedSteps());
