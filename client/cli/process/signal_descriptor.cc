@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/process/signal_descriptor.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+
+namespace covey::cli {
+namespace {
+
+int Open() {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGTERM}) sigaddset(&handled, signal);
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
+  const int descriptor = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  COVEY_CHECK(descriptor >= 0);
+  return descriptor;
+}
+
+}  // namespace
+
+SignalDescriptor::SignalDescriptor() : descriptor_(Open()) {}
+
+SignalDescriptor::~SignalDescriptor() { close(descriptor_); }
+
+std::optional<int> SignalDescriptor::Take() {
+  signalfd_siginfo info;
+  if (read(descriptor_, &info, sizeof(info)) != sizeof(info)) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/console/terminal.h"
+#include "client/cli/run/run_options.h"
+#include "client/cli/run/run_processes.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::cli {
+
+// What people see of a run: what its processes print, how far the groups are, and what the launcher
+// itself has to say. Collects the result that the workers print, too.
+//
+// Confined to one thread.
+class RunDisplay {
+ public:
+  RunDisplay(const RunOptions& options, Terminal& terminal)
+      : options_(options), terminal_(terminal) {}
+
+  // A line of the launcher's own.
+  void Say(absl::string_view line);
+  bool ShowsEverything() const { return options_.show == RunOptions::Show::kEverything; }
+
+  // A line that a process has printed. `is_over`: the work has been done well, so that the output
+  // of the cluster's shutdown is of no interest.
+  void TakeLine(const RunProcess& from, RunProcesses::Stream stream, absl::string_view line,
+                bool is_over);
+  void ShowProgress(absl::Time now, absl::Duration elapsed, const proto::StatusReply& status);
+  void HideProgress() { terminal_.SetBlock({}); }
+  // Why a process may have failed.
+  void ShowLastLines(const RunProcess& process);
+  // To be called before the launcher waits.
+  void Redraw() { terminal_.Redraw(); }
+
+  // The JSON object behind the last `result` that a worker printed; empty = none did.
+  const std::string& result() const { return result_; }
+
+ private:
+  void TakeResult(absl::string_view worker, absl::string_view text);
+
+  const RunOptions& options_;
+  Terminal& terminal_;
+  absl::Time next_progress_line_ = absl::InfinitePast();
+  std::string result_;
+};
+
+}  // namespace covey::cli
