@@ -9,7 +9,7 @@
 
 namespace covey::cli {
 
-// The output of `covey status` and `covey tables`. Pure.
+// The output of `covey status`. Pure.
 
 // The problems, one line each: dead nodes that were not replaced, broken groups, shards with fewer
 // replicas than possible. Empty = healthy.
@@ -25,8 +25,5 @@ std::string StatusText(const proto::StatusReply& status);
 // "draining" (names), "failures" (each "node", "reason", "replaced"), "replication" (per table,
 // "shards", "shards_short", "shards_nowhere", "replicas_joining", "whole", ...).
 std::string StatusJson(const proto::StatusReply& status);
-
-std::string TablesText(const proto::ListTablesReply& tables);
-std::string TablesJson(const proto::ListTablesReply& tables);
 
 }  // namespace covey::cli

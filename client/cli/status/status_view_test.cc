@@ -156,17 +156,5 @@ TEST(StatusViewTest, KeepsTheNewestEvents) {
   EXPECT_EQ(status.events_size(), 1);
 }
 
-TEST(StatusViewTest, Tables) {
-  proto::ListTablesReply tables;
-  EXPECT_EQ(TablesText(tables), "no tables yet\n");
-  *tables.add_tables() = StatusForTests().view().tables(0);
-  EXPECT_THAT(TablesText(tables), HasSubstr("ssp:3 since epoch 4"));
-  tables.mutable_tables(0)->clear_contract();
-  EXPECT_THAT(TablesText(tables), HasSubstr("buffered:2  nesterov"));
-  EXPECT_THAT(TablesText(tables), HasSubstr("replicated 2"));
-  EXPECT_EQ(nlohmann::json::parse(TablesJson(tables))["tables"][0]["spec"]["name"],
-            "hidden/weight");
-}
-
 }  // namespace
 }  // namespace covey::cli

@@ -11,7 +11,7 @@
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/scheduler/scheduler_stub.h"
-#include "client/cli/status/status_view.h"
+#include "client/cli/status/tables_view.h"
 #include "common/contract/contract.h"
 
 namespace covey::cli {
