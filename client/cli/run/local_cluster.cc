@@ -35,7 +35,7 @@ class LocalCluster {
   RunOutcome Run();
 
  private:
-  // Handles everything that is due.
+  // Does all work that is due.
   void Step(absl::Time now);
   // Waits for the next event, at most until `until`, and handles it.
   void Wait(absl::Time until);

@@ -14,7 +14,7 @@ struct RankInUse {
 };
 
 // The ranks of the processes to start so that `wanted` of a role, kProcessesMax at most, stay: the
-// lowest that are free. `restarting`: ranks that will be started again anyway. Pure.
+// lowest that are free. `restarting`: ranks that will be restarted anyway. Pure.
 std::vector<uint32_t> MissingRanks(const std::vector<RankInUse>& running,
                                    const std::vector<uint32_t>& restarting, uint32_t wanted);
 

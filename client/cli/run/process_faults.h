@@ -31,9 +31,9 @@ class ProcessFaults {
   void TrainingHasBegun(absl::Time now) {
     if (!since_.has_value()) since_ = now;
   }
-  // Does what is due. `elapsed`: of the run.
+  // Injects the faults that are due. `elapsed`: of the run.
   void Inject(absl::Time now, absl::Duration elapsed);
-  // InfiniteFuture() when nothing is left, or training has not begun.
+  // InfiniteFuture() when no fault is left, or training has not begun.
   absl::Time NextAt() const;
 
  private:

@@ -15,7 +15,7 @@
 
 namespace covey::cli {
 
-// Decides which processes of a run are started again after they have ended, and when: those that a
+// Decides which processes of a run are restarted after they have ended, and when: those that a
 // planned fault brings back, and those that RunOptions::on_failure asks for, within RestartLimit.
 // Pure.
 class Restarts {
@@ -36,7 +36,7 @@ class Restarts {
     absl::Duration lived;
     bool is_ok;
   };
-  // What the decision needs to know of the run.
+  // The state of the run on which a decision depends.
   struct Situation {
     // The run ends, or this process was told to.
     bool is_stopping = false;
@@ -67,7 +67,7 @@ class Restarts {
   void Add(const Restart& restart) { pending_.push_back(restart); }
   void Clear() { pending_.clear(); }
 
-  // Takes out what is due. Drops what runs already.
+  // Removes and returns the restarts that are due. Drops those of processes that run already.
   std::vector<Restart> TakeDue(absl::Time now, absl::FunctionRef<bool(const Restart&)> is_running);
   const std::vector<Restart>& pending() const { return pending_; }
   // InfiniteFuture() when none is pending.

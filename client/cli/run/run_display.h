@@ -12,8 +12,8 @@
 
 namespace covey::cli {
 
-// What people see of a run: what its processes print, how far the groups are, and what the launcher
-// itself has to say. Collects the result that the workers print, too.
+// Shows a run to people: the output of its processes, the progress of the groups, and messages of
+// the launcher. Also collects the result that the workers print.
 //
 // Confined to one thread.
 class RunDisplay {
@@ -21,17 +21,17 @@ class RunDisplay {
   RunDisplay(const RunOptions& options, Terminal& terminal)
       : options_(options), terminal_(terminal) {}
 
-  // A line of the launcher's own.
+  // Prints a message of the launcher.
   void Say(absl::string_view line);
   bool ShowsEverything() const { return options_.show == RunOptions::Show::kEverything; }
 
-  // A line that a process has printed. `is_over`: the work has been done well, so that the output
-  // of the cluster's shutdown is of no interest.
+  // Handles a line that a process has printed. `is_over`: the work has been done well, so that the
+  // output of the cluster's shutdown is of no interest.
   void TakeLine(const RunProcess& from, RunProcesses::Stream stream, absl::string_view line,
                 bool is_over);
   void ShowProgress(absl::Time now, absl::Duration elapsed, const proto::StatusReply& status);
   void HideProgress() { terminal_.SetBlock({}); }
-  // Why a process may have failed.
+  // Prints the last lines of a process that has failed.
   void ShowLastLines(const RunProcess& process);
   // To be called before the launcher waits.
   void Redraw() { terminal_.Redraw(); }

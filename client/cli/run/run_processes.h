@@ -40,8 +40,8 @@ struct RunProcess {
   uint64_t process_id() const { return static_cast<uint64_t>(process->pid()); }
 };
 
-// The processes of a local run: starts them, knows where the scheduler listens, and reads what they
-// print. A process keeps its number, 0, 1, … in the order of starts, after it has ended; another
+// The processes of a local run: starts them, knows where the scheduler listens, and reads their
+// output. A process keeps its number, 0, 1, … in the order of starts, after it has ended; another
 // process of the same name has another number.
 //
 // Confined to one thread. On destruction every process is killed and the temporary folder deleted.

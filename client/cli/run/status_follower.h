@@ -10,8 +10,8 @@
 
 namespace covey::cli {
 
-// Requests the scheduler's status at intervals while a run goes on, and once more after its work
-// has finished, so that what is reported at the end is complete.
+// Requests the scheduler's status at intervals while a run continues, and once more after its work
+// has finished, so that the report is complete.
 //
 // Confined to one thread.
 class StatusFollower {

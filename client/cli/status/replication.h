@@ -8,7 +8,7 @@
 
 namespace covey::cli {
 
-// How far the shards of tables have the replicas that they should have. Pure.
+// Compares the replicas that shards have with those that they should have. Pure.
 
 // The state of a table's replication.
 struct Replication {

@@ -9,10 +9,10 @@ namespace covey::cli {
 
 // The tables of parameters, as `covey tables` and `covey status` print them. Pure.
 
-// What each table is. For humans, and the reply with the field names of the protocol.
+// The definitions: for humans, and as JSON with the field names of the protocol.
 std::string TablesText(const proto::ListTablesReply& tables);
 std::string TablesJson(const proto::ListTablesReply& tables);
-// Also how each table is used, and how far it is replicated.
+// For humans: definitions, use and replication.
 std::string TablesInUseText(const proto::StatusReply& status);
 
 }  // namespace covey::cli
