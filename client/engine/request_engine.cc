@@ -9,15 +9,9 @@
 #include "common/base/buffer.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
+#include "common/net/release_poll.h"
 
 namespace covey::client {
-namespace {
-
-// How soon to check again whether a finished operation's frames have been released. They nearly
-// always have been.
-constexpr absl::Duration kReleasePoll = absl::Microseconds(200);
-
-}  // namespace
 
 RequestEngine::RequestEngine(const Options& options, uint64_t& next_request_id)
     : options_(options),
