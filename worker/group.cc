@@ -96,7 +96,7 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
       core_.Post([place = place_, patience = core_.config().cluster.operation_deadline,
                   collective = std::move(collective)](WorkerActor& actor, absl::Time now,
                                                       Outbox& outbox) mutable {
-        GroupMachine& group = actor.group();
+        Communicator& group = actor.group();
         if (!place->IsIn(group)) {
           collective.done(now,
                           {.status = absl::FailedPreconditionError(absl::StrCat(

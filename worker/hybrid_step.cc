@@ -13,10 +13,10 @@ namespace covey::worker {
 namespace {
 
 // If the plan is not this generation's: none, which means even shares.
-std::vector<uint32_t> SharesOf(const ClusterView& view, const GroupMachine& machine) {
-  const proto::Group* group = view.FindGroup(machine.id());
-  if (group == nullptr || group->generation() != machine.generation()) return {};
-  if (static_cast<uint32_t>(group->shares_size()) != machine.size()) return {};
+std::vector<uint32_t> SharesOf(const ClusterView& view, const Communicator& communicator) {
+  const proto::Group* group = view.FindGroup(communicator.id());
+  if (group == nullptr || group->generation() != communicator.generation()) return {};
+  if (static_cast<uint32_t>(group->shares_size()) != communicator.size()) return {};
   return {group->shares().begin(), group->shares().end()};
 }
 
@@ -163,7 +163,7 @@ absl::Status HybridStep::Refresh() {
 absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
   uint64_t samples = 0;
   COVEY_RETURN_IF_ERROR(core_.Run([&](WorkerActor& actor, absl::Time, Outbox&) {
-    const GroupMachine& group = actor.group();
+    const Communicator& group = actor.group();
     if (!group.formed()) return;
     const ClusterView& view = *actor.client().member().view();
     samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];

@@ -17,7 +17,7 @@ namespace {
 constexpr absl::Duration kBarrierGrace = absl::Seconds(1);
 
 // Logs the basis of the choice of algorithms, once per group and run.
-void LogGroup(const GroupMachine& group) {
+void LogGroup(const Communicator& group) {
   std::string links;
   for (size_t i = 0; i < kLevels; ++i) {
     const auto level = static_cast<Level>(i);

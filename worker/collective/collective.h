@@ -21,7 +21,7 @@ namespace covey::worker {
 // members start them; they may skip. Streams are independent of each other: members may start those
 // of different streams in different orders, without any agreement.
 //
-//   stream 0           Group's calls, numbered by GroupMachine::NextPlain
+//   stream 0           Group's calls, numbered by Communicator::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
 //   kRestoreStreams + t  what is known of LOCAL rounds of bucket t; sequence as its pull
@@ -40,16 +40,23 @@ struct CollectiveResult {
   // member's part is empty; all-reduce, all-gather: the most that any part's owner told.
   uint64_t samples = 0;
   // Above 0: every member whose values are in the result knows of a newer plan for the group, so
-  // this is the place to change over (GroupMachine::Reform). 0: one of them knows of none, or there
+  // this is the place to change over (Communicator::Reform). 0: one of them knows of none, or there
   // is nothing in the result (an empty part).
-  uint64_t seen_epoch = 0;
+  uint64_t agreed_plan_epoch = 0;
+};
+
+// What is behind a held collective's own values: examples, and whether all members behind them know
+// of a newer plan, both as the result said that they come from.
+struct Contribution {
+  uint64_t samples = 0;
+  uint64_t agreed_plan_epoch = 0;
 };
 
 // One collective, as every member of the group starts it: same id, kind, sizes, root, format and
 // algorithm.
 //
 // Memory: `data` is read and written in place, sent without a copy in float32, and belongs to the
-// machine until `done`. A reduce-scatter leaves partial sums in the parts of others.
+// engine until `done`. A reduce-scatter leaves partial sums in the parts of others.
 struct Collective {
   using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
 
@@ -70,7 +77,7 @@ struct Collective {
   bool held = false;
   absl::Time deadline = absl::InfiniteFuture();
 
-  // kAutomatic: the machine's choice, the same on all members.
+  // kAutomatic: the engine's choice, the same on all members.
   Algorithm algorithm = Algorithm::kAutomatic;
   // How values travel. Sums are in float32; a result is encoded once, by its owner, and everybody
   // has the decoded bits, the owner too.
@@ -80,8 +87,9 @@ struct Collective {
   std::span<float> residual;
   // Sooner ones first where a link is busy; smaller is sooner.
   int priority = 0;
-  // It is no place to change over at, whatever plans this member knows of (CollectiveResult).
-  bool hides_plans = false;
+  // The members may change over after it (CollectiveResult). False: whatever plans this member
+  // knows of.
+  bool is_change_point = true;
 
   // Optional: the result is in `data`, but the transport may still read from it. Not called on
   // failure.

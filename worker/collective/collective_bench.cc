@@ -12,7 +12,7 @@
 #include "benchmark/benchmark.h"
 #include "common/base/check.h"
 #include "common/net/loopback_transport.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 
 namespace covey::worker {
 namespace {
@@ -39,13 +39,14 @@ class Members {
       node.set_labels(absl::StrCat("z/r", rank % 2, "/h", rank));
       node.add_endpoints(absl::StrCat("loopback://", rank));
       group.add_members(node.id());
-      nodes_.push_back({.machine = std::make_unique<GroupMachine>(
-                            GroupMachine::Options{.formation = GroupMachine::Formation::kAtOnce}),
+      nodes_.push_back({.communicator = std::make_unique<Communicator>(
+                            Communicator::Options{.rendezvous = RendezvousMode::kAtOnce}),
                         .transport = hub_.MakeTransport(absl::StrCat(rank))});
     }
     const auto made = *ClusterView::Make(std::move(view));
     for (uint32_t rank = 0; rank < size; ++rank) {
-      nodes_[rank].machine->SetView(now_, NodeId(kFirstNode + rank), made, nodes_[rank].outbox);
+      nodes_[rank].communicator->SetView(now_, NodeId(kFirstNode + rank), made,
+                                         nodes_[rank].outbox);
     }
   }
 
@@ -55,13 +56,13 @@ class Members {
     for (size_t rank = 0; rank < nodes_.size(); ++rank) {
       Node& node = nodes_[rank];
       Collective collective = common;
-      collective.id = node.machine->NextPlain();
+      collective.id = node.communicator->NextPlain();
       collective.data = data[rank];
       collective.done = [&done](absl::Time, const CollectiveResult& result, Outbox&) {
         COVEY_CHECK(result.status.ok());
         ++done;
       };
-      node.machine->Start(now_, std::move(collective), node.outbox);
+      node.communicator->Start(now_, std::move(collective), node.outbox);
     }
     while (done < nodes_.size()) {
       for (size_t rank = 0; rank < nodes_.size(); ++rank) Turn(rank);
@@ -70,7 +71,7 @@ class Members {
 
  private:
   struct Node {
-    std::unique_ptr<GroupMachine> machine;
+    std::unique_ptr<Communicator> communicator;
     std::unique_ptr<Transport> transport;
     Outbox outbox;
   };
@@ -87,8 +88,8 @@ class Members {
     }
     node.transport->Wait(absl::ZeroDuration());
     node.transport->Receive(
-        1000, [&](Message message) { node.machine->Receive(now_, message, node.outbox); });
-    node.machine->Wake(now_, node.outbox);
+        1000, [&](Message message) { node.communicator->Receive(now_, message, node.outbox); });
+    node.communicator->Wake(now_, node.outbox);
   }
 
   absl::Time now_ = absl::UnixEpoch();

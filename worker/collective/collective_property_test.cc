@@ -151,7 +151,7 @@ struct Trial {
       ++done[rank];
       results[rank] = result;
     };
-    ring.machine(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
+    ring.communicator(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
   }
 
   std::string Describe() const {
@@ -214,10 +214,10 @@ TEST_P(CollectivePropertyTest, EveryMemberGetsTheBitsOfThePlan) {
       node.set_labels(absl::StrCat("z/r", random.Below(3), "/h", random.Below(2)));
       paths.push_back(ParseTopologyPath(node.labels()));
     }
-    Ring ring(view,
-              {.slice_bytes = kSliceElements * sizeof(float),
-               .formation = GroupMachine::Formation::kAtOnce},
-              seed);
+    Ring ring(
+        view,
+        {.slice_bytes = kSliceElements * sizeof(float), .rendezvous = RendezvousMode::kAtOnce},
+        seed);
     if (seed % 4 == 0) ring.RepeatMessages();
     std::vector<std::unique_ptr<Trial>> trials;
     for (uint32_t stream = 1; stream <= 6; ++stream) {
@@ -242,10 +242,10 @@ TEST_P(CollectivePropertyTest, EveryMemberGetsTheBitsOfThePlan) {
     ring.Run();
     ring.Pass(absl::Minutes(1));
     for (uint32_t rank = 0; rank < members; ++rank) {
-      ring.machine(rank).Wake(ring.now(), ring.outbox(rank));  // Says who waits for whom.
-      ASSERT_TRUE(ring.machine(rank).failure().ok())
-          << ring.machine(rank).failure() << " seed " << seed;
-      ASSERT_EQ(ring.machine(rank).collectives(), 0u) << "seed " << seed;
+      ring.communicator(rank).Wake(ring.now(), ring.outbox(rank));  // Says who waits for whom.
+      ASSERT_TRUE(ring.communicator(rank).failure().ok())
+          << ring.communicator(rank).failure() << " seed " << seed;
+      ASSERT_EQ(ring.communicator(rank).collectives(), 0u) << "seed " << seed;
     }
     for (const auto& trial : trials) trial->Check();
     if (HasFatalFailure()) {
@@ -263,9 +263,9 @@ TEST(EncodedRingTest, PassesOnMoreThanTheCreditOfALink) {
   Tensors data(kMembers, std::vector<float>(kElements, 1));
   size_t done = 0;
   for (uint32_t rank = 0; rank < kMembers; ++rank) {
-    ring.machine(rank).Start(
+    ring.communicator(rank).Start(
         ring.now(),
-        {.id = ring.machine(rank).NextPlain(),
+        {.id = ring.communicator(rank).NextPlain(),
          .kind = CollectiveKind::kAllGather,
          .data = data[rank],
          .parts = EvenParts(kElements, kMembers),
@@ -295,15 +295,15 @@ TEST(ErrorFeedbackTest, TheMeanOfManyRoundsIsTheSum) {
     for (int round = 0; round < kRounds; ++round) {
       Tensors data = values;
       for (uint32_t rank = 0; rank < kMembers; ++rank) {
-        ring.machine(rank).Start(ring.now(),
-                                 {.id = ring.machine(rank).NextPlain(),
-                                  .kind = CollectiveKind::kAllReduce,
-                                  .data = data[rank],
-                                  .parts = EvenParts(kElements, kMembers),
-                                  .algorithm = algorithm,
-                                  .format = WireFormat::kInt8Block,
-                                  .residual = residuals[rank]},
-                                 ring.outbox(rank));
+        ring.communicator(rank).Start(ring.now(),
+                                      {.id = ring.communicator(rank).NextPlain(),
+                                       .kind = CollectiveKind::kAllReduce,
+                                       .data = data[rank],
+                                       .parts = EvenParts(kElements, kMembers),
+                                       .algorithm = algorithm,
+                                       .format = WireFormat::kInt8Block,
+                                       .residual = residuals[rank]},
+                                      ring.outbox(rank));
       }
       ring.Run();
       for (size_t i = 0; i < kElements; ++i) total[i] += data[0][i];

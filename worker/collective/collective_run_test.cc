@@ -38,11 +38,11 @@ class RunsTest : public ::testing::Test {
   // What `from` has to say now, as messages to `to`; it says nothing to others.
   std::vector<Message> Said(uint32_t from, uint32_t to) {
     std::vector<Message> messages;
-    for (CollectiveRun::Saying& saying : runs_[from]->TakeSayings()) {
-      EXPECT_EQ(saying.peer, to);
+    for (OutgoingSlice& outgoing : runs_[from]->TakeOutgoing()) {
+      EXPECT_EQ(outgoing.peer, to);
       Message& message = messages.emplace_back();
-      *message.envelope.mutable_group_slice() = std::move(saying.slice);
-      AddFrame(message, std::move(saying.frame), saying.checksum);
+      *message.envelope.mutable_group_slice() = std::move(outgoing.slice);
+      AddFrame(message, std::move(outgoing.frame), outgoing.checksum);
     }
     return messages;
   }

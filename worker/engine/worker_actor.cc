@@ -10,7 +10,7 @@
 namespace covey::worker {
 
 WorkerActor::WorkerActor(const client::ClientActor::Options& options,
-                         const GroupMachine::Options& group)
+                         const Communicator::Options& group)
     : client_(options), group_(group), hybrid_(client_.engine(), group_) {
   group_.OnReady([this](absl::Time now, Outbox& outbox) {
     hybrid_.GroupReady(now, outbox);
@@ -18,7 +18,7 @@ WorkerActor::WorkerActor(const client::ClientActor::Options& options,
   });
   group_.OnInterrupted(
       [this](absl::Time now, Outbox& outbox) { return hybrid_.Interrupted(now, outbox); });
-  group_.OnMeet([this] { return hybrid_.Progress(); });
+  group_.OnRendezvous([this] { return hybrid_.Progress(); });
   group_.OnLeft([this](absl::Time now, const absl::Status& status, Outbox& outbox) {
     hybrid_.Left(now, status, outbox);
   });

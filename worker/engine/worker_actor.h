@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "client/engine/client_actor.h"
 #include "common/runtime/actor.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid/hybrid_step_engine.h"
 #include "worker/hybrid/progress_meter.h"
 
@@ -21,14 +21,14 @@ namespace covey::worker {
 class WorkerActor : public Actor {
  public:
   explicit WorkerActor(const client::ClientActor::Options& options,
-                       const GroupMachine::Options& group = GroupMachine::Options());
+                       const Communicator::Options& group = Communicator::Options());
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
 
   client::ClientActor& client() { return client_; }
-  GroupMachine& group() { return group_; }
+  Communicator& group() { return group_; }
   HybridStepEngine& hybrid() { return hybrid_; }
   ProgressMeter& meter() { return meter_; }
 
@@ -61,7 +61,7 @@ class WorkerActor : public Actor {
   void CheckMeeting();
 
   client::ClientActor client_;
-  GroupMachine group_;
+  Communicator group_;
   HybridStepEngine hybrid_;
   ProgressMeter meter_;
   std::function<void(const absl::Status&)> when_ready_;

@@ -17,7 +17,7 @@ class WorkerActorTest : public testing::Test {
  protected:
   WorkerActorTest()
       : actor_({.member = {.job_name = "j", .role = proto::WORKER}},
-               {.formation = GroupMachine::Formation::kAtOnce}) {
+               {.rendezvous = RendezvousMode::kAtOnce}) {
     AwaitReady();
     actor_.Wake(now_, outbox_);
   }

@@ -92,7 +92,7 @@ WorkerCore::~WorkerCore() {
   // Collectives end, and return their memory, before the loop stops.
   for (bool idle = false; !idle;) {
     const absl::Status ran = Run([&idle](WorkerActor& actor, absl::Time now, Outbox& outbox) {
-      GroupMachine& group = actor.group();
+      Communicator& group = actor.group();
       if (group.collectives() > 0 || group.meeting()) {
         group.Abort(now, absl::CancelledError("the worker was closed meanwhile"), outbox);
       }

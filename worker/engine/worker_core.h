@@ -14,7 +14,7 @@
 #include "common/runtime/actor.h"
 #include "worker/config.h"
 #include "worker/engine/worker_actor.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/group/group_round.h"
 
 namespace covey::worker {
@@ -26,11 +26,11 @@ struct GroupPlace {
   uint32_t size = 0;
   GroupRound round;
 
-  static std::shared_ptr<const GroupPlace> In(const GroupMachine& group) {
+  static std::shared_ptr<const GroupPlace> In(const Communicator& group) {
     return std::make_shared<const GroupPlace>(GroupPlace{
         .id = group.id(), .rank = group.rank(), .size = group.size(), .round = group.round()});
   }
-  bool IsIn(const GroupMachine& group) const { return group.round() == round && group.formed(); }
+  bool IsIn(const Communicator& group) const { return group.round() == round && group.formed(); }
 };
 
 // Internals that the classes of the public interface share: a worker's options, its connection to

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "common/net/message.h"
 #include "worker/group/group_round.h"
 
@@ -20,6 +22,30 @@ inline void WriteRound(const GroupRound& round, proto::GroupRound& to) {
 inline GroupRound ReadRound(const proto::GroupRound& from) {
   return {
       .group = GroupId(from.group()), .generation = from.generation(), .attempt = from.attempt()};
+}
+
+// `kind` and the receiver are for the caller to fill in.
+inline Message MakeProbe(const GroupRound& round, uint32_t from_rank) {
+  Message message;
+  proto::GroupProbe& probe = *message.envelope.mutable_group_probe();
+  WriteRound(round, *probe.mutable_round());
+  probe.set_from_rank(from_rank);
+  return message;
+}
+
+// Why a round ends for all members.
+enum class RoundEnd {
+  kFailed,      // a member cannot go on
+  kSuperseded,  // the group has a newer plan, and this round can never begin
+};
+// The receiver is for the caller to fill in.
+inline Message MakeAbort(const GroupRound& round, RoundEnd end, absl::string_view reason) {
+  Message message;
+  proto::GroupAbort& abort = *message.envelope.mutable_group_abort();
+  WriteRound(round, *abort.mutable_round());
+  abort.set_reason(std::string(reason));
+  if (end == RoundEnd::kSuperseded) abort.set_superseded(true);
+  return message;
 }
 
 // What every message between members of a group says of itself.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/group/plan_follower.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,20 @@ bool PlanFollower::change_pending() const {
   }
   const proto::Node* node = view_->FindNode(self_);
   return members_.size() == 1 && node != nullptr && node->draining();
+}
+
+bool PlanFollower::MayFollow(GroupId group, uint64_t generation) const {
+  if (follows() && group == group_ && generation <= generation_) return false;
+  const proto::Group* known = view_->FindGroup(group);
+  if (known == nullptr || known->generation() < generation) return true;
+  const auto& members = known->members();
+  return known->generation() == generation &&
+         std::find(members.begin(), members.end(), self_.value()) != members.end();
+}
+
+bool PlanFollower::IsSuperseded(GroupId group, uint64_t generation) const {
+  const proto::Group* known = view_->FindGroup(group);
+  return known != nullptr && known->generation() > generation;
 }
 
 PlanFollower::Decision PlanFollower::Decide(const Situation& situation) const {

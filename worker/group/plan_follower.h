@@ -47,6 +47,12 @@ class PlanFollower {
   // is the only member, and drains. False when it follows none.
   bool change_pending() const;
 
+  // A message of this generation of a group may be of one that this worker will be in: its plan is
+  // not known yet, or has a place for it.
+  bool MayFollow(GroupId group, uint64_t generation) const;
+  // The group has a newer plan than this one.
+  bool IsSuperseded(GroupId group, uint64_t generation) const;
+
   // What the caller knows of the generation that is followed.
   enum class Phase {
     kForming,     // its members have not all met

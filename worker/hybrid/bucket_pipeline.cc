@@ -27,7 +27,7 @@ constexpr Transition<State> kLegal[] = {
 
 bool BucketPipeline::IsLegal(State from, State to) { return IsLegalTransition(kLegal, from, to); }
 
-BucketPipeline::BucketPipeline(GroupMachine& group, ServerLink& link, Config config,
+BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config config,
                                Environment environment)
     : environment_(std::move(environment)),
       lag_(config.lag),
@@ -184,7 +184,7 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
   } else {
     EndAll(now, run->task().requests, run->status(), outbox);
   }
-  if (ok) ReportChange(now, run->seen_epoch(), outbox);
+  if (ok) ReportChange(now, run->agreed_plan_epoch(), outbox);
   if (state_ == State::kRejoining) {
     FinishRejoin(now, outbox);
   } else {

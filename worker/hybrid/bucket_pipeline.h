@@ -13,7 +13,7 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/bucket_requests.h"
 #include "worker/hybrid/bucket_run.h"
@@ -98,13 +98,13 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   struct Environment {
     // Whether a bucket may begin a step, or, with the step it has finished, a pull.
     std::function<bool(uint32_t number, Step step)> may_begin;
-    // The bucket has begun or finished a step. `seen_epoch`: as CollectiveResult, of the step that
-    // is over.
-    std::function<void(absl::Time, uint32_t number, uint64_t seen_epoch, Outbox&)> changed;
+    // The bucket has begun or finished a step. `agreed_plan_epoch`: as CollectiveResult, of the
+    // step that is over.
+    std::function<void(absl::Time, uint32_t number, uint64_t agreed_plan_epoch, Outbox&)> changed;
   };
 
   // `group` and `link` outlive the pipeline.
-  BucketPipeline(GroupMachine& group, ServerLink& link, Config config, Environment environment);
+  BucketPipeline(Communicator& group, ServerLink& link, Config config, Environment environment);
 
   // The gradient does not count when the group has gone on without it.
   void Submit(absl::Time now, Step step, TensorRequest request, Outbox& outbox);
@@ -191,8 +191,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   bool MayBegin(Step step) const {
     return !environment_.may_begin || environment_.may_begin(stages_.number, step);
   }
-  void ReportChange(absl::Time now, uint64_t seen_epoch, Outbox& outbox) {
-    if (environment_.changed) environment_.changed(now, stages_.number, seen_epoch, outbox);
+  void ReportChange(absl::Time now, uint64_t agreed_plan_epoch, Outbox& outbox) {
+    if (environment_.changed) environment_.changed(now, stages_.number, agreed_plan_epoch, outbox);
   }
   // The run was interrupted, and no stage refers to its memory any more.
   bool HasStoppedRun() const { return run_ && run_->state() == BucketRun::State::kStopped; }

@@ -44,15 +44,15 @@ class Pair {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       clients_.push_back(std::make_unique<client::RequestEngine>(
           client::RequestEngine::Options{.incarnation = Incarnation(100 + rank)}, request_id_));
-      links_.push_back(std::make_unique<ServerLink>(*clients_[rank], ring.machine(rank)));
+      links_.push_back(std::make_unique<ServerLink>(*clients_[rank], ring.communicator(rank)));
       pipelines.push_back(std::make_shared<BucketPipeline>(
-          ring.machine(rank), *links_[rank],
+          ring.communicator(rank), *links_[rank],
           BucketPipeline::Config{.bucket = BucketOf({{0, 2}, {2, 2}}),
                                  .name = "'tensor'",
                                  .lag = lag,
                                  .update = std::make_unique<HeldUpdate>(held_[rank])},
           BucketPipeline::Environment()));
-      ring.machine(rank).OnInterrupted([this, rank](absl::Time, Outbox&) {
+      ring.communicator(rank).OnInterrupted([this, rank](absl::Time, Outbox&) {
         pipelines[rank]->Interrupt();
         return pipelines[rank]->finished().value();
       });

@@ -80,7 +80,7 @@ void BucketRun::StartStep(absl::Time now, const Gradient& gradient, Outbox& outb
   reduce.residual = gradient.residual;
   reduce.priority = static_cast<int>(stages_.bucket.position());
   // Other buckets may be a step ahead.
-  reduce.hides_plans = gradient.repeats;
+  reduce.is_change_point = !gradient.repeats;
   reduce.arrived = [self = Pin()](absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
     self->Enter(State::kUpdating);
     self->UpdatePart(now, sum, outbox);
@@ -118,7 +118,7 @@ void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outb
   gather.held = true;
   gather.deadline = task_.deadline;
   gather.priority = static_cast<int>(stages_.bucket.position());
-  gather.hides_plans = gradient_.repeats;
+  gather.is_change_point = !gradient_.repeats;
   gather.arrived = [self = Pin()](absl::Time, const CollectiveResult& result, Outbox&) {
     self->ValuesArrived(result);
   };
@@ -140,7 +140,7 @@ void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outb
                        .root = donor,
                        .deadline = task_.deadline,
                        .priority = static_cast<int>(stages_.bucket.position()),
-                       .hides_plans = true};
+                       .is_change_point = false};
   broadcast.arrived = [self = Pin(), state](absl::Time now, const CollectiveResult&,
                                             Outbox& outbox) {
     BucketStages& stages = self->stages_;
@@ -165,8 +165,8 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
   }
   if (!stages_.group.failure().ok()) return;
   ++stages_under_way_;
-  const GroupMachine::Contribution contribution{.samples = sum.samples,
-                                                .seen_epoch = sum.seen_epoch};
+  const Contribution contribution{.samples = sum.samples,
+                                  .agreed_plan_epoch = sum.agreed_plan_epoch};
   PartStep step{.step = task_.step,
                 .samples = std::max<uint64_t>(sum.samples, 1),
                 .values = task_.values.subspan(part.first, part.count),
@@ -196,7 +196,7 @@ void BucketRun::ValuesArrived(const CollectiveResult& gathered) {
       stages_.memory->TakeFetch(task_.values);
     }
   }
-  if (is_step()) seen_epoch_ = gathered.seen_epoch;
+  if (is_step()) agreed_plan_epoch_ = gathered.agreed_plan_epoch;
 }
 
 void BucketRun::StageEnded(absl::Time now, const absl::Status& status, Outbox& outbox) {
@@ -205,7 +205,7 @@ void BucketRun::StageEnded(absl::Time now, const absl::Status& status, Outbox& o
   // No member waits for what the others can no longer give: the group's first error is everybody's.
   stages_.link.FollowFailure(now, outbox);
   if (!last) return;
-  if (state_ != State::kGathered) seen_epoch_ = 0;
+  if (state_ != State::kGathered) agreed_plan_epoch_ = 0;
   Enter(state_ == State::kInterrupted ? State::kStopped : State::kOver);
   ended_(now, outbox);
 }

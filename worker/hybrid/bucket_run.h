@@ -14,7 +14,7 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/part_update.h"
@@ -26,7 +26,7 @@ namespace covey::worker {
 // What all runs of one bucket work with. The update and the bucket's parts are those of the group's
 // present generation; both change only while no run is in flight.
 struct BucketStages {
-  GroupMachine& group;
+  Communicator& group;
   ServerLink& link;
   // Numbers the collectives' streams.
   uint32_t number = 0;
@@ -139,9 +139,9 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   const BucketTask& task() const { return task_; }
   // The first error.
   const absl::Status& status() const { return status_; }
-  // Of a step that is over: as CollectiveResult::seen_epoch. An interrupted generation's knowledge
-  // of plans ends with it: 0.
-  uint64_t seen_epoch() const { return seen_epoch_; }
+  // Of a step that is over: as CollectiveResult::agreed_plan_epoch. An interrupted generation's
+  // knowledge of plans ends with it: 0.
+  uint64_t agreed_plan_epoch() const { return agreed_plan_epoch_; }
 
  private:
   void Enter(State to);
@@ -164,7 +164,7 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   CollectiveId gather_;
   bool restores_ = false;  // the donor's state instead of what the pull brings
   int stages_under_way_ = 0;
-  uint64_t seen_epoch_ = 0;
+  uint64_t agreed_plan_epoch_ = 0;
   absl::Status status_;
 };
 

@@ -10,13 +10,13 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/hybrid_model.h"
 
 namespace covey::worker {
 
-// How a model goes from one generation of its group to the next. The group machine decides when
+// How a model goes from one generation of its group to the next. The communicator decides when
 // members meet and whether they are ready; this class decides which step is the last one before,
 // stops the buckets, and lets them go on after it:
 //
@@ -31,7 +31,7 @@ namespace covey::worker {
 //   each ── no place in the plan, or asked to go: Leave ──▶ kLeft ── a model is set ──▶ kRunning
 //
 // Planned change: the first bucket's all-gather tells all members that the same step is the last of
-// this generation (GroupMachine). No bucket begins another step. When all buckets have finished it,
+// this generation (Communicator). No bucket begins another step. When all buckets have finished it,
 // the next generation forms, and goes on after the highest step of its members. Values and
 // optimizer state stay on the servers. What LOCAL members have learned since their last push is
 // given up, and so is the state of their inner optimizers. With kDistributed the group fails.
@@ -60,7 +60,7 @@ class GenerationChange {
   static bool IsLegal(State from, State to);
 
   // `group` and `model` outlive it.
-  GenerationChange(GroupMachine& group, HybridModel& model) : group_(group), model_(model) {}
+  GenerationChange(Communicator& group, HybridModel& model) : group_(group), model_(model) {}
 
   State state() const { return state_; }
   // Whether a bucket may begin a step, or, with the step it has finished, a pull.
@@ -73,7 +73,7 @@ class GenerationChange {
   // The last step is over in all buckets, and nothing is under way in the group.
   bool MayReform() const;
   // Lets the next generation form. The group may be ready before Reform returns. UNAVAILABLE,
-  // CANCELLED: as GroupMachine::Reform; call Leave.
+  // CANCELLED: as Communicator::Reform; call Leave.
   absl::Status Reform(absl::Time now, Outbox& outbox);
   // The group leaves its generation in the middle of a step. False: it fails instead, because its
   // members update. Precondition: there is a model.
@@ -110,7 +110,7 @@ class GenerationChange {
   absl::Status Adopt(absl::Time now, Step agreed, Outbox& outbox);
   absl::Status Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox);
 
-  GroupMachine& group_;
+  Communicator& group_;
   HybridModel& model_;
   State state_ = State::kNoModel;
   Step last_step_;   // of this generation, in kLastStep

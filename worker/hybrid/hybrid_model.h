@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/group/member_progress.h"
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/bucket_pipeline.h"
@@ -33,7 +33,7 @@ class HybridModel {
   };
 
   // `group` and `link` outlive the model.
-  HybridModel(GroupMachine& group, ServerLink& link) : group_(group), link_(link) {}
+  HybridModel(Communicator& group, ServerLink& link) : group_(group), link_(link) {}
   ~HybridModel() { TakePipelines(); }
 
   // Replaces the model by another, whose buckets go on after `step`; those of a member that joins a
@@ -64,7 +64,7 @@ class HybridModel {
   BucketConsensus ConsensusOn(size_t bucket) const;
 
  private:
-  GroupMachine& group_;
+  Communicator& group_;
   ServerLink& link_;
   Definition definition_;
   ModelPlan plan_;

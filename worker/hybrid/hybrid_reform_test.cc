@@ -23,7 +23,7 @@ class ReformFleet {
               uint64_t seed, const Model& model)
       : fleet(view,
               {.slice_bytes = 16,
-               .formation = GroupMachine::Formation::kAgreed,
+               .rendezvous = RendezvousMode::kAgreed,
                .algorithm = Algorithm::kRing},
               model, options, seed),
         workers_(workers),
@@ -77,7 +77,7 @@ class ReformFleet {
   }
   // A worker that the new plan has begins, as a program does.
   void Join(uint32_t rank) {
-    ASSERT_TRUE(fleet.ring.machine(rank).ready());
+    ASSERT_TRUE(fleet.ring.communicator(rank).ready());
     fleet.SetTables(rank);
     for (const size_t t : fleet.RandomOrder()) {
       fleet.hybrids[rank]->Pull(fleet.ring.now(), Watched(rank, fleet.RequestFor(rank, t, 0)),
@@ -129,11 +129,11 @@ TEST_P(HybridReformTest, AMemberThatHasNoPlaceAnyMoreIsToldAndTheOthersGoOn) {
   f.Show(1);
   // One of them does not know yet: nothing changes.
   f.StepOf({0, 1, 2});
-  EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration);
+  EXPECT_EQ(f.fleet.ring.communicator(0).generation(), Ring::kGeneration);
   f.Show(2);
   f.StepOf({0, 1, 2});
-  EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration + 1);
-  EXPECT_EQ(f.fleet.ring.machine(0).size(), 2u);
+  EXPECT_EQ(f.fleet.ring.communicator(0).generation(), Ring::kGeneration + 1);
+  EXPECT_EQ(f.fleet.ring.communicator(0).size(), 2u);
   for (uint32_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(f.failures[rank].ok());
   f.ExpectEqualValues({0, 1, 2});
   f.Submit(2);
@@ -209,11 +209,11 @@ class HybridCutTest : public testing::TestWithParam<uint64_t> {
     }
     f.fleet.Run();
     // The last step is not over, and no tensor goes beyond it.
-    EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration);
+    EXPECT_EQ(f.fleet.ring.communicator(0).generation(), Ring::kGeneration);
     EXPECT_FALSE(f.Idle(0));
     f.fleet.withheld_table = 0;
     f.fleet.Run();
-    EXPECT_EQ(f.fleet.ring.machine(0).generation(), Ring::kGeneration + 1);
+    EXPECT_EQ(f.fleet.ring.communicator(0).generation(), Ring::kGeneration + 1);
     EXPECT_TRUE(f.Idle(1));
     EXPECT_EQ(f.failures[1].code(), absl::StatusCode::kAborted);
     EXPECT_THAT(f.failures[1].message(), HasSubstr("after step 2"));
@@ -274,8 +274,8 @@ class HybridMergeTest : public testing::TestWithParam<bool> {
     f.Show(2);
     f.Show(3);
     f.StepOf({2, 3});
-    EXPECT_EQ(f.fleet.ring.machine(0).size(), 4u);
-    EXPECT_EQ(f.fleet.ring.machine(0).agreed_step(), 6u);
+    EXPECT_EQ(f.fleet.ring.communicator(0).size(), 4u);
+    EXPECT_EQ(f.fleet.ring.communicator(0).agreed_step(), 6u);
   }
   void ExpectAllAfterStep(uint64_t step) {
     for (uint32_t rank = 0; rank < 4; ++rank) {
@@ -362,7 +362,7 @@ TEST_P(HybridReformTest, LocalTablesGoOnFromTheServersValues) {
   for (uint32_t rank = 0; rank < 3; ++rank) f.Show(rank);
   f.StepOf({0, 1, 2});
   f.StepOf({0, 1});
-  EXPECT_EQ(f.fleet.ring.machine(0).rank(), 1u);
+  EXPECT_EQ(f.fleet.ring.communicator(0).rank(), 1u);
   EXPECT_TRUE(f.failures[0].ok() && f.failures[1].ok());
   f.ExpectEqualValues({0, 1});
 }
@@ -402,8 +402,8 @@ TEST_P(HybridReformTest, RandomChangesLoseNoStepAndRepeatNone) {
       f.Plan(next);
       std::vector<uint32_t> unaware;
       for (uint32_t rank = 0; rank < kWorkers; ++rank) unaware.push_back(rank);
-      const uint64_t generation = f.fleet.ring.machine(0).generation();
-      for (int round = 0; f.fleet.ring.machine(0).generation() == generation; ++round) {
+      const uint64_t generation = f.fleet.ring.communicator(0).generation();
+      for (int round = 0; f.fleet.ring.communicator(0).generation() == generation; ++round) {
         ASSERT_LT(round, 40);
         if (!unaware.empty()) {
           const size_t chosen = random.Below(unaware.size());
@@ -419,7 +419,7 @@ TEST_P(HybridReformTest, RandomChangesLoseNoStepAndRepeatNone) {
       for (const uint32_t rank : unaware) f.Show(rank);
       f.fleet.Run();
       for (const uint32_t rank : next) {
-        ASSERT_TRUE(f.fleet.ring.machine(rank).ready()) << rank;
+        ASSERT_TRUE(f.fleet.ring.communicator(rank).ready()) << rank;
         const bool old = std::find(members.begin(), members.end(), rank) != members.end();
         if (!old) f.Join(rank);
       }

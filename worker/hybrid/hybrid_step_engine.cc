@@ -21,8 +21,9 @@ absl::Status HybridStepEngine::SetTables(std::span<const TableId> tables,
       {.tables = {tables.begin(), tables.end()}, .options = options, .patience = patience}, view_,
       step_,
       {.may_begin = [this](uint32_t bucket, Step step) { return change_.MayBegin(bucket, step); },
-       .changed = [this](absl::Time now, uint32_t bucket, uint64_t seen_epoch,
-                         Outbox& outbox) { BucketChanged(now, bucket, seen_epoch, outbox); }}));
+       .changed = [this](
+                      absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch,
+                      Outbox& outbox) { BucketChanged(now, bucket, agreed_plan_epoch, outbox); }}));
   change_.ModelSet();
   lateness_.Reset(model_.pipelines().size());
   lateness_.SetCounted(step_);
@@ -58,12 +59,12 @@ void HybridStepEngine::Flush(absl::Time now, TensorRequest request, Outbox& outb
   model_.PipelineOf(request.tensor).Flush(now, std::move(request), outbox);
 }
 
-void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t seen_epoch,
+void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch,
                                      Outbox& outbox) {
   UpdateRecovery(now);
   if (bucket != 0) return;
   const auto& pipelines = model_.pipelines();
-  if (seen_epoch > 0) change_.EndAfter(now, pipelines[0]->finished(), outbox);
+  if (agreed_plan_epoch > 0) change_.EndAfter(now, pipelines[0]->finished(), outbox);
   for (size_t b = 1; b < pipelines.size(); ++b) pipelines[b]->Advance(now, outbox);
 }
 

@@ -11,7 +11,7 @@
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/group/member_progress.h"
 #include "worker/hybrid/generation_change.h"
 #include "worker/hybrid/hybrid_model.h"
@@ -51,14 +51,14 @@ namespace covey::worker {
 // 3. Deadlines hold in every state. What still waits when its deadline passes, for members to meet
 //    or for another step or pull, fails the group with DEADLINE_EXCEEDED.
 //
-// Actor-confined. Deterministic. Client and group machine outlive the engine and see every message
+// Actor-confined. Deterministic. Client and communicator outlive the engine and see every message
 // first.
 class HybridStepEngine {
  public:
-  HybridStepEngine(client::RequestEngine& client, GroupMachine& group)
+  HybridStepEngine(client::RequestEngine& client, Communicator& group)
       : group_(group), link_(client, group), model_(group, link_), change_(group, model_) {}
 
-  // After the group machine has taken it in.
+  // After the communicator has taken it in.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
   // The group leaves its generation in the middle of a step. Returns the newest step that is
   // finished here.
@@ -98,7 +98,7 @@ class HybridStepEngine {
   // With lag, the values of the last step submitted; else what is there already.
   void Flush(absl::Time now, TensorRequest request, Outbox& outbox);
 
-  // A slice that the group machine has taken tells how far its sender is.
+  // A slice that the communicator has taken tells how far its sender is.
   void Observe(absl::Time now, const Message& message, Outbox& outbox);
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
@@ -114,7 +114,7 @@ class HybridStepEngine {
  private:
   bool has_left() const { return state() == GenerationChange::State::kLeft; }
   bool is_changing() const { return state() == GenerationChange::State::kChanging; }
-  void BucketChanged(absl::Time now, uint32_t bucket, uint64_t seen_epoch, Outbox& outbox);
+  void BucketChanged(absl::Time now, uint32_t bucket, uint64_t agreed_plan_epoch, Outbox& outbox);
   // Ends the group when something waits beyond its deadline.
   void CheckDeadlines(absl::Time now, Outbox& outbox);
   void UpdateRecovery(absl::Time now);
@@ -122,7 +122,7 @@ class HybridStepEngine {
   // When a bucket is to step aside; InfinitePast() = as soon as possible.
   absl::Time StepAsideAt(size_t bucket, const LatenessRule& rule) const;
 
-  GroupMachine& group_;
+  Communicator& group_;
   ServerLink link_;
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
   HybridModel model_;

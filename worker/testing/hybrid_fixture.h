@@ -243,7 +243,7 @@ class FakeServer {
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint64_t> generation_of_shard_;
 };
 
-// One group with clients, hybrid machines and one server. Messages between members arrive in random
+// One group with clients, hybrid engines and one server. Messages between members arrive in random
 // order, each pair's in its own; the server's answers too, when asked for.
 class Fleet {
  public:
@@ -251,11 +251,11 @@ class Fleet {
                  uint64_t seed = 1, size_t slice_bytes = 16)
       : Fleet(ViewWithTables(members, model),
               {.slice_bytes = slice_bytes,
-               .formation = GroupMachine::Formation::kAtOnce,
+               .rendezvous = RendezvousMode::kAtOnce,
                .algorithm = Algorithm::kRing},
               model, options, seed) {}
   // `view` has the model's tables; workers that are in no group may join later.
-  Fleet(const proto::ClusterView& view, const GroupMachine::Options& group, const Model& model,
+  Fleet(const proto::ClusterView& view, const Communicator::Options& group, const Model& model,
         const HybridOptions& options, uint64_t seed)
       : model(model),
         options(options),
@@ -275,16 +275,19 @@ class Fleet {
       clients.push_back(std::make_unique<client::RequestEngine>(
           client::RequestEngine::Options{.incarnation = Incarnation(100 + rank)},
           request_ids_[rank]));
-      hybrids.push_back(std::make_unique<HybridStepEngine>(*clients[rank], ring.machine(rank)));
-      ring.machine(rank).OnReady([hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
-        hybrid->GroupReady(now, outbox);
-      });
-      ring.machine(rank).OnInterrupted(
+      hybrids.push_back(
+          std::make_unique<HybridStepEngine>(*clients[rank], ring.communicator(rank)));
+      ring.communicator(rank).OnReady(
+          [hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
+            hybrid->GroupReady(now, outbox);
+          });
+      ring.communicator(rank).OnInterrupted(
           [hybrid = hybrids.back().get()](absl::Time now, Outbox& outbox) {
             return hybrid->Interrupted(now, outbox);
           });
-      ring.machine(rank).OnMeet([hybrid = hybrids.back().get()] { return hybrid->Progress(); });
-      ring.machine(rank).OnLeft(
+      ring.communicator(rank).OnRendezvous(
+          [hybrid = hybrids.back().get()] { return hybrid->Progress(); });
+      ring.communicator(rank).OnLeft(
           [hybrid = hybrids.back().get()](absl::Time now, const absl::Status& status,
                                           Outbox& outbox) { hybrid->Left(now, status, outbox); });
       for (size_t t = 0; t < model.tables.size(); ++t) {
@@ -295,7 +298,7 @@ class Fleet {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) ShowView(rank, view);
     Settle();
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-      if (ring.machine(rank).ready()) SetTables(rank);
+      if (ring.communicator(rank).ready()) SetTables(rank);
     }
   }
 
@@ -305,7 +308,7 @@ class Fleet {
     const NodeId self(Ring::kFirstNode + rank);
     clients[rank]->SetView(ring.now(), self, made, ring.outbox(rank));
     hybrids[rank]->SetView(ring.now(), made, ring.outbox(rank));
-    ring.machine(rank).SetView(ring.now(), self, made, ring.outbox(rank));
+    ring.communicator(rank).SetView(ring.now(), self, made, ring.outbox(rank));
   }
   void SetTables(uint32_t rank) {
     std::vector<TableId> tables;
@@ -329,7 +332,7 @@ class Fleet {
 
   void PullAll() {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-      if (!ring.machine(rank).ready()) continue;
+      if (!ring.communicator(rank).ready()) continue;
       for (const size_t t : RandomOrder()) {
         hybrids[rank]->Pull(ring.now(), RequestFor(rank, t, 0), ring.outbox(rank));
       }
@@ -414,7 +417,7 @@ class Fleet {
   std::vector<absl::Status> outcomes;
 
  private:
-  // The view without server and tables, which the group machines do not need.
+  // The view without server and tables, which the communicators do not need.
   static proto::ClusterView Workers(proto::ClusterView view) {
     view.clear_tables();
     view.mutable_nodes()->RemoveLast();
@@ -436,7 +439,7 @@ class Fleet {
   void WakeGroups() {
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
       if (ring.IsStill(rank)) continue;
-      ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
+      ring.communicator(rank).Wake(ring.now(), ring.outbox(rank));
       if (rank < hybrids.size()) hybrids[rank]->Wake(ring.now(), ring.outbox(rank));
     }
   }

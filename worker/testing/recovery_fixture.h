@@ -26,7 +26,7 @@ class Mourners {
   Mourners(uint32_t workers, const Options& options)
       : fleet(FirstView(workers, options),
               {.slice_bytes = 16,
-               .formation = GroupMachine::Formation::kAgreed,
+               .rendezvous = RendezvousMode::kAgreed,
                .algorithm = options.algorithm},
               options.model, options.hybrid, options.seed),
         alive_(workers, true),
@@ -130,7 +130,7 @@ class Mourners {
     }
   }
   void Join(uint32_t rank) {
-    ASSERT_TRUE(fleet.ring.machine(rank).ready());
+    ASSERT_TRUE(fleet.ring.communicator(rank).ready());
     fleet.SetTables(rank);
     Pull(rank);
     fleet.Run();
@@ -139,7 +139,7 @@ class Mourners {
   // Checks that all members have ended exactly step `step`, with the same values.
   void CheckAllWell(uint64_t step) {
     for (const uint32_t rank : members_) {
-      const GroupMachine& group = fleet.ring.machine(rank);
+      const Communicator& group = fleet.ring.communicator(rank);
       if (!Idle(rank)) Complain(absl::StrCat(rank, " waits for ", waiting_[rank]));
       if (!failures[rank].ok()) Complain(failures[rank].ToString());
       if (!group.failure().ok()) Complain(group.failure().ToString());

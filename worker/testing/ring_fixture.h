@@ -15,7 +15,7 @@
 #include "common/cluster/view.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 
 namespace covey::worker {
 
@@ -29,16 +29,16 @@ class Ring {
   Ring(uint32_t size, size_t slice_bytes, uint64_t seed)
       : Ring(ActiveView(size),
              {.slice_bytes = slice_bytes,
-              .formation = GroupMachine::Formation::kAtOnce,
+              .rendezvous = RendezvousMode::kAtOnce,
               .algorithm = Algorithm::kRing},
              seed) {}
   // `view` is ActiveView with changes.
-  Ring(proto::ClusterView view, const GroupMachine::Options& options, uint64_t seed)
+  Ring(proto::ClusterView view, const Communicator::Options& options, uint64_t seed)
       : size_(static_cast<uint32_t>(view.nodes_size())),
         random_(seed),
         links_(view.nodes_size() * view.nodes_size()) {
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      machines_.push_back(std::make_unique<GroupMachine>(options));
+      communicators_.push_back(std::make_unique<Communicator>(options));
       outboxes_.emplace_back();
     }
     SetView(std::move(view));
@@ -69,7 +69,7 @@ class Ring {
     auto made = ClusterView::Make(std::move(view));
     COVEY_CHECK(made.ok());
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      machines_[rank]->SetView(now_, NodeId(kFirstNode + rank), *made, outboxes_[rank]);
+      communicators_[rank]->SetView(now_, NodeId(kFirstNode + rank), *made, outboxes_[rank]);
     }
   }
 
@@ -77,10 +77,10 @@ class Ring {
   void SetView(uint32_t node, proto::ClusterView view) {
     auto made = ClusterView::Make(std::move(view));
     COVEY_CHECK(made.ok());
-    machines_[node]->SetView(now_, NodeId(kFirstNode + node), *made, outboxes_[node]);
+    communicators_[node]->SetView(now_, NodeId(kFirstNode + node), *made, outboxes_[node]);
   }
 
-  GroupMachine& machine(uint32_t rank) { return *machines_[rank]; }
+  Communicator& communicator(uint32_t rank) { return *communicators_[rank]; }
   Outbox& outbox(uint32_t rank) { return outboxes_[rank]; }
   uint32_t size() const { return size_; }
   absl::Time now() const { return now_; }
@@ -121,20 +121,21 @@ class Ring {
   bool StepInTime(absl::Time end) {
     Collect();
     absl::Time next = flights_.empty() ? absl::InfiniteFuture() : flights_.begin()->first;
-    const bool wake = std::any_of(machines_.begin(), machines_.end(),
+    const bool wake = std::any_of(communicators_.begin(), communicators_.end(),
                                   [&](const auto& one) { return one->NextWake() < next; });
-    for (const auto& machine : machines_) next = std::min(next, machine->NextWake());
+    for (const auto& one : communicators_) next = std::min(next, one->NextWake());
     if (next >= end) return false;
     now_ = std::max(now_, next);
     if (wake) {
       for (uint32_t rank = 0; rank < size_; ++rank) {
-        if (machines_[rank]->NextWake() <= now_) machines_[rank]->Wake(now_, outboxes_[rank]);
+        if (communicators_[rank]->NextWake() <= now_)
+          communicators_[rank]->Wake(now_, outboxes_[rank]);
       }
       return true;
     }
     const Flight flight = std::move(flights_.begin()->second);
     flights_.erase(flights_.begin());
-    machines_[flight.to]->Receive(now_, flight.message, outboxes_[flight.to]);
+    communicators_[flight.to]->Receive(now_, flight.message, outboxes_[flight.to]);
     return true;
   }
 
@@ -183,8 +184,8 @@ class Ring {
       if (apart_.contains(to)) {
         for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
       }
-      machines_[to]->Receive(now_, message, outboxes_[to]);
-      if (repeat_) machines_[to]->Receive(now_, message, outboxes_[to]);
+      communicators_[to]->Receive(now_, message, outboxes_[to]);
+      if (repeat_) communicators_[to]->Receive(now_, message, outboxes_[to]);
       if (heard_) heard_(to, message);
     }
     return true;
@@ -196,7 +197,7 @@ class Ring {
       while (Step()) {
       }
       for (uint32_t rank = 0; rank < size_; ++rank) {
-        if (!IsStill(rank)) machines_[rank]->Wake(now_, outboxes_[rank]);
+        if (!IsStill(rank)) communicators_[rank]->Wake(now_, outboxes_[rank]);
       }
     }
   }
@@ -227,7 +228,7 @@ class Ring {
   std::set<uint32_t> dead_;
   std::set<uint32_t> frozen_;
   std::set<uint32_t> apart_;
-  std::vector<std::unique_ptr<GroupMachine>> machines_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<Outbox> outboxes_;
   std::function<void(uint32_t, Message)> elsewhere_;
   std::function<void(uint32_t, const Message&)> heard_;

@@ -104,7 +104,7 @@ class LocalSgdPart : public std::enable_shared_from_this<LocalSgdPart> {
 // A part of a bucket whose tables are LOCAL.
 class LocalUpdate : public PartUpdate {
  public:
-  LocalUpdate(GroupMachine& group, std::vector<std::shared_ptr<LocalSgdPart>> machines)
+  LocalUpdate(Communicator& group, std::vector<std::shared_ptr<LocalSgdPart>> machines)
       : group_(group), machines_(std::move(machines)) {}
 
   void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
@@ -115,7 +115,7 @@ class LocalUpdate : public PartUpdate {
  private:
   static PartStep Narrow(const PartStep& step, const PartRange& range, PartStep::Done done);
 
-  GroupMachine& group_;
+  Communicator& group_;
   const std::vector<std::shared_ptr<LocalSgdPart>> machines_;
 };
 

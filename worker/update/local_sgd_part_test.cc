@@ -19,7 +19,8 @@ constexpr float kRate = 0.5f;
 // step has one sample, and the inner optimizer is SGD.
 class LocalSgdPartTest : public testing::Test {
  protected:
-  LocalSgdPartTest() : ring_(1, 16, 1), client_({}, request_id_), link_(client_, ring_.machine(0)) {
+  LocalSgdPartTest()
+      : ring_(1, 16, 1), client_({}, request_id_), link_(client_, ring_.communicator(0)) {
     proto::ClusterView view = Ring::ActiveView(1);
     view.set_epoch(2);
     proto::Node& server = *view.add_nodes();
@@ -240,7 +241,7 @@ TEST_F(LocalSgdPartTest, ARefusedPushFailsTheGroupAndTheNextCall) {
   SetStatus(absl::InvalidArgumentError("NaN in the change"), reply);
   client_.Receive(ring_.now(), reply, ring_.outbox(0));
   client_.Wake(ring_.now(), ring_.outbox(0));
-  EXPECT_THAT(ring_.machine(0).failure().message(), HasSubstr("NaN in the change"));
+  EXPECT_THAT(ring_.communicator(0).failure().message(), HasSubstr("NaN in the change"));
   Apply(3, {2, 2});
   EXPECT_TRUE(done_);
   EXPECT_THAT(status_.message(), HasSubstr("NaN in the change"));

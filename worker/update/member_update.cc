@@ -13,7 +13,7 @@
 namespace covey::worker {
 
 absl::StatusOr<std::unique_ptr<MemberUpdate>> MemberUpdate::Create(
-    ServerLink& link, GroupMachine& group, std::vector<PartShards> shards,
+    ServerLink& link, Communicator& group, std::vector<PartShards> shards,
     std::span<const MemberShards::Config> configs) {
   COVEY_CHECK(configs.size() == shards.size());
   std::vector<MemberShards> owned;

@@ -22,18 +22,18 @@ class MemberUpdate : public PartUpdate {
  public:
   // One entry of `configs` per entry of `shards`. INVALID_ARGUMENT: as MemberShards.
   static absl::StatusOr<std::unique_ptr<MemberUpdate>> Create(
-      ServerLink& link, GroupMachine& group, std::vector<PartShards> shards,
+      ServerLink& link, Communicator& group, std::vector<PartShards> shards,
       std::span<const MemberShards::Config> configs);
 
   void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
   void Fetch(absl::Time now, PartStep step, Outbox& outbox) override;
 
  private:
-  MemberUpdate(ServerLink& link, GroupMachine& group, std::vector<PartShards> shards,
+  MemberUpdate(ServerLink& link, Communicator& group, std::vector<PartShards> shards,
                std::vector<MemberShards> owned)
       : group_(group), first_values_(link, shards, {}), shards_(shards), owned_(std::move(owned)) {}
 
-  GroupMachine& group_;
+  Communicator& group_;
   ServerUpdate first_values_;
   const std::vector<PartShards> shards_;
   std::vector<MemberShards> owned_;

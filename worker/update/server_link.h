@@ -10,7 +10,7 @@
 #include "client/engine/request_engine.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 
 namespace covey::worker {
 
@@ -26,7 +26,7 @@ class ServerLink {
  public:
   using Done = std::function<void(absl::Time, const absl::Status&, Outbox&)>;
 
-  ServerLink(client::RequestEngine& client, GroupMachine& group) : client_(client), group_(group) {}
+  ServerLink(client::RequestEngine& client, Communicator& group) : client_(client), group_(group) {}
 
   // Starts an operation for the group. `step`: the number of a push; the values in the reply must
   // include that step of the group, 0 = any values will do. The link fills in the operation's
@@ -41,7 +41,7 @@ class ServerLink {
 
  private:
   client::RequestEngine& client_;
-  GroupMachine& group_;
+  Communicator& group_;
   uint64_t staleness_sum_ = 0;
   uint64_t staleness_count_ = 0;
 };

@@ -112,7 +112,7 @@ std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const
 }
 
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, const ModelPlan& model,
-                                                       GroupMachine& group, ServerLink& link) {
+                                                       Communicator& group, ServerLink& link) {
   const std::vector<TablePlan>& plans = model.plans;
   std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), model.tables);
   // All tables of a bucket are of one kind.

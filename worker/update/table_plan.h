@@ -11,7 +11,7 @@
 #include "common/cluster/view.h"
 #include "common/tensor/wire_format.h"
 #include "proto/view.pb.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid_options.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/local_sgd_part.h"
@@ -65,6 +65,6 @@ std::optional<RoundMemory> MakeRoundMemory(const Bucket& bucket, std::span<const
 // The update of this member's part of a bucket. INVALID_ARGUMENT: an optimizer's definition is not
 // valid; names the table.
 absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, const ModelPlan& model,
-                                                       GroupMachine& group, ServerLink& link);
+                                                       Communicator& group, ServerLink& link);
 
 }  // namespace covey::worker

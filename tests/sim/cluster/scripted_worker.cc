@@ -9,7 +9,7 @@
 namespace covey::sim {
 
 ScriptedWorker::ScriptedWorker(const client::ClientActor::Options& options,
-                               const worker::GroupMachine::Options& group,
+                               const worker::Communicator::Options& group,
                                std::unique_ptr<WorkerScript> script)
     : script_(std::move(script)), worker_(std::make_unique<worker::WorkerActor>(options, group)) {}
 

@@ -25,7 +25,7 @@ class WorkerScript {
 class ScriptedWorker : public Actor, public Program {
  public:
   ScriptedWorker(const client::ClientActor::Options& options,
-                 const worker::GroupMachine::Options& group, std::unique_ptr<WorkerScript> script);
+                 const worker::Communicator::Options& group, std::unique_ptr<WorkerScript> script);
   ~ScriptedWorker() override;
 
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;

@@ -37,7 +37,7 @@ class SimCluster {
   struct Worker {
     std::string name;
     std::string labels;  // zone/rack/host/device
-    worker::GroupMachine::Options group;
+    worker::Communicator::Options group;
     // Start time, relative to that of the others.
     absl::Duration delay = absl::ZeroDuration();
     // Called at each start of the process.

@@ -41,10 +41,10 @@ worker::HybridOptions DrawHybrid(Random& random, bool distributed) {
   return options;
 }
 
-worker::GroupMachine::Options DrawGroup(Random& random) {
-  worker::GroupMachine::Options options;
+worker::Communicator::Options DrawGroup(Random& random) {
+  worker::Communicator::Options options;
   options.slice_bytes = size_t{64} << random.Below(6);
-  if (random.Chance(0.3)) options.formation = worker::GroupMachine::Formation::kAgreed;
+  if (random.Chance(0.3)) options.rendezvous = worker::RendezvousMode::kAgreed;
   if (random.Chance(0.7)) options.algorithm = kAlgorithms[random.Below(std::size(kAlgorithms))];
   return options;
 }
@@ -132,7 +132,7 @@ std::string Describe(const GroupsPlan& plan) {
       " mode=", plan.distributed() ? "distributed" : "centralized", " lag=", plan.hybrid.lag,
       " fused=", plan.hybrid.fusion.bucket_bytes > 0, " slice=", plan.group.slice_bytes,
       " algorithm=", AlgorithmName(plan.group.algorithm),
-      " measured=", plan.group.formation == worker::GroupMachine::Formation::kMeasured,
+      " measured=", plan.group.rendezvous == worker::RendezvousMode::kMeasured,
       " elastic=", plan.elastic, " late=", plan.late_starts.size(), " drains=", plan.drains.size(),
       " calm=", plan.calm, " faults=", plan.fault_share,
       " patience=", absl::FormatDuration(plan.patience));

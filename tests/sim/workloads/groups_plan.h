@@ -10,7 +10,7 @@
 #include "common/contract/contract.h"
 #include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 #include "worker/hybrid_options.h"
 
 namespace covey::sim {
@@ -40,7 +40,7 @@ struct GroupsPlan {
   // After the fault phase every remaining group takes this many further steps, which must succeed.
   uint64_t last_steps = 2;
   uint64_t samples = 1;  // of a group in a step
-  worker::GroupMachine::Options group;
+  worker::Communicator::Options group;
   worker::HybridOptions hybrid;
   // How long a program waits for a step, in addition to the others' think time.
   absl::Duration patience;

@@ -23,7 +23,7 @@ void RunInTime(Mourners& f) {
     f.fleet.Run();
     bool idle = true;
     for (const uint32_t rank : f.members()) {
-      const GroupMachine& group = f.fleet.ring.machine(rank);
+      const Communicator& group = f.fleet.ring.communicator(rank);
       // With lag a program has what it waits for before the step is over.
       idle = idle && f.Idle(rank) && group.ready() && group.collectives() == 0;
     }
@@ -39,7 +39,7 @@ void Damage(Message& message) {
 
 uint64_t LossesOf(Mourners& f) {
   uint64_t losses = 0;
-  for (const uint32_t rank : f.members()) losses += f.fleet.ring.machine(rank).losses();
+  for (const uint32_t rank : f.members()) losses += f.fleet.ring.communicator(rank).losses();
   return losses;
 }
 
@@ -248,7 +248,7 @@ class PlainLossTest : public testing::Test {
   void Start(uint32_t rank) {
     data_[rank].assign(12, static_cast<float>(1 + rank));
     outcomes_[rank].reset();
-    GroupMachine& machine = ring_.machine(rank);
+    Communicator& machine = ring_.communicator(rank);
     machine.Start(ring_.now(),
                   {.id = machine.NextPlain(),
                    .kind = CollectiveKind::kAllReduce,
@@ -281,8 +281,8 @@ TEST_F(PlainLossTest, ACollectiveEndsSoonAndCanBeStartedAgain) {
     bool lost = false;
     for (uint32_t rank = 0; rank < 3; ++rank) {
       ASSERT_TRUE(outcomes_[rank]) << "message " << number << " at " << rank;
-      ASSERT_TRUE(ring_.machine(rank).failure().ok()) << ring_.machine(rank).failure();
-      ASSERT_TRUE(ring_.machine(rank).ready());
+      ASSERT_TRUE(ring_.communicator(rank).failure().ok()) << ring_.communicator(rank).failure();
+      ASSERT_TRUE(ring_.communicator(rank).ready());
       if (outcomes_[rank]->ok()) continue;
       lost = true;
       EXPECT_EQ(outcomes_[rank]->code(), absl::StatusCode::kUnavailable);

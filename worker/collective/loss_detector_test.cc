@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/group/loss_detector.h"
+#include "worker/collective/loss_detector.h"
 
 #include "gtest/gtest.h"
 

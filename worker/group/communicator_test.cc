@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/group/group_machine.h"
+#include "worker/group/communicator.h"
 
 #include <cmath>
 #include <cstring>
@@ -53,7 +53,7 @@ struct Trial {
 
   CollectiveId Start(Ring& ring, uint32_t rank) {
     Collective collective = common;
-    if (collective.id.sequence == 0) collective.id = ring.machine(rank).NextPlain();
+    if (collective.id.sequence == 0) collective.id = ring.communicator(rank).NextPlain();
     const CollectiveId id = collective.id;
     collective.data = data[rank];
     collective.samples = rank + 1;
@@ -63,7 +63,7 @@ struct Trial {
       outcome[rank] = result.status;
       samples[rank] = result.samples;
     };
-    ring.machine(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
+    ring.communicator(rank).Start(ring.now(), std::move(collective), ring.outbox(rank));
     return id;
   }
   void StartAll(Ring& ring) {
@@ -121,11 +121,11 @@ void ExpectResult(const Trial& trial, const std::vector<std::vector<float>>& bef
   }
 }
 
-class GroupMachineTest : public testing::TestWithParam<uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Members, GroupMachineTest, testing::Range(1u, 10u));
+class CommunicatorTest : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Members, CommunicatorTest, testing::Range(1u, 10u));
 
 // Several collectives of every kind at once, started at different times, delivered in random order.
-TEST_P(GroupMachineTest, ConcurrentCollectivesGiveTheReferenceBitForBit) {
+TEST_P(CommunicatorTest, ConcurrentCollectivesGiveTheReferenceBitForBit) {
   constexpr CollectiveKind kKinds[] = {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather,
                                        CollectiveKind::kAllReduce, CollectiveKind::kBroadcast,
                                        CollectiveKind::kBarrier};
@@ -156,12 +156,12 @@ TEST_P(GroupMachineTest, ConcurrentCollectivesGiveTheReferenceBitForBit) {
       ExpectResult(*trials[i], before[i]);
     }
     for (uint32_t rank = 0; rank < GetParam(); ++rank) {
-      EXPECT_EQ(ring.machine(rank).collectives(), 0u);
+      EXPECT_EQ(ring.communicator(rank).collectives(), 0u);
     }
   }
 }
 
-TEST(GroupMachineOneTest, NobodyLeavesABarrierBeforeTheLastHasCome) {
+TEST(CommunicatorOneTest, NobodyLeavesABarrierBeforeTheLastHasCome) {
   Random random(1);
   Ring ring(4, kSmallSlice, 1);
   Trial barrier(CollectiveKind::kBarrier, 4, 0, random);
@@ -173,7 +173,7 @@ TEST(GroupMachineOneTest, NobodyLeavesABarrierBeforeTheLastHasCome) {
   EXPECT_EQ(barrier.done, 4u);
 }
 
-TEST(GroupMachineOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo) {
+TEST(CommunicatorOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kReduceScatter, 2, 8, random);
@@ -185,13 +185,13 @@ TEST(GroupMachineOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo
   ring.Run();
   EXPECT_EQ(trial.arrived, 2u);
   EXPECT_EQ(trial.done, 1u);
-  EXPECT_LE(ring.machine(0).NextWake(), ring.now() + absl::Milliseconds(1));
+  EXPECT_LE(ring.communicator(0).NextWake(), ring.now() + absl::Milliseconds(1));
   held = Message();
   ring.Run();
   EXPECT_EQ(trial.done, 2u);
 }
 
-TEST(GroupMachineOneTest, AHeldGatherPassesOthersOnAndWaitsForItsOwnPart) {
+TEST(CommunicatorOneTest, AHeldGatherPassesOthersOnAndWaitsForItsOwnPart) {
   Random random(1);
   Ring ring(3, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllGather, 3, 9, random);
@@ -209,13 +209,13 @@ TEST(GroupMachineOneTest, AHeldGatherPassesOthersOnAndWaitsForItsOwnPart) {
     expected.insert(expected.end(), before[2].begin() + 6, before[2].end());
     return expected;
   }()));
-  ring.machine(0).Contribute(ring.now(), id, ring.outbox(0));
+  ring.communicator(0).Contribute(ring.now(), id, ring.outbox(0));
   ring.Run();
   EXPECT_TRUE(trial.AllOk());
   ExpectResult(trial, before);
 }
 
-TEST(GroupMachineOneTest, ADeadMemberEndsEverythingWithTheViewsReason) {
+TEST(CommunicatorOneTest, ADeadMemberEndsEverythingWithTheViewsReason) {
   Random random(1);
   Ring ring(3, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllReduce, 3, 40, random);
@@ -238,21 +238,21 @@ TEST(GroupMachineOneTest, ADeadMemberEndsEverythingWithTheViewsReason) {
   EXPECT_THAT(later.outcome[0].message(), HasSubstr("worker-1 (pid 7) dead"));
 }
 
-TEST(GroupMachineOneTest, FailureTakesFramesBackFromAPeerThatDoesNotReceive) {
+TEST(CommunicatorOneTest, FailureTakesFramesBackFromAPeerThatDoesNotReceive) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllReduce, 2, 40, random);
   trial.Start(ring, 0);
   ring.Collect();  // On the link, not received.
   ring.Pass(absl::Seconds(31));
-  ring.machine(0).Wake(ring.now(), ring.outbox(0));
+  ring.communicator(0).Wake(ring.now(), ring.outbox(0));
   EXPECT_EQ(trial.done, 0u) << "memory is still referenced";
   ring.Collect();  // Obeys the closed route.
-  ring.machine(0).Wake(ring.now(), ring.outbox(0));
+  ring.communicator(0).Wake(ring.now(), ring.outbox(0));
   EXPECT_EQ(trial.done, 1u);
 }
 
-TEST(GroupMachineOneTest, ADeadlineNamesThePeerWaitedForAndReachesTheOthers) {
+TEST(CommunicatorOneTest, ADeadlineNamesThePeerWaitedForAndReachesTheOthers) {
   Random random(1);
   Ring ring(3, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllReduce, 3, 40, random);
@@ -261,7 +261,7 @@ TEST(GroupMachineOneTest, ADeadlineNamesThePeerWaitedForAndReachesTheOthers) {
   trial.Start(ring, 2);  // worker-1 never starts.
   ring.Run();
   ring.Pass(absl::Seconds(31));
-  ring.machine(2).Wake(ring.now(), ring.outbox(2));
+  ring.communicator(2).Wake(ring.now(), ring.outbox(2));
   ring.Run();
   EXPECT_EQ(trial.outcome[2].code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(trial.outcome[2].message(), HasSubstr("all-reduce 1 of 'w' in group 0"));
@@ -272,7 +272,7 @@ TEST(GroupMachineOneTest, ADeadlineNamesThePeerWaitedForAndReachesTheOthers) {
   EXPECT_THAT(trial.outcome[1].message(), HasSubstr("worker-2 gave up"));
 }
 
-TEST(GroupMachineOneTest, ADepartedMemberIsNamedSoon) {
+TEST(CommunicatorOneTest, ADepartedMemberIsNamedSoon) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kBarrier, 2, 0, random);
@@ -281,9 +281,9 @@ TEST(GroupMachineOneTest, ADepartedMemberIsNamedSoon) {
   view.set_epoch(2);
   view.mutable_nodes(1)->set_state(proto::Node::LEFT);
   ring.SetView(view);
-  EXPECT_LT(ring.machine(0).NextWake(), ring.now() + absl::Seconds(5));
+  EXPECT_LT(ring.communicator(0).NextWake(), ring.now() + absl::Seconds(5));
   ring.Pass(absl::Seconds(5));
-  ring.machine(0).Wake(ring.now(), ring.outbox(0));
+  ring.communicator(0).Wake(ring.now(), ring.outbox(0));
   EXPECT_THAT(trial.outcome[0].message(), HasSubstr("worker-1, which has left"));
 }
 
@@ -291,10 +291,10 @@ TEST(GroupMachineOneTest, ADepartedMemberIsNamedSoon) {
 void ReceiveFrom(Ring& ring, uint32_t from, uint32_t to, Message message) {
   message.envelope.mutable_header()->set_node(Ring::kFirstNode + from);
   message.envelope.mutable_header()->set_incarnation(100 + from);
-  EXPECT_TRUE(ring.machine(to).Receive(ring.now(), message, ring.outbox(to)));
+  EXPECT_TRUE(ring.communicator(to).Receive(ring.now(), message, ring.outbox(to)));
 }
 
-TEST(GroupMachineOneTest, WordsOfMembersBeyondEveryLimitDoNoHarm) {
+TEST(CommunicatorOneTest, WordsOfMembersBeyondEveryLimitDoNoHarm) {
   constexpr uint64_t kMost = UINT64_MAX;
   for (const uint64_t number : {uint64_t{0}, uint64_t{1}, uint64_t{kGroupAttemptsMax} + 1, kMost}) {
     const auto small = static_cast<uint32_t>(number);
@@ -330,48 +330,49 @@ TEST(GroupMachineOneTest, WordsOfMembersBeyondEveryLimitDoNoHarm) {
       ReceiveFrom(ring, 1, 0, hello);
       hello.envelope.mutable_group_hello()->set_from_rank(1);
       ReceiveFrom(ring, 1, 0, hello);
-      ring.machine(0).Wake(ring.now(), ring.outbox(0));
-      EXPECT_TRUE(ring.machine(0).ready());
-      EXPECT_EQ(ring.machine(0).losses(), 0u);
-      EXPECT_TRUE(ring.machine(0).failure().ok()) << ring.machine(0).failure();
+      ring.communicator(0).Wake(ring.now(), ring.outbox(0));
+      EXPECT_TRUE(ring.communicator(0).ready());
+      EXPECT_EQ(ring.communicator(0).losses(), 0u);
+      EXPECT_TRUE(ring.communicator(0).failure().ok()) << ring.communicator(0).failure();
     }
   }
 }
 
-TEST(GroupMachineOneTest, AMemberThatCountsMoreSlicesThanCameMakesAllMeetAgain) {
+TEST(CommunicatorOneTest, AMemberThatCountsMoreSlicesThanCameMakesAllMeetAgain) {
   Ring ring(3, kSmallSlice, 1);
   Message probe;
   proto::GroupProbe& kind = *probe.envelope.mutable_group_probe();
-  WriteRound(ring.machine(0).round(), *kind.mutable_round());
+  WriteRound(ring.communicator(0).round(), *kind.mutable_round());
   kind.set_from_rank(1);
   kind.mutable_slices_sent()->set_slices(UINT64_MAX);
   ReceiveFrom(ring, 1, 0, probe);
   ring.Run();
   for (uint32_t rank = 0; rank < 3; ++rank) {
-    EXPECT_TRUE(ring.machine(rank).ready());
-    EXPECT_EQ(ring.machine(rank).round().attempt, 1u);
+    EXPECT_TRUE(ring.communicator(rank).ready());
+    EXPECT_EQ(ring.communicator(rank).round().attempt, 1u);
   }
 }
 
-TEST(GroupMachineOneTest, AHelloBeyondALimitEndsTheGroupAndNamesItsSender) {
+TEST(CommunicatorOneTest, AHelloBeyondALimitEndsTheGroupAndNamesItsSender) {
   proto::ClusterView view = Ring::ActiveView(3);
-  Ring ring(view, {.formation = GroupMachine::Formation::kAgreed}, 1);
+  Ring ring(view, {.rendezvous = RendezvousMode::kAgreed}, 1);
   Message hello;
-  WriteRound(ring.machine(0).round(), *hello.envelope.mutable_group_hello()->mutable_round());
+  WriteRound(ring.communicator(0).round(), *hello.envelope.mutable_group_hello()->mutable_round());
   hello.envelope.mutable_group_hello()->set_from_rank(1);
   hello.frames.push_back(Buffer::CopyOf(std::vector<uint8_t>{0xff, 0xff, 0xff}));
   SetFrameChecksums(hello);
   Message damaged = hello;
   damaged.envelope.set_frame_checksums(0, damaged.envelope.frame_checksums(0) + 1);
   ReceiveFrom(ring, 1, 0, damaged);
-  EXPECT_TRUE(ring.machine(0).failure().ok());
-  EXPECT_EQ(ring.machine(0).NextWake(), absl::InfinitePast()) << "it was not noticed";
+  EXPECT_TRUE(ring.communicator(0).failure().ok());
+  EXPECT_EQ(ring.communicator(0).NextWake(), absl::InfinitePast()) << "it was not noticed";
   ReceiveFrom(ring, 1, 0, hello);
-  EXPECT_EQ(ring.machine(0).failure().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("worker-1 sent a hello that is none"));
+  EXPECT_EQ(ring.communicator(0).failure().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(ring.communicator(0).failure().message(),
+              HasSubstr("worker-1 sent a hello that is none"));
 }
 
-TEST(GroupMachineOneTest, SlicesOfAnotherGenerationOrAStrangerHaveNoEffect) {
+TEST(CommunicatorOneTest, SlicesOfAnotherGenerationOrAStrangerHaveNoEffect) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllReduce, 2, 8, random);
@@ -388,18 +389,18 @@ TEST(GroupMachineOneTest, SlicesOfAnotherGenerationOrAStrangerHaveNoEffect) {
   Message restarted = genuine;
   restarted.envelope.mutable_header()->set_incarnation(9);
   for (const Message& message : {stale, stranger, restarted}) {
-    EXPECT_TRUE(ring.machine(1).Receive(ring.now(), message, ring.outbox(1)));
+    EXPECT_TRUE(ring.communicator(1).Receive(ring.now(), message, ring.outbox(1)));
   }
   EXPECT_TRUE(SameBits(trial.data[1], before[1]));
-  ring.machine(1).Receive(ring.now(), genuine, ring.outbox(1));
-  ring.machine(1).Receive(ring.now(), genuine, ring.outbox(1));
+  ring.communicator(1).Receive(ring.now(), genuine, ring.outbox(1));
+  ring.communicator(1).Receive(ring.now(), genuine, ring.outbox(1));
   ring.Run();
   const std::vector<float> sum = ReferenceReduce(before, trial.common.parts);
   EXPECT_TRUE(SameBits(std::span(trial.data[1]).subspan(4), std::span<const float>(sum).subspan(4)))
       << "a repeated slice was added twice";
 }
 
-TEST(GroupMachineOneTest, ALostSliceIsNoticedByItsGap) {
+TEST(CommunicatorOneTest, ALostSliceIsNoticedByItsGap) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kAllReduce, 2, 40, random);
@@ -412,7 +413,7 @@ TEST(GroupMachineOneTest, ALostSliceIsNoticedByItsGap) {
 }
 
 // A member may skip sequences of a stream; what came early for those is forgotten.
-TEST(GroupMachineOneTest, SkippedSequencesLeaveNothingBehind) {
+TEST(CommunicatorOneTest, SkippedSequencesLeaveNothingBehind) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial skipped(CollectiveKind::kBroadcast, 2, 8, random);
@@ -431,7 +432,7 @@ TEST(GroupMachineOneTest, SkippedSequencesLeaveNothingBehind) {
   EXPECT_TRUE(SameBits(next.data[1], next.data[0]));
 }
 
-TEST(GroupMachineOneTest, MembersThatDisagreeAreTold) {
+TEST(CommunicatorOneTest, MembersThatDisagreeAreTold) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial two(CollectiveKind::kAllReduce, 2, 2, random);
@@ -445,14 +446,14 @@ TEST(GroupMachineOneTest, MembersThatDisagreeAreTold) {
   EXPECT_THAT(three.outcome[1].message(), HasSubstr("same"));
 }
 
-TEST(GroupMachineOneTest, WhatComesBeforeTheViewIsKept) {
+TEST(CommunicatorOneTest, WhatComesBeforeTheViewIsKept) {
   Random random(1);
   Ring ring(2, kSmallSlice, 1);
   Trial trial(CollectiveKind::kBroadcast, 2, 8, random);
   trial.common.root = 0;
   trial.Start(ring, 0);
   ring.Collect();
-  GroupMachine late({.slice_bytes = kSmallSlice, .formation = GroupMachine::Formation::kAtOnce});
+  Communicator late({.slice_bytes = kSmallSlice, .rendezvous = RendezvousMode::kAtOnce});
   Outbox outbox;
   for (const Message& message : ring.link(0, NodeId(Ring::kFirstNode + 1))) {
     late.Receive(ring.now(), message, outbox);

@@ -22,8 +22,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr GroupMachine::Options kMeasured = {.formation = GroupMachine::Formation::kMeasured};
-constexpr GroupMachine::Options kAgreed = {.formation = GroupMachine::Formation::kAgreed};
+constexpr Communicator::Options kMeasured = {.rendezvous = RendezvousMode::kMeasured};
+constexpr Communicator::Options kAgreed = {.rendezvous = RendezvousMode::kAgreed};
 
 proto::ClusterView TwoRacks(uint32_t members) {
   proto::ClusterView view = Ring::ActiveView(members);
@@ -38,8 +38,8 @@ bool Move(Ring& ring) {
   ring.Pass(absl::Microseconds(20));
   const bool moved = ring.Step();
   for (uint32_t rank = 0; rank < ring.size(); ++rank) {
-    if (ring.machine(rank).NextWake() > ring.now()) continue;
-    ring.machine(rank).Wake(ring.now(), ring.outbox(rank));
+    if (ring.communicator(rank).NextWake() > ring.now()) continue;
+    ring.communicator(rank).Wake(ring.now(), ring.outbox(rank));
   }
   return moved;
 }
@@ -49,10 +49,10 @@ void RunInTime(Ring& ring) {
   for (int idle = 0; idle < 50;) idle = Move(ring) ? 0 : idle + 1;
 }
 
-TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
+TEST(MeetingTest, MembersMeasureAndAllKnowTheSame) {
   Ring ring(TwoRacks(5), kMeasured, 1);
-  EXPECT_TRUE(ring.machine(0).formed());
-  EXPECT_FALSE(ring.machine(0).ready());
+  EXPECT_TRUE(ring.communicator(0).formed());
+  EXPECT_FALSE(ring.communicator(0).ready());
   const absl::Time before = ring.now();
   // Labels say where the racks are: nobody measures distances.
   ring.SetHeard([](uint32_t, const Message& message) {
@@ -60,20 +60,20 @@ TEST(FormationTest, MembersMeasureAndAllKnowTheSame) {
   });
   RunInTime(ring);
   EXPECT_LT(ring.now() - before, absl::Milliseconds(50));
-  const LinkCosts& costs = ring.machine(0).link_costs();
+  const LinkCosts& costs = ring.communicator(0).link_costs();
   EXPECT_NE(costs.at(Level::kZone).latency_seconds, LinkCosts().at(Level::kZone).latency_seconds);
   for (uint32_t rank = 0; rank < 5; ++rank) {
-    ASSERT_TRUE(ring.machine(rank).ready());
-    EXPECT_EQ(ring.machine(rank).agreed_step(), 0u);
+    ASSERT_TRUE(ring.communicator(rank).ready());
+    EXPECT_EQ(ring.communicator(rank).agreed_step(), 0u);
     for (size_t level = 0; level < kLevels; ++level) {
-      const LinkCost& cost = ring.machine(rank).link_costs().levels[level];
+      const LinkCost& cost = ring.communicator(rank).link_costs().levels[level];
       EXPECT_EQ(cost.latency_seconds, costs.levels[level].latency_seconds);
       EXPECT_EQ(cost.bytes_per_second, costs.levels[level].bytes_per_second);
     }
   }
 }
 
-TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
+TEST(MeetingTest, WhatIsStartedBeforeWaitsAndThenRuns) {
   for (const auto& [size, labelled] : std::vector<std::pair<uint32_t, bool>>{
            {1, true}, {2, true}, {40, true}, {5, false}, {32, false}}) {
     const proto::ClusterView view = labelled ? TwoRacks(size) : Ring::ActiveView(size);
@@ -86,17 +86,20 @@ TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
       // The last comes late; what the others say is kept.
       if (rank + 1 == size) RunInTime(ring);
       ring.SetView(rank, view);
-      ring.machine(rank).Start(ring.now(),
-                               {.id = {.stream = 7, .sequence = 3},
-                                .kind = CollectiveKind::kAllReduce,
-                                .data = data[rank],
-                                .parts = EvenParts(100, size),
-                                .held = true,
-                                .done = [&done](absl::Time, const CollectiveResult& result,
-                                                Outbox&) { done += result.status.ok() ? 1 : 0; }},
-                               ring.outbox(rank));
-      ring.machine(rank).Contribute(ring.now(), {.stream = 7, .sequence = 3}, ring.outbox(rank));
-      EXPECT_EQ(ring.machine(rank).collectives() > 0, size > 1 || !ring.machine(rank).ready());
+      ring.communicator(rank).Start(
+          ring.now(),
+          {.id = {.stream = 7, .sequence = 3},
+           .kind = CollectiveKind::kAllReduce,
+           .data = data[rank],
+           .parts = EvenParts(100, size),
+           .held = true,
+           .done = [&done](absl::Time, const CollectiveResult& result,
+                           Outbox&) { done += result.status.ok() ? 1 : 0; }},
+          ring.outbox(rank));
+      ring.communicator(rank).Contribute(ring.now(), {.stream = 7, .sequence = 3},
+                                         ring.outbox(rank));
+      EXPECT_EQ(ring.communicator(rank).collectives() > 0,
+                size > 1 || !ring.communicator(rank).ready());
     }
     RunInTime(ring);
     EXPECT_EQ(done, size);
@@ -106,7 +109,7 @@ TEST(FormationTest, WhatIsStartedBeforeWaitsAndThenRuns) {
   }
 }
 
-TEST(FormationTest, AMemberThatNeverComesIsNamed) {
+TEST(MeetingTest, AMemberThatNeverComesIsNamed) {
   proto::ClusterView nobody = Ring::ActiveView(3);
   nobody.clear_groups();
   Ring ring(nobody, kMeasured, 1);
@@ -117,9 +120,9 @@ TEST(FormationTest, AMemberThatNeverComesIsNamed) {
     ring.Pass(patience);
     RunInTime(ring);
   }
-  EXPECT_FALSE(ring.machine(0).ready());
-  EXPECT_THAT(ring.machine(0).failure().message(), HasSubstr("nothing from worker-1"));
-  EXPECT_THAT(ring.machine(2).failure().message(), HasSubstr("worker-1"));
+  EXPECT_FALSE(ring.communicator(0).ready());
+  EXPECT_THAT(ring.communicator(0).failure().message(), HasSubstr("nothing from worker-1"));
+  EXPECT_THAT(ring.communicator(2).failure().message(), HasSubstr("worker-1"));
 }
 
 // Members on hosts of their own, whose labels say no more, in racks; `rack_of` by rank.
@@ -150,7 +153,7 @@ class UnnamedRacks {
     const absl::Time begin = ring_.now();
     const auto ready = [this] {
       for (uint32_t rank = 0; rank < size(); ++rank) {
-        if (!ring_.machine(rank).ready()) return false;
+        if (!ring_.communicator(rank).ready()) return false;
       }
       return true;
     };
@@ -161,14 +164,14 @@ class UnnamedRacks {
   }
 
   uint32_t size() const { return static_cast<uint32_t>(rack_of_.size()); }
-  GroupMachine& machine(uint32_t rank) { return ring_.machine(rank); }
+  Communicator& communicator(uint32_t rank) { return ring_.communicator(rank); }
   std::vector<std::string> RacksOf(uint32_t rank) {
     std::vector<std::string> racks;
-    for (const TopologyPath& path : machine(rank).paths()) racks.push_back(path.rack());
+    for (const TopologyPath& path : communicator(rank).paths()) racks.push_back(path.rack());
     return racks;
   }
   Algorithm ForLargeData(uint32_t rank) {
-    return machine(rank).PlanFor(CollectiveKind::kAllReduce, 64 << 20)->algorithm();
+    return communicator(rank).PlanFor(CollectiveKind::kAllReduce, 64 << 20)->algorithm();
   }
 
  private:
@@ -201,10 +204,10 @@ TEST(MeasuredRacksTest, ShuffledRacksAreFoundAndUsed) {
     std::vector<std::string> expected;
     for (const int rack : rack_of) expected.push_back(absl::StrCat("measured-", rack));
     for (uint32_t rank = 0; rank < racks.size(); ++rank) {
-      EXPECT_EQ(racks.machine(rank).measured_racks(), 2u);
+      EXPECT_EQ(racks.communicator(rank).measured_racks(), 2u);
       EXPECT_EQ(racks.RacksOf(rank), expected);
       EXPECT_EQ(racks.ForLargeData(rank), Algorithm::kHierarchical);
-      const LinkCosts& costs = racks.machine(rank).link_costs();
+      const LinkCosts& costs = racks.communicator(rank).link_costs();
       EXPECT_GT(costs.at(Level::kRack).bytes_per_second,
                 5 * costs.at(Level::kCluster).bytes_per_second);
       EXPECT_LT(costs.at(Level::kRack).uplink_bytes_per_second, 2e8);
@@ -217,14 +220,14 @@ TEST(MeasuredRacksTest, AFullGroupOfThirtyTwoIsMeasuredSoonEnough) {
   for (size_t rank = 0; rank < rack_of.size(); ++rank) rack_of[rank] = rank % 3 == 0 ? 0 : 1;
   UnnamedRacks racks(rack_of, 10);
   EXPECT_LT(racks.Form(), absl::Milliseconds(50));
-  EXPECT_EQ(racks.machine(5).measured_racks(), 2u);
+  EXPECT_EQ(racks.communicator(5).measured_racks(), 2u);
 }
 
 TEST(MeasuredRacksTest, WithoutAGapNothingChanges) {
   UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 1);
   EXPECT_LT(racks.Form(), absl::Milliseconds(50));
   for (uint32_t rank = 0; rank < racks.size(); ++rank) {
-    EXPECT_EQ(racks.machine(rank).measured_racks(), 0u);
+    EXPECT_EQ(racks.communicator(rank).measured_racks(), 0u);
     EXPECT_THAT(racks.RacksOf(rank), Each(""));
   }
 }
@@ -237,7 +240,7 @@ TEST(MeasuredRacksTest, WithLostProbesNothingChanges) {
   });
   EXPECT_LT(racks.Form(absl::Seconds(3)), absl::Seconds(2.1));
   for (uint32_t rank = 0; rank < racks.size(); ++rank) {
-    EXPECT_EQ(racks.machine(rank).measured_racks(), 0u);
+    EXPECT_EQ(racks.communicator(rank).measured_racks(), 0u);
     EXPECT_THAT(racks.RacksOf(rank), Each(""));
   }
 }
@@ -251,7 +254,7 @@ TEST(MeasuredRacksTest, OneDirectionIsEnough) {
     return from == 3 && probe.has_distance() && !probe.distance().reply();
   });
   racks.Form(absl::Seconds(3));
-  EXPECT_EQ(racks.machine(3).measured_racks(), 2u);
+  EXPECT_EQ(racks.communicator(3).measured_racks(), 2u);
   EXPECT_EQ(racks.RacksOf(3), racks.RacksOf(0));
 }
 
@@ -263,16 +266,17 @@ class Stepper {
 
   Stepper(Ring& ring, uint32_t node, uint64_t last_step)
       : ring_(ring), node_(node), last_step_(last_step) {
-    machine().OnReady([this](absl::Time now, Outbox& outbox) {
-      generations_.push_back({machine().generation(), machine().agreed_step()});
-      step_ = machine().agreed_step();
+    communicator().OnReady([this](absl::Time now, Outbox& outbox) {
+      generations_.push_back({communicator().generation(), communicator().agreed_step()});
+      step_ = communicator().agreed_step();
       Next(now, outbox);
     });
   }
 
   // Told by the machine, not by Reform: still waiting for a group.
   void LetGo() {
-    machine().OnLeft([this](absl::Time, const absl::Status& status, Outbox&) { left_ = status; });
+    communicator().OnLeft(
+        [this](absl::Time, const absl::Status& status, Outbox&) { left_ = status; });
   }
 
   struct Generation {
@@ -287,23 +291,23 @@ class Stepper {
   int wrong() const { return wrong_; }
 
  private:
-  GroupMachine& machine() { return ring_.machine(node_); }
+  Communicator& communicator() { return ring_.communicator(node_); }
 
   void Next(absl::Time now, Outbox& outbox) {
     if (step_ == last_step_) return;
     ++step_;
     std::fill(gradient_.begin(), gradient_.end(), 1.0f);
-    const auto parts = EvenParts(kElements, machine().size());
-    machine().Start(now,
-                    {.id = {.stream = 2, .sequence = step_},
-                     .kind = CollectiveKind::kAllGather,
-                     .data = values_,
-                     .parts = parts,
-                     .held = true,
-                     .done = [this](absl::Time now, const CollectiveResult& result,
-                                    Outbox& outbox) { Gathered(now, result, outbox); }},
-                    outbox);
-    machine().Start(
+    const auto parts = EvenParts(kElements, communicator().size());
+    communicator().Start(now,
+                         {.id = {.stream = 2, .sequence = step_},
+                          .kind = CollectiveKind::kAllGather,
+                          .data = values_,
+                          .parts = parts,
+                          .held = true,
+                          .done = [this](absl::Time now, const CollectiveResult& result,
+                                         Outbox& outbox) { Gathered(now, result, outbox); }},
+                         outbox);
+    communicator().Start(
         now,
         {.id = {.stream = 1, .sequence = step_},
          .kind = CollectiveKind::kReduceScatter,
@@ -312,12 +316,14 @@ class Stepper {
          .samples = 1,
          .arrived =
              [this](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
-               const PartRange own = EvenParts(kElements, machine().size())[machine().rank()];
+               const PartRange own =
+                   EvenParts(kElements, communicator().size())[communicator().rank()];
                std::copy_n(gradient_.begin() + static_cast<ptrdiff_t>(own.first), own.count,
                            values_.begin() + static_cast<ptrdiff_t>(own.first));
-               machine().Contribute(now, {.stream = 2, .sequence = step_},
-                                    {.samples = result.samples, .seen_epoch = result.seen_epoch},
-                                    outbox);
+               communicator().Contribute(
+                   now, {.stream = 2, .sequence = step_},
+                   {.samples = result.samples, .agreed_plan_epoch = result.agreed_plan_epoch},
+                   outbox);
              },
          .done = [this](absl::Time now, const CollectiveResult&,
                         Outbox& outbox) { Finish(now, outbox); }},
@@ -326,10 +332,10 @@ class Stepper {
 
   void Gathered(absl::Time now, const CollectiveResult& result, Outbox& outbox) {
     for (const float value : values_) {
-      wrong_ += value == static_cast<float>(machine().size()) ? 0 : 1;
+      wrong_ += value == static_cast<float>(communicator().size()) ? 0 : 1;
     }
-    wrong_ += result.samples == machine().size() ? 0 : 1;
-    over_ = result.seen_epoch > 0;
+    wrong_ += result.samples == communicator().size() ? 0 : 1;
+    over_ = result.agreed_plan_epoch > 0;
     Finish(now, outbox);
   }
 
@@ -339,7 +345,7 @@ class Stepper {
     if (!over_) {
       Next(now, outbox);
     } else {
-      left_ = machine().Reform(now, step_, outbox);
+      left_ = communicator().Reform(now, step_, outbox);
     }
   }
 
@@ -396,7 +402,7 @@ TEST(ChangeTest, AllMembersChangeOverAtTheSameStep) {
         for (uint64_t steps = random.Below(100); steps > 0; --steps) Move(ring);
       }
       const auto changed = [&](uint32_t node) {
-        return ring.machine(node).ready() && ring.machine(node).generation() == plan + 1;
+        return ring.communicator(node).ready() && ring.communicator(node).generation() == plan + 1;
       };
       for (int i = 0; i < 10'000 && !std::all_of(plans[plan].begin(), plans[plan].end(), changed);
            ++i) {
@@ -407,7 +413,7 @@ TEST(ChangeTest, AllMembersChangeOverAtTheSameStep) {
     std::map<uint64_t, std::set<uint64_t>> agreed;
     uint64_t before = 0;
     for (uint32_t node = 0; node < 6; ++node) {
-      EXPECT_TRUE(ring.machine(node).failure().ok()) << ring.machine(node).failure();
+      EXPECT_TRUE(ring.communicator(node).failure().ok()) << ring.communicator(node).failure();
       EXPECT_EQ(steppers[node]->wrong(), 0);
       EXPECT_EQ(steppers[node]->step(), 300u) << "node " << node << " seed " << seed;
       EXPECT_EQ(steppers[node]->generations().back().number, plans.size());
@@ -447,8 +453,8 @@ TEST(ChangeTest, PlansThatNotAllHaveSeenAreSkipped) {
     }
     RunInTime(ring);
     for (uint32_t node = 0; node < 6; ++node) {
-      ASSERT_TRUE(ring.machine(node).failure().ok())
-          << ring.machine(node).failure() << " seed " << seed;
+      ASSERT_TRUE(ring.communicator(node).failure().ok())
+          << ring.communicator(node).failure() << " seed " << seed;
       EXPECT_EQ(steppers[node]->wrong(), 0);
       ASSERT_EQ(steppers[node]->step(), 120u) << "node " << node << " seed " << seed;
       EXPECT_EQ(steppers[node]->generations().back().number, plans.size());
@@ -474,11 +480,11 @@ TEST(ChangeTest, AGenerationThatCannotBeIsLeftByAllOfALargeGroup) {
   for (uint32_t node = 0; node + 1 < kMembers; ++node) ring.SetView(node, plan);
   RunInTime(ring);
   for (uint32_t node = 0; node + 1 < kMembers; ++node) {
-    EXPECT_EQ(ring.machine(node).collectives(), 0u) << "node " << node << " still waits";
+    EXPECT_EQ(ring.communicator(node).collectives(), 0u) << "node " << node << " still waits";
     ring.SetView(node, next);
   }
   RunInTime(ring);
-  for (uint32_t node = 0; node < kMembers; ++node) EXPECT_TRUE(ring.machine(node).ready());
+  for (uint32_t node = 0; node < kMembers; ++node) EXPECT_TRUE(ring.communicator(node).ready());
 }
 
 TEST(ChangeTest, WhoIsNoMemberOfTheNewerPlanTellsToo) {
@@ -491,25 +497,25 @@ TEST(ChangeTest, WhoIsNoMemberOfTheNewerPlanTellsToo) {
   RunInTime(ring);
   ring.SetView(0, Plan(3, 2, {0, 2}));
   RunInTime(ring);
-  EXPECT_TRUE(ring.machine(0).ready() && ring.machine(2).ready());
-  EXPECT_EQ(ring.machine(0).generation(), 2u);
+  EXPECT_TRUE(ring.communicator(0).ready() && ring.communicator(2).ready());
+  EXPECT_EQ(ring.communicator(0).generation(), 2u);
 }
 
 // Results say what the least informed of those behind them knows.
 TEST(ChangeTest, ASumAndAGatherKnowOfAPlanOnlyIfAllDo) {
-  Ring ring(Plan(1, 1, {0, 1, 2}), {.formation = GroupMachine::Formation::kAtOnce}, 1);
+  Ring ring(Plan(1, 1, {0, 1, 2}), {.rendezvous = RendezvousMode::kAtOnce}, 1);
   std::vector<std::vector<float>> data(3, std::vector<float>(3));
   std::vector<std::vector<uint64_t>> seen(2, std::vector<uint64_t>(3, 99));
   const auto run = [&](size_t way, CollectiveKind kind, uint64_t sequence) {
     for (uint32_t node = 0; node < 3; ++node) {
-      ring.machine(node).Start(
+      ring.communicator(node).Start(
           ring.now(),
           {.id = {.stream = 1, .sequence = sequence},
            .kind = kind,
            .data = data[node],
            .parts = EvenParts(3, 3),
            .done = [&seen, way, node](absl::Time, const CollectiveResult& result,
-                                      Outbox&) { seen[way][node] = result.seen_epoch; }},
+                                      Outbox&) { seen[way][node] = result.agreed_plan_epoch; }},
           ring.outbox(node));
     }
     ring.Run();
@@ -534,12 +540,12 @@ TEST(ChangeTest, NobodyChangesOverBeforeAllKnow) {
   }
   for (const uint32_t node : {0, 1}) {
     ring.SetView(node, Plan(2, 2, {0, 1}));
-    EXPECT_TRUE(ring.machine(node).change_pending() || !ring.machine(node).formed());
+    EXPECT_TRUE(ring.communicator(node).change_pending() || !ring.communicator(node).formed());
   }
   RunInTime(ring);
   for (uint32_t node = 0; node < 3; ++node) {
     EXPECT_EQ(steppers[node]->step(), 50u);
-    EXPECT_EQ(ring.machine(node).generation(), 1u);
+    EXPECT_EQ(ring.communicator(node).generation(), 1u);
   }
 }
 
@@ -557,8 +563,8 @@ TEST(ChangeTest, WhoIsInNoGroupAnyMoreIsToldWhyAndMayComeBack) {
   run(500);
   EXPECT_EQ(steppers[2]->left().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(steppers[2]->left().message(), HasSubstr("too slow"));
-  EXPECT_FALSE(ring.machine(2).formed());
-  EXPECT_EQ(ring.machine(0).size(), 2u);
+  EXPECT_FALSE(ring.communicator(2).formed());
+  EXPECT_EQ(ring.communicator(0).size(), 2u);
   const uint64_t alone = steppers[0]->step();
   for (uint32_t node = 0; node < 3; ++node) ring.SetView(node, Plan(3, 3, {0, 1, 2}));
   run(500);
@@ -567,23 +573,23 @@ TEST(ChangeTest, WhoIsInNoGroupAnyMoreIsToldWhyAndMayComeBack) {
 }
 
 TEST(ChangeTest, NoChangeWithoutAPlanOrWhileCollectivesAreUnderWay) {
-  Ring ring(Plan(1, 1, {0, 1}), {.formation = GroupMachine::Formation::kAtOnce}, 1);
-  EXPECT_EQ(ring.machine(0).Reform(ring.now(), 3, ring.outbox(0)).code(),
+  Ring ring(Plan(1, 1, {0, 1}), {.rendezvous = RendezvousMode::kAtOnce}, 1);
+  EXPECT_EQ(ring.communicator(0).Reform(ring.now(), 3, ring.outbox(0)).code(),
             absl::StatusCode::kFailedPrecondition);
-  ring.machine(0).Start(ring.now(), {.id = ring.machine(0).NextPlain()}, ring.outbox(0));
+  ring.communicator(0).Start(ring.now(), {.id = ring.communicator(0).NextPlain()}, ring.outbox(0));
   ring.SetView(0, Plan(2, 2, {0, 1, 3}));
-  EXPECT_TRUE(ring.machine(0).change_pending());
-  EXPECT_THAT(ring.machine(0).Reform(ring.now(), 3, ring.outbox(0)).message(),
+  EXPECT_TRUE(ring.communicator(0).change_pending());
+  EXPECT_THAT(ring.communicator(0).Reform(ring.now(), 3, ring.outbox(0)).message(),
               HasSubstr("1 collectives are under way"));
 }
 
 // Of member 0; `outcome` is how it ends.
 void StartBarrier(Ring& ring, absl::Status& outcome) {
-  Collective barrier{.id = ring.machine(0).NextPlain()};
+  Collective barrier{.id = ring.communicator(0).NextPlain()};
   barrier.done = [&outcome](absl::Time, const CollectiveResult& result, Outbox&) {
     outcome = result.status;
   };
-  ring.machine(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
+  ring.communicator(0).Start(ring.now(), std::move(barrier), ring.outbox(0));
 }
 
 TEST(ChangeTest, AGroupThatHasEndedAndLostSomebodyIsLeftInTheMiddleOfAStep) {
@@ -596,13 +602,13 @@ TEST(ChangeTest, AGroupThatHasEndedAndLostSomebodyIsLeftInTheMiddleOfAStep) {
   ring.SetView(0, view);
   // The others may yet take their part.
   EXPECT_TRUE(outcome.ok());
-  EXPECT_TRUE(ring.machine(0).formed());
+  EXPECT_TRUE(ring.communicator(0).formed());
   view.set_epoch(3);
   view.mutable_nodes(2)->set_state(proto::Node::LEFT);
   view.mutable_nodes(2)->set_departure("done");
   ring.SetView(0, view);
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
-  EXPECT_FALSE(ring.machine(0).formed());
+  EXPECT_FALSE(ring.communicator(0).formed());
 }
 
 TEST(ChangeTest, ADeathEndsWhatIsUnderWayAndTheOthersGoOn) {
@@ -616,13 +622,13 @@ TEST(ChangeTest, ADeathEndsWhatIsUnderWayAndTheOthersGoOn) {
   ring.SetView(0, view);
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(outcome.message(), HasSubstr("worker-2 (silent for 3 s)"));
-  EXPECT_FALSE(ring.machine(0).ready());
+  EXPECT_FALSE(ring.communicator(0).ready());
   ring.SetView(1, view);
   RunInTime(ring);
   for (const uint32_t rank : {0u, 1u}) {
-    EXPECT_TRUE(ring.machine(rank).ready());
-    EXPECT_TRUE(ring.machine(rank).failure().ok());
-    EXPECT_EQ(ring.machine(rank).size(), 2u);
+    EXPECT_TRUE(ring.communicator(rank).ready());
+    EXPECT_TRUE(ring.communicator(rank).failure().ok());
+    EXPECT_EQ(ring.communicator(rank).size(), 2u);
   }
 }
 
