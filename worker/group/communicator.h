@@ -104,6 +104,11 @@ class Communicator {
   // Members have agreed, and the group may have failed since. Collectives may be started before, and
   // wait for it.
   bool ready() const { return session_.rendezvous().ready(); }
+  // The members of this round have met, and this member has not left it since. A failure leaves no
+  // round.
+  bool IsIn(const GroupRound& wanted) const {
+    return round() == wanted && (ready() || session_.failed());
+  }
   // The following mean something once formed.
   GroupId id() const { return round().group; }
   uint64_t generation() const { return round().generation; }

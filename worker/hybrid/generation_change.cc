@@ -20,8 +20,6 @@ constexpr Transition<State> kLegal[] = {
     {State::kRunning, State::kChanging},
     {State::kLastStep, State::kChanging},
     {State::kChanging, State::kRunning},
-    // The group cannot change yet.
-    {State::kChanging, State::kLastStep},
     // The program has set another model.
     {State::kLastStep, State::kRunning},
     {State::kLeft, State::kRunning},
@@ -44,10 +42,19 @@ absl::Status CannotGoOn(absl::string_view what, Step step) {
 
 bool GenerationChange::IsLegal(State from, State to) { return IsLegalTransition(kLegal, from, to); }
 
+State GenerationChange::state() const {
+  const bool has_round = state_ == State::kRunning || state_ == State::kLastStep;
+  return has_round && !group_.IsIn(round_) ? State::kChanging : state_;
+}
+
 void GenerationChange::Enter(State to) {
-  if (to == state_) return;
-  COVEY_CHECK(IsLegal(state_, to));
+  COVEY_CHECK(to == state() || IsLegal(state(), to));
   state_ = to;
+}
+
+void GenerationChange::RunIn(const GroupRound& round) {
+  Enter(State::kRunning);
+  round_ = round;
 }
 
 bool GenerationChange::MembersUpdateAll() const {
@@ -55,7 +62,7 @@ bool GenerationChange::MembersUpdateAll() const {
 }
 
 bool GenerationChange::MayBegin(uint32_t bucket, Step step) const {
-  if (state_ == State::kChanging) return false;
+  if (state() == State::kChanging) return false;
   const auto& pipelines = model_.pipelines();
   if (state_ == State::kLastStep) {
     const bool is_pull = step == pipelines[bucket]->finished();
@@ -69,7 +76,7 @@ bool GenerationChange::MayBegin(uint32_t bucket, Step step) const {
 }
 
 void GenerationChange::EndAfter(absl::Time now, Step step, Outbox& outbox) {
-  if (state_ != State::kRunning) return;
+  if (state() != State::kRunning) return;
   Enter(State::kLastStep);
   last_step_ = step;
   if (!MembersUpdateAll()) return;
@@ -79,7 +86,7 @@ void GenerationChange::EndAfter(absl::Time now, Step step, Outbox& outbox) {
 }
 
 bool GenerationChange::MayReform() const {
-  if (state_ != State::kLastStep || !group_.failure().ok()) return false;
+  if (state() != State::kLastStep || !group_.failure().ok()) return false;
   if (group_.collectives() > 0 || !group_.change_pending()) return false;
   const auto& pipelines = model_.pipelines();
   return std::all_of(pipelines.begin(), pipelines.end(), [this](const auto& pipeline) {
@@ -88,12 +95,10 @@ bool GenerationChange::MayReform() const {
 }
 
 absl::Status GenerationChange::Reform(absl::Time now, Outbox& outbox) {
-  Enter(State::kChanging);
   last_begun_ = last_step_;
   const absl::Status status = group_.Reform(now, last_step_.value(), outbox);
   if (!absl::IsFailedPrecondition(status)) return status;
-  Enter(State::kLastStep);  // Something else is under way: later.
-  return absl::OkStatus();
+  return absl::OkStatus();  // Something else is under way: later.
 }
 
 bool GenerationChange::Interrupt(absl::Time now, Outbox& outbox) {
@@ -101,14 +106,13 @@ bool GenerationChange::Interrupt(absl::Time now, Outbox& outbox) {
     group_.Abort(now, CannotGoOn(group_.interruption(), model_.finished()), outbox);
     return false;
   }
-  Enter(State::kChanging);
   last_begun_ = model_.begun();
   for (const auto& pipeline : model_.pipelines()) pipeline->Interrupt();
   return true;
 }
 
 GenerationChange::NextGeneration GenerationChange::Agree() const {
-  COVEY_CHECK(state_ == State::kChanging);
+  COVEY_CHECK(state() == State::kChanging);
   NextGeneration next{.planned = group_.recovery_state().empty(), .from = last_begun_};
   if (next.planned) {
     next.to = Step(group_.agreed_step());
@@ -128,11 +132,12 @@ GenerationChange::NextGeneration GenerationChange::Agree() const {
 
 absl::Status GenerationChange::GoOn(absl::Time now, std::shared_ptr<const ClusterView> view,
                                     const NextGeneration& next, Outbox& outbox) {
+  const GroupRound round = group_.round();
   absl::Status status = model_.Divide(std::move(view));
   if (status.ok()) {
     status = next.planned ? Adopt(now, next.to, outbox) : Rejoin(now, next, outbox);
   }
-  Enter(State::kRunning);
+  RunIn(round);
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
 #include "worker/group/communicator.h"
+#include "worker/group/group_round.h"
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/hybrid_model.h"
 
@@ -48,6 +49,9 @@ namespace covey::worker {
 // push at its end; only the state of the inner optimizers is given up. With kDistributed the group
 // fails.
 //
+// kChanging is not a state of this class: the group has left the round that the buckets belong to,
+// or has not met since, and only the group knows that (Communicator::IsIn).
+//
 // Invariants:
 // 1. No bucket begins anything in kChanging and kLeft, and no step after the last one in kLastStep.
 // 2. In kChanging the buckets belong to no generation: the group may be ready already, but no
@@ -62,12 +66,12 @@ class GenerationChange {
   // `group` and `model` outlive it.
   GenerationChange(Communicator& group, HybridModel& model) : group_(group), model_(model) {}
 
-  State state() const { return state_; }
+  State state() const;
   // Whether a bucket may begin a step, or, with the step it has finished, a pull.
   bool MayBegin(uint32_t bucket, Step step) const;
 
   // The program has set the model.
-  void ModelSet() { Enter(State::kRunning); }
+  void ModelSet() { RunIn(group_.round()); }
   // All members know that `step` is the last one of this generation.
   void EndAfter(absl::Time now, Step step, Outbox& outbox);
   // The last step is over in all buckets, and nothing is under way in the group.
@@ -106,15 +110,18 @@ class GenerationChange {
 
  private:
   void Enter(State to);
+  // The buckets belong to this round of the group.
+  void RunIn(const GroupRound& round);
   bool MembersUpdateAll() const;
   absl::Status Adopt(absl::Time now, Step agreed, Outbox& outbox);
   absl::Status Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox);
 
   Communicator& group_;
   HybridModel& model_;
-  State state_ = State::kNoModel;
-  Step last_step_;   // of this generation, in kLastStep
-  Step last_begun_;  // in kChanging: the newest step that any bucket had begun before
+  State state_ = State::kNoModel;  // never kChanging
+  GroupRound round_;               // that the buckets belong to
+  Step last_step_;                 // of this generation, in kLastStep
+  Step last_begun_;                // in kChanging: the newest step that any bucket had begun before
 };
 
 }  // namespace covey::worker

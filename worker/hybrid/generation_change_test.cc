@@ -18,7 +18,7 @@ TEST(GenerationChangeTest, LegalTransitionsAreThoseOfTheDiagram) {
       {State::kNoModel, {State::kRunning, State::kLeft}},
       {State::kRunning, {State::kLastStep, State::kChanging, State::kLeft}},
       {State::kLastStep, {State::kRunning, State::kChanging, State::kLeft}},
-      {State::kChanging, {State::kRunning, State::kLastStep, State::kLeft}},
+      {State::kChanging, {State::kRunning, State::kLeft}},
       {State::kLeft, {State::kRunning}}};
   ASSERT_EQ(diagram.size(), static_cast<size_t>(State::kLeft) + 1);
   for (const auto& [from, after] : diagram) {
