@@ -10,7 +10,7 @@ BucketBuffers::BucketBuffers(const Bucket& bucket, bool error_feedback)
   if (error_feedback) residual_.assign(elements_, 0);
 }
 
-std::span<float> BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests) {
+void BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests) {
   gradient_.resize(elements_);
   for (const TensorRequest& request : requests) {
     for (const Bucket::Piece& piece : pieces_) {
@@ -26,12 +26,29 @@ std::span<float> BucketBuffers::PackGradient(const std::vector<TensorRequest>& r
                      [weight](float element) { return element * weight; });
     }
   }
-  return gradient_;
 }
 
-std::span<float> BucketBuffers::ZeroGradient() {
-  gradient_.assign(elements_, 0);
-  return gradient_;
+BucketBuffers::StepInput BucketBuffers::BeginStep(const std::vector<TensorRequest>& requests) {
+  if (requests.empty()) {
+    gradient_.assign(elements_, 0);
+  } else {
+    PackGradient(requests);
+  }
+  kept_residual_ = residual_;
+  return {.gradient = gradient_, .residual = residual_};
+}
+
+BucketBuffers::StepInput BucketBuffers::RepeatStep(const std::vector<TensorRequest>& requests,
+                                                   Without without) {
+  if (!requests.empty()) {
+    PackGradient(requests);
+  } else if (without == Without::kKept) {
+    gradient_ = kept_gradient_;
+  } else {
+    gradient_.assign(elements_, 0);
+  }
+  residual_ = kept_residual_;
+  return {.gradient = gradient_, .residual = residual_};
 }
 
 std::span<float> BucketBuffers::values() {
@@ -45,11 +62,6 @@ void BucketBuffers::CopyValuesTo(const TensorRequest& request) const {
     const auto from = std::span(values_).subspan(piece.elements.first, piece.elements.count);
     std::copy(from.begin(), from.end(), request.values.begin());
   }
-}
-
-std::span<float> BucketBuffers::RestoreGradient() {
-  gradient_ = kept_gradient_;
-  return gradient_;
 }
 
 }  // namespace covey::worker

@@ -20,25 +20,30 @@ class BucketBuffers {
  public:
   BucketBuffers(const Bucket& bucket, bool error_feedback);
 
-  // The gradient: that of the requests times their samples, or zero.
-  std::span<float> PackGradient(const std::vector<TensorRequest>& requests);
-  std::span<float> ZeroGradient();
+  // What a step starts with. Its collectives overwrite both.
+  struct StepInput {
+    std::span<float> gradient;
+    // Of the collectives' error feedback; empty = none.
+    std::span<float> residual;
+  };
+  // The gradient of the requests times their samples; without requests, zero. Keeps what encoding
+  // overwrites.
+  StepInput BeginStep(const std::vector<TensorRequest>& requests);
+  // The program gets its gradient back before the step is over: keeps what summing overwrites.
+  void KeepGradient() { kept_gradient_ = gradient_; }
+  // The same input as that step had. `requests`: those of the step; empty: its gradient was kept,
+  // or was zero.
+  enum class Without { kKept, kZero };
+  StepInput RepeatStep(const std::vector<TensorRequest>& requests, Without without);
+
   // Memory for values where the program's own does not do.
   std::span<float> values();
   // Copies a tensor's part of values() to its request.
   void CopyValuesTo(const TensorRequest& request) const;
-  // Of the collectives' error feedback; empty = none.
-  std::span<float> residual() { return residual_; }
-
-  // Before a step: keeps what summing and encoding overwrite. The gradient is kept only where the
-  // program gets its own back before the step is over.
-  void KeepResidual() { kept_residual_ = residual_; }
-  void KeepGradient() { kept_gradient_ = gradient_; }
-  // Before the step is done again.
-  void RestoreResidual() { residual_ = kept_residual_; }
-  std::span<float> RestoreGradient();
 
  private:
+  void PackGradient(const std::vector<TensorRequest>& requests);
+
   const std::vector<Bucket::Piece> pieces_;
   const size_t elements_;
   std::vector<float> gradient_;

@@ -69,8 +69,7 @@ void BucketPipeline::Pull(absl::Time now, TensorRequest request, Outbox& outbox)
 void BucketPipeline::Flush(absl::Time now, TensorRequest request, Outbox& outbox) {
   // Where the program has lent its own memory, the newest values are there.
   if (lag_ == 0 && stages_.bucket.pieces.size() == 1) {
-    request.done(now, stages_.group.failure(), outbox);
-    return;
+    return request.done(now, stages_.group.failure(), outbox);
   }
   requests_.AddDelivery(std::move(request));
   Advance(now, outbox);
@@ -122,9 +121,8 @@ void BucketPipeline::StepAside(absl::Time now, absl::Time deadline, Outbox& outb
   requests_.DropSubmissions(begun_);
   BucketTask task{.step = begun_, .steps_aside = true, .deadline = deadline};
   PlaceValues(task);
-  buffers_.KeepResidual();
-  StartStep(now, std::move(task), {.sum = buffers_.ZeroGradient(), .residual = buffers_.residual()},
-            outbox);
+  const BucketBuffers::StepInput input = buffers_.BeginStep({});
+  StartStep(now, std::move(task), {.sum = input.gradient, .residual = input.residual}, outbox);
 }
 
 void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
@@ -133,9 +131,8 @@ void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
   task.samples = task.requests.front().samples;
   task.deadline = task.requests.front().deadline;
   PlaceValues(task);
-  const BucketRun::Gradient gradient{.sum = buffers_.PackGradient(task.requests),
-                                     .residual = buffers_.residual()};
-  buffers_.KeepResidual();
+  const BucketBuffers::StepInput input = buffers_.BeginStep(task.requests);
+  const BucketRun::Gradient gradient{.sum = input.gradient, .residual = input.residual};
   if (lag_ == 0) return StartStep(now, std::move(task), gradient, outbox);
   // The program has its memory back, and the sum is taken in place.
   buffers_.KeepGradient();
@@ -148,16 +145,12 @@ void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
 
 void BucketPipeline::Redo(absl::Time now, Outbox& outbox) {
   BucketTask task = *std::exchange(redo_, std::nullopt);
-  BucketRun::Gradient gradient{.repeats = true};
-  if (task.steps_aside) {
-    gradient.sum = buffers_.ZeroGradient();
-  } else if (lag_ == 0) {
-    gradient.sum = buffers_.PackGradient(task.requests);
-  } else {
-    gradient.sum = buffers_.RestoreGradient();
-  }
-  buffers_.RestoreResidual();
-  gradient.residual = buffers_.residual();
+  // A step that lags has given the program its requests back.
+  const BucketBuffers::StepInput input =
+      buffers_.RepeatStep(task.requests, task.steps_aside ? BucketBuffers::Without::kZero
+                                                          : BucketBuffers::Without::kKept);
+  const BucketRun::Gradient gradient{
+      .sum = input.gradient, .residual = input.residual, .repeats = true};
   StartStep(now, std::move(task), gradient, outbox);
 }
 
@@ -262,9 +255,7 @@ void BucketPipeline::FinishRejoin(absl::Time now, Outbox& outbox) {
   std::optional<RoundMemory>& memory = stages_.memory;
   if (memory && (!recovery_donor_ || rejoining.moved)) memory->Clear();
   // In case all members that have finished these steps die.
-  for (Step step = finished_; rounds() != nullptr && step < rejoining.finished;) {
-    memory->Skip(step = step.Next());
-  }
+  if (rounds() != nullptr) memory->SkipAll(finished_, rejoining.finished);
   std::vector<TensorRequest> over;
   if (run_) {
     const std::shared_ptr<BucketRun> stopped = std::exchange(run_, nullptr);

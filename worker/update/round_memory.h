@@ -42,6 +42,10 @@ class RoundMemory {
   // Records a step whose values were lost with the members that had them: only what was pushed of
   // it is left.
   void Skip(Step step);
+  // Skips each step after `done`, up to `last`.
+  void SkipAll(Step done, Step last) {
+    while (done < last) Skip(done = done.Next());
+  }
   // Records the values that all members have after a fetch (LocalSgdPart::Fetch).
   void TakeFetch(std::span<const float> values);
 
