@@ -107,10 +107,11 @@ inline constexpr size_t kGroupMembersMax = 4096;
 // buckets as there may be tables. Parsing a frame temporarily takes up to 25 times as much memory.
 inline constexpr size_t kGroupHelloBytesMax = 8 << 20;
 inline constexpr size_t kBucketProgressBytesMax = 48;
-inline constexpr size_t kTableRoundBytesMax = 48;
-static_assert((kBucketProgressBytesMax + kTableRoundBytesMax) * (kTablesMax + 16) <=
-              kGroupHelloBytesMax);
+static_assert(kBucketProgressBytesMax * (kTablesMax + 16) <= kGroupHelloBytesMax);
 static_assert(kGroupHelloBytesMax <= kFrameBytesMax);
+// What is told of one table's round to the members that restore it (group.proto, TableRound).
+inline constexpr size_t kTableRoundBytesMax = 48;
+static_assert(kTableRoundBytesMax * (kTablesMax + 16) <= kFrameBytesMax);
 // Steps and pulls of a group are numbered below this, so sums of a few of them do not overflow.
 inline constexpr uint64_t kGroupStepsMax = uint64_t{1} << 60;
 // How often the members of one generation may repeat the rendezvous before the group gives up.

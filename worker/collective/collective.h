@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer.h"
 #include "common/collective/plan.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
@@ -43,6 +44,8 @@ struct CollectiveResult {
   // this is the place to change over (Communicator::Reform). 0: one of them knows of none, or there
   // is nothing in the result (an empty part).
   uint64_t agreed_plan_epoch = 0;
+  // Broadcast: what the root attached; empty: nothing.
+  Buffer attachment;
 };
 
 // What is behind a held collective's own values: examples, and whether all members behind them know
@@ -70,6 +73,9 @@ struct Collective {
   // One range of `data` per member, disjoint; broadcast and barrier need none.
   std::vector<PartRange> parts;
   uint32_t root = 0;  // broadcast
+  // Broadcast, at the root: bytes that all members get with the data (CollectiveResult). For what
+  // is no tensor. At most kFrameBytesMax.
+  Buffer attachment;
   // Training examples behind this member's data.
   uint64_t samples = 0;
   // This member's own values are not there yet; Contribute says when. Those of others flow

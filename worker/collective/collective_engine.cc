@@ -133,6 +133,10 @@ void CollectiveEngine::QueueOutgoing(CollectiveRun& run, Outbox& outbox) {
     if (!outgoing.frame.empty()) {
       AddFrame(item.message, std::move(outgoing.frame), outgoing.checksum);
     }
+    if (!outgoing.attachment.empty()) {
+      const uint32_t checksum = FrameChecksum(outgoing.attachment);
+      AddFrame(item.message, std::move(outgoing.attachment), checksum);
+    }
     ++run.frames_out;
     sender_.Queue(std::move(item));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
@@ -23,6 +24,8 @@ CollectiveRun::CollectiveRun(uint64_t number, Collective collective,
             options.slice_elements) {
   COVEY_CHECK(collective_.residual.empty() ||
               collective_.residual.size() == collective_.data.size());
+  COVEY_CHECK(collective_.attachment.empty() || collective_.kind == CollectiveKind::kBroadcast);
+  if (collective_.root == options_.rank) attachment_ = std::move(collective_.attachment);
   const bool reduces = HasReduction(collective_.kind);
   const bool spreads = HasSpreading(collective_.kind);
   for (size_t number = 0; number < grid_.sections().size(); ++number) {
@@ -72,6 +75,8 @@ absl::Status CollectiveRun::Take(const Message& message) {
   COVEY_RETURN_IF_ERROR(CheckFrameChecksums(message));
   COVEY_ASSIGN_OR_RETURN(std::vector<SliceGrid::Cut> cuts, grid_.CutUp(message));
   const proto::GroupSlice& from = message.envelope.group_slice();
+  // Copied: it is kept for longer than the message, whose memory may be another member's.
+  if (message.frames.size() > 1) attachment_ = Buffer::CopyOf(message.frames[1].bytes());
   for (SliceGrid::Cut& cut : cuts) COVEY_RETURN_IF_ERROR(TakePiece(std::move(cut), from));
   return absl::OkStatus();
 }
@@ -96,7 +101,7 @@ absl::Status CollectiveRun::TakePiece(SliceGrid::Cut cut, const proto::GroupSlic
   Piece piece{.bytes = std::move(cut.bytes),
               .checksum = cut.checksum,
               .samples = from.samples(),
-              .agreed_plan_epoch = from.seen_epoch()};
+              .agreed_plan_epoch = from.agreed_plan_epoch()};
   if (from.phase() != proto::GroupSlice::REDUCE) {
     Hear(lane, slice, piece);
     return absl::OkStatus();
@@ -201,7 +206,8 @@ void CollectiveRun::Result(Lane& lane, size_t slice, const Piece& piece) {
                    .checksum = checksum,
                    .samples = piece.samples,
                    .agreed_plan_epoch = piece.agreed_plan_epoch,
-                   .encoded = encoded});
+                   .encoded = encoded,
+                   .attachment = AttachmentOf(range)});
   }
 }
 
@@ -224,7 +230,8 @@ void CollectiveRun::Hear(Lane& lane, size_t slice, const Piece& piece) {
                    .checksum = piece.checksum,
                    .samples = piece.samples,
                    .agreed_plan_epoch = piece.agreed_plan_epoch,
-                   .encoded = encoded});
+                   .encoded = encoded,
+                   .attachment = AttachmentOf(range)});
   }
 }
 
@@ -236,7 +243,8 @@ void CollectiveRun::Note(const Piece& piece) {
 CollectiveResult CollectiveRun::result() const {
   return {.status = absl::OkStatus(),
           .samples = samples_,
-          .agreed_plan_epoch = result_epoch_ == UINT64_MAX ? 0 : result_epoch_};
+          .agreed_plan_epoch = result_epoch_ == UINT64_MAX ? 0 : result_epoch_,
+          .attachment = attachment_};
 }
 
 std::vector<OutgoingSlice> CollectiveRun::TakeOutgoing() {

@@ -104,6 +104,9 @@ class CollectiveRun {
     std::vector<Slice> slices;
   };
   void OwnValues();
+  Buffer AttachmentOf(const PartRange& range) const {
+    return range.first == 0 ? attachment_ : Buffer();
+  }
   absl::Status TakePiece(SliceGrid::Cut cut, const proto::GroupSlice& from);
   // Adds what can be added; then the slice goes up, or is the result.
   void Sum(Lane& lane, size_t slice);
@@ -125,6 +128,7 @@ class CollectiveRun {
   OutgoingSlices outgoing_;
   uint64_t samples_ = 0;
   uint64_t result_epoch_ = UINT64_MAX;
+  Buffer attachment_;  // of a broadcast; at other members than the root since its first slice
 };
 
 }  // namespace covey::worker

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/net/frame_checksum.h"
@@ -17,7 +18,9 @@ using ::testing::HasSubstr;
 // The runs of one collective on a ring of members, whose messages the test carries.
 class RunsTest : public ::testing::Test {
  protected:
-  void Make(CollectiveKind kind, uint32_t members, size_t elements, size_t slice_elements) {
+  void Make(CollectiveKind kind, uint32_t members, size_t elements, size_t slice_elements,
+            absl::string_view attachment = "") {
+    const auto* const attached = reinterpret_cast<const uint8_t*>(attachment.data());
     const auto plan =
         std::make_shared<const Plan>(PlanOptions{.algorithm = Algorithm::kRing, .size = members});
     data_.assign(members, std::vector<float>(elements));
@@ -25,11 +28,13 @@ class RunsTest : public ::testing::Test {
       for (size_t i = 0; i < elements; ++i) data_[rank][i] = static_cast<float>(rank * 100 + i);
       runs_.push_back(std::make_unique<CollectiveRun>(
           1,
-          Collective{.id = {.stream = 0, .sequence = 1},
-                     .kind = kind,
-                     .data = data_[rank],
-                     .parts = EvenParts(elements, members),
-                     .samples = 1},
+          Collective{
+              .id = {.stream = 0, .sequence = 1},
+              .kind = kind,
+              .data = data_[rank],
+              .parts = EvenParts(elements, members),
+              .attachment = rank == 0 ? Buffer::CopyOf({attached, attachment.size()}) : Buffer(),
+              .samples = 1},
           plan, CollectiveRun::Options{.rank = rank, .slice_elements = slice_elements}));
       runs_.back()->Begin();
     }
@@ -43,6 +48,10 @@ class RunsTest : public ::testing::Test {
       Message& message = messages.emplace_back();
       *message.envelope.mutable_group_slice() = std::move(outgoing.slice);
       AddFrame(message, std::move(outgoing.frame), outgoing.checksum);
+      if (!outgoing.attachment.empty()) {
+        const uint32_t checksum = FrameChecksum(outgoing.attachment);
+        AddFrame(message, std::move(outgoing.attachment), checksum);
+      }
     }
     return messages;
   }
@@ -89,6 +98,41 @@ TEST_F(RunsTest, SlicesThatShareAMessageKeepTheirOwnersChecksums) {
     const absl::Status heard = Hear(2, Said(1, 2));  // parts 0, 1 and 3
     EXPECT_EQ(heard.ok(), !flips) << heard;
     EXPECT_EQ(data_[2][6] == data_[3][6], !flips);
+  }
+}
+
+TEST_F(RunsTest, WhatTheRootAttachesReachesAllMembersOnce) {
+  Make(CollectiveKind::kBroadcast, 3, 10, 4, "attached");
+  const std::vector<Message> to_1 = Said(0, 1);
+  ASSERT_EQ(to_1.size(), 3u);
+  EXPECT_EQ(to_1[0].frames.size(), 2u);
+  EXPECT_EQ(to_1[1].frames.size(), 1u);
+  ASSERT_TRUE(Hear(1, to_1).ok());
+  ASSERT_TRUE(Hear(2, Said(1, 2)).ok());
+  for (const auto& run : runs_) {
+    ASSERT_TRUE(run->arrived());
+    const Buffer attachment = run->result().attachment;
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(attachment.data()), attachment.size()),
+              "attached");
+  }
+}
+
+TEST_F(RunsTest, AnAttachmentThatChangesOnTheWayIsNoticed) {
+  Make(CollectiveKind::kBroadcast, 2, 4, 4, "attached");
+  Message bent = Said(0, 1).at(0);
+  bent.frames[1] = Buffer::CopyOf(std::vector<uint8_t>(8));
+  EXPECT_EQ(Hear(1, {bent}).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(RunsTest, OnlyTheFirstSliceOfABroadcastMayHaveAnAttachment) {
+  for (const auto kind : {CollectiveKind::kBroadcast, CollectiveKind::kAllGather}) {
+    runs_.clear();
+    Make(kind, 2, 8, 4);
+    const size_t slice = kind == CollectiveKind::kBroadcast ? 1 : 0;
+    Message more = Said(0, 1).at(slice);
+    const Buffer second = Buffer::CopyOf(std::vector<uint8_t>(8));
+    AddFrame(more, second, FrameChecksum(second));
+    EXPECT_EQ(Hear(1, {more}).code(), absl::StatusCode::kInvalidArgument);
   }
 }
 

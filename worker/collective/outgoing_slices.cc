@@ -46,7 +46,7 @@ OutgoingSlice OutgoingSlices::Join(std::span<const Part> together, const Collect
   const Part& first = together.front();
   const PartRange& last = together.back().range;
   const size_t count = last.first + last.count - first.range.first;
-  OutgoingSlice outgoing{.peer = first.peer};
+  OutgoingSlice outgoing{.peer = first.peer, .attachment = first.attachment};
   outgoing.slice.set_stream(collective.id.stream);
   outgoing.slice.set_sequence(collective.id.sequence);
   outgoing.slice.set_from_rank(rank);
@@ -55,7 +55,7 @@ OutgoingSlice OutgoingSlices::Join(std::span<const Part> together, const Collect
   outgoing.slice.set_count(count);
   outgoing.slice.set_format(ToProto(collective.format));
   outgoing.slice.set_samples(first.samples);
-  outgoing.slice.set_seen_epoch(first.agreed_plan_epoch);
+  outgoing.slice.set_agreed_plan_epoch(first.agreed_plan_epoch);
   if (count == 0) return outgoing;
   for (const Part& part : together) {
     outgoing.checksum = JoinCrc32c(outgoing.checksum, part.checksum,

@@ -19,6 +19,7 @@ size_t End(const PartRange& range) { return range.first + range.count; }
 SliceGrid::SliceGrid(const Collective& collective, std::vector<Section> sections,
                      size_t slice_elements)
     : is_barrier_(collective.kind == CollectiveKind::kBarrier),
+      is_broadcast_(collective.kind == CollectiveKind::kBroadcast),
       format_(collective.format),
       elements_(collective.data.size()),
       sections_(std::move(sections)),
@@ -47,9 +48,11 @@ size_t SliceGrid::SectionAt(size_t element) const {
 absl::StatusOr<std::vector<SliceGrid::Cut>> SliceGrid::CutUp(const Message& message) const {
   const proto::GroupSlice& from = message.envelope.group_slice();
   const Buffer frame = message.frames.empty() ? Buffer() : message.frames[0];
+  // The second frame of a broadcast's first slice is its attachment.
+  const size_t frames_max = is_barrier_ ? 0 : is_broadcast_ && from.first() == 0 ? 2 : 1;
   if (from.format() != ToProto(format_) || from.first() > elements_ ||
       from.count() > elements_ - from.first() || (from.count() == 0) != is_barrier_ ||
-      message.frames.size() != (is_barrier_ ? 0 : 1)) {
+      message.frames.empty() != is_barrier_ || message.frames.size() > frames_max) {
     return absl::InvalidArgumentError("a slice of another size or format");
   }
   std::vector<Cut> cuts;

@@ -45,6 +45,7 @@ class SliceGrid {
   static absl::Status SetChecksums(const Message& message, std::vector<Cut>& cuts);
 
   const bool is_barrier_;
+  const bool is_broadcast_;
   const WireFormat format_;
   const size_t elements_;
   const std::vector<Section> sections_;

@@ -16,17 +16,6 @@
 namespace covey::worker {
 namespace {
 
-void Write(const RoundProgress& rounds, proto::RoundProgress& to) {
-  to.set_learned_step(rounds.learned.value());
-  for (const TableRound& table : rounds.tables) {
-    proto::TableRound& told = *to.add_tables();
-    told.set_samples(table.samples);
-    told.set_all_samples(table.all_samples);
-    told.set_pushed_step(table.pushed.value());
-    told.set_pushed_samples(table.pushed_samples);
-  }
-}
-
 void Write(const MemberState& state, proto::MemberState& to) {
   to.set_finished_step(state.finished.value());
   to.set_interrupted(state.interrupted);
@@ -42,7 +31,7 @@ void Write(const MemberState& state, proto::MemberState& to) {
     told.set_finished_step(bucket.finished.value());
     told.set_pulls(bucket.pulls);
     told.set_waits_for_pull(bucket.waits_for_pull);
-    if (bucket.rounds) Write(*bucket.rounds, *told.mutable_rounds());
+    if (bucket.learned) told.set_learned_step(bucket.learned->value());
   }
 }
 
@@ -90,33 +79,12 @@ absl::StatusOr<Step> ReadStep(uint64_t step) {
   return Step(step);
 }
 
-absl::StatusOr<TableRound> Read(const proto::TableRound& from) {
-  for (const uint64_t samples : {from.samples(), from.all_samples(), from.pushed_samples()}) {
-    if (samples > kShardSamplesMax) return BeyondLimit("samples:", samples);
-  }
-  TableRound table{.samples = from.samples(),
-                   .all_samples = from.all_samples(),
-                   .pushed_samples = from.pushed_samples()};
-  COVEY_ASSIGN_OR_RETURN(table.pushed, ReadStep(from.pushed_step()));
-  return table;
-}
-
-absl::StatusOr<RoundProgress> Read(const proto::RoundProgress& from) {
-  RoundProgress rounds;
-  COVEY_ASSIGN_OR_RETURN(rounds.learned, ReadStep(from.learned_step()));
-  for (const proto::TableRound& told : from.tables()) {
-    COVEY_ASSIGN_OR_RETURN(const TableRound table, Read(told));
-    rounds.tables.push_back(table);
-  }
-  return rounds;
-}
-
 absl::StatusOr<BucketProgress> Read(const proto::BucketProgress& from) {
   BucketProgress bucket{.pulls = from.pulls(), .waits_for_pull = from.waits_for_pull()};
   COVEY_ASSIGN_OR_RETURN(bucket.finished, ReadStep(from.finished_step()));
   if (from.pulls() >= kGroupStepsMax) return BeyondLimit("pulls:", from.pulls());
-  if (from.has_rounds()) {
-    COVEY_ASSIGN_OR_RETURN(bucket.rounds, Read(from.rounds()));
+  if (from.has_learned_step()) {
+    COVEY_ASSIGN_OR_RETURN(bucket.learned, ReadStep(from.learned_step()));
   }
   return bucket;
 }
@@ -133,10 +101,7 @@ absl::StatusOr<MemberState> Read(const proto::MemberState& from) {
   }
   const auto buckets = static_cast<size_t>(from.progress().buckets_size());
   if (buckets > kTablesMax) return BeyondLimit("buckets:", buckets);
-  size_t tables = 0;
   for (const proto::BucketProgress& told : from.progress().buckets()) {
-    tables += static_cast<size_t>(told.rounds().tables_size());
-    if (tables > kTablesMax) return BeyondLimit("tables:", tables);
     COVEY_ASSIGN_OR_RETURN(BucketProgress bucket, Read(told));
     state.progress.push_back(std::move(bucket));
   }
@@ -170,12 +135,8 @@ size_t EncodedBytesMax(const MemberHello& hello) {
     return kHead + distances->size() * sizeof(float);
   }
   const auto& state = std::get<MemberState>(hello.said);
-  size_t bytes = kHead + kTrip * state.round_trips.size();
-  for (const BucketProgress& bucket : state.progress) {
-    bytes += kBucketProgressBytesMax;
-    if (bucket.rounds) bytes += kTableRoundBytesMax * bucket.rounds->tables.size();
-  }
-  return bytes;
+  const size_t bytes = kHead + kTrip * state.round_trips.size();
+  return bytes + kBucketProgressBytesMax * state.progress.size();
 }
 
 void WriteHellos(std::span<const MemberHello* const> hellos, Message& message) {

@@ -38,14 +38,9 @@ MemberHello StateOf(uint32_t rank) {
           .interrupted = true,
           .known_places = UINT64_MAX,
           .round_trips = {{.level = Level::kZone, .bytes = 32 << 10, .round_trip_seconds = 0.25}},
-          .progress = {{.finished = Step(7),
-                        .pulls = 2,
-                        .waits_for_pull = true,
-                        .rounds = RoundProgress{.tables = {{.samples = 5,
-                                                            .all_samples = 9,
-                                                            .pushed = Step(4),
-                                                            .pushed_samples = 3}}}},
-                       {.finished = Step(6), .pulls = 3}}}};
+          .progress = {
+              {.finished = Step(7), .pulls = 2, .waits_for_pull = true, .learned = Step(5)},
+              {.finished = Step(6), .pulls = 3}}}};
 }
 
 TEST(MemberHelloTest, WhatIsWrittenIsRead) {
@@ -77,15 +72,10 @@ TEST(MemberHelloTest, TheWordsOfTheLargestModelFitIntoAFrame) {
   MemberHello hello{.rank = kMembers - 1, .said = MemberState{}};
   constexpr Step kLast(kGroupStepsMax - 1);
   std::get<MemberState>(hello.said)
-      .progress.assign(kTablesMax,
-                       {.finished = kLast,
-                        .pulls = kGroupStepsMax - 1,
-                        .waits_for_pull = true,
-                        .rounds = RoundProgress{.learned = kLast,
-                                                .tables = {{.samples = kShardSamplesMax,
-                                                            .all_samples = kShardSamplesMax,
-                                                            .pushed = kLast,
-                                                            .pushed_samples = kShardSamplesMax}}}});
+      .progress.assign(kTablesMax, {.finished = kLast,
+                                    .pulls = kGroupStepsMax - 1,
+                                    .waits_for_pull = true,
+                                    .learned = kLast});
   EXPECT_LE(EncodedBytesMax(hello), kGroupHelloBytesMax);
   Message message;
   message.envelope.mutable_group_hello();
@@ -140,20 +130,7 @@ TEST(MemberHelloTest, WordsBeyondALimitAreRefused) {
       {"pulls: 18446744073709551615",
        [bucket](auto& words) { bucket(words)->set_pulls(UINT64_MAX); }},
       {"step 18446744073709551615",
-       [bucket](auto& words) { bucket(words)->mutable_rounds()->set_learned_step(UINT64_MAX); }},
-      {"samples: 18446744073709551615",
-       [bucket](auto& words) {
-         bucket(words)->mutable_rounds()->add_tables()->set_pushed_samples(UINT64_MAX);
-       }},
-      {"step 1152921504606846976",
-       [bucket](auto& words) {
-         bucket(words)->mutable_rounds()->add_tables()->set_pushed_step(kGroupStepsMax);
-       }},
-      {"tables: 65537",
-       [bucket](auto& words) {
-         proto::RoundProgress& rounds = *bucket(words)->mutable_rounds();
-         for (size_t i = 0; i <= kTablesMax; ++i) rounds.add_tables();
-       }},
+       [bucket](auto& words) { bucket(words)->set_learned_step(UINT64_MAX); }},
       {"buckets: 65537",
        [bucket](auto& words) {
          for (size_t i = 0; i <= kTablesMax; ++i) bucket(words);

@@ -23,9 +23,9 @@ BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bu
         member.pulls != first->pulls) {
       consensus.all_equal = false;
     }
-    if (!member.rounds) continue;
-    if (consensus.recovery_donor && member.rounds->learned <= most) continue;
-    most = member.rounds->learned;
+    if (!member.learned) continue;
+    if (consensus.recovery_donor && *member.learned <= most) continue;
+    most = *member.learned;
     consensus.recovery_donor = rank;
   }
   // Members of another group have made a new one.

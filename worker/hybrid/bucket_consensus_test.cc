@@ -13,7 +13,7 @@ MemberProgress At(uint64_t finished, uint64_t pulls = 1, bool waits_for_pull = f
 }
 MemberProgress Knowing(uint64_t learned) {
   MemberProgress progress = At(learned);
-  progress[0].rounds = RoundProgress{.learned = Step(learned)};
+  progress[0].learned = Step(learned);
   return progress;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/annotate.h"
+#include "common/base/buffer.h"
 #include "common/base/check.h"
 #include "common/base/transitions.h"
 
@@ -130,22 +132,30 @@ void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outb
 
 void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox) {
   ++stages_under_way_;
-  const auto state = std::make_shared<std::vector<float>>(stages_.memory->saved_floats());
-  if (donor == stages_.group.rank()) stages_.memory->Save(*state);
+  const auto values = std::make_shared<std::vector<float>>(stages_.memory->saved_values());
+  Buffer progress;
+  if (donor == stages_.group.rank()) {
+    stages_.memory->SaveValues(*values);
+    progress = stages_.memory->SaveProgress();
+  }
   Collective broadcast{.id = {kRestoreStreams + stages_.number, pull},
                        .kind = CollectiveKind::kBroadcast,
                        .name = stages_.name,
-                       .data = *state,
-                       .owner = state,
+                       .data = *values,
+                       .owner = values,
                        .root = donor,
+                       .attachment = std::move(progress),
                        .deadline = task_.deadline,
                        .priority = static_cast<int>(stages_.bucket.position()),
                        .is_change_point = false};
-  broadcast.arrived = [self = Pin(), state](absl::Time now, const CollectiveResult&,
-                                            Outbox& outbox) {
+  broadcast.arrived = [self = Pin(), values](absl::Time now, const CollectiveResult& result,
+                                             Outbox& outbox) {
     BucketStages& stages = self->stages_;
+    if (const absl::Status status = stages.memory->Load(*values, result.attachment); !status.ok()) {
+      stages.group.Abort(now, Annotate(stages.name, status), outbox);
+      return;
+    }
     self->Enter(State::kUpdating);
-    stages.memory->Load(*state);
     stages.update->Resume(now, *stages.memory, stages.bucket.parts[stages.group.rank()],
                           self->task_.deadline, outbox);
     self->UpdatePart(now, {}, outbox);

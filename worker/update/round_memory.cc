@@ -2,31 +2,12 @@
 #include "worker/update/round_memory.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 
 namespace covey::worker {
-namespace {
-
-constexpr size_t kFloatsPerWord = 2;
-constexpr size_t kWordsPerPiece = 4;
-
-void WriteWord(uint64_t word, std::span<float>& to) {
-  to[0] = std::bit_cast<float>(static_cast<uint32_t>(word));
-  to[1] = std::bit_cast<float>(static_cast<uint32_t>(word >> 32));
-  to = to.subspan(kFloatsPerWord);
-}
-
-uint64_t ReadWord(std::span<const float>& from) {
-  const uint64_t word = std::bit_cast<uint32_t>(from[0]) |
-                        static_cast<uint64_t>(std::bit_cast<uint32_t>(from[1])) << 32;
-  from = from.subspan(kFloatsPerWord);
-  return word;
-}
-
-}  // namespace
 
 RoundMemory::RoundMemory(size_t elements, std::vector<Piece> pieces)
     : pieces_(std::move(pieces)), states_(pieces_.size()), values_(elements), start_(elements) {
@@ -41,16 +22,16 @@ RoundMemory::RoundMemory(size_t elements, std::vector<Piece> pieces)
 void RoundMemory::Clear() {
   empty_ = true;
   learned_ = Step();
-  states_.assign(pieces_.size(), State());
+  states_.assign(pieces_.size(), TableRound());
 }
 
-void RoundMemory::Rebase(const Piece& piece, State& state, std::span<const float> values) {
-  const std::vector<float>& since = state.pushed_step > 0 ? pushed_values_ : start_;
+void RoundMemory::Rebase(const Piece& piece, TableRound& state, std::span<const float> values) {
+  const std::vector<float>& since = state.pushed > Step() ? pushed_values_ : start_;
   const size_t end = piece.elements.first + piece.elements.count;
   for (size_t i = piece.elements.first; i < end; ++i) {
     start_[i] = values[i] - (values_[i] - since[i]);
   }
-  state.pushed_step = 0;
+  state.pushed = Step();
 }
 
 void RoundMemory::TakeStep(Step step, std::span<const float> values, uint64_t samples) {
@@ -66,10 +47,10 @@ void RoundMemory::Skip(Step step) { Count(step, values_, 0); }
 void RoundMemory::Count(Step step, std::span<const float> values, uint64_t samples) {
   for (size_t p = 0; p < pieces_.size(); ++p) {
     const auto& [elements, rounds] = pieces_[p];
-    State& state = states_[p];
+    TableRound& state = states_[p];
     state.samples += samples;
     state.all_samples += samples;
-    if (state.pushed_step > 0 && step.value() >= state.pushed_step + rounds.overlap) {
+    if (state.pushed > Step() && step.value() >= state.pushed.value() + rounds.overlap) {
       Rebase(pieces_[p], state, values);
     }
     if (!rounds.EndsWith(step)) continue;
@@ -78,7 +59,7 @@ void RoundMemory::Count(Step step, std::span<const float> values, uint64_t sampl
     if (rounds.overlap > 0) {
       std::copy_n(start_.begin() + at, elements.count, pushed_start_.begin() + at);
       std::copy(now.begin(), now.end(), pushed_values_.begin() + at);
-      state.pushed_step = step.value();
+      state.pushed = step;
       state.pushed_samples = std::max<uint64_t>(state.samples, 1);
     }
     std::copy(now.begin(), now.end(), start_.begin() + at);
@@ -97,40 +78,33 @@ void RoundMemory::TakeFetch(std::span<const float> values) {
   empty_ = false;
 }
 
-size_t RoundMemory::saved_floats() const {
-  return kFloatsPerWord * (1 + kWordsPerPiece * pieces_.size()) + values_.size() + start_.size() +
-         pushed_start_.size() + pushed_values_.size();
+size_t RoundMemory::saved_values() const {
+  return values_.size() + start_.size() + pushed_start_.size() + pushed_values_.size();
 }
 
-void RoundMemory::Save(std::span<float> to) const {
-  COVEY_CHECK(to.size() == saved_floats());
-  WriteWord(learned_.value(), to);
-  for (const State& state : states_) {
-    WriteWord(state.samples, to);
-    WriteWord(state.all_samples, to);
-    WriteWord(state.pushed_step, to);
-    WriteWord(state.pushed_samples, to);
-  }
+void RoundMemory::SaveValues(std::span<float> to) const {
+  COVEY_CHECK(to.size() == saved_values());
   for (const auto* values : {&values_, &start_, &pushed_start_, &pushed_values_}) {
     std::copy(values->begin(), values->end(), to.begin());
     to = to.subspan(values->size());
   }
 }
 
-void RoundMemory::Load(std::span<const float> from) {
-  COVEY_CHECK(from.size() == saved_floats());
-  learned_ = Step(ReadWord(from));
-  for (State& state : states_) {
-    state.samples = ReadWord(from);
-    state.all_samples = ReadWord(from);
-    state.pushed_step = ReadWord(from);
-    state.pushed_samples = ReadWord(from);
-  }
-  for (auto* values : {&values_, &start_, &pushed_start_, &pushed_values_}) {
-    std::copy_n(from.begin(), values->size(), values->begin());
-    from = from.subspan(values->size());
+Buffer RoundMemory::SaveProgress() const {
+  return EncodeRoundProgress({.learned = learned_, .tables = states_});
+}
+
+absl::Status RoundMemory::Load(std::span<const float> values, const Buffer& progress) {
+  COVEY_CHECK(values.size() == saved_values());
+  COVEY_ASSIGN_OR_RETURN(RoundProgress loaded, DecodeRoundProgress(progress, states_.size()));
+  learned_ = loaded.learned;
+  states_ = std::move(loaded.tables);
+  for (auto* to : {&values_, &start_, &pushed_start_, &pushed_values_}) {
+    std::copy_n(values.begin(), to->size(), to->begin());
+    values = values.subspan(to->size());
   }
   empty_ = false;
+  return absl::OkStatus();
 }
 
 RoundMemory::Round RoundMemory::At(const PartRange& elements) const {
@@ -140,7 +114,7 @@ RoundMemory::Round RoundMemory::At(const PartRange& elements) const {
            elements.first + elements.count <= candidate.elements.first + candidate.elements.count;
   });
   COVEY_CHECK(piece != pieces_.end());
-  const State& state = states_[static_cast<size_t>(piece - pieces_.begin())];
+  const TableRound& state = states_[static_cast<size_t>(piece - pieces_.begin())];
   const auto part = [&](const std::vector<float>& all) {
     return std::span(all).subspan(elements.first, elements.count);
   };
@@ -148,8 +122,8 @@ RoundMemory::Round RoundMemory::At(const PartRange& elements) const {
               .start = part(start_),
               .samples = state.samples,
               .all_samples = state.all_samples};
-  if (state.pushed_step > 0) {
-    round.pushed = {.step = Step(state.pushed_step),
+  if (state.pushed > Step()) {
+    round.pushed = {.step = state.pushed,
                     .start = part(pushed_start_),
                     .values = part(pushed_values_),
                     .samples = state.pushed_samples};

@@ -7,9 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/collective/plan.h"
 #include "worker/update/local_rounds.h"
+#include "worker/update/round_progress.h"
 
 namespace covey::worker {
 
@@ -49,10 +52,13 @@ class RoundMemory {
   // Records the values that all members have after a fetch (LocalSgdPart::Fetch).
   void TakeFetch(std::span<const float> values);
 
-  // The serialized state, as bits that travel in floats; it has the same size on all members.
-  size_t saved_floats() const;
-  void Save(std::span<float> to) const;
-  void Load(std::span<const float> from);
+  // The state, for members that restore it: values, of which there are equally many on all members,
+  // and the bytes of a RoundProgress.
+  size_t saved_values() const;
+  void SaveValues(std::span<float> to) const;
+  Buffer SaveProgress() const;
+  // INVALID_ARGUMENT: `progress` is none of these tables (DecodeRoundProgress); nothing has changed.
+  absl::Status Load(std::span<const float> values, const Buffer& progress);
 
   // One part of one piece.
   struct Round {
@@ -73,19 +79,12 @@ class RoundMemory {
   Round At(const PartRange& elements) const;
 
  private:
-  struct State {
-    uint64_t samples = 0;
-    uint64_t all_samples = 0;
-    uint64_t pushed_step = 0;  // 0 = no push is in flight
-    uint64_t pushed_samples = 0;
-  };
-
   void Count(Step step, std::span<const float> values, uint64_t samples);
   // Restarts the round at `values`; what was learned and not pushed is added on top.
-  void Rebase(const Piece& piece, State& state, std::span<const float> values);
+  void Rebase(const Piece& piece, TableRound& state, std::span<const float> values);
 
   std::vector<Piece> pieces_;
-  std::vector<State> states_;  // of the pieces
+  std::vector<TableRound> states_;  // of the pieces
   bool empty_ = true;
   Step learned_;
   std::vector<float> values_;

@@ -97,12 +97,15 @@ TEST(RoundMemoryTest, AnotherMemberKnowsTheSameOnceItIsTold) {
   for (uint64_t step = 1; step <= 4; ++step) {
     memory.TakeStep(Step(step), std::vector<float>{3, 4}, uint64_t{1} << 40);
   }
-  std::vector<float> told(memory.saved_floats());
-  memory.Save(told);
+  std::vector<float> told(memory.saved_values());
+  memory.SaveValues(told);
   RoundMemory other(2, pieces);
-  ASSERT_EQ(other.saved_floats(), told.size());
-  other.Load(told);
+  ASSERT_EQ(other.saved_values(), told.size());
+  EXPECT_EQ(other.Load(told, Buffer()).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(other.empty());
+  ASSERT_TRUE(other.Load(told, memory.SaveProgress()).ok());
   EXPECT_FALSE(other.empty());
+  EXPECT_EQ(other.learned(), Step(4));
   const RoundMemory::Round round = other.At({0, 2});
   ASSERT_TRUE(round.pushed);
   EXPECT_EQ(round.pushed->step, Step(4));
