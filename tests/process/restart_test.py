@@ -69,7 +69,7 @@ class RestartTest(cluster.ProcessTest):
             worker.signal(signal.SIGTERM)
         for worker in workers:
             self.assertEqual(0, worker.exit_code(), worker)
-            self.assertIn("was asked to go", worker.lines("stderr")[-1])
+            self.assertIn("was asked to leave", worker.lines("stderr")[-1])
         running.stop()
 
     def test_lost_servers_are_named(self):

@@ -45,7 +45,8 @@ class SliceSender {
   uint64_t sent_to(NodeId peer) const;
   void ForgetCounts() { sent_to_.clear(); }
 
-  // Whether the transport may still hold frames. Nobody tells when it lets go: look again.
+  // Whether the transport may still hold frames. It does not notify when it releases
+  // them, so the caller polls.
   bool in_flight() const { return slices_in_flight_ > 0; }
   // Those that have frames in the transport, in growing order.
   std::vector<NodeId> peers_in_flight() const;

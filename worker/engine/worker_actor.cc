@@ -44,7 +44,7 @@ void WorkerActor::TellReady() {
     const proto::Node* node = member.view()->FindNode(member.node());
     if (node != nullptr && node->draining()) {
       never = absl::CancelledError(absl::StrCat(
-          node->name(), " was asked to go before it was in a group; the program can end"));
+          node->name(), " was asked to leave before it was in a group; the program can end"));
     }
   }
   if (never.ok() && !group_.ready()) return;

@@ -101,8 +101,8 @@ class Communicator {
                Outbox& outbox);
 
   bool formed() const { return plan_.follows(); }
-  // Members have agreed, and the group may have failed since. Collectives may be started before, and
-  // wait for it.
+  // Members have agreed, and the group may have failed since. Collectives may be started before,
+  // and wait for it.
   bool ready() const { return session_.rendezvous().ready(); }
   // The members of this round have met, and this member has not left it since. A failure leaves no
   // round.
@@ -178,7 +178,7 @@ class Communicator {
   // place for this worker, the members meet, and agreed_step() says where to go on. If not, this
   // worker is in no group any more: not formed() until a view has it in one again.
   //   FAILED_PRECONDITION: collectives are under way, or no change is pending.
-  //   UNAVAILABLE: in no group; says why. CANCELLED: the same, because it was asked to go.
+  //   UNAVAILABLE: in no group; says why. CANCELLED: the same, because it was asked to leave.
   absl::Status Reform(absl::Time now, uint64_t step, Outbox& outbox);
 
   bool Receive(absl::Time now, const Message& message, Outbox& outbox);

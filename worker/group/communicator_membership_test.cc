@@ -249,7 +249,7 @@ TEST(MeasuredRacksTest, WithLostProbesNothingChanges) {
 TEST(MeasuredRacksTest, OneDirectionIsEnough) {
   UnnamedRacks racks({0, 1, 0, 1, 1, 0, 1, 0}, 10);
   racks.Lose([](uint32_t from, uint32_t, const Message& message) {
-    // Nobody answers what member 3 asks.
+    // Distance probes of member 3 stay without a reply.
     const proto::GroupProbe& probe = message.envelope.group_probe();
     return from == 3 && probe.has_distance() && !probe.distance().reply();
   });
@@ -464,8 +464,8 @@ TEST(ChangeTest, PlansThatNotAllHaveSeenAreSkipped) {
   EXPECT_GT(skipped, 0);
 }
 
-// Who knows of the newer plan tells those who ask, and these tell the others, who would not have
-// asked.
+// A member that knows of the newer plan tells the members that query it, and these tell the others,
+// which would not have queried.
 TEST(ChangeTest, AGenerationThatCannotBeIsLeftByAllOfALargeGroup) {
   constexpr uint32_t kMembers = 40;
   proto::ClusterView plan = Ring::ActiveView(kMembers);

@@ -73,7 +73,7 @@ void LinkProber::Echo(absl::Time now, uint32_t peer, uint64_t number) {
 void LinkProber::Wake(absl::Time now) {
   if (now < deadline_) return;
   if (stage_ > 0) {
-    // At best it takes so long.
+    // The reply has not come within the deadline: a round trip takes at least this duration.
     samples_.push_back({.level = peers_[next_peer_].level,
                         .bytes = kStageBytes[stage_],
                         .round_trip_seconds = absl::ToDoubleSeconds(now - sent_)});

@@ -83,7 +83,7 @@ PlanFollower::Decision PlanFollower::Next(Step finished) const {
   if (drains) {
     return {.kind = Decision::Kind::kLeave,
             .status = absl::CancelledError(
-                absl::StrCat(name, " was asked to go, and has left group ", group_.value(),
+                absl::StrCat(name, " was asked to leave, and has left group ", group_.value(),
                              " after step ", finished.value(), "; the program can end"))};
   }
   std::string reason = "the scheduler's plan has no place for it";

@@ -33,7 +33,7 @@ constexpr Transition<State> kLegal[] = {
 absl::Status CannotGoOn(absl::string_view what, Step step) {
   return absl::FailedPreconditionError(
       absl::StrCat(what, " after step ", step.value(),
-                   ", and distributed synchronisation keeps values and optimizer state on its ",
+                   ", and distributed synchronization keeps values and optimizer state on its ",
                    "members alone; start the run again, from a snapshot if there is one, or use ",
                    "Synchronization::kCentralized, which goes on"));
 }

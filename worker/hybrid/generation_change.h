@@ -29,7 +29,7 @@ namespace covey::worker {
 //                   │                          │
 //                   └── the group is ready ────┘
 //
-//   each ── no place in the plan, or asked to go: Leave ──▶ kLeft ── a model is set ──▶ kRunning
+//   each ── no place in the plan, or asked to leave: Leave ──▶ kLeft ── a model is set ──▶ kRunning
 //
 // Planned change: the first bucket's all-gather tells all members that the same step is the last of
 // this generation (Communicator). No bucket begins another step. When all buckets have finished it,

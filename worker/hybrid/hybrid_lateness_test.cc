@@ -202,7 +202,7 @@ TEST(HybridLatenessOneTest, WhoSteppedAsideHasGivenNothing) {
   f.Pass(2 * kGrace);
   EXPECT_EQ(f.fleet.hybrids[1]->steps_aside(), 1u);
   EXPECT_EQ(f.fleet.outcomes.size(), 2u);
-  // Nobody has given the other tensors, so nobody goes on without the own one.
+  // No member has given the other tensors, so no member goes on without its own one.
   f.Pass(absl::Seconds(5));
   EXPECT_EQ(f.fleet.outcomes.size(), 2u);
   for (const uint32_t rank : {0u, 2u}) {

@@ -83,7 +83,7 @@ TEST_P(LocalRoundsTest, EightStepsSendAnEighthOfTheBytes) {
   EXPECT_EQ(averaging.server.push_bytes * 8, pushing.server.push_bytes);
 }
 
-TEST_P(LocalRoundsTest, OneGroupAloneLearnsAsIfItNeverSynchronised) {
+TEST_P(LocalRoundsTest, OneGroupAloneLearnsAsIfItNeverSynchronized) {
   // With one group the mean change is its own, so an outer rate of 1 gives back what it has;
   // whatever the rounds and the overlap.
   Fleet every_step(GetParam(), LocalModel(0.25, 1, 1, 0));

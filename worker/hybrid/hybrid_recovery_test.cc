@@ -72,7 +72,7 @@ TEST_P(HybridRecoveryTest, MembersDieOneAfterTheOtherUntilOneIsLeft) {
     while (f.members().size() > 1) {
       f.Begin();
       ++step;
-      // Up to two at once, or the second while the others form anew.
+      // Up to two at once, or the second during the rendezvous of the others.
       for (uint64_t deaths = 1 + random.Below(2); deaths > 0 && f.members().size() > 1; --deaths) {
         f.fleet.RunMessages(random.Below(120));
         f.Kill(f.members()[random.Below(f.members().size())]);
@@ -120,7 +120,7 @@ TEST_P(HybridRecoveryTest, ANewcomerThatDiesBeforeTheCutBreaksNothing) {
     f.Step();
     f.CheckAllWell(4);
     ASSERT_THAT(f.violations, IsEmpty()) << "after " << messages << " messages";
-    // Nobody had met it, so the plan changes between two steps, as any other.
+    // No member had met it, so the plan changes between two steps, as any other.
     if (messages % 3 == 0) {
       EXPECT_EQ(f.fleet.hybrids[0]->recovery().recoveries(), 0u);
     }
@@ -188,7 +188,7 @@ TEST_P(HybridRecoveryTest, AMemberThatDrainsIsLetGoBetweenTwoSteps) {
   EXPECT_TRUE(f.failures[1].ok());
   f.Begin(1);
   EXPECT_EQ(f.failures[1].code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(f.failures[1].message(), HasSubstr("was asked to go"));
+  EXPECT_THAT(f.failures[1].message(), HasSubstr("was asked to leave"));
   f.Step();
   f.CheckAllWell(3);
   EXPECT_EQ(f.fleet.hybrids[0]->recovery().recoveries(), 0u);
@@ -328,7 +328,7 @@ TEST(HybridRecoveryLocalTest, NorIsItWhenAnotherDiesWhileTheyMeet) {
         f.ShowAll();
       }
       f.fleet.Run();
-      // Those who had finished it may be the two that die.
+      // The members that had finished it may be the two that die.
       least += f.members().size() + 1 < members ? 0 : fewest;
       most += all;
       f.CheckAllWell(step);
@@ -353,7 +353,7 @@ TEST(HybridRecoveryOneTest, DistributedGroupsSayThatTheyCannotGoOn) {
   for (const uint32_t rank : {0u, 1u}) {
     EXPECT_TRUE(f.Idle(rank));
     EXPECT_EQ(f.failures[rank].code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(f.failures[rank].message(), HasSubstr("distributed synchronisation keeps"));
+    EXPECT_THAT(f.failures[rank].message(), HasSubstr("distributed synchronization keeps"));
   }
 }
 

@@ -334,7 +334,7 @@ TEST_P(HybridMergeTest, WhoHasBegunTheStepBeforeGivesWayOnlyToSureGradients) {
   for (const uint32_t rank : {2u, 3u}) f.Submit(rank, {1});
   f.fleet.Run();
   for (uint32_t rank = 0; rank < 4; ++rank) EXPECT_TRUE(f.Idle(rank)) << rank;
-  // Nobody had given the first tensor, so it waited for all.
+  // No member had given the first tensor, so it waited for all.
   const uint64_t samples = 2 * (1 + 2) + 6 * (3 + 4) + (1 + 2 + 3 + 4);
   EXPECT_EQ(f.fleet.server.samples_of_table[1], samples * f.fleet.model.tables[0].size());
 }
@@ -377,8 +377,8 @@ TEST_P(HybridReformTest, DistributedGroupsRefuseToChange) {
   f.Show(1);
   f.StepOf({0, 1});
   f.StepOf({0, 1});
-  EXPECT_THAT(f.failures[0].message(), HasSubstr("distributed synchronisation keeps"));
-  EXPECT_THAT(f.failures[1].message(), HasSubstr("distributed synchronisation keeps"));
+  EXPECT_THAT(f.failures[0].message(), HasSubstr("distributed synchronization keeps"));
+  EXPECT_THAT(f.failures[1].message(), HasSubstr("distributed synchronization keeps"));
   EXPECT_TRUE(f.Idle(0) && f.Idle(1));
 }
 

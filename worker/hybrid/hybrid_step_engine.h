@@ -66,7 +66,7 @@ class HybridStepEngine {
   // How far each bucket has come: what this member tells the others when they meet.
   MemberProgress Progress() const { return model_.Progress(); }
   // The worker is in no group any more: everything ends, with ABORTED, or with CANCELLED when the
-  // worker was asked to go.
+  // worker was asked to leave.
   void Left(absl::Time now, const absl::Status& status, Outbox& outbox);
   // The group has become ready.
   void GroupReady(absl::Time now, Outbox& outbox);
@@ -90,7 +90,7 @@ class HybridStepEngine {
   Step step() const;
   // Preconditions: after SetTables and BeginStep; spans have the tensor's size. Errors, here and
   // below: those of the group and of pushes; ABORTED: this worker is in no group any more;
-  // CANCELLED: the same, because it was asked to go.
+  // CANCELLED: the same, because it was asked to leave.
   void Submit(absl::Time now, TensorRequest request, Outbox& outbox);
   // The newest values of the servers (of the members, where these update): every member gets the
   // same bits. For all tensors, by all members, between the same steps.

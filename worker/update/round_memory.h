@@ -57,7 +57,8 @@ class RoundMemory {
   size_t saved_values() const;
   void SaveValues(std::span<float> to) const;
   Buffer SaveProgress() const;
-  // INVALID_ARGUMENT: `progress` is none of these tables (DecodeRoundProgress); nothing has changed.
+  // INVALID_ARGUMENT: `progress` is none of these tables (DecodeRoundProgress); then nothing has
+  // changed.
   absl::Status Load(std::span<const float> values, const Buffer& progress);
 
   // One part of one piece.

@@ -191,7 +191,7 @@ bool GroupsWorkload::Trainer::HasGroup(absl::Time now, worker::WorkerActor& work
   // A worker that is late, or has returned, waits for a group, but not forever. A worker whose
   // group has ended waits no longer.
   if (group == nullptr) {
-    if (Drains(worker)) End("it was asked to go before it was in a group");
+    if (Drains(worker)) End("it was asked to leave before it was in a group");
     if (workload_.last_steps_.EveryDeathIsNoticed(now)) End("there is no group for it");
     return false;
   }
@@ -252,7 +252,7 @@ void GroupsWorkload::Trainer::Begin(absl::Time now, worker::WorkerActor& worker,
   // Between its steps no error tells it that it should leave.
   if (ended >= plan().ordinary_steps && Drains(worker)) {
     workload_.finished_.erase(name_);
-    return End("it was asked to go");
+    return End("it was asked to leave");
   }
   if (workload_.IsBeyondRepair(now)) return End("others wait for steps that were lost");
   if (ended >= plan().steps()) {
