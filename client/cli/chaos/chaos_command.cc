@@ -14,7 +14,7 @@
 #include "client/cli/chaos/forward_command.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
-#include "client/cli/run/binaries.h"
+#include "client/cli/run/plan/binaries.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "common/base/edit_distance.h"
 #include "common/base/status_macros.h"

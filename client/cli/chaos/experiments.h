@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/chaos/verdict.h"
-#include "client/cli/run/launch_plan.h"
+#include "client/cli/run/plan/launch_plan.h"
 
 namespace covey::cli {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "client/cli/run/binaries.h"
+#include "client/cli/run/plan/binaries.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"

@@ -7,9 +7,9 @@
 #include "absl/time/time.h"
 #include "client/cli/console/terminal.h"
 #include "client/cli/report/run_history.h"
-#include "client/cli/run/launch_plan.h"
+#include "client/cli/run/plan/launch_plan.h"
+#include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/run_incidents.h"
-#include "client/cli/run/run_options.h"
 
 namespace covey::cli {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 
 namespace covey::cli {
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 
 namespace covey::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/restart_limit.h"
-#include "client/cli/run/run_options.h"
 #include "client/cli/run/run_supervisor.h"
 
 namespace covey::cli {

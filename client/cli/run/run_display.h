@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/console/terminal.h"
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/run_processes.h"
 #include "proto/scheduler.pb.h"
 

@@ -18,8 +18,8 @@
 #include "client/cli/console/text_file.h"
 #include "client/cli/process/child_output.h"
 #include "client/cli/process/child_process.h"
-#include "client/cli/run/launch_plan.h"
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/launch_plan.h"
+#include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/run_supervisor.h"
 
 namespace covey::cli {

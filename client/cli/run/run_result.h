@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "client/cli/report/report.h"
 #include "client/cli/run/local_cluster.h"
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 
 namespace covey::cli {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "client/cli/process/child_process.h"
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 
 namespace covey::cli {
 

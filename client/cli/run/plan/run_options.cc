@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/run_options.h"
 
 #include <utility>
 

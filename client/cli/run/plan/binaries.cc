@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/run/binaries.h"
+#include "client/cli/run/plan/binaries.h"
 
 #include <unistd.h>
 

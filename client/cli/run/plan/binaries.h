@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/cli/run/launch_plan.h"
-#include "client/cli/run/run_options.h"
+#include "client/cli/run/plan/launch_plan.h"
+#include "client/cli/run/plan/run_options.h"
 
 namespace covey::cli {
 

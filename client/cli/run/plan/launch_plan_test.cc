@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/run/launch_plan.h"
+#include "client/cli/run/plan/launch_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
