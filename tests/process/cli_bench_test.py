@@ -6,7 +6,8 @@ import json
 from tests import report
 from tests.process import cluster
 
-_SMALL = ["--sizes", "4KiB,3MiB", "--repetitions", "2", "--duration", "10ms", "--round-trips", "5"]
+_SMALL = ["--sizes", "4KiB,1MiB", "--repetitions", "2", "--duration", "1ms", "--round-trips", "5",
+          "--memory-bytes", "64KiB", "--quiet-wait", "0"]
 
 
 class CliBenchTest(cluster.ProcessTest):
@@ -14,40 +15,104 @@ class CliBenchTest(cluster.ProcessTest):
     def bench(self, *arguments):
         return self.run_to_end("bench", [cluster.COVEY, "bench", *arguments])
 
-    def test_json_and_nothing_else(self):
-        run = self.bench(*_SMALL)
+    def measured(self, *arguments):
+        run = self.bench(*arguments)
         self.assertEqual(0, run.code, run)
-        figures = json.loads("".join(run.lines("stdout")))["figures"]
-        measured = {(row["transport"], row["what"], row["bytes"]) for row in figures}
+        return json.loads("".join(run.lines("stdout")))
+
+    def test_ours_and_limits_in_the_same_repetitions(self):
+        result = self.measured(*_SMALL)
+        rows = {(row["transport"], row["what"], row["bytes"]): row for row in result["figures"]}
         for transport in ["tcp", "ipc"]:
-            for operation in ["covey push", "covey pull", "covey push_pull", "raw zeromq"]:
-                self.assertIn((transport, f"{operation} p50", 64), measured)
-                self.assertIn((transport, operation, 4096), measured)
-                self.assertIn((transport, operation, 3 << 20), measured)
-        for row in figures:
+            for operation in ["covey push", "covey pull", "raw socket", "raw zeromq"]:
+                for quantile in ["p50", "p99", "p99.9"]:
+                    self.assertIn((transport, f"{operation} {quantile}", 64), rows)
+            for what in ["covey push", "covey pull", "covey push_pull", "raw socket push",
+                         "raw socket pull", "raw zeromq"]:
+                self.assertIn((transport, what, 4096), rows)
+                self.assertIn((transport, what, 1 << 20), rows)
+        self.assertIn(("ipc", "ring copy and sum", 1 << 20), rows)
+        self.assertIn(("memory", "memory stream", 64 << 10), rows)
+        self.assertEqual(["memory stream"], [
+            ratio["limit"] for ratio in rows["memory", "covey kernel adam", 64 << 10]["ratios"]])
+        left_out = "".join(result["left_out"])
+        if ("ipc", "process copy", 1 << 20) not in rows:
+            self.assertIn("process copy", left_out)
+        if ("ipc", "redis set", 1 << 20) not in rows:
+            self.assertIn("redis", left_out)
+        for row in result["figures"]:
             self.assertEqual(2, len(row["repetitions"]), row)
             self.assertGreater(row["min"], 0, row)
             self.assertLessEqual(row["min"], row["median"])
             self.assertLessEqual(row["median"], row["max"])
+        push = rows["ipc", "covey push", 1 << 20]
+        self.assertLessEqual({"raw socket push", "raw zeromq", "ring copy and sum"},
+                             {ratio["limit"] for ratio in push["ratios"]})
+        for ratio in push["ratios"]:
+            self.assertLessEqual(ratio["low"], ratio["high"])
+        self.assertGreater(push["cost"]["server_pss_bytes"], 1 << 20)
+        self.assertGreater(push["cost"]["client_pss_bytes"], 1 << 20)
+
+    def test_the_environment_and_the_quietness_are_part_of_the_result(self):
+        result = self.measured("--blocks", "memory", "--transport", "ipc", "--label", "abc123",
+                               *_SMALL)
+        for name in ["version", "processor", "kernel", "huge_pages", "congestion_control",
+                     "open_mpi", "compiler"]:
+            self.assertIn(name, result["environment"])
+        self.assertEqual("abc123", result["environment"]["label"])
+        self.assertEqual(2, result["quietness"]["kept"])
+
+    def test_blocks(self):
+        result = self.measured("--blocks", "buffered,adam,fresh,mixed,replicated,durable,training,fleet",
+                               "--transport", "ipc", "--limits=false", *_SMALL)
+        measured = {(row["what"], row["bytes"]) for row in result["figures"]}
+        for what in ["covey push buffered", "covey pull adam", "covey pull repeated",
+                     "covey pull after push", "covey small pull p50",
+                     "covey push beside small pulls", "covey push_pull r=2",
+                     "covey push buffered r=2", "covey push buffered adam r=2",
+                     "covey push 2x2"]:
+            self.assertIn((what, 1 << 20), measured)
+        durable = next(row for row in result["figures"] if row["what"] == "covey push buffered r=2")
+        self.assertEqual(["covey push beside buffered r=2"],
+                         [ratio["limit"] for ratio in durable["ratios"]])
+        self.assertEqual(2, result["servers"])
+        self.assertTrue(all(what.startswith("covey ") for what, _ in measured))
+
+    def test_collectives_and_what_is_missing_beside_them(self):
+        result = self.measured("--blocks", "collectives", "--transport", "ipc", "--members", "2",
+                               "--algorithms", "auto,ring", "--sizes", "4KiB",
+                               "--repetitions", "1", "--quiet-wait", "0")
+        measured = {row["what"] for row in result["figures"]}
+        self.assertLessEqual({"covey all-reduce auto x2", "covey all-reduce ring x2"}, measured)
+        left_out = "".join(result["left_out"])
+        for peer in ["open mpi", "gloo"]:
+            self.assertIn(peer, left_out + "".join(measured))
 
     def test_tables_with_replicas_are_measured_in_turns(self):
-        run = self.bench("--transport", "ipc", "--replicas", "1,2", *_SMALL)
-        self.assertEqual(0, run.code, run)
-        result = json.loads("".join(run.lines("stdout")))
+        result = self.measured("--blocks", "rates", "--transport", "ipc", "--replicas", "1,2",
+                               *_SMALL)
         self.assertEqual(2, result["servers"])
         measured = {(row["what"], row["bytes"]) for row in result["figures"]}
         for operation in ["covey push", "covey push r=2", "covey pull r=2", "covey push_pull r=2"]:
-            self.assertIn((operation, 3 << 20), measured)
+            self.assertIn((operation, 1 << 20), measured)
 
     def test_output_is_chosen_as_for_every_command(self):
-        small = ["--transport", "ipc", *_SMALL]
-        json_run = self.bench("-o", "json", *small)
-        self.assertEqual(0, json_run.code, json_run)
-        self.assertIn("figures", json.loads("".join(json_run.lines("stdout"))))
+        small = ["--blocks", "latency", "--transport", "ipc", *_SMALL]
+        self.assertIn("figures", self.measured("-o", "json", *small))
         table_run = self.bench("-o", "table", *small)
         self.assertEqual(0, table_run.code, table_run)
         self.assertRegex(table_run.lines("stdout")[0], r"^what +transport +bytes +median")
         self.assertIn("-o", "\n".join(self.bench("--help").lines("stdout")))
+
+    def test_a_build_is_compared_with_another(self):
+        small = ["--blocks", "latency", "--transport", "ipc", *_SMALL]
+        # With a tolerance of nearly everything, no machine finds the same program slower.
+        result = self.measured("--against", cluster.COVEY, "--tolerance", "99.9%", *small)
+        self.assertFalse(result["slower"])
+        self.assertEqual({"covey push p50", "covey pull p50"},
+                         {row["what"] for row in result["rows"]})
+        missing = self.bench("--against", cluster.COVEY + ".missing", *small)
+        self.assertEqual(1, missing.code, missing)
 
     def test_wrong_usage(self):
         for arguments, complaint in [
@@ -58,6 +123,12 @@ class CliBenchTest(cluster.ProcessTest):
             (["--repetitions", "0"], "choose 1 to"),
             (["--replicas", "0"], "choose 1 to 5"),
             (["--repetition", "2"], "did you mean --repetitions?"),
+            (["--blocks", "latncy"], "did you mean latency?"),
+            (["--tolerance", "all"], "a tolerance is a percentage"),
+            (["--members", "1"], "choose 2 to"),
+            (["--algorithms", "magic"], "ring"),
+            (["--memory-bytes", "5"], "multiple of 4KiB"),
+            (["--limit-partner", "friend"], "no partner of a limit"),
         ]:
             run = self.bench(*arguments)
             self.assertEqual(2, run.code, run)

@@ -86,6 +86,7 @@ _BANS = [
         r"\bMutexLock\b|\bCondVar\b|\bstd::atomic\b|\bBoundedQueue\b",
         "keep the state in one actor and send it messages",
         allowed={
+            "client/cli/bench/limits/ring_limit.cc": "measures memory that two processes share",
             "client/engine/connection.*": "where the user's threads meet the client's loop",
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",

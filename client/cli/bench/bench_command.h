@@ -3,8 +3,8 @@
 
 namespace covey::cli {
 
-// `covey bench`: the cost of push, pull and a round trip on this machine, with one client and one
-// server, beside a raw ZeroMQ pair measured in the same run.
+// `covey bench`: the cost of push, pull and round trips on this machine beside what the machine
+// allows, measured in turns.
 int BenchCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli
