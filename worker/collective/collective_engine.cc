@@ -133,9 +133,8 @@ void CollectiveEngine::QueueOutgoing(CollectiveRun& run, Outbox& outbox) {
     if (!outgoing.frame.empty()) {
       AddFrame(item.message, std::move(outgoing.frame), outgoing.checksum);
     }
-    if (!outgoing.attachment.empty()) {
-      const uint32_t checksum = FrameChecksum(outgoing.attachment);
-      AddFrame(item.message, std::move(outgoing.attachment), checksum);
+    if (!outgoing.attachment.bytes.empty()) {
+      AddFrame(item.message, std::move(outgoing.attachment.bytes), outgoing.attachment.checksum);
     }
     ++run.frames_out;
     sender_.Queue(std::move(item));

@@ -25,7 +25,10 @@ CollectiveRun::CollectiveRun(uint64_t number, Collective collective,
   COVEY_CHECK(collective_.residual.empty() ||
               collective_.residual.size() == collective_.data.size());
   COVEY_CHECK(collective_.attachment.empty() || collective_.kind == CollectiveKind::kBroadcast);
-  if (collective_.root == options_.rank) attachment_ = std::move(collective_.attachment);
+  if (!collective_.attachment.empty() && collective_.root == options_.rank) {
+    attachment_.checksum = FrameChecksum(collective_.attachment);
+    attachment_.bytes = std::move(collective_.attachment);
+  }
   const bool reduces = HasReduction(collective_.kind);
   const bool spreads = HasSpreading(collective_.kind);
   for (size_t number = 0; number < grid_.sections().size(); ++number) {
@@ -76,7 +79,10 @@ absl::Status CollectiveRun::Take(const Message& message) {
   COVEY_ASSIGN_OR_RETURN(std::vector<SliceGrid::Cut> cuts, grid_.CutUp(message));
   const proto::GroupSlice& from = message.envelope.group_slice();
   // Copied: it is kept for longer than the message, whose memory may be another member's.
-  if (message.frames.size() > 1) attachment_ = Buffer::CopyOf(message.frames[1].bytes());
+  if (message.frames.size() > 1) {
+    attachment_ = {.bytes = Buffer::CopyOf(message.frames[1].bytes()),
+                   .checksum = message.envelope.frame_checksums(1)};
+  }
   for (SliceGrid::Cut& cut : cuts) COVEY_RETURN_IF_ERROR(TakePiece(std::move(cut), from));
   return absl::OkStatus();
 }
@@ -244,7 +250,7 @@ CollectiveResult CollectiveRun::result() const {
   return {.status = absl::OkStatus(),
           .samples = samples_,
           .agreed_plan_epoch = result_epoch_ == UINT64_MAX ? 0 : result_epoch_,
-          .attachment = attachment_};
+          .attachment = attachment_.bytes};
 }
 
 std::vector<OutgoingSlice> CollectiveRun::TakeOutgoing() {

@@ -104,8 +104,8 @@ class CollectiveRun {
     std::vector<Slice> slices;
   };
   void OwnValues();
-  Buffer AttachmentOf(const PartRange& range) const {
-    return range.first == 0 ? attachment_ : Buffer();
+  Attachment AttachmentOf(const PartRange& range) const {
+    return range.first == 0 ? attachment_ : Attachment();
   }
   absl::Status TakePiece(SliceGrid::Cut cut, const proto::GroupSlice& from);
   // Adds what can be added; then the slice goes up, or is the result.
@@ -128,7 +128,7 @@ class CollectiveRun {
   OutgoingSlices outgoing_;
   uint64_t samples_ = 0;
   uint64_t result_epoch_ = UINT64_MAX;
-  Buffer attachment_;  // of a broadcast; at other members than the root since its first slice
+  Attachment attachment_;  // at other members than the root since the first slice
 };
 
 }  // namespace covey::worker

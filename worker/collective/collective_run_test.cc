@@ -48,9 +48,8 @@ class RunsTest : public ::testing::Test {
       Message& message = messages.emplace_back();
       *message.envelope.mutable_group_slice() = std::move(outgoing.slice);
       AddFrame(message, std::move(outgoing.frame), outgoing.checksum);
-      if (!outgoing.attachment.empty()) {
-        const uint32_t checksum = FrameChecksum(outgoing.attachment);
-        AddFrame(message, std::move(outgoing.attachment), checksum);
+      if (!outgoing.attachment.bytes.empty()) {
+        AddFrame(message, std::move(outgoing.attachment.bytes), outgoing.attachment.checksum);
       }
     }
     return messages;
@@ -122,6 +121,13 @@ TEST_F(RunsTest, AnAttachmentThatChangesOnTheWayIsNoticed) {
   Message bent = Said(0, 1).at(0);
   bent.frames[1] = Buffer::CopyOf(std::vector<uint8_t>(8));
   EXPECT_EQ(Hear(1, {bent}).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(RunsTest, AnAttachmentThatChangesInAMemberThatPassesItOnIsNoticed) {
+  Make(CollectiveKind::kBroadcast, 3, 4, 4, "attached");
+  ASSERT_TRUE(Hear(1, Said(0, 1)).ok());
+  const_cast<uint8_t*>(runs_[1]->result().attachment.data())[3] ^= 1;
+  EXPECT_EQ(Hear(2, Said(1, 2)).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(RunsTest, OnlyTheFirstSliceOfABroadcastMayHaveAnAttachment) {

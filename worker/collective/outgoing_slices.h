@@ -14,6 +14,13 @@
 
 namespace covey::worker {
 
+// What a broadcast carries beside its elements (Collective.attachment), with the checksum that the
+// root made: at every hop the same, as that of a result's frame.
+struct Attachment {
+  Buffer bytes;
+  uint32_t checksum = 0;
+};
+
 // One message of a collective to another member. The round is for the caller to fill in; the frame
 // is a unique handle.
 struct OutgoingSlice {
@@ -23,7 +30,7 @@ struct OutgoingSlice {
   // Of the frame. A result's is that of its owner at every hop, so that bytes which change in a
   // member that passes them on are noticed by the next one.
   uint32_t checksum = 0;
-  Buffer attachment;  // Collective.attachment, with the first slice; else empty
+  Attachment attachment;  // with the first slice; else empty
 };
 
 // The slices of one collective that are complete and wait to be sent. Slices that are adjacent, for
@@ -37,8 +44,8 @@ class OutgoingSlices {
     uint32_t checksum = 0;
     uint64_t samples = 0;
     uint64_t agreed_plan_epoch = 0;
-    Buffer encoded;     // float32: empty, the data itself is sent
-    Buffer attachment;  // only with the range that begins with element 0
+    Buffer encoded;         // float32: empty, the data itself is sent
+    Attachment attachment;  // only with the range that begins with element 0
   };
   void Add(Part part) { parts_.push_back(std::move(part)); }
   void Clear() { parts_.clear(); }
