@@ -109,7 +109,7 @@ inline constexpr size_t kGroupHelloBytesMax = 8 << 20;
 inline constexpr size_t kBucketProgressBytesMax = 48;
 static_assert(kBucketProgressBytesMax * (kTablesMax + 16) <= kGroupHelloBytesMax);
 static_assert(kGroupHelloBytesMax <= kFrameBytesMax);
-// What is told of one table's round to the members that restore it (group.proto, TableRound).
+// The counts of one table's round, for members that restore it (group.proto, TableRound).
 inline constexpr size_t kTableRoundBytesMax = 48;
 static_assert(kTableRoundBytesMax * (kTablesMax + 16) <= kFrameBytesMax);
 // Steps and pulls of a group are numbered below this, so sums of a few of them do not overflow.

@@ -67,7 +67,7 @@ struct Freshness {
 // Whether the shard may reply. Pure; O(live groups).
 bool IsMet(const ReadRequirement& requirement, const Freshness& freshness);
 
-// What is missing, for users: "group 2 is at step 4 of 6". Empty when nothing is missing.
+// The unmet parts of a requirement, for users: "group 2 is at step 4 of 6". Empty when it is met.
 std::string Missing(const ReadRequirement& requirement, const Freshness& freshness);
 
 }  // namespace covey

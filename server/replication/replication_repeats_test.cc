@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
 
-// What is resent along a chain, and what is not.
+// Tests of resends along a chain: which records are sent again, and which are not.
 
 namespace covey::server {
 namespace {

@@ -48,8 +48,9 @@ struct CollectiveResult {
   Buffer attachment;
 };
 
-// What is behind a held collective's own values: examples, and whether all members behind them know
-// of a newer plan, both as the result said that they come from.
+// A member's contribution to a held collective: the training examples behind its own values, and
+// the epoch at which all members behind them know of a newer plan. Both are copied from the
+// CollectiveResult that the values come from.
 struct Contribution {
   uint64_t samples = 0;
   uint64_t agreed_plan_epoch = 0;
