@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/port_file.h"
+#include "absl/strings/string_view.h"
 
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/queue_budget.h"
+#include "absl/strings/string_view.h"
 
 #include "gtest/gtest.h"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "common/base/random.h"
 #include "gmock/gmock.h"

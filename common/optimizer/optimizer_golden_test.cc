@@ -4,6 +4,7 @@
 // keeps: a velocity is an explicit weighted sum over the history, and Adam's bias correction a
 // weighted average.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

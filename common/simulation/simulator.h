@@ -6,6 +6,7 @@
 #include <map>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/stragglers.h"
+#include "absl/strings/str_cat.h"
 
 #include <map>
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/planted_bug.h"

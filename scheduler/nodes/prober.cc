@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/runtime/event_loop.h"

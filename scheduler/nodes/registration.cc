@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/cluster/limits.h"
 #include "scheduler/state/view_lookup.h"
 

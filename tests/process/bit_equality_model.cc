@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/process/bit_equality_model.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "common/base/crc32c.h"
 #include "common/base/random.h"

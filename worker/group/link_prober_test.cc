@@ -2,6 +2,7 @@
 #include "worker/group/link_prober.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"

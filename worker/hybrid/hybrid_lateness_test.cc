@@ -2,6 +2,7 @@
 
 // A member that is late, and a group that need not wait for it.
 
+#include <cmath>
 #include <vector>
 
 #include "gmock/gmock.h"

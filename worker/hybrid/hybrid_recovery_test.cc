@@ -2,6 +2,7 @@
 
 // A group that loses members in the middle of a step.
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/layout/sample_shares.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "common/base/random.h"

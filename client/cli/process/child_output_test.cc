@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

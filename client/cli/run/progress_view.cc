@@ -2,6 +2,7 @@
 #include "client/cli/run/progress_view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

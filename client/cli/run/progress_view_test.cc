@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+
 #include "client/cli/run/progress_view.h"
 
 #include <gmock/gmock.h>

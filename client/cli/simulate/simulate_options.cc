@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/simulate/simulate_options.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>

@@ -4,6 +4,7 @@
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/dataset.h"
+#include "absl/status/status.h"
 
 #include <filesystem>
 #include <fstream>

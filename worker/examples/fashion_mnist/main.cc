@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"

@@ -4,6 +4,7 @@
 // workers, some of them slow:
 //   covey run --groups 2 --workers 4 -- synthetic --slow 3:5 --contract buffered
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/synthetic/step_trace.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/bench/limits/limit_load.h"
 #include "common/base/status_macros.h"
 

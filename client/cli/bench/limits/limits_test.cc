@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "client/cli/bench/limits/limits.h"
 
 #include <gmock/gmock.h>

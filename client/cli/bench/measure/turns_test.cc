@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/bench/measure/turns.h"
+#include "absl/status/status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
