@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/model.h"
 
+#include <cblas.h>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
-
-// Eigen uses one thread, so that equal inputs give equal bits. The packed copies of a matrix
-// product's operands stay on the stack, so that a step allocates nothing.
-#define EIGEN_DONT_PARALLELIZE
-#define EIGEN_STACK_ALLOCATION_LIMIT (2 << 20)
-#include <eigen3/Eigen/Core>
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -16,35 +13,68 @@
 namespace covey::fashion_mnist {
 namespace {
 
+// A row-major matrix in memory of another owner.
 template <typename Scalar>
-using Matrix = Eigen::Map<Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
-template <typename Scalar>
-using ConstMatrix =
-    Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
-template <typename Scalar>
-using Row = Eigen::Map<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>;
+struct Matrix {
+  const Scalar* data = nullptr;
+  size_t rows = 0;
+  size_t columns = 0;
+  bool transposed = false;  // read as columns x rows
+
+  Matrix Transposed() const { return {data, rows, columns, !transposed}; }
+  CBLAS_TRANSPOSE order() const { return transposed ? CblasTrans : CblasNoTrans; }
+  size_t height() const { return transposed ? columns : rows; }
+  size_t width() const { return transposed ? rows : columns; }
+};
 
 // The elements of a weight tensor, its value or its gradient, as a matrix.
 template <typename Scalar>
-Matrix<Scalar> AsMatrix(const Tensor<Scalar>& tensor, std::span<Scalar> elements) {
-  return {elements.data(), tensor.shape[0], tensor.shape[1]};
+Matrix<Scalar> AsMatrix(const Tensor<Scalar>& tensor, std::span<const Scalar> elements) {
+  return {elements.data(), static_cast<size_t>(tensor.shape[0]),
+          static_cast<size_t>(tensor.shape[1])};
+}
+
+// product = left * right. OpenBLAS chooses its kernels by the processor that it runs on.
+void Multiply(const Matrix<float>& left, const Matrix<float>& right, float* product) {
+  cblas_sgemm(CblasRowMajor, left.order(), right.order(), left.height(), right.width(),
+              left.width(), 1, left.data, left.columns, right.data, right.columns, 0, product,
+              right.width());
+}
+
+void Multiply(const Matrix<double>& left, const Matrix<double>& right, double* product) {
+  cblas_dgemm(CblasRowMajor, left.order(), right.order(), left.height(), right.width(),
+              left.width(), 1, left.data, left.columns, right.data, right.columns, 0, product,
+              right.width());
 }
 
 template <typename Scalar>
-Row<Scalar> AsRow(std::span<Scalar> elements) {
-  return {elements.data(), static_cast<Eigen::Index>(elements.size())};
+void AddToEachRow(std::span<const Scalar> bias, std::span<Scalar> rows) {
+  for (size_t start = 0; start < rows.size(); start += bias.size()) {
+    for (size_t i = 0; i < bias.size(); ++i) rows[start + i] += bias[i];
+  }
+}
+
+template <typename Scalar>
+void SumRows(std::span<const Scalar> rows, std::span<Scalar> sum) {
+  std::fill(sum.begin(), sum.end(), Scalar{0});
+  for (size_t start = 0; start < rows.size(); start += sum.size()) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += rows[start + i];
+  }
 }
 
 // Replaces the logits of one sample by the gradient of `weight` times its cross-entropy, which is
 // weight * (softmax - one_hot(label)). Returns the cross-entropy.
 template <typename Scalar>
-double SoftmaxCrossEntropy(Row<Scalar> logits, size_t label, Scalar weight) {
+double SoftmaxCrossEntropy(std::span<Scalar> logits, size_t label, Scalar weight) {
   // Relative to the largest logit, so that exp() cannot overflow.
-  logits.array() -= logits.maxCoeff();
-  const Scalar label_logit = logits[label];
-  logits = logits.array().exp();
-  const Scalar sum = logits.sum();
-  logits *= weight / sum;
+  const Scalar largest = *std::max_element(logits.begin(), logits.end());
+  const Scalar label_logit = logits[label] - largest;
+  Scalar sum = 0;
+  for (Scalar& logit : logits) {
+    logit = std::exp(logit - largest);
+    sum += logit;
+  }
+  for (Scalar& logit : logits) logit *= weight / sum;
   logits[label] -= weight;
   return std::log(static_cast<double>(sum)) - static_cast<double>(label_logit);
 }
@@ -64,6 +94,8 @@ Perceptron<Scalar>::Perceptron(const Options& options)
   const auto classes = static_cast<int64_t>(options.classes);
   // The bounds preserve the variance of the activations from layer to layer: He et al. 2015 where a
   // ReLU follows, LeCun et al. 1998 where none does.
+  // So that equal inputs give equal bits, and the processes of a machine share its cores.
+  openblas_set_num_threads(1);
   AddTensor("hidden/weight", {inputs, hidden}, std::sqrt(6.0 / inputs));
   AddTensor("hidden/bias", {hidden}, 0);
   AddTensor("output/weight", {hidden, classes}, std::sqrt(3.0 / hidden));
@@ -93,29 +125,30 @@ absl::StatusOr<typename Perceptron<Scalar>::Outcome> Perceptron<Scalar>::Forward
   COVEY_CHECK(images.size() == labels.size() * options_.inputs);
   images_ = images;
   batch_size_ = labels.size();
-  const ConstMatrix<Scalar> input(images.data(), batch_size_, options_.inputs);
-  Matrix<Scalar> hidden(hidden_.data(), batch_size_, options_.hidden);
-  Matrix<Scalar> output(output_gradient_.data(), batch_size_, options_.classes);
+  const Matrix<Scalar> input{images.data(), batch_size_, options_.inputs};
+  const std::span<Scalar> hidden = std::span(hidden_).first(batch_size_ * options_.hidden);
+  const std::span<Scalar> output =
+      std::span(output_gradient_).first(batch_size_ * options_.classes);
 
   const Tensor<Scalar>& hidden_weight = tensors_[kHiddenWeight];
   COVEY_RETURN_IF_ERROR(wait(kHiddenWeight));
-  hidden.noalias() = input * AsMatrix(hidden_weight, hidden_weight.value);
+  Multiply(input, AsMatrix<Scalar>(hidden_weight, hidden_weight.value), hidden.data());
   COVEY_RETURN_IF_ERROR(wait(kHiddenBias));
-  hidden.rowwise() += AsRow(tensors_[kHiddenBias].value);
-  hidden = hidden.cwiseMax(Scalar{0});
+  AddToEachRow<Scalar>(tensors_[kHiddenBias].value, hidden);
+  for (Scalar& unit : hidden) unit = std::max(unit, Scalar{0});
 
   const Tensor<Scalar>& output_weight = tensors_[kOutputWeight];
   COVEY_RETURN_IF_ERROR(wait(kOutputWeight));
-  output.noalias() = hidden * AsMatrix(output_weight, output_weight.value);
+  Multiply({hidden.data(), batch_size_, options_.hidden},
+           AsMatrix<Scalar>(output_weight, output_weight.value), output.data());
   COVEY_RETURN_IF_ERROR(wait(kOutputBias));
-  output.rowwise() += AsRow(tensors_[kOutputBias].value);
+  AddToEachRow<Scalar>(tensors_[kOutputBias].value, output);
 
   Outcome outcome;
   for (size_t i = 0; i < batch_size_; ++i) {
     COVEY_CHECK(labels[i] < options_.classes);
-    Row<Scalar> logits(&output(i, 0), options_.classes);
-    Eigen::Index guess = 0;
-    logits.maxCoeff(&guess);
+    const std::span<Scalar> logits = output.subspan(i * options_.classes, options_.classes);
+    const auto guess = std::max_element(logits.begin(), logits.end()) - logits.begin();
     outcome.correct += static_cast<size_t>(guess) == labels[i];
     outcome.loss += SoftmaxCrossEntropy(logits, labels[i], Scalar{1} / batch_size_) / batch_size_;
   }
@@ -124,27 +157,30 @@ absl::StatusOr<typename Perceptron<Scalar>::Outcome> Perceptron<Scalar>::Forward
 
 template <typename Scalar>
 absl::Status Perceptron<Scalar>::Backward(TensorHook ready) {
-  const ConstMatrix<Scalar> input(images_.data(), batch_size_, options_.inputs);
-  const ConstMatrix<Scalar> hidden(hidden_.data(), batch_size_, options_.hidden);
-  const ConstMatrix<Scalar> output_gradient(output_gradient_.data(), batch_size_, options_.classes);
-  Matrix<Scalar> hidden_gradient(hidden_gradient_.data(), batch_size_, options_.hidden);
+  const Matrix<Scalar> input{images_.data(), batch_size_, options_.inputs};
+  const Matrix<Scalar> hidden{hidden_.data(), batch_size_, options_.hidden};
+  const Matrix<Scalar> output_gradient{output_gradient_.data(), batch_size_, options_.classes};
+  const Matrix<Scalar> hidden_gradient{hidden_gradient_.data(), batch_size_, options_.hidden};
 
-  AsRow(tensors_[kOutputBias].gradient) = output_gradient.colwise().sum();
+  SumRows<Scalar>({output_gradient_.data(), batch_size_ * options_.classes},
+                  tensors_[kOutputBias].gradient);
   COVEY_RETURN_IF_ERROR(ready(kOutputBias));
 
   // The output weight is last used before it is handed over.
   const Tensor<Scalar>& output_weight = tensors_[kOutputWeight];
-  hidden_gradient.noalias() =
-      output_gradient * AsMatrix(output_weight, output_weight.value).transpose();
-  hidden_gradient.array() *= (hidden.array() > Scalar{0}).template cast<Scalar>();
-  AsMatrix(output_weight, output_weight.gradient).noalias() = hidden.transpose() * output_gradient;
+  Multiply(output_gradient, AsMatrix<Scalar>(output_weight, output_weight.value).Transposed(),
+           hidden_gradient_.data());
+  for (size_t i = 0; i < batch_size_ * options_.hidden; ++i) {
+    if (hidden_[i] <= 0) hidden_gradient_[i] = 0;
+  }
+  Multiply(hidden.Transposed(), output_gradient, output_weight.gradient.data());
   COVEY_RETURN_IF_ERROR(ready(kOutputWeight));
 
-  AsRow(tensors_[kHiddenBias].gradient) = hidden_gradient.colwise().sum();
+  SumRows<Scalar>({hidden_gradient_.data(), batch_size_ * options_.hidden},
+                  tensors_[kHiddenBias].gradient);
   COVEY_RETURN_IF_ERROR(ready(kHiddenBias));
 
-  const Tensor<Scalar>& hidden_weight = tensors_[kHiddenWeight];
-  AsMatrix(hidden_weight, hidden_weight.gradient).noalias() = input.transpose() * hidden_gradient;
+  Multiply(input.Transposed(), hidden_gradient, tensors_[kHiddenWeight].gradient.data());
   return ready(kHiddenWeight);
 }
 
