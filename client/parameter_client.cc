@@ -107,7 +107,7 @@ Handle ParameterClient::PushPull(const Table& table, std::span<const float> grad
 }
 
 Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
-  const Handle handle;
+  const Handle handle(connection_->runner());
   operation.done = [handle](absl::Time, const OperationResult& result, Outbox&) {
     handle.Complete(result);
   };
@@ -115,11 +115,11 @@ Handle ParameterClient::Start(Operation operation, absl::Duration deadline) {
       deadline == absl::ZeroDuration() ? config_.operation_deadline : deadline;
   Connection& connection = *connection_;
   const bool posted =
-      connection.Post([&connection, operation, patience, handle](absl::Time now, Outbox& outbox) {
-        Operation started = operation;
-        started.deadline = now + patience;
+      connection.PostBeforeWaiting([&connection, operation = std::move(operation), patience,
+                                    handle](absl::Time now, Outbox& outbox) mutable {
+        operation.deadline = now + patience;
         const absl::Status status =
-            connection.client().engine().Start(now, std::move(started), outbox);
+            connection.client().engine().Start(now, std::move(operation), outbox);
         if (!status.ok()) handle.Complete({.status = status});
       });
   if (!posted) {

@@ -66,7 +66,10 @@ struct PullOptions {
 //   Handle step = client->PushPull(table, gradient, values, {.samples = 64});
 //   COVEY_RETURN_IF_ERROR(step.Wait());   // applied exactly once, `values` are at least as new
 //
-// Thread-safety: thread-safe. Operations of one thread leave in the order of the calls.
+// Thread-safety: thread-safe. Operations of one thread leave in the order of the calls. A thread
+// that waits for a handle sends and receives for the client meanwhile, so an operation and its wait
+// cost no switch between threads. An operation that is started within a millisecond after such a
+// wait, and is not waited for, may leave up to a millisecond later.
 // Memory: spans stay valid, gradients unchanged and values untouched, until the handle is done.
 // Retries: an operation is retried under the same identity until its deadline. A push is applied at
 // most once, however often it is sent. After DEADLINE_EXCEEDED or UNAVAILABLE it is unknown whether

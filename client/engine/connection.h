@@ -15,6 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/loop_runner.h"
 
 namespace covey::client {
 
@@ -50,6 +51,12 @@ class Connection {
 
   // Runs `work` on the loop; false when the loop has stopped or its queue is full.
   bool Post(std::function<void(absl::Time, Outbox&)> work) { return loop_->Post(std::move(work)); }
+  // See EventLoop::PostBeforeWaiting.
+  bool PostBeforeWaiting(std::function<void(absl::Time, Outbox&)> work) {
+    return loop_->PostBeforeWaiting(std::move(work));
+  }
+  // By which threads that wait for results run the loop.
+  const std::shared_ptr<LoopRunner>& runner() const { return loop_->runner(); }
   // Runs `work` on the loop and waits until it has run. UNAVAILABLE: the loop has stopped or its
   // queue is full.
   absl::Status Run(std::function<void(absl::Time, Outbox&)> work);

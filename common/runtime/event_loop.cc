@@ -30,7 +30,13 @@ size_t FrameBytes(const Message& message) {
 }  // namespace
 
 EventLoop::EventLoop(const Options& options, Actor& actor, Transport& transport)
-    : actor_(actor), transport_(transport), options_(options), queue_(kLoopQueueMessagesMax) {}
+    : actor_(actor),
+      transport_(transport),
+      options_(options),
+      queue_(kLoopQueueMessagesMax),
+      runner_(std::make_shared<LoopRunner>(LoopRunner::Loop{
+          .pass = [this](LoopRunner::Leave leave, absl::Time until) { RunPass(leave, until); },
+          .wake_up = [this] { WakeUp(); }})) {}
 
 EventLoop::~EventLoop() { Stop(); }
 
@@ -50,26 +56,39 @@ void EventLoop::Start() {
 }
 
 void EventLoop::Stop() {
-  stopping_.store(true);
-  if (!thread_.joinable()) return;
   COVEY_CHECK(thread_.get_id() != std::this_thread::get_id());
-  transport_.WakeUp();
+  runner_->Stop();
+  if (!thread_.joinable()) return;
   thread_.join();
   queue_.TakeAll();
 }
 
-bool EventLoop::Deliver(Message message) { return Enqueue({.message = std::move(message)}); }
+bool EventLoop::Deliver(Message message) {
+  if (!Enqueue({.message = std::move(message)})) return false;
+  runner_->Recall();
+  return true;
+}
 
 bool EventLoop::Post(std::function<void(absl::Time now, Outbox& outbox)> work) {
+  if (!PostBeforeWaiting(std::move(work))) return false;
+  runner_->Recall();
+  return true;
+}
+
+bool EventLoop::PostBeforeWaiting(std::function<void(absl::Time now, Outbox& outbox)> work) {
   return Enqueue({.work = std::move(work)});
 }
 
 bool EventLoop::Enqueue(Item item) {
-  if (stopping_.load()) return false;
+  if (runner_->stopping()) return false;
   if (!queue_.Push(std::move(item))) return false;
-  // A loop that is awake checks the queue before it sleeps.
-  if (asleep_.exchange(false)) transport_.WakeUp();
+  WakeUp();
   return true;
+}
+
+// A loop that is awake checks for work before it sleeps.
+void EventLoop::WakeUp() {
+  if (asleep_.exchange(false)) transport_.WakeUp();
 }
 
 void EventLoop::SetIdentity(uint64_t job, NodeId node) {
@@ -95,36 +114,37 @@ void EventLoop::Run() {
     pthread_setname_np(pthread_self(), options_.thread_name.substr(0, 15).c_str());
   }
 
-  Outbox outbox;
-  actor_.Wake(MonotonicNow(), outbox);
-  Flush(outbox);
-  absl::Time spin_until = absl::InfinitePast();
-  while (!stopping_.load()) {
-    const uint64_t received_before = transport_.counters().received;
-    const bool more = ReceiveBatch(outbox);
-    RunQueue(outbox);
-    WakeIfDue(outbox);
-    Flush(outbox);
+  actor_.Wake(MonotonicNow(), outbox_);
+  Flush(outbox_);
+  runner_->RunOwn();
+}
 
-    absl::Duration timeout = absl::ZeroDuration();
-    if (!more) {
-      const absl::Time now = MonotonicNow();
-      if (transport_.counters().received != received_before) spin_until = now + options_.spin;
-      if (now >= spin_until) {
-        timeout = std::max(absl::ZeroDuration(), actor_.NextWake() - now);
-      } else {
-        sched_yield();
-      }
+void EventLoop::RunPass(LoopRunner::Leave leave, absl::Time until) {
+  const uint64_t received_before = transport_.counters().received;
+  const bool more = ReceiveBatch(outbox_);
+  RunQueue(outbox_);
+  WakeIfDue(outbox_);
+  Flush(outbox_);
+  if (leave()) return;
+
+  absl::Duration timeout = absl::ZeroDuration();
+  if (!more) {
+    const absl::Time now = MonotonicNow();
+    if (transport_.counters().received != received_before) spin_until_ = now + options_.spin;
+    if (now >= spin_until_) {
+      timeout = std::max(absl::ZeroDuration(), std::min(until, actor_.NextWake()) - now);
+    } else {
+      sched_yield();
     }
-    if (timeout > absl::ZeroDuration()) {
-      // A thread that enqueues from here on sees the flag and wakes the loop; items enqueued before
-      // are seen here.
-      asleep_.store(true);
-      if (!queue_.empty()) timeout = absl::ZeroDuration();
-    }
-    transport_.Wait(timeout);
-    asleep_.store(false);
   }
+  if (timeout > absl::ZeroDuration()) {
+    // A thread that has work for the loop from here on sees the flag and wakes the loop; earlier
+    // work is seen here.
+    asleep_.store(true);
+    if (!queue_.empty() || leave()) timeout = absl::ZeroDuration();
+  }
+  transport_.Wait(timeout);
+  asleep_.store(false);
 }
 
 bool EventLoop::ReceiveBatch(Outbox& outbox) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,10 +15,12 @@
 #include "common/net/transport.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/flow_control.h"
+#include "common/runtime/loop_runner.h"
 
 namespace covey {
 
-// One thread that runs one actor over one transport with the steady clock.
+// Runs one actor over one transport with the steady clock, on a thread of its own, or on a thread
+// that waits for a result (loop_runner.h).
 //
 // One pass has three parts: messages that arrived (at most 64), items that other threads handed
 // over, and a due Wake. The outbox is sent at the end of each part, and at once after a large
@@ -70,6 +73,11 @@ class EventLoop {
   // Runs `work` on the loop's thread, between two calls of the actor; sends what it put into the
   // outbox. False when the queue is full or the loop has stopped: `work` will not run.
   bool Post(std::function<void(absl::Time now, Outbox& outbox)> work);
+  // The same, for a caller that is about to wait for the result by way of runner(): it may stay in
+  // the queue until then, for at most LoopRunner::kOwnReturnsAfter.
+  bool PostBeforeWaiting(std::function<void(absl::Time now, Outbox& outbox)> work);
+  // By which threads that wait for results run the loop. It may outlive the loop.
+  const std::shared_ptr<LoopRunner>& runner() const { return runner_; }
 
   // The identity that registration gave; put into every header from now on. On the loop's thread,
   // or before Start.
@@ -88,6 +96,8 @@ class EventLoop {
   };
 
   void Run();
+  // One pass, then sleep; see LoopRunner::Loop.
+  void RunPass(LoopRunner::Leave leave, absl::Time until);
   // Hands the messages that arrived to the actor; true when there may be more.
   bool ReceiveBatch(Outbox& outbox);
   void RunQueue(Outbox& outbox);
@@ -100,6 +110,7 @@ class EventLoop {
   void FillHeader(Message& message) const;
   MessagePort* PortFor(const Address& address) const;
   bool Enqueue(Item item);
+  void WakeUp();
 
   // Constant after Start.
   Actor& actor_;
@@ -107,17 +118,19 @@ class EventLoop {
   std::vector<std::pair<Address, MessagePort*>> ports_;
   MessagePort* default_port_ = nullptr;
 
-  // Owned by the loop's thread.
+  // Owned by the thread that runs the loop.
   Options options_;
   Epoch epoch_;
   uint64_t wrong_job_ = 0;
   uint64_t wrong_node_ = 0;
   absl::Time others_served_ = absl::InfinitePast();
+  absl::Time spin_until_ = absl::InfinitePast();
+  Outbox outbox_;
 
   // Shared.
   BoundedQueue<Item> queue_;
-  std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
+  const std::shared_ptr<LoopRunner> runner_;
   std::thread thread_;
 };
 

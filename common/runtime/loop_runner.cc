@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/runtime/loop_runner.h"
+
+#include "common/base/clock.h"
+
+namespace covey {
+
+void LoopRunner::RunOwn() {
+  const auto leave = [this] { return wanted_.load() || stopping_.load(); };
+  MutexLock lock(mutex_);
+  while (!stopping_.load()) {
+    turn_ = Turn::kOwn;
+    mutex_.Unlock();
+    do {
+      loop_.pass(leave, absl::InfiniteFuture());
+    } while (!leave());
+    mutex_.Lock();
+    turn_ = Turn::kNone;
+    recalled_ = false;
+    callers_.NotifyAll();
+    AwaitReturn();
+  }
+}
+
+void LoopRunner::AwaitReturn() {
+  for (uint64_t turns_before = turns_of_callers_; !stopping_.load();) {
+    if (turn_ == Turn::kNone && recalled_) return;
+    own_.WaitFor(mutex_, own_returns_after_);
+    if (turn_ == Turn::kNone && turns_of_callers_ == turns_before) return;
+    turns_before = turns_of_callers_;
+  }
+}
+
+void LoopRunner::Recall() {
+  MutexLock lock(mutex_);
+  if (turn_ == Turn::kOwn || recalled_) return;
+  recalled_ = true;
+  if (turn_ == Turn::kNone) own_.NotifyOne();
+}
+
+bool LoopRunner::TakeTurn(absl::FunctionRef<bool()> done, absl::Time until) {
+  bool asked = false;
+  sleeping_callers_.fetch_add(1);
+  while (!stopping_.load() && turn_ != Turn::kNone && !done()) {
+    const absl::Duration left = until - MonotonicNow();
+    if (left <= absl::ZeroDuration()) break;
+    asked = true;
+    if (turn_ == Turn::kOwn && !wanted_.exchange(true)) loop_.wake_up();
+    callers_.WaitFor(mutex_, left);
+  }
+  const bool is_last = sleeping_callers_.fetch_sub(1) == 1;
+  if (is_last) wanted_.store(false);
+  if (stopping_.load() || turn_ != Turn::kNone) return false;
+  if (!done()) return true;
+  // The loop's own thread made room for nothing.
+  if (is_last && asked) {
+    recalled_ = true;
+    own_.NotifyOne();
+  }
+  return false;
+}
+
+void LoopRunner::RunUntil(absl::FunctionRef<bool()> done, absl::Time until) {
+  if (done()) return;
+  MutexLock lock(mutex_);
+  if (!TakeTurn(done, until)) return;
+  turn_ = Turn::kCaller;
+  ++turns_of_callers_;
+  mutex_.Unlock();
+  const auto leave = [&] { return done() || stopping_.load(); };
+  while (!leave() && MonotonicNow() < until) {
+    loop_.pass(leave, until);
+    if (sleeping_callers_.load() == 0) continue;
+    // The result of one of them may be there.
+    MutexLock changed(mutex_);
+    callers_.NotifyAll();
+  }
+  mutex_.Lock();
+  turn_ = Turn::kNone;
+  callers_.NotifyAll();
+  if (recalled_) own_.NotifyOne();
+}
+
+void LoopRunner::Stop() {
+  stopping_.store(true);
+  loop_.wake_up();
+  MutexLock lock(mutex_);
+  own_.NotifyAll();
+  callers_.NotifyAll();
+  while (turn_ == Turn::kCaller) callers_.WaitFor(mutex_, absl::InfiniteDuration());
+}
+
+}  // namespace covey
