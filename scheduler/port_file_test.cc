@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/port_file.h"
-#include "absl/strings/string_view.h"
 
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 namespace covey::scheduler {

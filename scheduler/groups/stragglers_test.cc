@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/stragglers.h"
-#include "absl/strings/str_cat.h"
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "common/cluster/view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

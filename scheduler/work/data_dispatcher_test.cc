@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/work/data_dispatcher.h"
-#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <deque>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/planted_bug_switch.h"
 #include "common/base/random.h"
 #include "gmock/gmock.h"

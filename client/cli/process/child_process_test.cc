@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/process/child_process.h"
-#include "absl/status/status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 
 #include <fstream>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace covey::cli {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/examples/fashion_mnist/dataset.h"
-#include "absl/status/status.h"
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

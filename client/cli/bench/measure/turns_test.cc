@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/bench/measure/turns.h"
-#include "absl/status/status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "absl/status/status.h"
 
 namespace covey::cli {
 namespace {
