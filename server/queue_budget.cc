@@ -2,20 +2,20 @@
 #include "server/queue_budget.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace covey::server {
 
-absl::Status QueueBudget::Check(absl::FunctionRef<size_t()> count) {
-  if (++requests_since_count_ >= kRequestsPerCount) SetCount(count());
+void QueueBudget::Change(size_t before, size_t after) {
+  COVEY_CHECK(bytes_ >= before);
+  bytes_ = bytes_ - before + after;
+}
+
+absl::Status QueueBudget::Check() const {
   if (bytes_ <= bytes_max_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(bytes_, " bytes wait in this loop, ", bytes_max_,
                    " are allowed; retry later, or allow more with --queued-bytes-max"));
-}
-
-void QueueBudget::SetCount(size_t bytes) {
-  requests_since_count_ = 0;
-  bytes_ = bytes;
 }
 
 }  // namespace covey::server

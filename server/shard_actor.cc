@@ -85,7 +85,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
       } else {
         host = std::make_unique<ShardHost>(
             id, shard.generation(), lease_until_,
-            ShardHost::Environment{.spares = spares_, .counters = counters_});
+            ShardHost::Environment{.spares = spares_, .counters = counters_, .budget = budget_});
       }
       agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }
@@ -135,7 +135,7 @@ ShardHost* ShardActor::Admit(absl::Time now, const MisdirectedRequest& request, 
                              : WhyNotHere(request, *view_, self_);
   // A query has no bytes, and refusing it would make its sender send them.
   if (refusal.ok() && !IsQuery(request.request)) {
-    refusal = budget_.Check([this] { return QueuedBytes(); });
+    refusal = budget_.Check();
   }
   if (refusal.ok() && host->needs_open()) agenda_.Keep(request.id, host->Open(now, outbox));
   if (refusal.ok()) refusal = host->failure();
@@ -153,12 +153,6 @@ void ShardActor::Refuse(absl::Time now, const Message& request, const absl::Stat
     reply.envelope.mutable_status()->set_retry_after_ms(kLeaseRetryAfterMs);
   }
   outbox.Send(std::move(reply));
-}
-
-size_t ShardActor::QueuedBytes() const {
-  size_t bytes = 0;
-  for (const auto& [id, host] : hosts_) bytes += host->queued_bytes();
-  return bytes;
 }
 
 void ShardActor::Wake(absl::Time now, Outbox& outbox) {
@@ -186,7 +180,6 @@ void ShardActor::ReportLoad(absl::Time now, Outbox& outbox) {
   load.Add(LoadOf(counters_));
   for (const auto& [id, host] : hosts_) load.Add(host->Load());
   proto::ServerLoad sum = load.Take();
-  budget_.SetCount(sum.queued_bytes());
   if (options_.malformed_at_transport != nullptr) {
     sum.set_malformed(sum.malformed() + options_.malformed_at_transport());
   }

@@ -80,7 +80,6 @@ class ShardActor : public Actor {
   // The host with the open shard; null when the request has been refused.
   ShardHost* Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox);
   void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
-  size_t QueuedBytes() const;
   void ReportLoad(absl::Time now, Outbox& outbox);
 
   // Constant after construction.
@@ -92,10 +91,10 @@ class ShardActor : public Actor {
   absl::Time lease_until_ = absl::InfiniteFuture();
   SpareBuffers spares_;
   ShardCounters counters_;
+  QueueBudget budget_;
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;
   HostAgenda agenda_;
-  QueueBudget budget_;
   absl::Time next_report_ = absl::InfiniteFuture();
 };
 

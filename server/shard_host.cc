@@ -20,8 +20,16 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
           Replica::Environment{.spares = environment.spares, .counters = environment.counters}),
       lease_until_(lease_until) {}
 
+ShardHost::~ShardHost() { ReportQueuedBytes(0); }
+
+void ShardHost::ReportQueuedBytes(size_t bytes) {
+  environment_.budget.Change(reported_bytes_, bytes);
+  reported_bytes_ = bytes;
+}
+
 ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
   if (shard_ != nullptr) shard_->Settle(now, outbox);
+  ReportQueuedBytes(queued_bytes());
   return {.next_wake = NextWake(), .needs_open = needs_open(), .reports = replica_.TakeReports()};
 }
 

@@ -13,6 +13,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
+#include "server/queue_budget.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
@@ -45,6 +46,7 @@ class ShardHost {
   struct Environment {
     SpareBuffers& spares;
     ShardCounters& counters;
+    QueueBudget& budget;
   };
 
   // The work that a call leaves to the loop.
@@ -58,6 +60,9 @@ class ShardHost {
 
   ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
             const Environment& environment);
+  ~ShardHost();
+  ShardHost(const ShardHost&) = delete;
+  ShardHost& operator=(const ShardHost&) = delete;
 
   // Precondition: in the view, `self` is in the shard's chain, and the generation is the same.
   Settled SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
@@ -86,14 +91,15 @@ class ShardHost {
   const Replica& replica() const { return replica_; }
   // Null: this server is not the head, or the shard is not open.
   const Shard* shard() const { return shard_.get(); }
-  // Bytes of waiting gradients, unacknowledged records and old values.
-  size_t queued_bytes() const;
   // The shard's part of the load of its loop, besides the loop's counters.
   proto::ServerLoad Load() const;
 
  private:
   Settled Settle(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const;
+  // Bytes of waiting gradients, unacknowledged records and old values.
+  size_t queued_bytes() const;
+  void ReportQueuedBytes(size_t bytes);
   absl::Status CheckSendersView(const Message& request) const;
   absl::Status CheckLease(absl::Time now) const;
   // Suspends or resumes the shard.
@@ -112,6 +118,7 @@ class ShardHost {
   absl::Status failure_;  // why the shard cannot be opened
   bool needs_lease_ = false;
   absl::Time lease_until_;
+  size_t reported_bytes_ = 0;  // to the budget
 };
 
 }  // namespace covey::server
