@@ -86,6 +86,7 @@ TEST(Crc32cTest, OfTwoPartsIsJoinedWithoutTheirBytes) {
       const uint32_t first = Crc32c(all.first(cut));
       const uint32_t second = Crc32c(all.subspan(cut, size - cut));
       EXPECT_EQ(JoinCrc32c(first, second, size - cut), whole) << cut << " of " << size;
+      EXPECT_EQ(ExtendCrc32c(first, all.subspan(cut, size - cut)), whole) << cut << " of " << size;
     }
   }
 }

@@ -39,8 +39,10 @@ constexpr uint32_t Shift(uint64_t bytes) {
 
 }  // namespace
 
-uint32_t Crc32c(std::span<const uint8_t> bytes) {
-  uint32_t crc = ~0u;
+uint32_t Crc32c(std::span<const uint8_t> bytes) { return ExtendCrc32c(0, bytes); }
+
+uint32_t ExtendCrc32c(uint32_t before, std::span<const uint8_t> bytes) {
+  uint32_t crc = ~before;
   while (!bytes.empty()) {
     const size_t size = std::min(bytes.size(), kBytesAtOnce);
     // ISA-L only reads the bytes, although its parameter is not const.

@@ -25,6 +25,11 @@ void AddFrame(Message& message, Buffer frame, uint32_t checksum) {
 }
 
 absl::Status CheckFrameChecksums(const Message& message) {
+  return CheckFrameChecksums(message, FrameChecksum);
+}
+
+absl::Status CheckFrameChecksums(const Message& message,
+                                 absl::FunctionRef<uint32_t(const Buffer&)> checksum) {
   const auto& checksums = message.envelope.frame_checksums();
   const int frames = static_cast<int>(message.frames.size());
   if (checksums.size() != frames) {
@@ -34,7 +39,7 @@ absl::Status CheckFrameChecksums(const Message& message) {
                      " checksums; its sender must set one per frame (is it an older release?)"));
   }
   for (int i = 0; i < frames; ++i) {
-    if (FrameChecksum(message.frames[i]) == checksums[i]) continue;
+    if (checksum(message.frames[i]) == checksums[i]) continue;
     return absl::DataLossError(absl::StrCat(
         BodyName(message.envelope), " from node ", message.from().node.value(), ": frame ", i,
         " of ", message.frames[i].size(),

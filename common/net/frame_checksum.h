@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
 #include "common/net/message.h"
@@ -31,5 +32,8 @@ void AddFrame(Message& message, Buffer frame, uint32_t checksum);
 // DATA_LOSS: a frame differs from its checksum, or the number of checksums is not that of the
 // frames. OK for a message without frames.
 absl::Status CheckFrameChecksums(const Message& message);
+// The same for a caller that reads the bytes anyway: `checksum` is called for each frame.
+absl::Status CheckFrameChecksums(const Message& message,
+                                 absl::FunctionRef<uint32_t(const Buffer&)> checksum);
 
 }  // namespace covey

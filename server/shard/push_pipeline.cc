@@ -12,6 +12,7 @@
 #include "common/net/frame_checksum.h"
 #include "common/tensor/kernels.h"
 #include "common/tensor/wire_format_proto.h"
+#include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
@@ -44,14 +45,24 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     Discard(now, received, outbox);
     return false;
   }
-  if (const absl::Status intact = CheckFrameChecksums(request); !intact.ok()) {
+  bool is_finite = true;
+  const auto inspect = [&](const Buffer& frame) {
+    // Other formats are screened as decoded.
+    if (push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
+    const FrameInspection found = InspectFrame(frame.As<float>());
+    is_finite = found.all_finite;
+    return found.checksum;
+  };
+  if (const absl::Status intact = CheckFrameChecksums(request, inspect); !intact.ok()) {
     ++shard_.counters.malformed;
     return absl::UnavailableError(absl::StrCat(
         "the gradient did not arrive as it was sent, nothing was applied, push it again: ",
         intact.message()));
   }
   const Buffer gradient = Decoded(push.format(), request.frames[0]);
-  COVEY_RETURN_IF_ERROR(Screen(gradient, push));
+  if (!is_finite || push.format() != proto::WIRE_FLOAT32) {
+    COVEY_RETURN_IF_ERROR(Screen(gradient, push));
+  }
   shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived
                                                                  : AckLedger::Ack::kEarly);
   const EncodedGradient encoded{.frame = request.frames[0],
