@@ -17,7 +17,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       tables(state),
       chains(config.chains_options(), state),
       scaling(state, groups),
-      governor({.contract_fallback = config.contract_fallback}, state, tables),
+      contract_fallback({.enabled = config.contract_fallback}, state, tables),
       barriers(state),
       dispatcher(state) {}
 
@@ -53,7 +53,7 @@ absl::Time Machines::NextTick() const {
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
   stragglers.OnDeparture(node);
-  governor.OnDeparture(node);
+  contract_fallback.OnDeparture(node);
   std::vector<Barriers::Answer> withdrawn;
   barriers.OnDeparture(node, withdrawn);
   AnswerAll(withdrawn, answer);

@@ -16,7 +16,7 @@
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
 #include "scheduler/state/cluster_state.h"
-#include "scheduler/tables/governor.h"
+#include "scheduler/tables/contract_fallback.h"
 #include "scheduler/tables/tables.h"
 #include "scheduler/work/data_dispatcher.h"
 
@@ -50,7 +50,7 @@ struct Machines {
   Tables tables;
   Chains chains;
   Scaling scaling;
-  Governor governor;
+  ContractFallback contract_fallback;
   Barriers barriers;
   DataDispatcher dispatcher;
 };

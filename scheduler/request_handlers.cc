@@ -77,7 +77,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
   const NodeId node = call.sender();
   machines_.membership.OnHeartbeat(call.now, node, request);
   if (request.has_progress()) machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
-  machines_.governor.OnHeartbeat(node, request.load());
+  machines_.contract_fallback.OnHeartbeat(node, request.load());
   Message reply = MakeControlReply(call.request);
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());

@@ -303,7 +303,7 @@ TEST_F(GroupsTest, AnEvictedWorkerIsAliveInNoGroupAndNotPlaced) {
   EXPECT_EQ(node(NodeId(3)).home_group(), 1u);
   EXPECT_EQ(Tick(absl::Hours(1)), "");
   EXPECT_THAT(After([&] { adjustments_.Move(now_, NodeId(3), GroupId(1), "may try again"); }),
-              HasSubstr("worker-0 leaves its bench for group 1, now of generation 3"));
+              HasSubstr("worker-0 leaves standby for group 1, now of generation 3"));
   EXPECT_EQ(node(NodeId(3)).standby(), "");
   EXPECT_EQ(node(NodeId(3)).home_group(), 0u);
 }

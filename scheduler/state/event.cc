@@ -47,7 +47,7 @@ std::string Text(const JobScaled& e) {
 }
 
 std::string Text(const FirstGroupsFormed& e) {
-  return absl::StrCat("everyone is here: ", e.groups, " groups formed by labels");
+  return absl::StrCat("all workers have registered: ", e.groups, " groups formed by labels");
 }
 
 std::string Text(const LateGroupFormed& e) {
@@ -101,7 +101,7 @@ std::string Text(const MinimumMembersChanged& e) {
 
 std::string Text(const WorkerMoved& e) {
   return absl::StrCat(
-      e.worker, " leaves ", e.from == GroupId() ? "its bench" : Named(e.from),
+      e.worker, " leaves ", e.from == GroupId() ? "standby" : Named(e.from),
       e.to == GroupId() ? ""
                         : absl::StrCat(" for ", Named(e.to), ", now of generation ", e.generation),
       Because(e.evidence));

@@ -35,7 +35,7 @@ TEST(EventTest, MovesSayWhereFromAndWhereTo) {
                                        .to = GroupId(1),
                                        .generation = 3,
                                        .evidence = "may try again"})),
-            "worker-0 leaves its bench for group 1, now of generation 3: may try again");
+            "worker-0 leaves standby for group 1, now of generation 3: may try again");
   EXPECT_EQ(Describe(Event(
                 WorkerMoved{.worker = "worker-0", .from = GroupId(1), .evidence = "too slow"})),
             "worker-0 leaves group 1: too slow");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/tables/governor.h"
+#include "scheduler/tables/contract_fallback.h"
 
 #include <algorithm>
 #include <optional>
@@ -23,8 +23,8 @@ std::set<NodeId> HoldersOf(const proto::Table& table) {
 
 }  // namespace
 
-void Governor::OnHeartbeat(NodeId server, const proto::ServerLoad& load) {
-  if (!options_.contract_fallback) return;
+void ContractFallback::OnHeartbeat(NodeId server, const proto::ServerLoad& load) {
+  if (!options_.enabled) return;
   std::set<TableId> known;
   for (const proto::Table& table : state_.view().tables()) known.insert(TableId(table.id()));
   std::erase_if(reports_, [&](const auto& entry) { return known.count(entry.first) == 0; });
@@ -36,7 +36,7 @@ void Governor::OnHeartbeat(NodeId server, const proto::ServerLoad& load) {
   }
 }
 
-void Governor::Judge(TableId id) {
+void ContractFallback::Judge(TableId id) {
   const auto& tables = state_.view().tables();
   const proto::Table& table =
       *std::find_if(tables.begin(), tables.end(),
@@ -57,7 +57,7 @@ void Governor::Judge(TableId id) {
       .IgnoreError();
 }
 
-void Governor::OnDeparture(NodeId node) {
+void ContractFallback::OnDeparture(NodeId node) {
   for (auto& [table, reports] : reports_) reports.erase(node);
 }
 

@@ -17,14 +17,14 @@ namespace covey::scheduler {
 //
 // Actor-confined, deterministic. `state` and `tables` outlive it. Reports are lost at a restart of
 // the scheduler, and repeated within a heartbeat.
-class Governor {
+class ContractFallback {
  public:
   struct Options {
     // False: contracts stay as they are.
-    bool contract_fallback = true;
+    bool enabled = true;
   };
 
-  Governor(const Options& options, const ClusterState& state, Tables& tables)
+  ContractFallback(const Options& options, const ClusterState& state, Tables& tables)
       : options_(options), state_(state), tables_(tables) {}
 
   // The load of a server, from its heartbeat.

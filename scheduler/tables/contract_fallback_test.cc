@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/tables/governor.h"
+#include "scheduler/tables/contract_fallback.h"
 
 #include <optional>
 #include <utility>
@@ -21,9 +21,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Table 1 on servers 2 and 3, applied on arrival, with a momentum of 0.9.
-class GovernorTest : public ::testing::Test {
+class ContractFallbackTest : public ::testing::Test {
  protected:
-  GovernorTest() {
+  ContractFallbackTest() {
     proto::Table& table = *state_.mutable_view()->add_tables();
     table.set_id(1);
     table.mutable_spec()->set_name("t");
@@ -40,7 +40,7 @@ class GovernorTest : public ::testing::Test {
     report.set_implicit_momentum(ImplicitMomentum(15));
     report.set_target_momentum(0.9);
     report.set_updates_above_target(updates_above);
-    governor_->OnHeartbeat(NodeId(server), load);
+    fallback_->OnHeartbeat(NodeId(server), load);
     return state_.TakeDecisions();
   }
   std::string ContractOfTable() const {
@@ -50,10 +50,11 @@ class GovernorTest : public ::testing::Test {
   const uint64_t max_ = MomentumGovernor::kUpdatesAboveTargetMax;
   TestState state_;
   Tables tables_{state_};
-  std::optional<Governor> governor_{std::in_place, Governor::Options(), state_, tables_};
+  std::optional<ContractFallback> fallback_{std::in_place, ContractFallback::Options(), state_,
+                                            tables_};
 };
 
-TEST_F(GovernorTest, ATableThatCannotBeHeldBecomesBuffered) {
+TEST_F(ContractFallbackTest, ATableThatCannotBeHeldBecomesBuffered) {
   EXPECT_THAT(Hear(2, max_), IsEmpty()) << "the other server has not said anything yet";
   EXPECT_THAT(Hear(3, max_ - 1), IsEmpty());
   EXPECT_EQ(ContractOfTable(), "async");
@@ -66,20 +67,20 @@ TEST_F(GovernorTest, ATableThatCannotBeHeldBecomesBuffered) {
   EXPECT_THAT(Hear(2, max_), IsEmpty()) << "once";
 }
 
-TEST_F(GovernorTest, AServerThatIsGoneMustBeHeardAnew) {
+TEST_F(ContractFallbackTest, AServerThatIsGoneMustBeHeardAnew) {
   Hear(2, max_);
-  governor_->OnDeparture(NodeId(2));
+  fallback_->OnDeparture(NodeId(2));
   EXPECT_THAT(Hear(3, max_), IsEmpty());
 }
 
-TEST_F(GovernorTest, NothingWithoutLeave) {
-  governor_.emplace(Governor::Options{.contract_fallback = false}, state_, tables_);
+TEST_F(ContractFallbackTest, NothingWithoutLeave) {
+  fallback_.emplace(ContractFallback::Options{.enabled = false}, state_, tables_);
   Hear(2, max_);
   EXPECT_THAT(Hear(3, max_), IsEmpty());
   EXPECT_EQ(ContractOfTable(), "async");
 }
 
-TEST_F(GovernorTest, UnknownTablesAreIgnored) {
+TEST_F(ContractFallbackTest, UnknownTablesAreIgnored) {
   EXPECT_THAT(Hear(2, max_, 77), IsEmpty());
   Hear(2, max_);
   state_.mutable_view()->clear_tables();
