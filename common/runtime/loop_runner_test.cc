@@ -138,9 +138,8 @@ TEST(LoopRunnerTest, AnotherCallersResultEndsItsWaitAlthoughTheFirstOneGoesOn) {
   loop.Start();
   std::atomic<bool> first_done{false};
   std::atomic<bool> second_done{false};
-  std::thread first([&] {
-    loop.runner().RunUntil([&] { return first_done.load(); }, absl::InfiniteFuture());
-  });
+  std::thread first(
+      [&] { loop.runner().RunUntil([&] { return first_done.load(); }, absl::InfiniteFuture()); });
   loop.AwaitSleepOf(first.get_id());
   std::atomic<int> looks{0};
   std::thread second([&] {
