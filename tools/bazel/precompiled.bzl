@@ -6,6 +6,9 @@ the same. Here are such files, one for each set of flags that .bazelrc has. `-in
 empty header beside them: GCC passes over a precompiled form that does not fit, so that a file
 compiled by other flags, or by another compiler, is compiled as without any of this.
 
+Each run of the compiler writes a few other bytes, so two checkouts share a --disk_cache only if they
+share the files: --override_repository=precompiled=FOLDER with a copy of one.
+
 It is a repository, since the files must have a path that .bazelrc can name.
 //tools/bazel:compiler makes them inputs of each compilation.
 """
