@@ -137,6 +137,8 @@ TEST_F(ProcessTest, APausedProcessAnswersLater) {
 
 TEST_F(ProcessTest, AFloodLosesWhatComesFromOthersButNotItsOwnDisksAnswer) {
   peer_->Crash();
+  // The simulator still has events of the first one.
+  const std::unique_ptr<Process> crashed = std::move(peer_);
   peer_ = MakeProcess("peer", HostId(1), NodeId(2), {}, /*inbox_max=*/0);
   peer_->Start();
   Run(absl::Milliseconds(2500));
