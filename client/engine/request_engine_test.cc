@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "client/testing/request_engine_fixture.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"
 
 namespace covey::client {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/optimizer/kernel_macros.h"
+#include "common/tensor/kernel_macros.h"
 
 namespace covey {
 namespace {

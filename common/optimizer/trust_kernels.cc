@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "common/optimizer/kernel_macros.h"
+#include "common/tensor/kernel_macros.h"
 
 namespace covey {
 namespace {

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/wire_format.h"
 
 namespace covey {
 namespace {

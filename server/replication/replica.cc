@@ -10,7 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/planted_bug.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {

@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"

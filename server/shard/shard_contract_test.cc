@@ -8,7 +8,7 @@
 
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/shard_fixture.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/codec.h"
 #include "gtest/gtest.h"
 #include "worker/testing/ring_fixture.h"
 

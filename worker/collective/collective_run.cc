@@ -9,6 +9,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"
 
 namespace covey::worker {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/net/frame_checksum.h"
 #include "common/optimizer/definition.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"
 #include "common/tensor/wire_format_proto.h"
 #include "gtest/gtest.h"

@@ -7,7 +7,7 @@
 
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::client {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/tensor/codec.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/tensor/bfloat_codec.h"
+#include "common/tensor/float_bits.h"
+#include "common/tensor/half_codec.h"
+#include "common/tensor/int8_codec.h"
+#include "common/tensor/kernel_macros.h"
+#include "common/tensor/kernels.h"
+
+namespace covey {
+namespace {
+
+// Codecs work on this many elements at a time, so that they stay in the core's cache. One block of
+// kInt8Block.
+constexpr size_t kChunk = kInt8BlockElements;
+
+// Encodes one chunk of at most kChunk elements.
+void EncodeChunk(WireFormat format, std::span<const float> values, uint8_t* bytes) {
+  alignas(64) uint16_t words[kChunk];
+  const size_t count = values.size();
+  switch (format) {
+    case WireFormat::kFloat32:
+      std::memcpy(bytes, values.data(), 4 * count);
+      return;
+    case WireFormat::kFloat16:
+      EncodeHalf(values, std::span(words, count));
+      std::memcpy(bytes, words, 2 * count);
+      return;
+    case WireFormat::kBfloat16:
+      EncodeBfloat(values, std::span(words, count));
+      std::memcpy(bytes, words, 2 * count);
+      return;
+    case WireFormat::kInt8Block:
+      EncodeInt8Block(values, std::span(bytes, EncodedBytes(format, count)));
+      return;
+  }
+}
+
+void DecodeChunk(WireFormat format, const uint8_t* bytes, std::span<float> values) {
+  alignas(64) uint16_t words[kChunk];
+  const size_t count = values.size();
+  switch (format) {
+    case WireFormat::kFloat32:
+      std::memcpy(values.data(), bytes, 4 * count);
+      return;
+    case WireFormat::kFloat16:
+      std::memcpy(words, bytes, 2 * count);
+      DecodeHalf(std::span(words, count), values);
+      return;
+    case WireFormat::kBfloat16:
+      std::memcpy(words, bytes, 2 * count);
+      DecodeBfloat(std::span(words, count), values);
+      return;
+    case WireFormat::kInt8Block:
+      DecodeInt8Block(std::span(bytes, EncodedBytes(format, count)), values);
+      return;
+  }
+}
+
+// Calls `work(first, count, byte)` for each chunk of `count` elements; the chunk's encoding begins
+// at `byte`.
+template <typename Work>
+void ForEachChunk(WireFormat format, size_t count, Work work) {
+  const size_t chunk_bytes = EncodedBytes(format, kChunk);
+  for (size_t first = 0, byte = 0; first < count; first += kChunk, byte += chunk_bytes) {
+    work(first, std::min(kChunk, count - first), byte);
+  }
+}
+
+COVEY_KERNEL void KeepLoss(const float* __restrict wanted, const float* __restrict sent,
+                           size_t count, float* __restrict residual) {
+  for (size_t i = 0; i < count; ++i) {
+    const float loss = wanted[i] - sent[i];
+    residual[i] = (BitsOf(loss) & ~kFloatSign) < kFloatInfinity ? loss : 0.0f;
+  }
+}
+
+}  // namespace
+
+void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t> bytes) {
+  COVEY_CHECK(bytes.size() == EncodedBytes(format, values.size()));
+  ForEachChunk(format, values.size(), [&](size_t first, size_t count, size_t byte) {
+    EncodeChunk(format, values.subspan(first, count), bytes.data() + byte);
+  });
+}
+
+void Decode(WireFormat format, std::span<const uint8_t> bytes, std::span<float> values) {
+  COVEY_CHECK(bytes.size() == EncodedBytes(format, values.size()));
+  if (format == WireFormat::kFloat32) {
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return;
+  }
+  ForEachChunk(format, values.size(), [&](size_t first, size_t count, size_t byte) {
+    DecodeChunk(format, bytes.data() + byte, values.subspan(first, count));
+  });
+}
+
+void DecodeAndAdd(WireFormat format, std::span<const uint8_t> bytes, std::span<float> sum) {
+  COVEY_CHECK(bytes.size() == EncodedBytes(format, sum.size()));
+  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0;
+  if (format == WireFormat::kFloat32 && aligned) {
+    AddInto(sum, std::span(reinterpret_cast<const float*>(bytes.data()), sum.size()));
+    return;
+  }
+  ForEachChunk(format, sum.size(), [&](size_t first, size_t count, size_t byte) {
+    alignas(64) float decoded[kChunk];
+    DecodeChunk(format, bytes.data() + byte, std::span(decoded, count));
+    AddInto(sum.subspan(first, count), std::span(decoded, count));
+  });
+}
+
+void EncodeWithFeedback(WireFormat format, std::span<const float> values, std::span<float> residual,
+                        std::span<uint8_t> bytes) {
+  COVEY_CHECK(bytes.size() == EncodedBytes(format, values.size()));
+  COVEY_CHECK(residual.size() == values.size());
+  ForEachChunk(format, values.size(), [&](size_t first, size_t count, size_t byte) {
+    alignas(64) float wanted[kChunk];
+    alignas(64) float sent[kChunk];
+    std::memcpy(wanted, values.data() + first, count * sizeof(float));
+    AddInto(std::span(wanted, count), residual.subspan(first, count));
+    EncodeChunk(format, std::span(wanted, count), bytes.data() + byte);
+    DecodeChunk(format, bytes.data() + byte, std::span(sent, count));
+    KeepLoss(wanted, sent, count, residual.data() + first);
+  });
+}
+
+}  // namespace covey

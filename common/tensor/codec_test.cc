@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/tensor/codec.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/tensor/kernels.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace covey {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<float> RandomValues(size_t count, Random& random, double magnitude = 1) {
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>((random.Uniform() * 2 - 1) * magnitude);
+  }
+  return values;
+}
+
+// Any float; each exponent is equally likely.
+float AnyFloat(Random& random) {
+  return std::bit_cast<float>(static_cast<uint32_t>(random.Next()));
+}
+
+bool SameBits(std::span<const float> a, std::span<const float> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  });
+}
+
+std::vector<uint8_t> Encoded(WireFormat format, std::span<const float> values) {
+  std::vector<uint8_t> bytes(EncodedBytes(format, values.size()));
+  Encode(format, values, bytes);
+  return bytes;
+}
+
+std::vector<float> RoundTrip(WireFormat format, std::span<const float> values) {
+  std::vector<float> decoded(values.size());
+  Decode(format, Encoded(format, values), decoded);
+  return decoded;
+}
+
+uint16_t Word(const std::vector<uint8_t>& bytes, size_t index = 0) {
+  uint16_t word = 0;
+  std::memcpy(&word, bytes.data() + 2 * index, sizeof(word));
+  return word;
+}
+
+// The result of rounding to `fraction_bits` within the exponents of a format, computed in doubles,
+// which can hold all of it: nearest, ties to even.
+double Rounded(double value, int fraction_bits, int smallest_exponent, double largest) {
+  if (std::isnan(value) || std::isinf(value) || value == 0) return value;
+  const int exponent = std::max(std::ilogb(value), smallest_exponent);
+  const double unit = std::ldexp(1.0, exponent - fraction_bits);
+  const double rounded = std::nearbyint(value / unit) * unit;
+  return std::fabs(rounded) > largest ? std::copysign(kInfinity, value) : rounded;
+}
+
+double HalfReference(double value) { return Rounded(value, 10, -14, 65504); }
+double BfloatReference(double value) {
+  return Rounded(value, 7, -126, static_cast<double>(std::bit_cast<float>(0x7f7f0000u)));
+}
+
+// Runs of 1 use the plain code, longer ones the vector code: both give the same bits.
+TEST(CodecTest, HalvesAreRoundedToNearestEven) {
+  Random random(3);
+  std::vector<float> values;
+  for (int i = 0; i < 200'000; ++i) {
+    const float any = AnyFloat(random);
+    values.push_back(i % 2 == 0 ? any : std::ldexp(any, -std::ilogb(any) + 20 - i % 50));
+  }
+  // Ties, the edges of the range, and halfway to infinity.
+  for (const float v : {1.0f + 1.0f / 2048, 1.0f + 3.0f / 2048, 65504.0f, 65519.99f, 65520.0f,
+                        std::ldexp(1.0f, -24), std::ldexp(1.0f, -25), std::ldexp(1.5f, -25),
+                        std::ldexp(1.0f, -14), std::ldexp(1023.5f, -24), 0.0f, kInfinity}) {
+    values.push_back(v);
+    values.push_back(-v);
+  }
+  const std::vector<uint8_t> bytes = Encoded(WireFormat::kFloat16, values);
+  const std::vector<float> decoded = RoundTrip(WireFormat::kFloat16, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::vector<uint8_t> one = Encoded(WireFormat::kFloat16, std::span(&values[i], 1));
+    ASSERT_EQ(Word(bytes, i), Word(one)) << values[i];
+    ASSERT_TRUE(SameBits(RoundTrip(WireFormat::kFloat16, std::span(&values[i], 1)),
+                         std::span(&decoded[i], 1)));
+    if (std::isnan(values[i])) {
+      ASSERT_TRUE(std::isnan(decoded[i]));
+    } else {
+      ASSERT_EQ(decoded[i], HalfReference(values[i])) << values[i];
+      ASSERT_EQ(std::signbit(decoded[i]), std::signbit(values[i]));
+    }
+  }
+}
+
+TEST(CodecTest, EveryHalfSurvivesARoundTrip) {
+  std::vector<uint8_t> bytes(2 * 65536);
+  for (uint32_t half = 0; half < 65536; ++half) {
+    const auto word = static_cast<uint16_t>(half);
+    std::memcpy(bytes.data() + 2 * half, &word, 2);
+  }
+  std::vector<float> values(65536);
+  Decode(WireFormat::kFloat16, bytes, values);
+  const std::vector<uint8_t> again = Encoded(WireFormat::kFloat16, values);
+  for (uint32_t half = 0; half < 65536; ++half) {
+    const bool nan = (half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0;
+    ASSERT_EQ(Word(again, half), nan ? half | 0x200 : half);
+    float alone = 0;
+    Decode(WireFormat::kFloat16, std::span(bytes).subspan(2 * half, 2), std::span(&alone, 1));
+    ASSERT_TRUE(SameBits(std::span(&alone, 1), std::span(&values[half], 1))) << half;
+  }
+}
+
+TEST(CodecTest, BfloatsAreRoundedToNearestEven) {
+  Random random(4);
+  std::vector<float> values;
+  for (int i = 0; i < 100'000; ++i) values.push_back(AnyFloat(random));
+  for (const uint32_t bits : {0x3f808000u, 0x3f818000u, 0x7f7fffffu, 0x00008000u, 0x7f800001u}) {
+    values.push_back(std::bit_cast<float>(bits));
+  }
+  const std::vector<float> decoded = RoundTrip(WireFormat::kBfloat16, values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) {
+      ASSERT_TRUE(std::isnan(decoded[i]));
+    } else {
+      ASSERT_EQ(decoded[i], BfloatReference(values[i])) << values[i];
+    }
+  }
+}
+
+TEST(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
+  Random random(5);
+  for (const size_t count : {1, 2, 255, 256, 257, 700}) {
+    for (const double magnitude : {1e-30, 1.0, 1e30}) {
+      const std::vector<float> values = RandomValues(count, random, magnitude);
+      const std::vector<float> decoded = RoundTrip(WireFormat::kInt8Block, values);
+      for (size_t first = 0; first < count; first += kInt8BlockElements) {
+        const size_t end = std::min(count, first + kInt8BlockElements);
+        double largest = 0;
+        for (size_t i = first; i < end; ++i)
+          largest = std::max(largest, std::fabs(1.0 * values[i]));
+        for (size_t i = first; i < end; ++i) {
+          ASSERT_NEAR(decoded[i], values[i], largest / 254 * 1.00001);
+        }
+      }
+      // A value that has been rounded once does not change again.
+      EXPECT_TRUE(SameBits(RoundTrip(WireFormat::kInt8Block, decoded), decoded));
+    }
+  }
+}
+
+TEST(CodecTest, ABlockOfZerosOrOfTheSmallestStaysFinite) {
+  const float smallest = std::numeric_limits<float>::denorm_min();
+  for (const std::vector<float>& values :
+       {std::vector<float>(300, 0.0f), std::vector<float>(300, smallest),
+        std::vector<float>(300, 190 * smallest), std::vector<float>(3, 3.4e38f)}) {
+    for (const float value : RoundTrip(WireFormat::kInt8Block, values)) {
+      EXPECT_TRUE(std::isfinite(value));
+      EXPECT_LE(value, values[0]);
+    }
+  }
+}
+
+TEST(CodecTest, WhatIsNotFiniteShows) {
+  const std::vector<float> values = {1, kNan, -kInfinity, kInfinity, 2};
+  for (const WireFormat format : {WireFormat::kFloat16, WireFormat::kBfloat16}) {
+    const std::vector<float> decoded = RoundTrip(format, values);
+    EXPECT_EQ(decoded[0], 1);
+    EXPECT_TRUE(std::isnan(decoded[1]));
+    EXPECT_EQ(decoded[2], -kInfinity);
+    EXPECT_EQ(decoded[3], kInfinity);
+    EXPECT_EQ(decoded[4], 2);
+  }
+  for (const float bad : {kNan, -kInfinity}) {
+    std::vector<float> blocks(512, 1.0f);
+    blocks[300] = bad;
+    const std::vector<float> decoded = RoundTrip(WireFormat::kInt8Block, blocks);
+    EXPECT_EQ(decoded[255], 1);
+    EXPECT_TRUE(std::isnan(decoded[256]) && std::isnan(decoded[511]));
+  }
+}
+
+TEST(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
+  Random random(6);
+  for (const WireFormat format : kWireFormats) {
+    for (const size_t count : {0, 1, 255, 256, 1000}) {
+      for (const size_t shift : {0, 1}) {  // unaligned bytes
+        const std::vector<float> values = RandomValues(count, random);
+        std::vector<uint8_t> bytes(shift + EncodedBytes(format, count));
+        const std::span<uint8_t> encoded = std::span(bytes).subspan(shift);
+        Encode(format, values, encoded);
+        std::vector<float> sum = RandomValues(count, random);
+        std::vector<float> expected = sum;
+        std::vector<float> decoded(count);
+        Decode(format, encoded, decoded);
+        AddInto(expected, decoded);
+        DecodeAndAdd(format, encoded, sum);
+        EXPECT_TRUE(SameBits(sum, expected)) << WireFormatName(format) << " " << count;
+      }
+    }
+  }
+}
+
+// The sent values and the kept residual add up to the input. So the mean of many sends is right,
+// although a single one cannot represent 0.001 beside 1.
+TEST(CodecTest, FeedbackLosesNothingOverTime) {
+  for (const WireFormat format :
+       {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {
+    const std::vector<float> values = {1, 0.001f, -0.3333333f, 0.123456f};
+    std::vector<float> residual(values.size());
+    std::vector<double> sent(values.size());
+    std::vector<uint8_t> bytes(EncodedBytes(format, values.size()));
+    constexpr int kSteps = 1000;
+    for (int step = 0; step < kSteps; ++step) {
+      const std::vector<float> before = residual;
+      EncodeWithFeedback(format, values, residual, bytes);
+      std::vector<float> decoded(values.size());
+      Decode(format, bytes, decoded);
+      for (size_t i = 0; i < values.size(); ++i) {
+        sent[i] += decoded[i];
+        EXPECT_FLOAT_EQ(decoded[i] + residual[i], values[i] + before[i]);
+      }
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(sent[i] / kSteps, values[i], 2e-5) << WireFormatName(format);
+    }
+  }
+}
+
+TEST(CodecTest, FeedbackForgetsWhatIsNotFinite) {
+  const std::vector<float> values = {1e30f, kNan, 1};
+  std::vector<float> residual(3);
+  std::vector<uint8_t> bytes(EncodedBytes(WireFormat::kFloat16, 3));
+  EncodeWithFeedback(WireFormat::kFloat16, values, residual, bytes);
+  EXPECT_TRUE(SameBits(residual, std::vector<float>{0, 0, 0}));
+}
+
+TEST(CodecTest, NamesReadBack) {
+  for (const WireFormat format : kWireFormats) {
+    EXPECT_EQ(*ParseWireFormat(WireFormatName(format)), format);
+  }
+  EXPECT_THAT(ParseWireFormat("fp8").status().message(), HasSubstr("float32, float16"));
+}
+
+}  // namespace
+}  // namespace covey
