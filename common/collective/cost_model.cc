@@ -7,6 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/collective/part_range.h"
+#include "common/collective/sections.h"
 #include "common/collective/traffic_meter.h"
 
 namespace covey {

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "common/cluster/topology.h"
 #include "common/collective/algorithm.h"
-#include "common/collective/part_range.h"
+#include "common/collective/hierarchical_trees.h"
+#include "common/collective/tree_links.h"
 
 namespace covey {
-
-// The effect of a collective on a tensor that is cut into one part per member (part i is that of
-// member i):
-//   reduce-scatter  every member has all parts -> member i has the sum of part i
-//   all-gather      member i has part i        -> every member has all parts
-//   all-reduce      both, one after the other
-//   broadcast       the root has the tensor    -> every member has it
-//   barrier         no data: no member leaves before all have arrived
-enum class CollectiveKind { kReduceScatter, kAllGather, kAllReduce, kBroadcast, kBarrier };
-
-// "all-reduce", for errors.
-const char* CollectiveName(CollectiveKind kind);
 
 // A member's place in a reduction tree. The sum is taken from left to right over `operands`: ranks
 // of children, whose partial sums arrive, and once the member's own rank, which stands for its own
@@ -64,8 +51,8 @@ class Plan {
   // Preconditions: size >= 1; an algorithm; one path per member or none.
   explicit Plan(PlanOptions options);
 
-  Algorithm algorithm() const { return options_.algorithm; }
-  uint32_t size() const { return options_.size; }
+  Algorithm algorithm() const { return algorithm_; }
+  uint32_t size() const { return size_; }
   // Number of pieces into which each part is cut; each piece has its own trees. At least 1.
   uint32_t stripes() const { return static_cast<uint32_t>(strides_.size()); }
 
@@ -74,50 +61,12 @@ class Plan {
   SpreadNode Spread(uint32_t owner, uint32_t stripe, uint32_t rank) const;
 
  private:
-  // Members of a place, as the range [begin, end) of `order_`, and the places within it.
-  struct Domain {
-    uint32_t begin = 0;
-    uint32_t end = 0;
-    std::vector<uint32_t> children;  // indices into domains_; none = one member
-  };
-  struct Links {
-    std::optional<uint32_t> parent;
-    std::vector<uint32_t> children;  // in the order of summation, after the member's own values
-  };
+  TreeLinks LinksOf(uint32_t owner, uint32_t rank) const;
 
-  void BuildDomains();
-  uint32_t AddDomain(uint32_t begin, uint32_t end, size_t level);
-  Links LinksOf(uint32_t owner, uint32_t rank) const;
-  Links HierarchicalLinks(uint32_t owner, uint32_t rank) const;
-  bool Holds(const Domain& domain, uint32_t rank) const;
-  size_t ChildWith(const Domain& domain, uint32_t rank) const;
-  uint32_t Representative(const Domain& domain, const Domain& home, uint32_t owner) const;
-
-  PlanOptions options_;
-  std::vector<uint32_t> strides_;  // one per stripe
-  // Hierarchical only.
-  std::vector<uint32_t> order_;  // ranks, neighbors together
-  std::vector<uint32_t> place_;  // of each rank in order_
-  std::vector<Domain> domains_;  // the last one has all members
+  Algorithm algorithm_;
+  uint32_t size_;
+  std::vector<uint32_t> strides_;                        // one per stripe
+  std::optional<HierarchicalTrees> hierarchical_trees_;  // of that algorithm only
 };
-
-// A range of the tensor that travels along one pair of trees.
-struct Section {
-  uint32_t owner = 0;
-  uint32_t stripe = 0;
-  PartRange range;
-
-  friend bool operator==(const Section&, const Section&) = default;
-};
-
-bool HasReduction(CollectiveKind kind);
-bool HasSpreading(CollectiveKind kind);
-
-// The sections of one collective, in growing order of elements. For reduce-scatter, all-gather and
-// all-reduce, `parts` has one disjoint range per member. A broadcast sends all `element_count`
-// elements from `root`; a barrier has one section without elements. Empty ranges are left out.
-std::vector<Section> SectionsOf(const Plan& plan, CollectiveKind kind,
-                                std::span<const PartRange> parts, size_t element_count,
-                                uint32_t root);
 
 }  // namespace covey

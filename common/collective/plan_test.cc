@@ -4,20 +4,17 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
-#include "gmock/gmock.h"
+#include "common/cluster/topology.h"
+#include "common/collective/algorithm.h"
 #include "gtest/gtest.h"
 
 namespace covey {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Members in `racks` racks with hosts of two, of uneven sizes, their ranks shuffled.
 std::vector<TopologyPath> SomePaths(uint32_t size, uint32_t racks, uint64_t seed) {
@@ -215,74 +212,6 @@ TEST(PlanShapeTest, ManyPlacesOfOneDomainFormAChain) {
   EXPECT_EQ(Depth(plan, 3, 3), 19u);
   EXPECT_EQ(plan.Reduce(3, 0, 3), (ReduceNode{.operands = {3, 2}, .parent = {}}));
   EXPECT_EQ(plan.Reduce(3, 0, 4), (ReduceNode{.operands = {4}, .parent = 5}));
-}
-
-TEST(AlgorithmTest, NamesReadBack) {
-  for (const Algorithm algorithm : kAlgorithms) {
-    EXPECT_EQ(*ParseAlgorithm(AlgorithmName(algorithm)), algorithm);
-  }
-  EXPECT_EQ(*ParseAlgorithm("auto"), Algorithm::kAutomatic);
-  EXPECT_THAT(ParseAlgorithm("rings").status().message(),
-              HasSubstr("'rings'; choose one of auto, direct, ring"));
-}
-
-TEST_P(PlanTest, EvenPartsCoverTheTensor) {
-  const uint32_t size = GetParam();
-  for (const size_t count : {0, 1, 2, 7, 8, 9, 1000}) {
-    const std::vector<PartRange> parts = EvenParts(count, size);
-    ASSERT_EQ(parts.size(), size);
-    size_t next = 0;
-    for (const PartRange& part : parts) {
-      EXPECT_EQ(part.first, next);
-      EXPECT_LE(part.count, count / size + 1);
-      EXPECT_GE(part.count, count / size);
-      next += part.count;
-    }
-    EXPECT_EQ(next, count);
-  }
-}
-
-TEST_P(PlanTest, SectionsCoverTheTensorOnceInOrder) {
-  const uint32_t size = GetParam();
-  for (const Plan& plan : AllPlans(size)) {
-    for (const size_t count : {0, 1, 5, 1000}) {
-      for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
-                                        CollectiveKind::kAllGather, CollectiveKind::kBroadcast}) {
-        size_t next = 0;
-        for (const Section& section :
-             SectionsOf(plan, kind, EvenParts(count, size), count, size - 1)) {
-          EXPECT_EQ(section.range.first, next);
-          EXPECT_GT(section.range.count, 0u);
-          if (kind == CollectiveKind::kBroadcast) {
-            EXPECT_EQ(section.owner, size - 1);
-          }
-          next += section.range.count;
-        }
-        EXPECT_EQ(next, count);
-      }
-    }
-  }
-}
-
-TEST(SectionsTest, ATreeMovesAnAllReduceAsAWhole) {
-  const Plan tree({.algorithm = Algorithm::kTree, .size = 4, .paths = {}});
-  const std::vector<PartRange> parts = EvenParts(10, 4);
-  EXPECT_THAT(SectionsOf(tree, CollectiveKind::kAllReduce, parts, 10, 0),
-              ElementsAre(Section{.owner = 0, .stripe = 0, .range = {.first = 0, .count = 10}}));
-  EXPECT_EQ(SectionsOf(tree, CollectiveKind::kReduceScatter, parts, 10, 0).size(), 4u);
-}
-
-TEST(SectionsTest, PartsMayStandInAnyOrderAndLeaveGaps) {
-  const Plan ring({.algorithm = Algorithm::kRing, .size = 3, .paths = {}});
-  const std::vector<PartRange> parts = {{6, 2}, {0, 0}, {1, 3}};
-  EXPECT_THAT(SectionsOf(ring, CollectiveKind::kReduceScatter, parts, 9, 0),
-              ElementsAre(Section{.owner = 2, .stripe = 0, .range = {1, 3}},
-                          Section{.owner = 0, .stripe = 0, .range = {6, 2}}));
-}
-
-TEST(SectionsTest, ABarrierIsOneToken) {
-  const Plan ring({.algorithm = Algorithm::kMultiRing, .size = 5, .paths = {}});
-  EXPECT_THAT(SectionsOf(ring, CollectiveKind::kBarrier, {}, 0, 0), ElementsAre(Section{}));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "common/cluster/topology.h"
 #include "common/collective/cost_model.h"
 #include "common/collective/plan.h"
+#include "common/collective/sections.h"
 
 namespace covey {
 

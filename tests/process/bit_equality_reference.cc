@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/cluster/placement.h"
+#include "common/collective/algorithm.h"
 #include "common/collective/plan.h"
 #include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"

@@ -12,7 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
-#include "common/collective/plan.h"
+#include "common/collective/algorithm.h"
+#include "common/collective/collective_kind.h"
+#include "common/collective/part_range.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
 

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/collective/collective_kind.h"
+#include "common/collective/part_range.h"
 #include "common/net/frame_checksum.h"
 #include "common/net/release_poll.h"
 

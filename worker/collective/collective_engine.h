@@ -17,6 +17,8 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
+#include "common/collective/algorithm.h"
+#include "common/collective/collective_kind.h"
 #include "common/collective/plan.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"

@@ -8,6 +8,8 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
+#include "common/collective/collective_kind.h"
+#include "common/collective/sections.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/kernels.h"

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
+#include "common/collective/part_range.h"
 #include "common/collective/plan.h"
 #include "common/net/message.h"
 #include "worker/collective/collective.h"

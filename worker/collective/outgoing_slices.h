@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/buffer.h"
-#include "common/collective/plan.h"
+#include "common/collective/part_range.h"
 #include "common/net/message.h"
 #include "worker/collective/collective.h"
 

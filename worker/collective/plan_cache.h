@@ -10,6 +10,8 @@
 
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
+#include "common/collective/algorithm.h"
+#include "common/collective/collective_kind.h"
 #include "common/collective/plan.h"
 
 namespace covey::worker {

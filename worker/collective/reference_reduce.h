@@ -5,7 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "common/collective/algorithm.h"
+#include "common/collective/collective_kind.h"
+#include "common/collective/part_range.h"
 #include "common/collective/plan.h"
+#include "common/collective/sections.h"
 
 namespace covey::worker {
 

@@ -6,6 +6,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
+#include "common/collective/collective_kind.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/wire_format_proto.h"
 

@@ -15,6 +15,8 @@
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
 #include "common/cluster/view.h"
+#include "common/collective/collective_kind.h"
+#include "common/collective/plan.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "worker/collective/collective.h"

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
-#include "common/collective/plan.h"
+#include "common/collective/algorithm.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "worker/collective/collective_engine.h"

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "common/collective/collective_kind.h"
+#include "common/collective/sections.h"
+
 namespace covey::worker {
 namespace {
 

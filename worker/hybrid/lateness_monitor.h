@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/collective/part_range.h"
 #include "common/collective/plan.h"
 #include "proto/group.pb.h"
 #include "worker/hybrid/lateness.h"

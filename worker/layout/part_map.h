@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
-#include "common/collective/plan.h"
+#include "common/collective/part_range.h"
 #include "proto/view.pb.h"
 
 namespace covey::worker {

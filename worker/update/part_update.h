@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
-#include "common/collective/plan.h"
+#include "common/collective/part_range.h"
 #include "common/runtime/actor.h"
 #include "worker/update/round_memory.h"
 

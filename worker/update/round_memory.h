@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
-#include "common/collective/plan.h"
+#include "common/collective/part_range.h"
 #include "worker/update/local_rounds.h"
 #include "worker/update/round_progress.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/cli/simulate/recorded_steps.h"
-#include "common/collective/plan.h"
+#include "common/collective/algorithm.h"
 #include "common/contract/contract.h"
 #include "common/grouping/straggler_ladder.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/collective/collective_kind.h"
 #include "common/collective/cost_model.h"
 
 namespace covey::cli {

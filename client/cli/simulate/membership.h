@@ -10,6 +10,7 @@
 #include "client/cli/simulate/cluster_options.h"
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
+#include "common/collective/algorithm.h"
 #include "common/collective/plan.h"
 
 namespace covey::cli {
