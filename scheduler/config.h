@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/grouping/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_ladder.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/nodes/membership_options.h"
 #include "scheduler/placement/chains_options.h"

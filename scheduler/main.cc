@@ -15,7 +15,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
-#include "common/grouping/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_ladder.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"

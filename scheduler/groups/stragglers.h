@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
-#include "common/grouping/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_ladder.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/state/cluster_state.h"

@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "client/cli/simulate/simulated_group.h"
-#include "common/grouping/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_ladder.h"
 #include "common/simulation/simulator.h"
 
 namespace covey::cli {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/grouping/worker_pace.h"
+#include "common/grouping/stragglers/worker_pace.h"
 
 namespace covey {
 

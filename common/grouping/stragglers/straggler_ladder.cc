@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_ladder.h"
 
 #include <algorithm>
 #include <array>

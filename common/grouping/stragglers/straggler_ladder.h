@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
-#include "common/grouping/group_efficiency.h"
-#include "common/grouping/worker_pace.h"
+#include "common/grouping/stragglers/group_efficiency.h"
+#include "common/grouping/stragglers/worker_pace.h"
 
 namespace covey {
 

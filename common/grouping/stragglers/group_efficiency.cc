@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/group_efficiency.h"
+#include "common/grouping/stragglers/group_efficiency.h"
 
 #include <algorithm>
 #include <cmath>

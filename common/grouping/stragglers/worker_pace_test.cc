@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/grouping/worker_pace.h"
+#include "common/grouping/stragglers/worker_pace.h"
 
 #include <gtest/gtest.h>
 
