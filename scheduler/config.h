@@ -6,7 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/grouping/stragglers/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_options.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/nodes/membership_options.h"
 #include "scheduler/placement/chains_options.h"
@@ -35,7 +36,7 @@ struct Config {
   absl::Duration replacement_wait = ChainsOptions().replacement_wait;
   // Rungs above kShift change which workers take part in a step. They are for programs that count
   // steps as the group does (worker/hybrid_step.h).
-  StragglerLadder::Options stragglers = {.highest = StragglerRung::kShift};
+  StragglerOptions stragglers = {.highest = StragglerRung::kShift};
   // Tables whose momentum asynchrony raises above their target become buffered.
   bool contract_fallback = true;
 

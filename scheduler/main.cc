@@ -15,7 +15,8 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
-#include "common/grouping/stragglers/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_options.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
@@ -126,7 +127,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   return outcome.ok() ? failure : outcome;
 }
 
-void DeclareStragglers(StragglerLadder::Options& stragglers, ConfigFile& options) {
+void DeclareStragglers(StragglerOptions& stragglers, ConfigFile& options) {
   options.Add(
       "stragglers",
       [&stragglers](absl::string_view text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/stragglers.h"
 
+#include "common/grouping/stragglers/straggler_judge.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -15,15 +16,15 @@ bool IsNew(const proto::Progress& now, const proto::Progress& last) {
                                        now.samples_per_second() != last.samples_per_second());
 }
 
-proto::Pace::State ToProto(StragglerLadder::State state) {
+proto::Pace::State ToProto(StragglerJudge::State state) {
   switch (state) {
-    case StragglerLadder::State::kLearning:
+    case StragglerJudge::State::kLearning:
       return proto::Pace::LEARNING;
-    case StragglerLadder::State::kSteady:
+    case StragglerJudge::State::kSteady:
       return proto::Pace::STEADY;
-    case StragglerLadder::State::kStraggler:
+    case StragglerJudge::State::kStraggler:
       return proto::Pace::STRAGGLER;
-    case StragglerLadder::State::kHiccups:
+    case StragglerJudge::State::kHiccups:
       return proto::Pace::HICCUPS;
   }
   return proto::Pace::STATE_UNSPECIFIED;
@@ -51,26 +52,26 @@ void Stragglers::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progres
 void Stragglers::Tick(absl::Time now) {
   Refresh();
   if (evicted_.empty()) return;
-  for (const Action& action : ladder_.EndProbation(now, in_force_, evicted_)) {
+  for (const StragglerAction& action : ladder_.EndProbation(now, in_force_, evicted_)) {
     CarryOut(now, action);
   }
 }
 
-void Stragglers::CarryOut(absl::Time now, const Action& action) {
+void Stragglers::CarryOut(absl::Time now, const StragglerAction& action) {
   switch (action.kind) {
-    case Action::Kind::kNotice: {
+    case StragglerAction::Kind::kNotice: {
       Transaction notice(state_);
       notice.Add(StragglerNoticed{.evidence = action.evidence});
       return notice.Commit();
     }
-    case Action::Kind::kShiftSamples:
+    case StragglerAction::Kind::kShiftSamples:
       return adjustments_.SetShares(action.group, action.shares, action.evidence);
-    case Action::Kind::kPartialReduce:
+    case StragglerAction::Kind::kPartialReduce:
       return adjustments_.SetMinimumMembers(action.group, action.minimum_members, action.grace,
                                             action.evidence);
-    case Action::Kind::kRegroup:
+    case StragglerAction::Kind::kRegroup:
       return adjustments_.Move(now, action.member, action.to, action.evidence);
-    case Action::Kind::kEvict:
+    case StragglerAction::Kind::kEvict:
       return adjustments_.Evict(action.member, action.evidence);
   }
 }
@@ -88,12 +89,12 @@ void Stragglers::Refresh() {
   group_of_.clear();
   evicted_.clear();
   const auto member_of = [&](const proto::Node& node) {
-    return StragglerLadder::Member{
+    return GroupMember{
         .node = NodeId(node.id()), .name = node.name(), .home = GroupId(node.home_group())};
   };
   for (const proto::Group& group : view.groups()) {
     if (group.state() != proto::Group::ACTIVE) continue;
-    StragglerLadder::GroupInForce& in_force = in_force_.emplace_back();
+    GroupInForce& in_force = in_force_.emplace_back();
     in_force.id = GroupId(group.id());
     in_force.generation = group.generation();
     for (const uint64_t member : group.members()) {

@@ -7,7 +7,10 @@
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "common/grouping/stragglers/group_in_force.h"
+#include "common/grouping/stragglers/straggler_action.h"
 #include "common/grouping/stragglers/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_options.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/state/cluster_state.h"
@@ -20,8 +23,7 @@ namespace covey::scheduler {
 // are lost at a restart of the scheduler; its decisions are in the view.
 class Stragglers {
  public:
-  Stragglers(const StragglerLadder::Options& options, ClusterState& state,
-             GroupAdjustments& adjustments)
+  Stragglers(const StragglerOptions& options, ClusterState& state, GroupAdjustments& adjustments)
       : state_(state), adjustments_(adjustments), ladder_(options) {}
 
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
@@ -35,20 +37,18 @@ class Stragglers {
   void FillStatus(proto::StatusReply& reply) const;
 
  private:
-  using Action = StragglerLadder::Action;
-
   // Reads the groups in force from the view, when its epoch has changed.
   void Refresh();
-  void CarryOut(absl::Time now, const Action& action);
+  void CarryOut(absl::Time now, const StragglerAction& action);
 
   ClusterState& state_;
   GroupAdjustments& adjustments_;
   StragglerLadder ladder_;
   std::map<NodeId, proto::Progress> last_;
   std::optional<Epoch> epoch_;  // of the view from which the following fields are
-  std::vector<StragglerLadder::GroupInForce> in_force_;
+  std::vector<GroupInForce> in_force_;
   std::map<NodeId, size_t> group_of_;  // index into in_force_
-  std::vector<StragglerLadder::Member> evicted_;
+  std::vector<GroupMember> evicted_;
 };
 
 }  // namespace covey::scheduler

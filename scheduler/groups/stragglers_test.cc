@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/view.h"
+#include "common/grouping/stragglers/straggler_options.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "scheduler/state/cluster_state_fixture.h"
@@ -46,7 +48,7 @@ class StragglersTest : public ::testing::Test {
     groups_ = std::make_unique<Groups>(GroupsOptions(), state_);
     adjustments_ = std::make_unique<GroupAdjustments>(state_, *groups_);
     stragglers_ = std::make_unique<Stragglers>(
-        StragglerLadder::Options{.highest = highest, .probation = absl::Seconds(30)}, state_,
+        StragglerOptions{.highest = highest, .probation = absl::Seconds(30)}, state_,
         *adjustments_);
   }
 

@@ -11,7 +11,7 @@
 #include "client/cli/simulate/recorded_steps.h"
 #include "common/collective/algorithm.h"
 #include "common/contract/contract.h"
-#include "common/grouping/stragglers/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 
 namespace covey::cli {
 

@@ -6,12 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/grouping/stragglers/straggler_rung.h"
+#include "common/grouping/stragglers/worker_pace.h"
 
 namespace covey::cli {
 namespace {
-
-using Action = StragglerLadder::Action;
-using Member = StragglerLadder::Member;
 
 // As in worker/hybrid/progress_meter.h.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
@@ -19,23 +18,23 @@ constexpr absl::Duration kReportInterval = absl::Seconds(1);
 NodeId IdOf(uint32_t node) { return NodeId(uint64_t{node} + 1); }
 uint32_t NodeOf(NodeId id) { return static_cast<uint32_t>(id.value() - 1); }
 
-std::string Describe(const Action& action) {
+std::string Describe(const StragglerAction& action) {
   const std::string group = absl::StrCat("group ", action.group.value());
   const std::string worker = absl::StrCat("worker-", NodeOf(action.member));
   switch (action.kind) {
-    case Action::Kind::kNotice:
+    case StragglerAction::Kind::kNotice:
       return "notice: ";
-    case Action::Kind::kShiftSamples:
+    case StragglerAction::Kind::kShiftSamples:
       return absl::StrCat(group,
                           action.shares.empty() ? ": even shares again: " : ": shares by speed: ");
-    case Action::Kind::kPartialReduce:
+    case StragglerAction::Kind::kPartialReduce:
       return action.minimum_members == 0
                  ? absl::StrCat(group, " waits for all members again: ")
                  : absl::StrCat(group, " waits for ", action.minimum_members, " members and ",
                                 absl::FormatDuration(action.grace), " more: ");
-    case Action::Kind::kRegroup:
+    case StragglerAction::Kind::kRegroup:
       return absl::StrCat(worker, " goes to group ", action.to.value(), ": ");
-    case Action::Kind::kEvict:
+    case StragglerAction::Kind::kEvict:
       return absl::StrCat(worker, " leaves group ", action.group.value(), ": ");
   }
   return "";
@@ -50,7 +49,7 @@ LadderDriver::LadderDriver(World world, Decisions& decisions)
       intervals_(world_.options.nodes),
       planned_(world_.options.nodes) {
   for (const auto& group : world_.groups) {
-    StragglerLadder::GroupInForce& in_force = groups_.emplace_back();
+    GroupInForce& in_force = groups_.emplace_back();
     in_force.id = group->id();
     in_force.generation = 1;
     for (const uint32_t node : group->membership().nodes) {
@@ -80,33 +79,31 @@ void LadderDriver::OnComputed(uint32_t node, absl::Duration compute, double samp
                              .steps_aside = world_.nodes[node].steps_aside};
   interval = {.begun = world_.simulator.now(), .all_steps = interval.all_steps};
   const GroupId id = planned_[node];
-  const StragglerLadder::GroupInForce* const group =
-      id == GroupId() ? nullptr : &groups_[id.value() - 1];
+  const GroupInForce* const group = id == GroupId() ? nullptr : &groups_[id.value() - 1];
   if (const auto action = ladder_.Report(IdOf(node), report, group, groups_)) Carry(*action);
 }
 
-void LadderDriver::Carry(const Action& action) {
+void LadderDriver::Carry(const StragglerAction& action) {
   decisions_.emplace_back(world_.simulator.now() - absl::UnixEpoch(),
                           absl::StrCat(Describe(action), action.evidence));
   switch (action.kind) {
-    case Action::Kind::kNotice:
+    case StragglerAction::Kind::kNotice:
       return;
-    case Action::Kind::kShiftSamples:
+    case StragglerAction::Kind::kShiftSamples:
       Shift(groups_[action.group.value() - 1], action.shares);
       return;
-    case Action::Kind::kPartialReduce:
+    case StragglerAction::Kind::kPartialReduce:
       groups_[action.group.value() - 1].minimum_members = action.minimum_members;
       Group(action.group).SetPartial(action.minimum_members, action.grace);
       return;
-    case Action::Kind::kRegroup:
-    case Action::Kind::kEvict:
-      Move(action.member, action.kind == Action::Kind::kEvict ? GroupId() : action.to);
+    case StragglerAction::Kind::kRegroup:
+    case StragglerAction::Kind::kEvict:
+      Move(action.member, action.kind == StragglerAction::Kind::kEvict ? GroupId() : action.to);
       return;
   }
 }
 
-void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
-                         const std::vector<uint32_t>& shares) {
+void LadderDriver::Shift(GroupInForce& in_force, const std::vector<uint32_t>& shares) {
   in_force.shares = shares;
   std::vector<uint32_t> by_rank;
   if (!shares.empty()) {
@@ -114,7 +111,7 @@ void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
     for (const uint32_t node : Group(in_force.id).membership().nodes) {
       const auto member =
           std::find_if(in_force.members.begin(), in_force.members.end(),
-                       [node](const Member& other) { return NodeOf(other.node) == node; });
+                       [node](const GroupMember& other) { return NodeOf(other.node) == node; });
       COVEY_CHECK(member != in_force.members.end());
       by_rank.push_back(shares[static_cast<size_t>(member - in_force.members.begin())]);
     }
@@ -124,12 +121,13 @@ void LadderDriver::Shift(StragglerLadder::GroupInForce& in_force,
 
 // The plan changes at once; the node moves when it has finished its step.
 void LadderDriver::Move(NodeId member, GroupId to) {
-  Member moved{.node = member};
+  GroupMember moved{.node = member};
   const GroupId from = planned_[NodeOf(member)];
   if (from != GroupId()) {
-    StragglerLadder::GroupInForce& group = groups_[from.value() - 1];
-    const auto found = std::find_if(group.members.begin(), group.members.end(),
-                                    [member](const Member& other) { return other.node == member; });
+    GroupInForce& group = groups_[from.value() - 1];
+    const auto found =
+        std::find_if(group.members.begin(), group.members.end(),
+                     [member](const GroupMember& other) { return other.node == member; });
     COVEY_CHECK(found != group.members.end());
     moved = *found;
     if (moved.home == GroupId()) moved.home = group.id;
@@ -141,8 +139,9 @@ void LadderDriver::Move(NodeId member, GroupId to) {
     std::erase(nodes, NodeOf(member));
     Group(from).SetMembership(world_.make(std::move(nodes)));
   }
-  const auto out = std::find_if(evicted_.begin(), evicted_.end(),
-                                [member](const Member& other) { return other.node == member; });
+  const auto out =
+      std::find_if(evicted_.begin(), evicted_.end(),
+                   [member](const GroupMember& other) { return other.node == member; });
   if (out != evicted_.end()) {
     moved = *out;
     evicted_.erase(out);
@@ -152,7 +151,7 @@ void LadderDriver::Move(NodeId member, GroupId to) {
     evicted_.push_back(moved);
   } else {
     if (moved.home == to) moved.home = GroupId();
-    StragglerLadder::GroupInForce& group = groups_[to.value() - 1];
+    GroupInForce& group = groups_[to.value() - 1];
     group.members.push_back(moved);
     ++group.generation;
     group.shares.clear();
@@ -186,7 +185,7 @@ void LadderDriver::OnLeft(uint32_t node) {
 
 void LadderDriver::EndProbation() {
   const absl::Time now = world_.simulator.now();
-  for (const Action& action : ladder_.EndProbation(now, groups_, evicted_)) Carry(action);
+  for (const StragglerAction& action : ladder_.EndProbation(now, groups_, evicted_)) Carry(action);
   world_.simulator.After(kReportInterval, [this] { EndProbation(); });
 }
 

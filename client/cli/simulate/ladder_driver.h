@@ -11,6 +11,8 @@
 
 #include "absl/time/time.h"
 #include "client/cli/simulate/simulated_group.h"
+#include "common/grouping/stragglers/group_in_force.h"
+#include "common/grouping/stragglers/straggler_action.h"
 #include "common/grouping/stragglers/straggler_ladder.h"
 #include "common/simulation/simulator.h"
 
@@ -49,8 +51,8 @@ class LadderDriver {
     double samples = 0;
   };
 
-  void Carry(const StragglerLadder::Action& action);
-  void Shift(StragglerLadder::GroupInForce& in_force, const std::vector<uint32_t>& shares);
+  void Carry(const StragglerAction& action);
+  void Shift(GroupInForce& in_force, const std::vector<uint32_t>& shares);
   void Move(NodeId member, GroupId to);
   void EndProbation();
   SimulatedGroup& Group(GroupId id) { return *world_.groups[id.value() - 1]; }
@@ -60,8 +62,8 @@ class LadderDriver {
   StragglerLadder ladder_;
   std::vector<Interval> intervals_;
   std::vector<GroupId> planned_;  // per node; 0 = in none
-  std::vector<StragglerLadder::GroupInForce> groups_;
-  std::vector<StragglerLadder::Member> evicted_;
+  std::vector<GroupInForce> groups_;
+  std::vector<GroupMember> evicted_;
   // Nodes that are moving to another group; 0 = to none.
   std::map<uint32_t, GroupId> moving_;
 };

@@ -10,10 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
+#include "common/grouping/stragglers/group_in_force.h"
+#include "common/grouping/stragglers/straggler_action.h"
+#include "common/grouping/stragglers/straggler_judge.h"
+#include "common/grouping/stragglers/straggler_options.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 
 namespace covey {
 
-void PrintTo(const StragglerLadder::Action& action, std::ostream* out) {
+void PrintTo(const StragglerAction& action, std::ostream* out) {
   *out << "action " << static_cast<int>(action.kind) << ": " << action.evidence;
 }
 
@@ -22,7 +27,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Action = StragglerLadder::Action;
+using Action = StragglerAction;
 using Kind = Action::Kind;
 
 constexpr double kPi = 3.14159265358979323846;
@@ -39,12 +44,11 @@ class Cluster {
     bool steps_aside = false;
   };
 
-  explicit Cluster(StragglerLadder::Options options, uint64_t seed = 1)
-      : ladder_(options), random_(seed) {}
+  explicit Cluster(StragglerOptions options, uint64_t seed = 1) : ladder_(options), random_(seed) {}
 
   // Nodes are numbered from 1 over all groups.
   void AddGroup(std::vector<Worker> workers) {
-    StragglerLadder::GroupInForce& group = groups_.emplace_back();
+    GroupInForce& group = groups_.emplace_back();
     group.id = GroupId(static_cast<uint32_t>(groups_.size()));
     group.generation = 1;
     for (const Worker& worker : workers) {
@@ -54,17 +58,17 @@ class Cluster {
     }
   }
   Worker& worker(uint64_t node) { return workers_[node - 1]; }
-  StragglerLadder::GroupInForce& group(size_t index) { return groups_[index]; }
+  GroupInForce& group(size_t index) { return groups_[index]; }
   StragglerLadder& ladder() { return ladder_; }
-  const std::vector<StragglerLadder::Member>& evicted() const { return evicted_; }
+  const std::vector<GroupMember>& evicted() const { return evicted_; }
 
   // Makes `reports` reports of each worker. Returns the ladder's actions.
   std::vector<Action> Run(int reports) {
     std::vector<Action> actions;
     for (int i = 0; i < reports; ++i) {
       now_ += absl::Seconds(1);
-      const std::vector<StragglerLadder::GroupInForce> before = groups_;
-      for (const StragglerLadder::GroupInForce& group : before) {
+      const std::vector<GroupInForce> before = groups_;
+      for (const GroupInForce& group : before) {
         for (size_t rank = 0; rank < group.members.size(); ++rank) {
           const NodeId node = group.members[rank].node;
           const auto now_in = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) {
@@ -89,7 +93,7 @@ class Cluster {
  private:
   static constexpr double kSamplesPerMember = 100;
 
-  PaceReport Measure(const StragglerLadder::GroupInForce& group, size_t rank) {
+  PaceReport Measure(const GroupInForce& group, size_t rank) {
     const Worker& worker = workers_[group.members[rank].node.value() - 1];
     double part = 1.0 / static_cast<double>(group.members.size());
     if (!group.shares.empty()) {
@@ -109,14 +113,14 @@ class Cluster {
   }
 
   void Apply(const Action& action) {
-    for (StragglerLadder::GroupInForce& group : groups_) {
+    for (GroupInForce& group : groups_) {
       if (group.id != action.group) continue;
       if (action.kind == Kind::kShiftSamples) group.shares = action.shares;
       if (action.kind == Kind::kPartialReduce) group.minimum_members = action.minimum_members;
     }
     if (action.kind != Kind::kRegroup && action.kind != Kind::kEvict) return;
-    StragglerLadder::Member moved;
-    const auto take = [&](std::vector<StragglerLadder::Member>& from) {
+    GroupMember moved;
+    const auto take = [&](std::vector<GroupMember>& from) {
       const auto found = std::find_if(from.begin(), from.end(), [&](const auto& member) {
         return member.node == action.member;
       });
@@ -126,20 +130,20 @@ class Cluster {
       return true;
     };
     take(evicted_);
-    for (StragglerLadder::GroupInForce& group : groups_) {
+    for (GroupInForce& group : groups_) {
       if (!take(group.members)) continue;
       if (moved.home == GroupId()) moved.home = group.id;
       Change(group);
     }
     if (action.kind == Kind::kEvict) evicted_.push_back(moved);
-    for (StragglerLadder::GroupInForce& group : groups_) {
+    for (GroupInForce& group : groups_) {
       if (action.kind != Kind::kRegroup || group.id != action.to) continue;
       if (group.id == moved.home) moved.home = GroupId();
       group.members.push_back(moved);
       Change(group);
     }
   }
-  static void Change(StragglerLadder::GroupInForce& group) {
+  static void Change(GroupInForce& group) {
     ++group.generation;
     group.shares.clear();
     group.minimum_members = 0;
@@ -149,8 +153,8 @@ class Cluster {
   Random random_;
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Worker> workers_;
-  std::vector<StragglerLadder::GroupInForce> groups_;
-  std::vector<StragglerLadder::Member> evicted_;
+  std::vector<GroupInForce> groups_;
+  std::vector<GroupMember> evicted_;
   uint64_t steps_ = 0;
 };
 
@@ -161,14 +165,6 @@ std::vector<Kind> Kinds(const std::vector<Action>& actions) {
 }
 
 std::vector<Cluster::Worker> Healthy(size_t count) { return std::vector<Cluster::Worker>(count); }
-
-TEST(StragglerLadderTest, NamesOfRungs) {
-  EXPECT_EQ(*ParseStragglerRung("off"), StragglerRung::kOff);
-  EXPECT_EQ(*ParseStragglerRung("evict"), StragglerRung::kEvict);
-  EXPECT_EQ(StragglerRungName(StragglerRung::kRegroup), "regroup");
-  EXPECT_THAT(std::string(ParseStragglerRung("all").status().message()),
-              HasSubstr("'all' is none of off, observe, shift, partial, regroup, evict"));
-}
 
 TEST(StragglerLadderTest, ASlowMemberGetsFewerSamplesAndThenAsManyAgain) {
   Cluster cluster({});
@@ -183,7 +179,7 @@ TEST(StragglerLadderTest, ASlowMemberGetsFewerSamplesAndThenAsManyAgain) {
   EXPECT_THAT(slow[0].evidence, HasSubstr("its group's median"));
   const std::vector<uint32_t>& shares = cluster.group(0).shares;
   EXPECT_NEAR(static_cast<double>(shares[2]) / shares[0], 0.5, 0.04);
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kStraggler);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerJudge::State::kStraggler);
   EXPECT_NEAR(cluster.ladder().StandingOf(NodeId(3))->slowness, 2, 0.1);
 
   cluster.worker(3).seconds_per_sample /= 2;
@@ -192,7 +188,7 @@ TEST(StragglerLadderTest, ASlowMemberGetsFewerSamplesAndThenAsManyAgain) {
   EXPECT_THAT(recovered.back().shares, IsEmpty());
   EXPECT_THAT(recovered.back().evidence, HasSubstr("of the median again"));
   EXPECT_THAT(cluster.group(0).shares, IsEmpty());
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kSteady);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerJudge::State::kSteady);
 }
 
 TEST(StragglerLadderTest, SlowIsAboveOneAndAHalfTimesForFiveReports) {
@@ -225,7 +221,7 @@ TEST(StragglerLadderTest, RecoveredIsFasterThanNotQuiteAStraggler) {
   cluster.worker(3).seconds_per_sample *= 1.35 / 2;
   for (const Action& action : cluster.Run(300)) EXPECT_FALSE(action.shares.empty());
   EXPECT_FALSE(cluster.group(0).shares.empty());
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kStraggler);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerJudge::State::kStraggler);
 }
 
 TEST(StragglerLadderTest, WithOtherMembersTheJudgementBeginsAnew) {
@@ -233,10 +229,10 @@ TEST(StragglerLadderTest, WithOtherMembersTheJudgementBeginsAnew) {
   cluster.AddGroup(Healthy(4));
   cluster.worker(3).seconds_per_sample *= 2;
   cluster.Run(100);
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kStraggler);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerJudge::State::kStraggler);
   ++cluster.group(0).generation;
   cluster.Run(1);
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerLadder::State::kSteady);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(3))->state, StragglerJudge::State::kSteady);
 }
 
 TEST(StragglerLadderTest, OfAPairTheSlowerIsTheStraggler) {
@@ -258,7 +254,7 @@ TEST(StragglerLadderTest, MembersThatAreLateNowAndThenAreNotWaitedForUntilTheyAr
   EXPECT_EQ(late[0].minimum_members, 3u);
   EXPECT_EQ(late[0].grace, absl::Milliseconds(50)) << "half a step of 100 ms";
   EXPECT_THAT(late[0].evidence, HasSubstr("worker-2 was late in"));
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(2))->state, StragglerLadder::State::kHiccups);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(2))->state, StragglerJudge::State::kHiccups);
 
   cluster.worker(2).hiccup = 0;
   const std::vector<Action> steady = cluster.Run(300);
@@ -413,7 +409,7 @@ TEST(StragglerLadderTest, TheForgottenMayComeBackAsOthers) {
   cluster.ladder().Forget(NodeId(2));
   EXPECT_FALSE(cluster.ladder().StandingOf(NodeId(2)).has_value());
   cluster.Run(1);
-  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(2))->state, StragglerLadder::State::kLearning);
+  EXPECT_EQ(cluster.ladder().StandingOf(NodeId(2))->state, StragglerJudge::State::kLearning);
 }
 
 class NoiseTest : public ::testing::TestWithParam<size_t> {};

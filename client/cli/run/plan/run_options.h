@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/faults/fault.h"
-#include "common/grouping/stragglers/straggler_ladder.h"
+#include "common/grouping/stragglers/straggler_rung.h"
 
 namespace covey::cli {
 

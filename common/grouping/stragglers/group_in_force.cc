@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/grouping/stragglers/group_in_force.h"
+
+#include <algorithm>
+
+namespace covey {
+
+const GroupInForce* FindGroup(GroupId id, const std::vector<GroupInForce>& groups) {
+  const auto found = std::find_if(groups.begin(), groups.end(),
+                                  [id](const GroupInForce& group) { return group.id == id; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+}  // namespace covey
