@@ -10,6 +10,8 @@
 
 #include "common/faults/fault.h"
 #include "common/simulation/simulator.h"
+#include "tests/sim/network/host_id.h"
+#include "tests/sim/network/impairments.h"
 #include "tests/sim/network/sim_network.h"
 #include "tests/sim/process/process.h"
 

@@ -6,16 +6,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/net/frame_checksum.h"
-#include "common/net/wire.h"
+#include "tests/sim/network/bent_slice.h"
+#include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
 namespace {
-
-constexpr WireLimits kLimits = {.envelope_bytes = kControlEnvelopeBytesMax};
-
-// Streams from here on do not belong to steps, see CollectiveId of worker/collective/collective.h.
-constexpr uint32_t kStepStreamsEnd = 0x80000000;
 
 // Share of a broken connection's messages that still arrive.
 constexpr double kLateChance = 0.5;
@@ -37,7 +32,8 @@ size_t BytesOf(const Message& message) {
 SimNetwork::SimNetwork(Simulator& simulator, const NetworkConfig& config)
     : simulator_(simulator),
       config_(config),
-      random_(simulator.Draws(Simulator::Stream::kNetwork)) {}
+      random_(simulator.Draws(Simulator::Stream::kNetwork)),
+      codec_(config.codec, random_, simulator) {}
 
 PortId SimNetwork::Open(HostId host, std::string endpoint, std::function<void(Message)> deliver) {
   const PortId port(next_port_++);
@@ -98,23 +94,9 @@ uint64_t SimNetwork::ConnectionFor(PortId port, const Message& message) {
   return dialed;
 }
 
-uint64_t SimNetwork::Impair(const Impairment& impairment) {
-  impairments_[next_impairment_] = impairment;
-  return next_impairment_++;
-}
-
 Impairment SimNetwork::ImpairmentOf(HostId from, HostId to) const {
-  Impairment sum{.loss = config_.loss, .retry = config_.retry, .corruption = config_.corruption};
-  for (const auto& [name, one] : impairments_) {
-    if (one.from.value_or(from) != from || one.to.value_or(to) != to) continue;
-    sum.delay += one.delay;
-    sum.jitter += one.jitter;
-    sum.loss += one.loss;
-    sum.retry += one.retry;
-    sum.corruption += one.corruption;
-    if (one.bits_per_second > 0) sum.bits_per_second = one.bits_per_second;
-  }
-  return sum;
+  return impairments_.Sum(
+      {.loss = config_.loss, .retry = config_.retry, .corruption = config_.corruption}, from, to);
 }
 
 bool SimNetwork::IsBlocked(HostId from, HostId to) const {
@@ -160,12 +142,12 @@ bool SimNetwork::Send(PortId port, Message message) {
     return false;
   }
   for (Buffer& frame : message.frames) frame = Buffer::CopyOf(frame.bytes());
-  Bend(message);
+  if (bend_one_in_ > 0 && IsBendable(message) && random_.Below(bend_one_in_) == 0) Bend(message);
   if (link.blocked > 0) {
     Lose(message, "partitioned");
   } else if (random_.Chance(impairment.loss)) {
     Lose(message, "lost");
-  } else if (!Transcode(message, impairment.corruption)) {
+  } else if (!codec_.Pass(message, impairment.corruption)) {
     Lose(message, "corrupted");
   } else if (link.clogged > 0) {
     simulator_.Count("network_clogged");
@@ -256,87 +238,6 @@ void SimNetwork::Heal() {
   config_.tail_chance = config_.loss = config_.corruption = config_.retry = config_.reconnect = 0;
 }
 
-namespace {
-
-// A slice of the result of a step's collective.
-bool IsResult(const proto::Envelope& envelope) {
-  if (!envelope.has_group_slice()) return false;
-  const proto::GroupSlice& slice = envelope.group_slice();
-  return slice.phase() == proto::GroupSlice::SPREAD && slice.stream() < kStepStreamsEnd;
-}
-
-}  // namespace
-
-bool SimNetwork::Transcode(Message& message, double corruption) {
-  bool corrupt = random_.Chance(corruption);
-  if (corrupt && !message.frames.empty() && random_.Chance(0.5)) {
-    // Flips a bit in the data, not in the header, which has a checksum of its own; the message
-    // arrives.
-    corrupt = false;
-    Damage(message);
-  }
-  switch (config_.codec) {
-    case Codec::kNone:
-      return !corrupt;
-    case Codec::kProtobuf: {
-      const std::string bytes = message.envelope.SerializeAsString();
-      COVEY_CHECK(message.envelope.ParseFromString(bytes));
-      return !corrupt;
-    }
-    case Codec::kWire: {
-      if (!IsOfDataPlane(message.envelope)) {
-        // gRPC carries the header, and its own checks find a flipped bit.
-        const std::string bytes = message.envelope.SerializeAsString();
-        if (corrupt) random_.Below((kWirePreludeBytes + bytes.size()) * 8);
-        COVEY_CHECK(message.envelope.ParseFromString(bytes));
-        return !corrupt;
-      }
-      const uint64_t connection = message.connection;
-      auto frames = EncodeMessage(kLimits, std::move(message));
-      COVEY_CHECK(frames.ok());
-      if (corrupt) {
-        Buffer head = Buffer::CopyOf(frames->front().bytes());
-        const uint64_t bit = random_.Below(head.size() * 8);
-        head.MutableData()[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
-        frames->front() = std::move(head);
-      }
-      auto decoded = DecodeMessage(*frames, kLimits);
-      if (!decoded.ok()) return false;
-      // An undetected flipped bit would be a hole in the wire format.
-      COVEY_CHECK(!corrupt);
-      message = *std::move(decoded);
-      message.connection = connection;
-      return true;
-    }
-  }
-  return false;
-}
-
-void SimNetwork::Damage(Message& message) {
-  simulator_.Count("network_damaged");
-  if (simulator_.tracing()) simulator_.Trace(absl::StrCat("  damage ", Describe(message)));
-  Buffer& frame = message.frames[random_.Below(message.frames.size())];
-  if (frame.size() == 0) return;
-  const uint64_t bit = random_.Below(frame.size() * 8);
-  frame.MutableData()[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
-}
-
-void SimNetwork::Bend(Message& message) {
-  if (bend_one_in_ == 0 || message.frames.empty() || message.frames[0].size() < sizeof(float)) {
-    return;
-  }
-  const bool result = IsResult(message.envelope);
-  const bool push = message.envelope.has_push_request() &&
-                    message.envelope.push_request().id().producer_kind() == proto::PushId::CLIENT;
-  if ((!result && !push) || random_.Below(bend_one_in_) > 0) return;
-  if (result) message.frames[0].MutableData()[0] ^= 1;
-  // The exponent of the first number.
-  if (push) message.frames[0].MutableData()[3] ^= 0x40;
-  // As if the sender had held this data; otherwise the receiver would notice the damage.
-  message.envelope.clear_frame_checksums();
-  SetFrameChecksums(message);
-}
-
 absl::Duration SimNetwork::Delay() {
   // The cube of a uniform number has mean 1/4 and a tail. It avoids logarithms, which libraries
   // round differently.
@@ -347,56 +248,6 @@ absl::Duration SimNetwork::Delay() {
     delay += config_.tail * random_.Uniform();
   }
   return delay;
-}
-
-namespace {
-
-// Details of a few kinds of messages, for traces.
-std::string Details(const proto::Envelope& envelope) {
-  const auto push = [](const proto::PushId& id) {
-    return absl::StrCat(" table ", id.table(), " shard ", id.shard(), " push ", id.producer(), "/",
-                        id.sequence());
-  };
-  if (envelope.has_push_request()) return push(envelope.push_request().id());
-  if (envelope.has_push_reply()) {
-    const proto::PushReply& reply = envelope.push_reply();
-    return absl::StrCat(push(reply.id()), " applied at ", reply.applied_version(),
-                        reply.durable() ? " durable" : "", reply.duplicate() ? " duplicate" : "",
-                        " version ", reply.state().version());
-  }
-  if (envelope.has_pull_reply()) {
-    return absl::StrCat(" table ", envelope.pull_reply().table(), " shard ",
-                        envelope.pull_reply().shard(), " version ",
-                        envelope.pull_reply().state().version());
-  }
-  if (envelope.has_replicate_request()) {
-    const proto::ReplicateRequest& record = envelope.replicate_request();
-    return absl::StrCat(" table ", record.chain().table(), " shard ", record.chain().shard(),
-                        " chain epoch ", record.chain().chain_epoch(), " record ", record.index());
-  }
-  if (envelope.has_replicate_reply()) {
-    const proto::ReplicateReply& reply = envelope.replicate_reply();
-    return absl::StrCat(" table ", reply.chain().table(), " shard ", reply.chain().shard(),
-                        " chain epoch ", reply.chain().chain_epoch(), " held ", reply.held_index(),
-                        " durable ", reply.durable_index());
-  }
-  if (envelope.has_work_request()) {
-    return absl::StrCat(" ", envelope.work_request().ShortDebugString());
-  }
-  if (envelope.has_work_reply()) return absl::StrCat(" ", envelope.work_reply().ShortDebugString());
-  return "";
-}
-
-}  // namespace
-
-std::string Describe(const Message& message) {
-  const proto::Header& header = message.envelope.header();
-  const absl::Status status = StatusOf(message);
-  return absl::StrCat(BodyName(message.envelope), " ", header.node(), ".",
-                      message.envelope.from_loop(), " -> ", message.envelope.to_node(), ".",
-                      message.envelope.to_loop(), " request ", header.request_id(), " epoch ",
-                      header.epoch(), Details(message.envelope),
-                      status.ok() ? "" : absl::StrCat(" [", status.ToString(), "]"));
 }
 
 }  // namespace covey::sim

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +15,14 @@
 #include "common/cluster/limits.h"
 #include "common/net/message.h"
 #include "common/simulation/simulator.h"
+#include "tests/sim/network/host_id.h"
+#include "tests/sim/network/impairments.h"
+#include "tests/sim/network/message_codec.h"
 
 namespace covey::sim {
 
-// A machine of the simulated world; a process keeps its host over restarts.
-using HostId = StrongId<struct HostIdTag, uint32_t>;
 // One loop's connection point to the network; lives as long as its process.
 using PortId = StrongId<struct PortIdTag, uint64_t>;
-
-// How messages are encoded: not at all, through Protobuf, or through the wire's bytes.
-enum class Codec { kNone, kProtobuf, kWire };
 
 struct NetworkConfig {
   absl::Duration delay_min = absl::Microseconds(50);
@@ -45,21 +42,6 @@ struct NetworkConfig {
   Codec codec = Codec::kNone;
   // Messages in flight in one direction of a connection; further ones are dropped.
   int queue_messages = kTransportQueueMessagesMax;
-};
-
-// Faults, beyond NetworkConfig, of what one host sends to another.
-struct Impairment {
-  // Absent = any.
-  std::optional<HostId> from;
-  std::optional<HostId> to;
-  // Added to each message's delay; of the jitter, a random part.
-  absl::Duration delay;
-  absl::Duration jitter;
-  double loss = 0;
-  double retry = 0;
-  double corruption = 0;
-  // 0 = no limit.
-  uint64_t bits_per_second = 0;
 };
 
 // The network between loops: keeps the guarantee of common/net/transport.h and nothing more. A
@@ -91,15 +73,14 @@ class SimNetwork {
   // Breaks every connection between the two.
   void Disconnect(HostId a, HostId b);
   // Impairments add up. Returns the id with which this one is removed.
-  uint64_t Impair(const Impairment& impairment);
-  void Repair(uint64_t name) { impairments_.erase(name); }
+  uint64_t Impair(const Impairment& impairment) { return impairments_.Add(impairment); }
+  void Repair(uint64_t impairment) { impairments_.Remove(impairment); }
   // The result of connecting to an endpoint. The answer of a host is about the process that listens
   // there now.
   enum class Listening { kYes, kNo, kSilence };
   Listening Probe(HostId from, const std::string& endpoint) const;
   bool IsBlocked(HostId from, HostId to) const;
-  // A planted bug: one in this many slices of results, and of pushes of plain clients, arrives with
-  // a flipped bit and a matching checksum, as if checksums were not checked.
+  // Plants the bug of bent_slice.h: one in this many of the messages that it can concern is bent.
   void BendSlices(uint64_t one_in) { bend_one_in_ = one_in; }
   // Ends loss, corruption, retries and long delays; blocks and clogs end by their own calls.
   void Heal();
@@ -133,18 +114,13 @@ class SimNetwork {
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
   void Break(Connection& connection) { connection.open = false; }
-  // Flips a bit of a frame.
-  void Damage(Message& message);
-  // False: the bytes were damaged, and the damage was found. Damaged frames arrive: the receiver
-  // has to notice.
-  bool Transcode(Message& message, double corruption);
   absl::Duration Delay();
-  void Bend(Message& message);
   void Lose(const Message& message, absl::string_view why);
 
   Simulator& simulator_;
   NetworkConfig config_;
   Random random_;
+  MessageCodec codec_;
   uint64_t bend_one_in_ = 0;  // 0 = none
   uint64_t next_port_ = 1;
   uint64_t next_connection_ = 1;
@@ -152,12 +128,8 @@ class SimNetwork {
   std::map<std::string, PortId> listeners_;
   std::map<uint64_t, Connection> connections_;
   std::map<std::pair<HostId, HostId>, Link> links_;
-  std::map<uint64_t, Impairment> impairments_;
-  uint64_t next_impairment_ = 1;
+  Impairments impairments_;
   std::map<std::string, HostId> hosts_;  // of every endpoint, past ones included
 };
-
-// "push_request node 4.0 -> node 2.1 request 17", for traces.
-std::string Describe(const Message& message);
 
 }  // namespace covey::sim

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/net/message.h"
 #include "common/net/transport.h"
 #include "common/simulation/simulator.h"
+#include "tests/sim/network/host_id.h"
 #include "tests/sim/network/sim_network.h"
 
 namespace covey::sim {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
 

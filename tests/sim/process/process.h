@@ -15,6 +15,7 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "common/simulation/simulator.h"
+#include "tests/sim/network/host_id.h"
 #include "tests/sim/network/sim_network.h"
 #include "tests/sim/process/observer.h"
 #include "tests/sim/process/sim_disk.h"
