@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/sim/cluster/member_outcome.h"
+
 namespace covey::sim {
 
 ScriptedClient::ScriptedClient(const client::ClientActor::Options& options,
@@ -30,22 +32,11 @@ void ScriptedClient::Step(absl::Time now, Outbox& outbox) {
   client_->member().Leave(now, "done", outbox);
 }
 
+Program::Outcome ScriptedClient::outcome() const { return OutcomeOf(client_->member()); }
+
 absl::Time ScriptedClient::NextWake() const {
   const bool working = client_->member().state() == Member::State::kMember && !leaving_;
   return std::min(client_->NextWake(), working ? script_->NextWake() : absl::InfiniteFuture());
-}
-
-Program::Outcome OutcomeOf(const Member& member) {
-  switch (member.state()) {
-    case Member::State::kFailed:
-      // A worker whose group continues without it has no reason to return.
-      return absl::IsFailedPrecondition(member.failure()) ? Program::Outcome::kDone
-                                                          : Program::Outcome::kFailed;
-    case Member::State::kLeft:
-      return Program::Outcome::kDone;
-    default:
-      return Program::Outcome::kRunning;
-  }
 }
 
 const proto::Table* TableCreation::Advance(absl::Time now, client::ClientActor& client,

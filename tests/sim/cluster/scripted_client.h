@@ -21,9 +21,6 @@ class Script {
   virtual bool done() const = 0;
 };
 
-// The outcome of a process whose node is `member`.
-Program::Outcome OutcomeOf(const Member& member);
-
 // The real client's actor, with a script in place of a program's threads. A process of its own.
 class ScriptedClient : public Actor, public Program {
  public:
@@ -37,7 +34,7 @@ class ScriptedClient : public Actor, public Program {
   std::vector<Actor*> loops() override { return {this}; }
   NodeId node() const override { return client_->member().node(); }
   Epoch epoch() const override { return client_->member().view()->epoch(); }
-  Outcome outcome() const override { return OutcomeOf(client_->member()); }
+  Outcome outcome() const override;
 
  private:
   void Step(absl::Time now, Outbox& outbox);

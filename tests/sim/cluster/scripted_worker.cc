@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/cluster/member_outcome.h"
 
 namespace covey::sim {
 

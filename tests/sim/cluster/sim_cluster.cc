@@ -6,12 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/cluster/view.h"
-#include "scheduler/log/scheduler_log.h"
-#include "scheduler/scheduler_actor.h"
-#include "server/server_actor.h"
-#include "server/shard_actor.h"
+#include "tests/sim/cluster/scheduler_program.h"
+#include "tests/sim/cluster/server_program.h"
 
 namespace covey::sim {
 namespace {
@@ -24,68 +21,6 @@ constexpr absl::Duration kLossIsToldAfter = absl::Milliseconds(300);
 constexpr absl::Duration kProbePatience = absl::Milliseconds(250);
 // Random stream of the draws that belong to no process.
 constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
-
-class SchedulerProgram : public Program {
- public:
-  SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimDisk& disk) {
-    const std::string& log = disk.content();
-    auto recovered =
-        scheduler::RecoverLog({reinterpret_cast<const uint8_t*>(log.data()), log.size()});
-    COVEY_CHECK(recovered.ok());
-    disk.Truncate(recovered->intact_bytes);
-    if (recovered->newest) simulator.Count("scheduler_recovered");
-    actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
-  }
-  std::vector<Actor*> loops() override { return {actor_.get()}; }
-  NodeId node() const override { return kSchedulerNode; }
-  Epoch epoch() const override { return Epoch(actor_->published().epoch()); }
-  const proto::ClusterView& published() const { return actor_->published(); }
-
- private:
-  std::unique_ptr<scheduler::SchedulerActor> actor_;
-};
-
-class ServerProgram : public Program {
- public:
-  ServerProgram(const Member::Options& member, uint32_t data_loops) : control_({.member = member}) {
-    for (uint32_t i = 0; i < data_loops; ++i) {
-      data_.push_back(std::make_unique<server::ShardActor>(server::ShardActor::Options()));
-    }
-  }
-  std::vector<Actor*> loops() override {
-    std::vector<Actor*> loops = {&control_};
-    for (const auto& data : data_) loops.push_back(data.get());
-    return loops;
-  }
-  NodeId node() const override { return control_.member().node(); }
-  Epoch epoch() const override { return control_.member().view()->epoch(); }
-  // Null: the loop is not in the shard's chain, or does not know of it yet.
-  const server::Replica* FindReplica(uint32_t loop, ShardId id) const {
-    return loop == 0 || loop > data_.size() ? nullptr : data_[loop - 1]->FindReplica(id);
-  }
-  // A server leaves once it has drained.
-  Outcome outcome() const override { return OutcomeOf(control_.member()); }
-
- private:
-  server::ServerActor control_;
-  std::vector<std::unique_ptr<server::ShardActor>> data_;
-};
-
-// `replica` may be null.
-ReplicaSnapshot Snapshot(const std::string& server, NodeId node, ShardId shard,
-                         const server::Replica* replica) {
-  ReplicaSnapshot snapshot{.server = server, .node = node, .shard = shard};
-  if (replica == nullptr) return snapshot;
-  snapshot.generation = replica->generation();
-  snapshot.chain_epoch = replica->chain_epoch();
-  snapshot.durable = replica->durable();
-  if (replica->content() == nullptr) return snapshot;
-  snapshot.has_content = true;
-  snapshot.index = replica->content()->index();
-  snapshot.version = replica->content()->version().value();
-  snapshot.digest = replica->content()->Digest();
-  return snapshot;
-}
 
 }  // namespace
 
@@ -304,8 +239,7 @@ std::vector<ReplicaSnapshot> SimCluster::Replicas() const {
         const auto server = servers.find(member.node());
         if (server == servers.end()) continue;
         const auto [name, program] = server->second;
-        replicas.push_back(
-            Snapshot(*name, NodeId(member.node()), id, program->FindReplica(member.loop(), id)));
+        replicas.push_back(program->Snapshot(*name, member.loop(), id));
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "tests/sim/cluster/scripted_worker.h"
 #include "tests/sim/config/sim_config.h"
 #include "tests/sim/faults/fault_injector.h"
+#include "tests/sim/network/host_id.h"
 #include "tests/sim/network/sim_network.h"
 #include "tests/sim/process/observer.h"
 #include "tests/sim/process/process.h"

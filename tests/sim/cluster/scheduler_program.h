@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "common/simulation/simulator.h"
+#include "proto/view.pb.h"
+#include "scheduler/config.h"
+#include "scheduler/scheduler_actor.h"
+#include "tests/sim/process/process.h"
+#include "tests/sim/process/sim_disk.h"
+
+namespace covey::sim {
+
+// The real scheduler's actor as the program of a process. It recovers from the log on the disk, if
+// there is one. Actor-confined.
+class SchedulerProgram : public Program {
+ public:
+  SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimDisk& disk);
+
+  std::vector<Actor*> loops() override { return {actor_.get()}; }
+  NodeId node() const override { return kSchedulerNode; }
+  Epoch epoch() const override { return Epoch(actor_->published().epoch()); }
+  // The newest published view.
+  const proto::ClusterView& published() const { return actor_->published(); }
+
+ private:
+  std::unique_ptr<scheduler::SchedulerActor> actor_;
+};
+
+}  // namespace covey::sim

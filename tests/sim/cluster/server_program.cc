@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/cluster/server_program.h"
+
+#include "tests/sim/cluster/member_outcome.h"
+
+namespace covey::sim {
+
+ServerProgram::ServerProgram(const Member::Options& member, uint32_t data_loops)
+    : control_({.member = member}) {
+  for (uint32_t i = 0; i < data_loops; ++i) {
+    data_.push_back(std::make_unique<server::ShardActor>(server::ShardActor::Options()));
+  }
+}
+
+std::vector<Actor*> ServerProgram::loops() {
+  std::vector<Actor*> loops = {&control_};
+  for (const auto& data : data_) loops.push_back(data.get());
+  return loops;
+}
+
+Program::Outcome ServerProgram::outcome() const { return OutcomeOf(control_.member()); }
+
+const server::Replica* ServerProgram::FindReplica(uint32_t loop, ShardId shard) const {
+  return loop == 0 || loop > data_.size() ? nullptr : data_[loop - 1]->FindReplica(shard);
+}
+
+ReplicaSnapshot ServerProgram::Snapshot(const std::string& name, uint32_t loop,
+                                        ShardId shard) const {
+  ReplicaSnapshot snapshot{.server = name, .node = node(), .shard = shard};
+  const server::Replica* replica = FindReplica(loop, shard);
+  if (replica == nullptr) return snapshot;
+  snapshot.generation = replica->generation();
+  snapshot.chain_epoch = replica->chain_epoch();
+  snapshot.durable = replica->durable();
+  if (replica->content() == nullptr) return snapshot;
+  snapshot.has_content = true;
+  snapshot.index = replica->content()->index();
+  snapshot.version = replica->content()->version().value();
+  snapshot.digest = replica->content()->Digest();
+  return snapshot;
+}
+
+}  // namespace covey::sim

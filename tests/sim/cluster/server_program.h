@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "common/runtime/member.h"
+#include "server/replication/replica.h"
+#include "server/server_actor.h"
+#include "server/shard_actor.h"
+#include "tests/sim/process/process.h"
+#include "tests/sim/process/replica_snapshot.h"
+
+namespace covey::sim {
+
+// The real server's actors as the program of a process: loop 0 is the control loop, the others are
+// data loops. Actor-confined.
+class ServerProgram : public Program {
+ public:
+  ServerProgram(const Member::Options& member, uint32_t data_loops);
+
+  std::vector<Actor*> loops() override;
+  NodeId node() const override { return control_.member().node(); }
+  Epoch epoch() const override { return control_.member().view()->epoch(); }
+  // A server leaves once it has drained.
+  Outcome outcome() const override;
+
+  // Null: the loop is not in the shard's chain, or does not know of it yet.
+  const server::Replica* FindReplica(uint32_t loop, ShardId shard) const;
+  // The state of the replica in that loop; without content when there is none. `name`: of the
+  // process.
+  ReplicaSnapshot Snapshot(const std::string& name, uint32_t loop, ShardId shard) const;
+
+ private:
+  server::ServerActor control_;
+  std::vector<std::unique_ptr<server::ShardActor>> data_;
+};
+
+}  // namespace covey::sim
