@@ -23,6 +23,7 @@
 #include "tests/sim/checkers/whole_cluster.h"
 #include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/faults/fault_plan.h"
+#include "tests/sim/workloads/make_workload.h"
 #include "tests/sim/workloads/workload.h"
 
 namespace covey::sim {

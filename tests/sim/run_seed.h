@@ -17,7 +17,7 @@ namespace covey::sim {
 
 struct SeedOptions {
   uint64_t seed = 1;
-  // kCounting, kStaleness or kGroups, see workloads/workload.h.
+  // See workloads/workload_names.h.
   std::string workload;
   // Planted while the seed runs, and removed afterwards.
   PlantedBug planted_bug = PlantedBug::kNone;

@@ -19,7 +19,7 @@
 #include "tests/sim/checkers/rare_events.h"
 #include "tests/sim/run_seed.h"
 #include "tests/sim/seed_fleet.h"
-#include "tests/sim/workloads/workload.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {

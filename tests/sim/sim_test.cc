@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "common/faults/fault_file.h"
 #include "tests/sim/run_seed.h"
-#include "tests/sim/workloads/workload.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/sim/checkers/shard_reply.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/process/observer.h"
-#include "tests/sim/workloads/given_gradients.h"
+#include "tests/sim/workloads/truth/given_gradients.h"
 
 namespace covey::sim {
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/groups/groups_workload.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -6,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/cluster/scripted_worker.h"
-#include "tests/sim/workloads/given_gradients.h"
-#include "tests/sim/workloads/group_results.h"
-#include "tests/sim/workloads/groups_plan.h"
+#include "tests/sim/workloads/groups/group_results.h"
+#include "tests/sim/workloads/groups/groups_plan.h"
 #include "tests/sim/workloads/last_steps.h"
-#include "tests/sim/workloads/staleness_truth.h"
-#include "tests/sim/workloads/workload.h"
+#include "tests/sim/workloads/truth/given_gradients.h"
+#include "tests/sim/workloads/truth/staleness_truth.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {

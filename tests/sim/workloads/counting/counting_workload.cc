@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/counting/counting_workload.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/whole_cluster.h"
-#include "tests/sim/workloads/counting_ledger.h"
+#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/workloads/counting/counting_ledger.h"
 #include "tests/sim/workloads/deadline_watch.h"
-#include "tests/sim/workloads/workload.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {

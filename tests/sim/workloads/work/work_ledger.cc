@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/workloads/work_ledger.h"
+#include "tests/sim/workloads/work/work_ledger.h"
 
 #include <algorithm>
 #include <utility>

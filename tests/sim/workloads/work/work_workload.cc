@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/work/work_workload.h"
+
 #include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
 
-#include "tests/sim/workloads/work_ledger.h"
-#include "tests/sim/workloads/workload.h"
+#include "absl/strings/str_cat.h"
+#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/work/work_ledger.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {
@@ -18,8 +23,6 @@ constexpr absl::Duration kPatience = absl::Hours(24);
 // may have died: one trainer can report this many, one by one, within the duration of a seed.
 constexpr uint64_t kItemsMax = 600;
 
-// Workers request training examples, train them for a while, and report them, until all passes are
-// finished. Workers die; sometimes one returns its examples.
 class WorkWorkload : public Workload {
  public:
   WorkWorkload(Random random, Violations& violations);

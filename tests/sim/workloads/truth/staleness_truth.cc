@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/workloads/staleness_truth.h"
+#include "tests/sim/workloads/truth/staleness_truth.h"
 
 #include <algorithm>
 #include <cmath>

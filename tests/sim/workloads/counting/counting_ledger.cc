@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/workloads/counting_ledger.h"
+#include "tests/sim/workloads/counting/counting_ledger.h"
 
 #include <algorithm>
 #include <cmath>

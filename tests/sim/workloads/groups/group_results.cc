@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/workloads/group_results.h"
+#include "tests/sim/workloads/groups/group_results.h"
 
 #include <algorithm>
 #include <bit>

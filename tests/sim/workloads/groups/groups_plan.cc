@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/sim/workloads/groups_plan.h"
+#include "tests/sim/workloads/groups/groups_plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/staleness/staleness_workload.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -6,11 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/cluster/scripted_client.h"
 #include "tests/sim/workloads/deadline_watch.h"
+#include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/last_steps.h"
-#include "tests/sim/workloads/staleness_truth.h"
-#include "tests/sim/workloads/workload.h"
+#include "tests/sim/workloads/truth/staleness_truth.h"
+#include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
 namespace {

@@ -2,7 +2,7 @@
 
 // The values that are valid for a step whose givers have moved.
 
-#include "tests/sim/workloads/staleness_truth.h"
+#include "tests/sim/workloads/truth/staleness_truth.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/net/frame_checksum.h"
-#include "tests/sim/workloads/given_gradients.h"
+#include "tests/sim/workloads/truth/given_gradients.h"
 
 namespace covey::sim {
 namespace {

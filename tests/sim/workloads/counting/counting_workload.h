@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "common/base/random.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/workloads/workload.h"
+
+namespace covey::sim {
+
+// Clients push to random shards and whole tables, pull at times, and crash. At the end an auditor
+// pulls everything. Each push owns one element of each shard, so the values show which pushes they
+// contain. `violations` outlives the workload.
+std::unique_ptr<Workload> MakeCountingWorkload(Random random, Violations& violations);
+
+}  // namespace covey::sim
