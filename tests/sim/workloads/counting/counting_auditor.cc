@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/counting/counting_auditor.h"
+
+#include <algorithm>
+#include <span>
+
+#include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/workload_names.h"
+
+namespace covey::sim {
+namespace {
+
+// Interval at which the script checks its condition.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+// Longer than the slowest message: whatever a client sent before it crashed has arrived.
+constexpr absl::Duration kLastMessage = absl::Seconds(10);
+// Time within which the scheduler knows of each death.
+constexpr absl::Duration kDeathsTake = absl::Seconds(60);
+
+}  // namespace
+
+CountingAuditor::CountingAuditor(const Options& options)
+    : run_(options), table_(options.plan.Spec()) {}
+
+void CountingAuditor::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  const proto::Table* table = table_.Advance(now, client, outbox);
+  if (now < next_ || under_way_ || done()) return;
+  next_ = now + kLookAgain;
+  if (table == nullptr || !OthersAreGone(now, client)) return;
+  quiet_since_ = std::min(quiet_since_, now);
+  if (now - quiet_since_ < kLastMessage) return;
+  StartOne(now, TableId(table->id()), client, outbox);
+}
+
+bool CountingAuditor::OthersAreGone(absl::Time now, client::ClientActor& client) const {
+  if (!run_.cluster.healed()) return false;
+  for (const auto& process : run_.cluster.processes()) {
+    if (process->name().rfind("client-", 0) == 0 && process->running()) return false;
+  }
+  // A server whose death has not been noticed yet would lose the values.
+  return now - run_.cluster.healed_at() > kDeathsTake &&
+         WhyNotWhole(client.member().view()->proto()).empty();
+}
+
+void CountingAuditor::StartOne(absl::Time now, TableId table, client::ClientActor& client,
+                               Outbox& outbox) {
+  const bool push = fillers_ + 1 < run_.plan.arrivals;
+  if (push && gradient_.empty()) {
+    gradient_ = run_.plan.Gradient(run_.slots.TakeForAuditor(), run_.plan.shards);
+  }
+  values_.assign(run_.plan.shards * run_.plan.slots(), -1);
+  under_way_ = true;
+  const absl::Status status = client.engine().Start(
+      now,
+      {.table = table,
+       .gradient = push ? std::span<const float>(gradient_) : std::span<const float>(),
+       .values = push ? std::span<float>() : std::span<float>(values_),
+       .deadline = now + absl::Seconds(60),
+       .done =
+           [this, &client, push](absl::Time, const client::OperationResult& result, Outbox&) {
+             under_way_ = false;
+             Ended(push, result.status, client);
+           }},
+      outbox);
+  if (!status.ok()) run_.violations.Add(kCounting, status.ToString());
+}
+
+void CountingAuditor::Ended(bool push, const absl::Status& status, client::ClientActor& client) {
+  gradient_.clear();
+  if (!status.ok()) {
+    // A server may have been declared dead just before the faults ended; then retry once.
+    if (!IsExpected(status)) run_.violations.Add(kCounting, status.ToString());
+    fillers_ = 0;
+    return;
+  }
+  if (push) {
+    ++fillers_;
+    return;
+  }
+  run_.audit.view = client.member().view();
+  run_.audit.values = values_;
+}
+
+}  // namespace covey::sim

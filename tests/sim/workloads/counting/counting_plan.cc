@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/counting/counting_plan.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/whole_cluster.h"
+#include "tests/sim/config/sim_config.h"
+
+namespace covey::sim {
+
+proto::TableSpec CountingPlan::Spec() const {
+  proto::TableSpec spec;
+  spec.set_name("counts");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(shards);
+  spec.add_shape(slots());
+  spec.mutable_learning_rate()->set_base(1);
+  spec.mutable_contract()->set_kind(contract);
+  if (contract == proto::Contract::BUFFERED) spec.mutable_contract()->set_buffer(arrivals);
+  spec.set_shard_bytes(slots() * sizeof(float));
+  SetReplicas(replicas, spec);
+  return spec;
+}
+
+std::vector<float> CountingPlan::Gradient(uint64_t slot, uint32_t count) const {
+  // An update is divided by its samples, one per arrival; so this gradient adds exactly 1.
+  std::vector<float> gradient(count * slots());
+  for (uint32_t i = 0; i < count; ++i) gradient[i * slots() + slot] = -static_cast<float>(arrivals);
+  return gradient;
+}
+
+CountingPlan DrawCountingPlan(Random random) {
+  CountingPlan plan;
+  plan.clients = 1 + static_cast<uint32_t>(random.Below(5));
+  plan.shards = 1 + static_cast<uint32_t>(random.Below(6));
+  plan.pushes = 40 + random.Below(300);
+  plan.arrivals = random.Chance(0.5) ? 1 : 2 + random.Below(3);
+  plan.replicas = static_cast<uint32_t>(random.Below(4));
+  plan.contract = plan.arrivals > 1 ? proto::Contract::BUFFERED
+                                    : std::array{proto::Contract::ASYNC, proto::Contract::SSP,
+                                                 proto::Contract::BUFFERED}[random.Below(3)];
+  plan.haste = 0.1 + random.Uniform();
+  plan.deadline_max = DrawDuration(random, absl::Seconds(1), absl::Seconds(30));
+  return plan;
+}
+
+std::string Describe(const CountingPlan& plan) {
+  return absl::StrCat("clients=", plan.clients, " shards=", plan.shards,
+                      " arrivals=", plan.arrivals, " replicas=", plan.replicas,
+                      " contract=", proto::Contract::Kind_Name(plan.contract));
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/counting/counting_pusher.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/workload_names.h"
+
+namespace covey::sim {
+namespace {
+
+// Interval at which the script checks whether the table exists.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+constexpr absl::Duration kFlushPatience = absl::Seconds(20);
+constexpr absl::Duration kFillAfter = absl::Seconds(2);
+constexpr int kConcurrency = 4;
+
+// The memory of one operation, which lives until the operation has ended.
+struct Memory {
+  std::vector<float> gradient;
+  std::vector<float> values;
+};
+
+}  // namespace
+
+CountingPusher::CountingPusher(const Options& options, Random random)
+    : run_(options),
+      random_(random),
+      table_(options.plan.Spec()),
+      watch_(kCounting, options.violations) {}
+
+void CountingPusher::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  watch_.Check(now);
+  const proto::Table* table = table_.Advance(now, client, outbox);
+  if (!table_.refusal().ok()) run_.violations.Add(kCounting, table_.refusal().ToString());
+  if (table == nullptr) {
+    next_ = now + kLookAgain;
+    return;
+  }
+  while (now >= next_ && under_way_ < kConcurrency && !run_.slots.exhausted()) {
+    next_ = now + run_.think_max * random_.Uniform();
+    StartOne(now, TableId(table->id()), client, outbox);
+  }
+  if (run_.slots.exhausted() && under_way_ == 0 && !flushed_) Flush(now, client, outbox);
+  if (flushing_ && now >= next_filler_) Fill(now, TableId(table->id()), client, outbox);
+}
+
+absl::Time CountingPusher::NextWake() const {
+  const absl::Time next =
+      under_way_ < kConcurrency && !run_.slots.exhausted() ? next_ : absl::InfiniteFuture();
+  return std::min({watch_.NextWake(), next, flushing_ ? next_filler_ : absl::InfiniteFuture()});
+}
+
+void CountingPusher::StartOne(absl::Time now, TableId table, client::ClientActor& client,
+                              Outbox& outbox) {
+  const uint32_t shards = run_.plan.shards;
+  const bool all = random_.Chance(0.3);
+  const uint32_t first = all ? 0 : static_cast<uint32_t>(random_.Below(shards));
+  const uint32_t count =
+      all ? shards : 1 + static_cast<uint32_t>(random_.Below(std::min(2u, shards - first)));
+  const bool push = random_.Chance(0.75);
+  const bool pull = !push || random_.Chance(0.3);
+  auto memory = std::make_shared<Memory>();
+  const uint64_t slot = push ? run_.slots.TakeForPush() : 0;
+  if (push) memory->gradient = run_.plan.Gradient(slot, count);
+  if (pull) memory->values.resize(count * run_.plan.slots());
+  const absl::Time deadline = now + run_.patience_min + run_.plan.deadline_max * random_.Uniform();
+  const uint64_t watched = watch_.Begin(deadline);
+  client::Operation operation{
+      .table = table,
+      .first_shard = ShardIndex(first),
+      .shard_count = count,
+      .gradient = memory->gradient,
+      .values = memory->values,
+      .deadline = deadline,
+      .done = [this, watched, memory, push, slot, table, first, count](
+                  absl::Time, const client::OperationResult& result, Outbox&) {
+        --under_way_;
+        watch_.End(watched);
+        if (push && result.status.ok()) acknowledged_.push_back(slot);
+        if (push) {
+          run_.outcomes.PushEnded(result,
+                                  {.slot = slot, .table = table, .first = first, .count = count});
+        } else if (!result.status.ok()) {
+          run_.outcomes.Failed(result.status);
+        }
+      }};
+  ++under_way_;
+  const absl::Status status = client.engine().Start(now, std::move(operation), outbox);
+  if (status.ok()) return;
+  --under_way_;
+  watch_.End(watched);
+  run_.violations.Add(kCounting, absl::StrCat("refused at once: ", status.ToString()));
+}
+
+// A program ends only after all that it pushed is durable.
+void CountingPusher::Flush(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  ++under_way_;
+  flushing_ = true;
+  next_filler_ = run_.plan.arrivals > 1 ? now + kFillAfter : absl::InfiniteFuture();
+  const absl::Time deadline = now + kFlushPatience;
+  const uint64_t watched = watch_.Begin(deadline);
+  client.engine().Flush(
+      now, client::RequestEngine::FlushScope::kAll, deadline,
+      [this, watched](absl::Time at, const absl::Status& status, Outbox&) {
+        --under_way_;
+        watch_.End(watched);
+        Flushed(at, status);
+      },
+      outbox);
+}
+
+void CountingPusher::Flushed(absl::Time now, const absl::Status& status) {
+  flushing_ = false;
+  if (status.ok()) {
+    for (const uint64_t slot : acknowledged_) run_.ledger.Flushed(slot);
+  }
+  // The content of some shard was lost, or this client was declared dead, and pushes were lost
+  // with it. It is unknown which ones.
+  flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
+             !run_.slots.HasRoomForFillers();
+  next_ = now;
+  if (!IsExpectedOfFlush(status, run_.ledger.HistoryWasLost())) {
+    run_.violations.Add(kCounting, absl::StrCat("flush: ", status.ToString()));
+  }
+}
+
+// A buffered push becomes durable once the buffer is full. No script waits for these pushes.
+void CountingPusher::Fill(absl::Time now, TableId table, client::ClientActor& client,
+                          Outbox& outbox) {
+  next_filler_ = now + kFillAfter;
+  if (!run_.slots.HasRoomForFillers()) return;
+  auto memory = std::make_shared<Memory>();
+  memory->gradient = run_.plan.Gradient(run_.slots.TakeForFiller(), run_.plan.shards);
+  ++under_way_;
+  const absl::Status status =
+      client.engine().Start(now,
+                            {.table = table,
+                             .gradient = memory->gradient,
+                             .deadline = now + kFillAfter,
+                             .done = [this, memory](absl::Time, const client::OperationResult&,
+                                                    Outbox&) { --under_way_; }},
+                            outbox);
+  if (!status.ok()) --under_way_;
+}
+
+}  // namespace covey::sim
