@@ -302,16 +302,15 @@ class Fleet {
       if (ring.communicator(rank).ready()) SetTables(rank);
     }
   }
-  // Ends what is under way, as a worker does before its loop stops: callbacks own what they use.
-  ~Fleet() {
+  // Ends what is under way, as a worker does before its loop stops: callbacks own what they use,
+  // so what they belong to is leaked otherwise.
+  void End() {
     const absl::Status closed = absl::CancelledError("the test is over");
     for (uint32_t rank = 0; rank < ring.size(); ++rank) {
       ring.communicator(rank).Abort(ring.now(), closed, ring.outbox(rank));
       clients[rank]->FailAll(ring.now(), closed, ring.outbox(rank));
     }
   }
-  Fleet(const Fleet&) = delete;
-  Fleet& operator=(const Fleet&) = delete;
 
   void ShowView(uint32_t rank, const proto::ClusterView& view) {
     ring.Collect();

@@ -248,6 +248,7 @@ class LocalMourners : public Mourners {
       : Mourners(workers, OptionsOf(overlap, fused, seed)) {
     fleet.server.on_push = nullptr;
   }
+  ~LocalMourners() { fleet.End(); }
 
   // The change of each element in one step.
   float Lesson(const std::vector<uint32_t>& members) const {
