@@ -68,6 +68,9 @@ class StalenessTruth : public Observer {
   void GaveUp(GroupId group, Step step) { given_up_.insert({group, step}); }
   // Position of a group in the order of all group ids.
   uint64_t PositionOf(GroupId group) const;
+  uint64_t ElementOf(GroupId group, Step step) const {
+    return PositionOf(group) * steps_ + step.value() - 1;
+  }
   // Some shard has begun a new history after pushes to it had been acknowledged.
   bool HistoryWasLost() const { return history_was_lost_; }
   uint64_t reads() const { return reads_; }
