@@ -23,7 +23,7 @@ struct BucketConsensus {
   // not, all members pull.
   bool all_equal = true;
   // The rank that tells the others what it knows of LOCAL rounds: the first of those that know
-  // most.
+  // most. It may turn out to be moved (RejoinInput::moved), and then has nothing to tell.
   std::optional<uint32_t> recovery_donor;
 };
 

@@ -11,6 +11,7 @@
 #include "client/engine/request_engine.h"
 #include "gtest/gtest.h"
 #include "worker/testing/ring_fixture.h"
+#include "worker/update/round_memory.h"
 
 namespace covey::worker {
 namespace {
@@ -19,6 +20,7 @@ using State = BucketPipeline::State;
 using RunState = BucketRun::State;
 
 constexpr size_t kElements = 4;
+constexpr uint64_t kStepsOfARound = 9;
 
 // An update that waits until the test lets it end.
 class HeldUpdate : public PartUpdate {
@@ -47,10 +49,13 @@ class Pair {
       links_.push_back(std::make_unique<ServerLink>(*clients_[rank], ring.communicator(rank)));
       pipelines.push_back(std::make_shared<BucketPipeline>(
           ring.communicator(rank), *links_[rank],
-          BucketPipeline::Config{.bucket = BucketOf({{0, 2}, {2, 2}}),
-                                 .name = "'tensor'",
-                                 .lag = lag,
-                                 .update = std::make_unique<HeldUpdate>(held_[rank])},
+          BucketPipeline::Config{
+              .bucket = BucketOf({{0, 2}, {2, 2}}),
+              .name = "'tensor'",
+              .lag = lag,
+              .update = std::make_unique<HeldUpdate>(held_[rank]),
+              .memory = RoundMemory(
+                  kElements, {{.elements = {0, kElements}, .rounds = {.steps = kStepsOfARound}}})},
           BucketPipeline::Environment()));
       ring.communicator(rank).OnInterrupted([this, rank](absl::Time, Outbox&) {
         pipelines[rank]->Interrupt();
@@ -99,6 +104,26 @@ class Pair {
   }
   void Rejoin(BucketPipeline::Rejoining rejoining) {
     pipelines[0]->Rejoin(ring.now(), std::move(rejoining), ring.outbox(0));
+    ring.Run();
+  }
+  // Both members go on after `finished`, and member 0 is to tell what it knows of LOCAL rounds.
+  void RejoinWithDonor(uint64_t finished, bool donor_moved) {
+    for (const uint32_t rank : {0u, 1u}) {
+      const bool moved = rank == 0 && donor_moved;
+      pipelines[rank]->Rejoin(ring.now(),
+                              {.bucket = BucketOf({{0, 2}, {2, 2}}),
+                               .update = std::make_unique<HeldUpdate>(held_[rank]),
+                               .finished = Step(finished),
+                               .moved = moved,
+                               .program_at = Step(1),
+                               .agreed = Step(finished),
+                               .pull = true,
+                               .recovery_donor = 0,
+                               .deadline = absl::InfiniteFuture()},
+                              ring.outbox(rank));
+    }
+    ring.Run();
+    for (const uint32_t rank : {0u, 1u}) EndUpdate(rank);
     ring.Run();
   }
   State state() const { return pipelines[0]->state(); }
@@ -240,6 +265,27 @@ TEST(BucketPipelineTest, ASecondInterruptionReplacesARejoinThatWaits) {
   EXPECT_EQ(pair.run_state(), RunState::kStopped);
   pair.Rejoin(pair.Alone(0));
   EXPECT_EQ(pair.run_state(), RunState::kUpdating) << "the second one says: done again";
+}
+
+// The newest step of LOCAL rounds that both members know, after one step and a rejoin.
+Step LearnedAfterRejoin(bool donor_moved) {
+  Pair pair;
+  GoToUpdating(pair);
+  for (const uint32_t rank : {0u, 1u}) pair.EndUpdate(rank);
+  pair.ring.Run();
+  pair.RejoinWithDonor(/*finished=*/1, donor_moved);
+  EXPECT_EQ(pair.state(), State::kIdle);
+  const RoundMemory* const rounds[2] = {pair.pipelines[0]->rounds(), pair.pipelines[1]->rounds()};
+  EXPECT_EQ(rounds[0]->learned(), rounds[1]->learned());
+  return rounds[0]->learned();
+}
+
+TEST(BucketPipelineTest, TheDonorTellsTheOthersWhatItKnows) {
+  EXPECT_EQ(LearnedAfterRejoin(/*donor_moved=*/false), Step(1));
+}
+
+TEST(BucketPipelineTest, ADonorThatWasMovedHasNothingToTell) {
+  EXPECT_EQ(LearnedAfterRejoin(/*donor_moved=*/true), Step());
 }
 
 TEST(BucketPipelineTest, WithoutANextGenerationEverythingEndsWithItsStatus) {

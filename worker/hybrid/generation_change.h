@@ -46,8 +46,9 @@ namespace covey::worker {
 // loss and one that pulls it later have values of different times. With one group they are the same
 // bits. A member that is moved to another group takes its gradient along, which may then count in
 // both. The round of LOCAL tables goes on from what the members have learned so far, with the same
-// push at its end; only the state of the inner optimizers is given up. With kDistributed the group
-// fails.
+// push at its end; only the state of the inner optimizers is given up. A moved member leaves the
+// rounds of LOCAL tables in its old group. If it is the recovery donor, the rounds of the new group
+// start at the values of the servers. With kDistributed the group fails.
 //
 // kChanging is not a state of this class: the group has left the round that the buckets belong to,
 // or has not met since, and only the group knows that (Communicator::IsIn).

@@ -2,7 +2,9 @@
 
 // Members of one group that go over to a new one, together with workers that come late.
 
+#include <cstdint>
 #include <set>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -69,6 +71,52 @@ TEST_P(HybridNewGroupTest, WhoComesOutOfTheMiddleOfAStep) {
     ExpectBothCountFromTheFirstStep(f);
     ASSERT_FALSE(HasFailure()) << "after " << messages << " messages";
   }
+}
+
+// Worker 0 leaves its group in any step of a round. The new group pushes only what it has learned
+// itself, with the samples behind that.
+void LetOneComeOutOfAnyStepOfARound(uint64_t overlap, bool fused) {
+  constexpr uint64_t kFirstOfARound = 3 * LocalMourners::kSteps + 1;
+  constexpr float kSamplesPerStep = 1 + 3;
+  for (uint64_t step = 1; step <= 2 * LocalMourners::kSteps; ++step) {
+    for (uint64_t messages = 0; messages < 40; messages += 4) {
+      LocalMourners f(3, overlap, fused, 1 + messages, {0, 1});
+      for (uint64_t before = 1; before < step; ++before) f.Step();
+      f.Begin();
+      f.fleet.RunMessages(messages);
+      f.Kill(1);
+      f.PlanNewGroup({0, 2}, kFirstOfARound);
+      const GroupId old_group = f.fleet.ring.communicator(0).id();
+      const float lesson = f.Lesson({0, 2});
+      uint64_t pushes = 0;
+      f.fleet.server.on_push = [&](const proto::PushRequest& push, const std::vector<float>& sum) {
+        if (push.id().producer() == old_group.value()) return;
+        ++pushes;
+        const auto samples = static_cast<float>(push.samples());
+        const float steps = samples / kSamplesPerStep;
+        for (const float element : sum) EXPECT_NEAR(element / samples, -steps * lesson, 0.001f);
+      };
+      f.Show(0);
+      f.Show(2);
+      f.fleet.Run();
+      f.Join(2);
+      EXPECT_EQ(pushes, 0u);
+      for (uint64_t after = 0; after < 2 * LocalMourners::kSteps; ++after) f.Step();
+      f.CheckAllWell(kFirstOfARound - 1 + 2 * LocalMourners::kSteps);
+      EXPECT_THAT(f.violations, IsEmpty());
+      EXPECT_EQ(pushes, 2 * f.fleet.model.shards());
+      ASSERT_FALSE(testing::Test::HasFailure())
+          << "step " << step << " after " << messages << " messages, overlap " << overlap;
+    }
+  }
+}
+
+TEST(HybridNewGroupLocalTest, RoundsStayInTheOldGroup) {
+  for (const bool fused : {false, true}) LetOneComeOutOfAnyStepOfARound(0, fused);
+}
+
+TEST(HybridNewGroupLocalTest, WithOverlapToo) {
+  for (const bool fused : {false, true}) LetOneComeOutOfAnyStepOfARound(2, fused);
 }
 
 }  // namespace

@@ -244,8 +244,10 @@ class LocalMourners : public Mourners {
   static constexpr uint64_t kSteps = 4;  // per round
   static constexpr float kRate = 0.5;
 
-  LocalMourners(uint32_t workers, uint64_t overlap, bool fused, uint64_t seed)
-      : Mourners(workers, OptionsOf(overlap, fused, seed)) {
+  // `members`: as Options.
+  LocalMourners(uint32_t workers, uint64_t overlap, bool fused, uint64_t seed,
+                std::vector<uint32_t> members = {})
+      : Mourners(workers, OptionsOf(overlap, fused, seed, std::move(members))) {
     fleet.server.on_push = nullptr;
   }
   ~LocalMourners() { fleet.End(); }
@@ -277,8 +279,10 @@ class LocalMourners : public Mourners {
   }
 
  private:
-  static Options OptionsOf(uint64_t overlap, bool fused, uint64_t seed) {
+  static Options OptionsOf(uint64_t overlap, bool fused, uint64_t seed,
+                           std::vector<uint32_t> members) {
     Options options = Case{.fused = fused}.OptionsOf(seed);
+    options.members = std::move(members);
     proto::TableSpec& spec = options.model.spec;
     spec.mutable_inner_learning_rate()->set_base(kRate);
     spec.mutable_contract()->set_kind(proto::Contract::LOCAL);
