@@ -144,7 +144,14 @@ class OverloadTest : public ::testing::Test {
     join.set_rank(-1);
     proto::RegisterReply joined;
     grpc::ClientContext context;
-    if (!stub->Register(&context, join, &joined).ok()) return;
+    context.set_wait_for_ready(true);
+    context.set_deadline(gpr_time_from_seconds(60, GPR_TIMESPAN));
+    const grpc::Status registered = stub->Register(&context, join, &joined);
+    if (!registered.ok()) {
+      MutexLock lock(mutex_);
+      failures_.push_back(registered.error_message());
+      return;
+    }
     registered_.fetch_add(1);
     while (!stop_.load()) {
       proto::HeartbeatRequest beat;
@@ -163,6 +170,13 @@ class OverloadTest : public ::testing::Test {
       }
       poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kBeatEvery)));
     }
+  }
+
+  void AwaitNodes() {
+    const absl::Time until = MonotonicNow() + absl::Seconds(90);
+    while (registered_.load() < kNodes && MonotonicNow() < until) poll(nullptr, 0, 1);
+    MutexLock lock(mutex_);
+    ASSERT_EQ(registered_.load(), kNodes) << (failures_.empty() ? "" : failures_[0]);
   }
 
   int Connect() {
@@ -204,7 +218,7 @@ class OverloadTest : public ::testing::Test {
   // Opens connections and sends `bytes` on each, as far as they are accepted, and again when the
   // scheduler hangs up. Reads nothing.
   void Flood(const std::string& bytes) {
-    while (registered_.load() < kNodes) sched_yield();
+    ASSERT_NO_FATAL_FAILURE(AwaitNodes());
     const uint64_t before = ResidentMiB();
     uint64_t most = before;
     const absl::Time until = MonotonicNow() + kFloodFor;
@@ -280,7 +294,7 @@ TEST_F(OverloadTest, AClientThatAsksTooMuch) {
     stubs.push_back(proto::Scheduler::NewStub(grpc::CreateCustomChannel(
         absl::StrCat("127.0.0.1:", service_->port()), grpc::InsecureChannelCredentials(), own)));
   }
-  while (registered_.load() < kNodes) sched_yield();
+  ASSERT_NO_FATAL_FAILURE(AwaitNodes());
   std::vector<std::unique_ptr<Asked>> calls;
   for (int i = 0; i < 40000; ++i) {
     calls.push_back(std::make_unique<Asked>());
