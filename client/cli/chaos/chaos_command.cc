@@ -12,6 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/forward_command.h"
+#include "client/cli/chaos/laboratory.h"
+#include "client/cli/chaos/verdict.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
 #include "client/cli/run/plan/binaries.h"

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "client/cli/chaos/laboratory.h"
 #include "client/cli/chaos/verdict.h"
-#include "client/cli/run/plan/launch_plan.h"
 
 namespace covey::cli {
-
-// The environment that the caller of an experiment provides.
-struct Laboratory {
-  LocalPaths binaries;
-  // The program of the workers, for experiments that have some.
-  std::string worker_binary;
-  // Shows a line of progress.
-  std::function<void(absl::string_view)> say;
-};
 
 // Each experiment starts a cluster of its own on this machine, injects a fault while the cluster
 // works, and measures the effect on the rest. It blocks for less than a minute. An error means that
