@@ -129,7 +129,7 @@ _BANS = [
         allowed={
             "common/base/buffer.cc": "owns aligned memory by a count of references",
             "common/base/log.cc": "leaks the logger, which other threads use while main returns",
-            "common/net/zmq_frame.cc": "libzmq keeps a plain pointer to the frame that it sends",
+            "common/net/zmq/zmq_part.cc": "libzmq keeps a plain pointer to the frame that it sends",
         },
     ),
     Ban(
@@ -139,7 +139,7 @@ _BANS = [
         allowed={
             "common/base/buffer.cc": "out of memory, as operator new says it",
             "common/faults/fault_file.cc": "where yaml-cpp throws mistakes",
-            "common/net/zmq_frame.cc": "out of memory, as operator new says it",
+            "common/net/zmq/zmq_part.cc": "out of memory, as operator new says it",
             "common/runtime/config_file.cc": "where yaml-cpp and CLI11 throw mistakes",
         },
     ),

@@ -38,21 +38,23 @@ _MAY_INCLUDE = {
     "worker": _ROLE + ["client"],
 }
 
-# The rooms of a role, lowest first: a room may include itself, those before it, and what _SHARED
-# names; the role's own folder, which stands last, may include them all. Tests and fixtures may
+# The rooms of a folder, lowest first: a room may include itself, those before it, and what _SHARED
+# names; the folder's own files, which stand last, may include them all. Tests and fixtures may
 # include any.
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "replication", "shard", "."],
+    "common/net": ["zmq", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],
 }
-# Plain values of a role's own folder that its rooms read.
+# Plain values, and pure functions about these, in a folder's own files that its rooms read.
 _SHARED = ["client/engine/operation.h",
+           "common/net/message.h", "common/net/wire.h",
            "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 
 # A role that builds upon another one includes that role's public headers, which stand directly in
@@ -73,7 +75,7 @@ _IMPURE_SYSTEM = re.compile(
 )
 _IMPURE_OURS = re.compile(
     r"^common/(base/(mutex|bounded_queue|one_shot|clock)\.h"
-    r"|net/(transport|zmq_|grpc_)|runtime/(event_loop|process_main))"
+    r"|net/(transport|zmq|grpc_)|runtime/(event_loop|process_main))"
 )
 
 _PURE = ("common/cluster/", "common/contract/", "common/grouping/", "common/collective/")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/net/zmq_frame.h"
+#include "common/net/zmq/zmq_part.h"
 
 #include <cstring>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/net/handshake_counter.h"
+#include "common/net/zmq/handshake_counter.h"
 
 #include <gtest/gtest.h>
 
