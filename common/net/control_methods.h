@@ -6,10 +6,11 @@
 
 namespace covey {
 
-// The control plane's methods, each named once. A node's channel (grpc_channel.cc), the scheduler's
-// service (scheduler/rpc/grpc_service.cc), its dispatch and its access rules are generated from
-// this list, and control_methods_test.cc compares it with the service and the envelope. A new rpc
-// needs its messages in proto/, a handler in RequestHandlers, and one line here.
+// The control plane's methods, each named once. A node's calls (grpc/unary_calls.cc), the
+// scheduler's service (scheduler/rpc/grpc_service.cc), its dispatch and its access rules are
+// generated from this list, and control_methods_test.cc compares it with the service and the
+// envelope. A new rpc needs its messages in proto/, a handler in RequestHandlers, and one line
+// here.
 //
 //   X(Rpc, Stem, stem, access)
 //     Rpc     of proto/scheduler_service.proto, and the name of the handler in RequestHandlers

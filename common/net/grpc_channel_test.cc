@@ -1,168 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/net/grpc_channel.h"
 
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "common/base/mutex.h"
-#include "common/net/scheduler_failover.h"
+#include "common/net/testing/control_requests.h"
+#include "common/net/testing/fake_scheduler.h"
+#include "common/net/testing/reply_inbox.h"
 #include "proto/scheduler_service.grpc.pb.h"
 
 namespace covey {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
-constexpr Address kSelf = {NodeId(7), 2};
-
-// Replies, handed from gRPC's threads to the test. Thread-safe.
-class Inbox {
- public:
-  void Put(Message message) {
-    MutexLock lock(mutex_);
-    messages_.push_back(std::move(message));
-    arrived_.NotifyAll();
-  }
-  std::optional<Message> Take() {
-    const absl::Time deadline = MonotonicNow() + kPatience;
-    MutexLock lock(mutex_);
-    while (messages_.empty() && MonotonicNow() < deadline)
-      arrived_.WaitFor(mutex_, deadline - MonotonicNow());
-    if (messages_.empty()) return std::nullopt;
-    Message message = std::move(messages_.front());
-    messages_.pop_front();
-    return message;
-  }
-  bool empty() {
-    MutexLock lock(mutex_);
-    return messages_.empty();
-  }
-
- private:
-  Mutex mutex_;
-  CondVar arrived_;
-  std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
-};
-
-// Replies at once, except to calls that a test holds back.
-class FakeScheduler : public proto::Scheduler::Service {
- public:
-  explicit FakeScheduler(int port = 0) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(absl::StrCat("127.0.0.1:", port), grpc::InsecureServerCredentials(),
-                             &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~FakeScheduler() override { Stop(); }
-  void Stop() {
-    Publish(0);
-    server_->Shutdown(gpr_time_0(GPR_CLOCK_MONOTONIC));
-    server_->Wait();
-  }
-  int port() const { return port_; }
-  // From now on this scheduler leads, or does not.
-  void Lead(bool leads) {
-    MutexLock lock(mutex_);
-    leads_ = leads;
-  }
-  grpc::Status Heartbeat(grpc::ServerContext* context, const proto::HeartbeatRequest*,
-                         proto::HeartbeatReply* reply) override {
-    MutexLock lock(mutex_);
-    if (!leads_) {
-      context->AddTrailingMetadata(kStandbyMetadata, "1");
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "stands by");
-    }
-    reply->set_epoch(epoch_);
-    return grpc::Status::OK;
-  }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-
-  grpc::Status Register(grpc::ServerContext*, const proto::RegisterRequest* request,
-                        proto::RegisterReply* reply) override {
-    if (request->header().request_id() == 0 || request->header().incarnation() == 0) {
-      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no header");
-    }
-    reply->set_node(41);
-    reply->set_rank(static_cast<uint32_t>(request->rank()));
-    return grpc::Status::OK;
-  }
-  grpc::Status CreateTable(grpc::ServerContext*, const proto::CreateTableRequest*,
-                           proto::CreateTableReply*) override {
-    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "table w exists with another spec");
-  }
-  grpc::Status DropTable(grpc::ServerContext*, const proto::DropTableRequest*,
-                         proto::DropTableReply*) override {
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not ready yet");
-  }
-  // Blocks until its caller gives up.
-  grpc::Status Leave(grpc::ServerContext* context, const proto::LeaveRequest*,
-                     proto::LeaveReply*) override {
-    MutexLock lock(mutex_);
-    while (!context->IsCancelled()) changed_.WaitFor(mutex_, absl::Milliseconds(5));
-    return grpc::Status::CANCELLED;
-  }
-  // Sends every published epoch that is new to the caller; epoch 0 ends all streams.
-  grpc::Status WatchView(grpc::ServerContext* context, const proto::WatchViewRequest* request,
-                         grpc::ServerWriter<proto::WatchViewReply>* writer) override {
-    uint64_t known = request->known_epoch();
-    MutexLock lock(mutex_);
-    ++streams_;
-    while (!context->IsCancelled() && epoch_ != 0) {
-      if (epoch_ > known) {
-        known = epoch_;
-        proto::WatchViewReply reply;
-        reply.mutable_view()->set_epoch(known);
-        writer->Write(reply);
-      }
-      changed_.WaitFor(mutex_, absl::Milliseconds(5));
-    }
-    return grpc::Status::OK;
-  }
-
-  void Publish(uint64_t epoch) {
-    MutexLock lock(mutex_);
-    epoch_ = epoch;
-    changed_.NotifyAll();
-  }
-  int streams() {
-    MutexLock lock(mutex_);
-    return streams_;
-  }
-
- private:
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  Mutex mutex_;
-  CondVar changed_;
-  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
-  int streams_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool leads_ ABSL_GUARDED_BY(mutex_) = true;
-};
-
-Message Request(uint64_t request_id) {
-  Message message;
-  message.set_to({kSchedulerNode, 0});
-  message.envelope.set_from_loop(kSelf.loop);
-  proto::Header& header = *message.envelope.mutable_header();
-  header.set_node(kSelf.node.value());
-  header.set_incarnation(5);
-  header.set_request_id(request_id);
-  return message;
-}
-
-Message WatchRequest(uint64_t request_id, uint64_t known_epoch) {
-  Message message = Request(request_id);
-  message.envelope.mutable_watch_view_request()->set_known_epoch(known_epoch);
-  return message;
-}
 
 class GrpcChannelTest : public testing::Test {
  protected:
@@ -178,7 +35,7 @@ class GrpcChannelTest : public testing::Test {
     return message.value_or(Message());
   }
 
-  Inbox inbox_;
+  ReplyInbox inbox_;
   FakeScheduler scheduler_;
 };
 
@@ -192,7 +49,7 @@ TEST_F(GrpcChannelTest, CarriesARequestAndItsReply) {
   EXPECT_EQ(reply.envelope.register_reply().node(), 41u);
   EXPECT_EQ(reply.envelope.register_reply().rank(), 3u);
   EXPECT_EQ(reply.envelope.header().request_id(), 12u);
-  EXPECT_EQ(reply.to(), kSelf);
+  EXPECT_EQ(reply.to(), kRequester);
   EXPECT_EQ(reply.from(), (Address{kSchedulerNode, 0}));
 }
 
@@ -304,12 +161,6 @@ TEST_F(GrpcChannelTest, TellsThatTheSchedulerEndedTheWatch) {
   const Message reply = Take();
   EXPECT_TRUE(reply.envelope.has_watch_view_reply());
   EXPECT_EQ(StatusOf(reply).code(), absl::StatusCode::kUnavailable);
-}
-
-Message HeartbeatRequest(uint64_t request_id) {
-  Message message = Request(request_id);
-  message.envelope.mutable_heartbeat_request();
-  return message;
 }
 
 TEST_F(GrpcChannelTest, FindsTheOneThatLeads) {

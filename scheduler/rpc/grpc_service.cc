@@ -23,7 +23,7 @@ namespace {
 
 // How long calls in flight may take after Shutdown before they are canceled.
 constexpr absl::Duration kDrain = absl::Milliseconds(100);
-// Nodes ping every second (grpc_channel.cc).
+// Nodes ping every second (common/net/grpc/scheduler_stubs.cc).
 constexpr int kPingIntervalMinMilliseconds = 400;
 // A node has fewer than ten calls open at a time; each costs gRPC about 16 KiB. A peer that ignores
 // this limit loses its connection.

@@ -45,7 +45,7 @@ _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
     "server": ["table", "replication", "shard", "."],
-    "common/net": ["zmq", "."],
+    "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
@@ -54,7 +54,8 @@ _ROOMS = {
 }
 # Plain values, and pure functions about these, in a folder's own files that its rooms read.
 _SHARED = ["client/engine/operation.h",
-           "common/net/message.h", "common/net/wire.h",
+           "common/net/control_methods.h", "common/net/message.h",
+           "common/net/scheduler_failover.h", "common/net/wire.h",
            "worker/config.h", "worker/hybrid_options.h", "worker/progress.h"]
 
 # A role that builds upon another one includes that role's public headers, which stand directly in
@@ -75,7 +76,7 @@ _IMPURE_SYSTEM = re.compile(
 )
 _IMPURE_OURS = re.compile(
     r"^common/(base/(mutex|bounded_queue|one_shot|clock)\.h"
-    r"|net/(transport|zmq|grpc_)|runtime/(event_loop|process_main))"
+    r"|net/(transport|zmq|grpc)|runtime/(event_loop|process_main))"
 )
 
 _PURE = ("common/cluster/", "common/contract/", "common/grouping/", "common/collective/")

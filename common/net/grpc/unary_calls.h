@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "absl/time/time.h"
+#include "common/net/grpc/calls_in_flight.h"
+#include "common/net/grpc/scheduler_stubs.h"
+#include "common/net/message.h"
+
+namespace covey {
+
+// Carries each control request that has one reply (COVEY_UNARY_CONTROL_METHODS) as a typed gRPC
+// call: to the current scheduler, and when that one cannot be reached or does not lead, to the
+// others, at most once each. Thread-safe. `stubs` and `calls` outlive it; it is destroyed after
+// `calls` is closed.
+class UnaryCalls {
+ public:
+  // `deadline` is that of every request except barriers, which carry their own. `deliver` receives
+  // exactly one reply to each request, on gRPC's threads, unless `calls` is closed first.
+  UnaryCalls(SchedulerStubs& stubs, CallsInFlight& calls, absl::Duration deadline,
+             std::function<void(Message)> deliver);
+
+  // Does not block. Any other message is logged and dropped.
+  void Send(Message request);
+
+ private:
+  template <typename Request, typename Reply>
+  class Call;
+
+  SchedulerStubs& stubs_;
+  CallsInFlight& calls_;
+  const absl::Duration deadline_;
+  const std::function<void(Message)> deliver_;
+};
+
+}  // namespace covey

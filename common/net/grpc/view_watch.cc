@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/net/grpc/view_watch.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/grpc/scheduler_reply.h"
+#include "common/net/scheduler_failover.h"
+
+namespace covey {
+
+// One open stream; owns itself until gRPC is done with it.
+class ViewWatch::Stream : public grpc::ClientReadReactor<proto::WatchViewReply> {
+ public:
+  Stream(ViewWatch& watch, size_t at, const Message& request)
+      : watch_(watch), at_(at), request_(request.envelope.watch_view_request()) {
+    *request_.mutable_header() = request.envelope.header();
+  }
+
+  grpc::ClientContext* context() { return &context_; }
+  const proto::Header& header() const { return request_.header(); }
+  // The scheduler it comes from.
+  size_t at() const { return at_; }
+
+  void Start() {
+    watch_.stubs_.stub(at_).WatchView(&context_, &request_, this);
+    StartRead(&reply_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    watch_.Arrived(*this, std::move(reply_));
+    reply_.Clear();
+    StartRead(&reply_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    ViewWatch& watch = watch_;
+    watch.Ended(*this, OutcomeOf(status, context_, watch.stubs_.addresses()));
+    if (ShouldTryAnother(status, context_)) watch.stubs_.MoveOn(at_);
+    watch.calls_.Release(&context_);
+    std::unique_ptr<Stream>(this).reset();
+    watch.calls_.End();
+  }
+
+ private:
+  ViewWatch& watch_;
+  const size_t at_;
+  grpc::ClientContext context_;
+  proto::WatchViewRequest request_;
+  proto::WatchViewReply reply_;
+};
+
+ViewWatch::ViewWatch(SchedulerStubs& stubs, CallsInFlight& calls,
+                     std::function<void(Message)> deliver)
+    : stubs_(stubs), calls_(calls), deliver_(std::move(deliver)) {}
+
+void ViewWatch::Send(Message request) {
+  std::optional<Message> answer;
+  Stream* opened = nullptr;
+  {
+    MutexLock lock(mutex_);
+    // A repeated request means that the stream may be dead unnoticed; another identity, that the
+    // node has registered again.
+    const bool usable = stream_ != nullptr && !waiting_.has_value() &&
+                        stream_->header().node() == request.envelope.header().node();
+    waiting_ = std::move(request);
+    if (usable) {
+      answer = Answer();
+    } else {
+      if (stream_ != nullptr) stream_->context()->TryCancel();
+      unread_.reset();
+      auto stream = std::make_unique<Stream>(*this, stubs_.current(), *waiting_);
+      if (!calls_.Begin(stream->context())) return;
+      stream_ = opened = stream.release();
+    }
+  }
+  // gRPC keeps the stream alive until it is done, which is not before it has started.
+  if (opened != nullptr) opened->Start();
+  if (answer.has_value()) deliver_(*std::move(answer));
+}
+
+void ViewWatch::Follow() {
+  std::optional<Message> reply;
+  size_t from = 0;
+  {
+    MutexLock lock(mutex_);
+    if (stream_ == nullptr || stream_->at() == stubs_.current()) return;
+    from = stream_->at();
+    stream_->context()->TryCancel();
+    reply = DropStream();
+  }
+  if (!reply.has_value()) return;
+  SetStatus(absl::UnavailableError(absl::StrCat("scheduler at ", stubs_.address(from),
+                                                " does not answer or does not lead; the next of ",
+                                                stubs_.addresses(), " is asked")),
+            *reply);
+  deliver_(*std::move(reply));
+}
+
+void ViewWatch::Arrived(const Stream& stream, proto::WatchViewReply view) {
+  std::optional<Message> answer;
+  {
+    MutexLock lock(mutex_);
+    if (stream_ != &stream) return;
+    unread_ = std::move(view);
+    answer = Answer();
+  }
+  if (answer.has_value()) deliver_(*std::move(answer));
+}
+
+void ViewWatch::Ended(const Stream& stream, const absl::Status& outcome) {
+  std::optional<Message> reply;
+  {
+    MutexLock lock(mutex_);
+    if (stream_ != &stream) return;
+    reply = DropStream();
+  }
+  if (!reply.has_value()) return;
+  SetStatus(outcome.ok() ? absl::UnavailableError("the scheduler ended the watch") : outcome,
+            *reply);
+  deliver_(*std::move(reply));
+}
+
+std::optional<Message> ViewWatch::Answer() {
+  if (!waiting_.has_value() || !unread_.has_value()) return std::nullopt;
+  if (unread_->view().epoch() <= waiting_->envelope.watch_view_request().known_epoch()) {
+    return std::nullopt;
+  }
+  Message answer = MakeSchedulerReply(*waiting_);
+  *answer.envelope.mutable_watch_view_reply() = *std::exchange(unread_, std::nullopt);
+  waiting_.reset();
+  return answer;
+}
+
+std::optional<Message> ViewWatch::DropStream() {
+  stream_ = nullptr;
+  unread_.reset();
+  if (!waiting_.has_value()) return std::nullopt;
+  Message reply = MakeSchedulerReply(*waiting_);
+  reply.envelope.mutable_watch_view_reply();
+  waiting_.reset();
+  return reply;
+}
+
+}  // namespace covey
