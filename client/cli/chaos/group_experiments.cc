@@ -18,7 +18,7 @@
 namespace covey::cli {
 namespace {
 
-// Promises P6, P7 of docs/OPERATIONS.md.
+// Promised in docs/OPERATIONS.md.
 constexpr double kOthersPercentMin = 95;
 constexpr double kReformSecondsMax = 5;
 
