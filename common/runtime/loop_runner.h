@@ -25,7 +25,7 @@ namespace covey {
 //         no caller for kOwnReturnsAfter,              its result is there
 //         or Recall
 //
-// In kNone nobody runs the loop: what has been handed over to it waits, for at most
+// In kNone no thread runs the loop: what has been handed over to it waits, for at most
 // kOwnReturnsAfter or until Recall. A caller that computes for longer than this between its
 // operations finds the loop's own thread at work, as if there were no callers.
 //

@@ -164,7 +164,7 @@ TEST(LoopRunnerTest, StopEndsTheWaitOfAllCallers) {
   }
   loop.Stop();
   for (std::thread& caller : callers) caller.join();
-  // Nobody runs it any more.
+  // After Stop no thread runs the loop.
   loop.Add([] { ADD_FAILURE() << "ran after Stop"; });
   loop.runner().RunUntil(kNever, absl::InfiniteFuture());
 }

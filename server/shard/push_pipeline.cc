@@ -45,12 +45,12 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
     Discard(now, received, outbox);
     return false;
   }
-  bool is_finite = true;
+  bool is_screened = false;
   const auto inspect = [&](const Buffer& frame) {
     // Other formats are screened as decoded.
     if (push.format() != proto::WIRE_FLOAT32) return FrameChecksum(frame);
     const FrameInspection found = InspectFrame(frame.As<float>());
-    is_finite = found.all_finite;
+    is_screened = found.all_finite;
     return found.checksum;
   };
   if (const absl::Status intact = CheckFrameChecksums(request, inspect); !intact.ok()) {
@@ -60,7 +60,7 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
         intact.message()));
   }
   const Buffer gradient = Decoded(push.format(), request.frames[0]);
-  if (!is_finite || push.format() != proto::WIRE_FLOAT32) {
+  if (!is_screened) {
     COVEY_RETURN_IF_ERROR(Screen(gradient, push));
   }
   shard_.ledger.Add(key, shard_.replica.has_required_successor() ? AckLedger::Ack::kReceived

@@ -46,9 +46,9 @@ def _precompiled_headers(ctx):
     source = ctx.path(Label("//tools/bazel:precompiled.h"))
     flags = _FLAGS + _flags_of_bazelrc(ctx.read(Label("//:.bazelrc")))
     ctx.file("system.h", "")
+    ctx.execute(["mkdir", "-p", "system.h.gch"])
     for name, extra in _VARIANTS.items():
         ctx.report_progress("parsing system headers for " + name)
-        ctx.execute(["mkdir", "-p", "system.h.gch"])
         # -w: the warnings of our files are not for these. A failure has no precompiled form as its
         # only result; whatever is missing is missing to the files of the build too, which say so.
         ctx.execute(

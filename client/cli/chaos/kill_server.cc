@@ -2,7 +2,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -54,12 +53,8 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
   Verdict verdict{.experiment = "kill-server",
                   .setting = absl::StrCat("one of three servers killed (SIGKILL) while pushes go "
                                           "to 9 tables of two replicas each")};
-  double failover = headed.empty() ? NAN : 0;
-  for (const LedgerLoad::Lane* lane : headed) {
-    failover = std::max(failover, LongestGapSeconds(*lane, fault, fault + kAfter));
-  }
   verdict.promises.push_back({.what = "until pushes to its shards are acknowledged again",
-                              .measured = failover,
+                              .measured = LongestGapSeconds(headed, fault, fault + kAfter),
                               .bound = kFailoverSecondsMax,
                               .unit = "s"});
   if (!apart.empty()) {

@@ -39,6 +39,15 @@ double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::T
   return end - last > longest ? INFINITY : absl::ToDoubleSeconds(longest);
 }
 
+double LongestGapSeconds(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time fault,
+                         absl::Time end) {
+  double longest = lanes.empty() ? NAN : 0;
+  for (const LedgerLoad::Lane* lane : lanes) {
+    longest = std::max(longest, LongestGapSeconds(*lane, fault, end));
+  }
+  return longest;
+}
+
 size_t AcknowledgedIn(const LedgerLoad::Lane& lane, absl::Time from, absl::Time to) {
   const auto first = std::lower_bound(lane.times.begin(), lane.times.end(), from);
   const auto last = std::lower_bound(lane.times.begin(), lane.times.end(), to);

@@ -25,6 +25,9 @@ std::vector<double> RatesIn(const std::vector<std::unique_ptr<LedgerLoad::Lane>>
 // `end`. Pushes that were in flight when the server died may still be acknowledged, so the first
 // acknowledgment means little.
 double LongestGapSeconds(const LedgerLoad::Lane& lane, absl::Time fault, absl::Time end);
+// The longest of all lanes. NaN without lanes.
+double LongestGapSeconds(const std::vector<const LedgerLoad::Lane*>& lanes, absl::Time fault,
+                         absl::Time end);
 
 // Acknowledgments in [from, to); 0 when that is empty.
 size_t AcknowledgedIn(const LedgerLoad::Lane& lane, absl::Time from, absl::Time to);

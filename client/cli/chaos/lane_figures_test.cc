@@ -45,6 +45,15 @@ TEST(LaneFiguresTest, TheLongestGapIsBetweenTwoAcknowledgments) {
   EXPECT_TRUE(std::isinf(LongestGapSeconds(*lane, At(1.75), At(9)))) << "it has not ended";
 }
 
+TEST(LaneFiguresTest, TheLongestGapOfSeveralLanesIsThatOfTheSlowest) {
+  const auto quick = LaneWith({1, 2, 3});
+  const auto slow = LaneWith({1, 2.75, 3});
+  std::vector<const LedgerLoad::Lane*> lanes;
+  EXPECT_TRUE(std::isnan(LongestGapSeconds(lanes, At(0.5), At(3.5))));
+  lanes = {quick.get(), slow.get()};
+  EXPECT_DOUBLE_EQ(LongestGapSeconds(lanes, At(0.5), At(3.5)), 1.75);
+}
+
 TEST(LaneFiguresTest, CountsAcknowledgmentsInARange) {
   const auto lane = LaneWith({1, 2, 3});
   EXPECT_EQ(AcknowledgedIn(*lane, At(1), At(3)), 2u);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -76,14 +75,12 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
                       absl::FormatDuration(kCutOff),
                       ", while pushes go to 9 tables of two replicas each; it can still call "
                       "its replicas")};
-  double failover = headed.empty() ? NAN : 0;
   size_t from_the_cut_off = 0;
   for (const LedgerLoad::Lane* lane : headed) {
-    failover = std::max(failover, LongestGapSeconds(*lane, fault, healed));
     from_the_cut_off += AcknowledgedIn(*lane, fault + kOnItsWay, in_office);
   }
   verdict.promises.push_back({.what = "until pushes to its shards are acknowledged again",
-                              .measured = failover,
+                              .measured = LongestGapSeconds(headed, fault, healed),
                               .bound = kPartitionSecondsMax,
                               .unit = "s"});
   verdict.promises.push_back({.what = "pushes acknowledged by the server that is cut off",
