@@ -40,7 +40,7 @@ RejoinPlan PlanRejoin(const RejoinInput& input) {
   RejoinPlan plan{.submitted = input.submitted};
   plan.redo = input.interrupted_step && input.begun > input.finished;
   plan.begun = plan.redo ? input.begun : input.finished;
-  if (input.moved) {
+  if (input.agreed > input.program_at) {
     const uint64_t ahead =
         input.submitted > input.program_at ? input.submitted.value() - input.program_at.value() : 0;
     plan.submitted = Step(input.agreed.value() + ahead);

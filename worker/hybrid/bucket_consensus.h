@@ -23,7 +23,7 @@ struct BucketConsensus {
   // not, all members pull.
   bool all_equal = true;
   // The rank that tells the others what it knows of LOCAL rounds: the first of those that know
-  // most. It may turn out to be moved (RejoinInput::moved), and then has nothing to tell.
+  // most.
   std::optional<uint32_t> recovery_donor;
 };
 
@@ -48,9 +48,8 @@ struct RejoinInput {
   Step submitted;
   // The newest step that any member has finished.
   Step finished;
-  // The steps are those of another group now: the program was at `program_at`, which the new group
-  // calls `agreed`.
-  bool moved = false;
+  // The program was at `program_at`, which the group calls `agreed`: a later step, if this member
+  // comes from another group.
   Step program_at;
   Step agreed;
 };

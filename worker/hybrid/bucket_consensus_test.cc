@@ -73,7 +73,6 @@ TEST(RejoinPlanTest, SubmissionsOfAMovedMemberStayAsFarAhead) {
   const RejoinInput input{.begun = Step(7),
                           .submitted = Step(9),
                           .finished = Step(20),
-                          .moved = true,
                           .program_at = Step(7),
                           .agreed = Step(20)};
   EXPECT_EQ(PlanRejoin(input).begun, Step(20));

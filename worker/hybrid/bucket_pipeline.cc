@@ -269,7 +269,6 @@ void BucketPipeline::FinishRejoin(absl::Time now, Outbox& outbox) {
                                       .interrupted_step = redo_.has_value(),
                                       .submitted = requests_.submitted_step(),
                                       .finished = rejoining.finished,
-                                      .moved = rejoining.moved,
                                       .program_at = rejoining.program_at,
                                       .agreed = rejoining.agreed});
   if (redo_ && !plan.redo) {

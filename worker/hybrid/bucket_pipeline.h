@@ -132,9 +132,9 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     std::unique_ptr<PartUpdate> update;
     // The newest step that any member has finished.
     Step finished;
-    // The steps are those of another group now: the program was at `program_at`, which the new
-    // group calls `agreed`.
+    // This member comes from another group, where it leaves what it knows of LOCAL rounds.
     bool moved = false;
+    // As RejoinInput.
     Step program_at;
     Step agreed;
     // All members pull first.

@@ -134,8 +134,7 @@ void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outb
   ++stages_under_way_;
   const auto values = std::make_shared<std::vector<float>>(stages_.memory->saved_values());
   Buffer progress;
-  // A donor that was moved here from another group has left its rounds there, and attaches nothing.
-  if (donor == stages_.group.rank() && !stages_.memory->empty()) {
+  if (donor == stages_.group.rank()) {
     stages_.memory->SaveValues(*values);
     progress = stages_.memory->SaveProgress();
   }
@@ -152,19 +151,13 @@ void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outb
   broadcast.arrived = [self = Pin(), values](absl::Time now, const CollectiveResult& result,
                                              Outbox& outbox) {
     BucketStages& stages = self->stages_;
-    self->restores_ = !result.attachment.empty();
-    if (!self->restores_) {
-      stages.memory->Clear();
-    } else if (const absl::Status status = stages.memory->Load(*values, result.attachment);
-               !status.ok()) {
+    if (const absl::Status status = stages.memory->Load(*values, result.attachment); !status.ok()) {
       stages.group.Abort(now, Annotate(stages.name, status), outbox);
       return;
     }
     self->Enter(State::kUpdating);
-    if (self->restores_) {
-      stages.update->Resume(now, *stages.memory, stages.bucket.parts[stages.group.rank()],
-                            self->task_.deadline, outbox);
-    }
+    stages.update->Resume(now, *stages.memory, stages.bucket.parts[stages.group.rank()],
+                          self->task_.deadline, outbox);
     self->UpdatePart(now, {}, outbox);
   };
   broadcast.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {

@@ -80,9 +80,6 @@ struct BucketTask {
 //   kInterrupted ── last callback ──▶ kStopped    the task may be done again, by another run
 //   each of them but kStopped and kOver ── GiveUp ──▶ kGivenUp ── last callback ──▶ kOver
 //
-// A recovery donor that has nothing to tell attaches no progress to its broadcast. The pull then
-// brings the servers' values.
-//
 // Invariants:
 // 1. Each stage that has started ends with one callback; kStopped and kOver come with the last one,
 //    and `ended` is called then.

@@ -61,6 +61,14 @@ bool GenerationChange::MembersUpdateAll() const {
   return model_.definition().options.synchronization == Synchronization::kDistributed;
 }
 
+MemberProgress GenerationChange::Progress() const {
+  MemberProgress progress = model_.Progress();
+  if (HasMoved()) {
+    for (BucketProgress& bucket : progress) bucket.learned.reset();
+  }
+  return progress;
+}
+
 bool GenerationChange::MayBegin(uint32_t bucket, Step step) const {
   if (state() == State::kChanging) return false;
   const auto& pipelines = model_.pipelines();
@@ -113,7 +121,8 @@ bool GenerationChange::Interrupt(absl::Time now, Outbox& outbox) {
 
 GenerationChange::NextGeneration GenerationChange::Agree() const {
   COVEY_CHECK(state() == State::kChanging);
-  NextGeneration next{.planned = group_.recovery_state().empty(), .from = last_begun_};
+  NextGeneration next{
+      .planned = group_.recovery_state().empty(), .from = last_begun_, .moved = HasMoved()};
   if (next.planned) {
     next.to = Step(group_.agreed_step());
     return next;
@@ -121,12 +130,9 @@ GenerationChange::NextGeneration GenerationChange::Agree() const {
   Step agreed;
   for (size_t bucket = 0; bucket < model_.pipelines().size(); ++bucket) {
     next.consensus.push_back(model_.ConsensusOn(bucket));
-    const Step finished = next.consensus[bucket].finished;
-    agreed = std::max(agreed, finished);
-    // No member of the same group finishes what this member has not begun.
-    next.moved = next.moved || finished > model_.pipelines()[bucket]->begun();
+    agreed = std::max(agreed, next.consensus[bucket].finished);
   }
-  next.to = next.moved ? agreed : last_begun_;
+  next.to = std::max(agreed, last_begun_);
   return next;
 }
 

@@ -47,8 +47,8 @@ namespace covey::worker {
 // bits. A member that is moved to another group takes its gradient along, which may then count in
 // both. The round of LOCAL tables goes on from what the members have learned so far, with the same
 // push at its end; only the state of the inner optimizers is given up. A moved member leaves the
-// rounds of LOCAL tables in its old group. If it is the recovery donor, the rounds of the new group
-// start at the values of the servers. With kDistributed the group fails.
+// rounds of LOCAL tables in its old group. If all members are moved or new, the rounds of the new
+// group start at the values of the servers. With kDistributed the group fails.
 //
 // kChanging is not a state of this class: the group has left the round that the buckets belong to,
 // or has not met since, and only the group knows that (Communicator::IsIn).
@@ -70,6 +70,9 @@ class GenerationChange {
   State state() const;
   // Whether a bucket may begin a step, or, with the step it has finished, a pull.
   bool MayBegin(uint32_t bucket, Step step) const;
+
+  // What this member tells the others of the group that meets.
+  MemberProgress Progress() const;
 
   // The program has set the model.
   void ModelSet() { RunIn(group_.round()); }
@@ -93,8 +96,9 @@ class GenerationChange {
     // The step of the program after which its next ones follow, in this generation and in the next.
     Step from;
     Step to;
-    // After an interruption: the steps are those of another group, and by bucket what is known.
+    // This member comes from another group.
     bool moved = false;
+    // After an interruption: by bucket.
     std::vector<BucketConsensus> consensus;
 
     // The next generation's number of a step of the program.
@@ -113,6 +117,8 @@ class GenerationChange {
   void Enter(State to);
   // The buckets belong to this round of the group.
   void RunIn(const GroupRound& round);
+  // The buckets belong to another group than the one that meets or is ready.
+  bool HasMoved() const { return round_.group != group_.id(); }
   bool MembersUpdateAll() const;
   absl::Status Adopt(absl::Time now, Step agreed, Outbox& outbox);
   absl::Status Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox);

@@ -87,7 +87,7 @@ MemberProgress HybridModel::Progress() const {
     bucket.pulls = pipeline->pulls();
     bucket.waits_for_pull = pipeline->pulling();
     const RoundMemory* rounds = pipeline->rounds();
-    if (rounds != nullptr) bucket.learned = rounds->learned();
+    if (rounds != nullptr && !rounds->empty()) bucket.learned = rounds->learned();
   }
   return progress;
 }

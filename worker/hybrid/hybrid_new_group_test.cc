@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -73,11 +74,10 @@ TEST_P(HybridNewGroupTest, WhoComesOutOfTheMiddleOfAStep) {
   }
 }
 
-// Worker 0 leaves its group in any step of a round. The new group pushes only what it has learned
-// itself, with the samples behind that.
-void LetOneComeOutOfAnyStepOfARound(uint64_t overlap, bool fused) {
-  constexpr uint64_t kFirstOfARound = 3 * LocalMourners::kSteps + 1;
-  constexpr float kSamplesPerStep = 1 + 3;
+// Worker 0 leaves its group in any step of a round, for a group whose first step is `first_step`.
+// The new group pushes only what it has learned itself, with the samples behind that.
+void LetOneComeOutOfAnyStepOfARound(uint64_t first_step, uint64_t overlap, bool fused) {
+  constexpr uint64_t kSamplesPerStep = 1 + 3;
   for (uint64_t step = 1; step <= 2 * LocalMourners::kSteps; ++step) {
     for (uint64_t messages = 0; messages < 40; messages += 4) {
       LocalMourners f(3, overlap, fused, 1 + messages, {0, 1});
@@ -85,38 +85,53 @@ void LetOneComeOutOfAnyStepOfARound(uint64_t overlap, bool fused) {
       f.Begin();
       f.fleet.RunMessages(messages);
       f.Kill(1);
-      f.PlanNewGroup({0, 2}, kFirstOfARound);
+      f.PlanNewGroup({0, 2}, first_step);
       const GroupId old_group = f.fleet.ring.communicator(0).id();
-      const float lesson = f.Lesson({0, 2});
       uint64_t pushes = 0;
       f.fleet.server.on_push = [&](const proto::PushRequest& push, const std::vector<float>& sum) {
         if (push.id().producer() == old_group.value()) return;
         ++pushes;
+        // A bucket of worker 0 may do its interrupted step again before worker 2 takes part.
+        const auto steps = static_cast<float>(push.samples() / kSamplesPerStep);
+        const auto alone = static_cast<float>(push.samples() % kSamplesPerStep);
+        const float learned = steps * f.Lesson({0, 2}) + alone * f.Lesson({0});
         const auto samples = static_cast<float>(push.samples());
-        const float steps = samples / kSamplesPerStep;
-        for (const float element : sum) EXPECT_NEAR(element / samples, -steps * lesson, 0.001f);
+        for (const float element : sum) EXPECT_NEAR(element / samples, -learned, 0.001f);
       };
       f.Show(0);
       f.Show(2);
       f.fleet.Run();
       f.Join(2);
       EXPECT_EQ(pushes, 0u);
+      const uint64_t joined_at = f.fleet.hybrids[0]->step().value();
+      // The step that worker 0 does again.
+      if (f.fleet.hybrids[2]->step().value() < joined_at) f.Begin(2);
+      f.fleet.Run();
+      EXPECT_GE(joined_at, first_step - 1);
       for (uint64_t after = 0; after < 2 * LocalMourners::kSteps; ++after) f.Step();
-      f.CheckAllWell(kFirstOfARound - 1 + 2 * LocalMourners::kSteps);
+      f.CheckAllWell(joined_at + 2 * LocalMourners::kSteps);
       EXPECT_THAT(f.violations, IsEmpty());
-      EXPECT_EQ(pushes, 2 * f.fleet.model.shards());
+      // The step that was done again may have ended a round.
+      EXPECT_GE(pushes, 2 * f.fleet.model.shards());
+      EXPECT_LE(pushes, 3 * f.fleet.model.shards());
       ASSERT_FALSE(testing::Test::HasFailure())
           << "step " << step << " after " << messages << " messages, overlap " << overlap;
     }
   }
 }
 
-TEST(HybridNewGroupLocalTest, RoundsStayInTheOldGroup) {
-  for (const bool fused : {false, true}) LetOneComeOutOfAnyStepOfARound(0, fused);
+class HybridNewGroupLocalTest : public testing::TestWithParam<std::tuple<uint64_t, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Cases, HybridNewGroupLocalTest,
+                         testing::Combine(testing::Values(0, 2), testing::Bool()));
+
+TEST_P(HybridNewGroupLocalTest, RoundsStayInTheOldGroup) {
+  const auto [overlap, fused] = GetParam();
+  LetOneComeOutOfAnyStepOfARound(3 * LocalMourners::kSteps + 1, overlap, fused);
 }
 
-TEST(HybridNewGroupLocalTest, WithOverlapToo) {
-  for (const bool fused : {false, true}) LetOneComeOutOfAnyStepOfARound(2, fused);
+TEST_P(HybridNewGroupLocalTest, AlsoWhenTheStepsOfTheNewGroupAreNoLater) {
+  const auto [overlap, fused] = GetParam();
+  LetOneComeOutOfAnyStepOfARound(1, overlap, fused);
 }
 
 }  // namespace

@@ -181,7 +181,6 @@ uint64_t HybridStepEngine::Interrupted(absl::Time now, Outbox& outbox) {
 void HybridStepEngine::GroupReady(absl::Time now, Outbox& outbox) {
   if (!is_changing()) return;
   const GenerationChange::NextGeneration next = change_.Agree();
-  if (next.moved) recovery_.ForgetSteps();
   step_ = next.Renumbered(step_);
   lateness_.SetSubmitted(next.Renumbered(lateness_.submitted()));
   lateness_.Reset(model_.pipelines().size());

@@ -64,7 +64,7 @@ class HybridStepEngine {
   // finished here.
   uint64_t Interrupted(absl::Time now, Outbox& outbox);
   // How far each bucket has come: what this member tells the others when they meet.
-  MemberProgress Progress() const { return model_.Progress(); }
+  MemberProgress Progress() const { return change_.Progress(); }
   // The worker is in no group any more: everything ends, with ABORTED, or with CANCELLED when the
   // worker was asked to leave.
   void Left(absl::Time now, const absl::Status& status, Outbox& outbox);

@@ -23,8 +23,6 @@ class RecoveryMeter {
     }
     steps_ = std::move(steps);
   }
-  // The group goes on with the steps of another one: those that were interrupted are over.
-  void ForgetSteps() { steps_.assign(steps_.size(), Step()); }
   void Cancel() { since_ = absl::InfiniteFuture(); }
   // `finished_of(bucket)`: the newest step that the bucket has finished.
   template <typename FinishedOf>

@@ -42,7 +42,9 @@ void RoundMemory::TakeStep(Step step, std::span<const float> values, uint64_t sa
   learned_ = step;
 }
 
-void RoundMemory::Skip(Step step) { Count(step, values_, 0); }
+void RoundMemory::Skip(Step step) {
+  if (!empty_) Count(step, values_, 0);
+}
 
 void RoundMemory::Count(Step step, std::span<const float> values, uint64_t samples) {
   for (size_t p = 0; p < pieces_.size(); ++p) {

@@ -43,7 +43,7 @@ class RoundMemory {
   // Records the values that all members have after a step of the whole group, and its examples.
   void TakeStep(Step step, std::span<const float> values, uint64_t samples);
   // Records a step whose values were lost with the members that had them: only what was pushed of
-  // it is left.
+  // it is left. Before the first record this changes nothing.
   void Skip(Step step);
   // Skips each step after `done`, up to `last`.
   void SkipAll(Step done, Step last) {

@@ -89,6 +89,17 @@ TEST(RoundMemoryTest, AStepThatIsLostEndsItsRoundAllTheSame) {
   EXPECT_EQ(memory.learned(), Step(1));
 }
 
+TEST(RoundMemoryTest, NothingIsPushedOfStepsBeforeTheFirstValues) {
+  RoundMemory memory(1, {{.elements = {0, 1}, .rounds = {.steps = 2, .overlap = 1}}});
+  memory.TakeFetch(std::vector<float>{1});
+  memory.Clear();
+  memory.SkipAll(Step(), Step(2));
+  memory.TakeFetch(std::vector<float>{5});
+  EXPECT_FALSE(memory.At({0, 1}).pushed);
+  memory.TakeStep(Step(3), std::vector<float>{6}, kSamples);
+  EXPECT_THAT(Of(memory.At({0, 1}).start), ElementsAre(5));
+}
+
 TEST(RoundMemoryTest, AnotherMemberKnowsTheSameOnceItIsTold) {
   const std::vector<RoundMemory::Piece> pieces = {
       {.elements = {0, 2}, .rounds = {.steps = 4, .overlap = 1}}};
