@@ -150,7 +150,8 @@ TEST(PlanFollowerTest, ADepartedMemberThatIsWaitedForEndsTheGenerationOnceThereI
 }
 
 TEST(PlanFollowerTest, SaysWhereToGoAndWhy) {
-  const auto over = Following({NewPlan}).Next(Step(7));
+  const PlanFollower moves = Following({NewPlan});
+  const auto over = moves.Next(Step(7));
   ASSERT_EQ(over.kind, Kind::kChangeOver);
   EXPECT_EQ(over.group->generation(), kGeneration + 1);
   const auto slow = Following({NewPlanForOthers}).Next(Step(7));
