@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
+#include "common/net/data_transport.h"
 
 namespace covey::server {
 namespace {
@@ -25,7 +26,7 @@ absl::Status CheckAdvertised(const Config& config) {
   const auto bad = [&config](absl::string_view allowed) {
     return Bad("advertise-data", config.advertise_data, allowed);
   };
-  if (config.transport != "tcp") return bad("nothing: it is for --transport tcp");
+  if (config.transport == "ipc") return bad("nothing: it is not for --transport ipc");
   const std::vector<absl::string_view> places = absl::StrSplit(config.advertise_data, ',');
   if (places.size() != config.loops) return bad("one HOST:PORT for each of --loops");
   for (absl::string_view place : places) {
@@ -57,7 +58,7 @@ absl::Status Config::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("--labels is '", labels, "', which ", status.message()));
   }
-  if (transport != "tcp" && transport != "ipc") return Bad("transport", transport, "tcp or ipc");
+  if (!IsDataTransport(transport)) return Bad("transport", transport, kDataTransportNames);
   if (data_host.empty()) return Bad("data-host", data_host, "an address of this machine");
   if (loops >= kEndpointsPerNodeMax) {
     return Bad("loops", loops, absl::StrCat("0 (one per core) to ", kEndpointsPerNodeMax - 1));

@@ -22,15 +22,16 @@ struct Config {
   // Topology, most general first: zone/rack/host/device; missing parts empty. All empty = found out
   // by the server itself (common/runtime/topology_labels.h).
   std::string labels;
-  // How tensors travel: "tcp", or "ipc" when all workers are on this host.
-  std::string transport = "tcp";
-  // Address at which workers reach the data loops; tcp only. With the default, only this host
+  // How tensors travel (common/net/data_transport.h).
+  std::string transport = "auto";
+  // Address at which workers reach the data loops; not with ipc. With the default, only this host
   // reaches them.
   std::string data_host = "127.0.0.1";
-  // Port of the first data loop, the next ones follow; tcp only. 0 = any free ports.
+  // Port of the first data loop, the next ones follow; not with ipc. 0 = any free ports.
   uint32_t data_port = 0;
   // "host:port[,host:port...]", one per data loop, in order: where others reach the data loops,
-  // when that differs from where these listen, as behind a forwarder; tcp only, with `loops` set.
+  // when that differs from where these listen, as behind a forwarder. With `loops` set, and not
+  // with ipc.
   // Empty = no difference.
   std::string advertise_data;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.

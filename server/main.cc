@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
 #include "common/net/grpc_channel.h"
+#include "common/net/host_transport.h"
 #include "common/net/zmq_transport.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
@@ -130,7 +131,9 @@ class ServerProcess {
         folder_ ? absl::StrCat("ipc://", folder_->path(), "/", number)
                 : absl::StrCat("tcp://", config_.data_host, ":",
                                config_.data_port == 0 ? 0 : config_.data_port + number - 1);
-    COVEY_ASSIGN_OR_RETURN(data_loop->transport, MakeZmqTransport({.listen = listen}));
+    COVEY_ASSIGN_OR_RETURN(data_loop->transport,
+                           MakeHostTransport({.zmq = {.listen = listen},
+                                              .shared_memory = config_.transport == "auto"}));
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
@@ -224,7 +227,9 @@ int Main(int argc, const char* const* argv) {
   options.Add("rank", &config.rank, "wanted rank among the servers; -1 = any");
   options.Add("labels", &config.labels,
               "zone/rack/host/device; by default what Slurm, Kubernetes or the host say");
-  options.Add("transport", &config.transport, "how tensors travel: tcp, or ipc on one host");
+  options.Add(
+      "transport", &config.transport,
+      "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");
   options.Add("data-host", &config.data_host, "address at which workers reach this server");
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any free port");
   options.Add("advertise-data", &config.advertise_data,

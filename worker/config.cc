@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/net/data_transport.h"
 #include "common/runtime/config_file.h"
 
 namespace covey::worker {
@@ -29,9 +30,9 @@ absl::Status WorkerConfig::Validate() const {
     return absl::InvalidArgumentError(
         "data_host is empty; give this machine's address (or set COVEY_DATA_HOST)");
   }
-  if (transport != "tcp" && transport != "ipc") {
+  if (!IsDataTransport(transport)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("transport is '", transport, "'; choose tcp or ipc"));
+        absl::StrCat("transport is '", transport, "'; choose ", kDataTransportNames));
   }
   if (form_deadline < absl::Seconds(1) || form_deadline > absl::Hours(1)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -50,7 +51,9 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("operation-deadline", &cluster.operation_deadline,
               "longest wait for a push, pull or collective");
   options.Add("data-host", &data_host, "address at which other members reach this one");
-  options.Add("transport", &transport, "transport of tensors in the group: tcp or ipc");
+  options.Add(
+      "transport", &transport,
+      "how tensors travel: auto (shared memory on one host, TCP between hosts), tcp or ipc");
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
             "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "

@@ -24,8 +24,8 @@ struct WorkerConfig {
   // works on one machine only. Never use a public network, because data ports trust every peer that
   // reaches them.
   std::string data_host = "127.0.0.1";
-  // "tcp", or "ipc" when all members share a machine: cheaper per byte.
-  std::string transport = "tcp";
+  // How tensors travel (common/net/data_transport.h).
+  std::string transport = "auto";
   // How long this worker waits for its group to form, also when a member dies meanwhile and it must
   // form again; 1 s … 1 h. Longer tolerates slower starts of the other members.
   absl::Duration form_deadline = absl::Seconds(60);

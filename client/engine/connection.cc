@@ -11,7 +11,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
-#include "common/net/zmq_transport.h"
+#include "common/net/host_transport.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
 
@@ -34,7 +34,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                                              const Options& options) {
   COVEY_RETURN_IF_ERROR(config.Validate());
   auto connection = std::unique_ptr<Connection>(new Connection);
-  COVEY_ASSIGN_OR_RETURN(connection->transport_, MakeZmqTransport({.listen = options.listen}));
+  COVEY_ASSIGN_OR_RETURN(connection->transport_,
+                         MakeHostTransport({.zmq = {.listen = options.listen},
+                                            .shared_memory = options.shared_memory}));
 
   const Incarnation incarnation(RandomFromSystem());
   ClientActor::Options actor_options;

@@ -39,6 +39,8 @@ class Connection {
     proto::Role role = proto::CLIENT;
     // Where the loop listens ("tcp://127.0.0.1:0", "ipc://…"); empty = nowhere, as a plain client.
     std::string listen;
+    // Whether peers on this host that offer it are reached by shared memory.
+    bool shared_memory = true;
     // Builds the actor once the endpoints are known; empty = a ClientActor.
     MakeActor make_actor;
   };

@@ -44,6 +44,7 @@ class Transport {
   // Closes the connection and drops its waiting messages; frames are released soon after.
   virtual void DropRoute(const Address& peer) = 0;
 
+  // What cannot be sent at once waits, and is sent by later calls of Receive and Wait.
   virtual void Send(Message message) = 0;
 
   // Gives at most `limit` arrived messages to `sink`, oldest first per sender; true when there may

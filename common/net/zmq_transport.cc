@@ -22,9 +22,9 @@ namespace {
 
 constexpr int kSocketsMax = 16384;
 
-class ZmqTransport : public Transport {
+class SocketTransport : public ZmqTransport {
  public:
-  explicit ZmqTransport(const ZmqOptions& options)
+  explicit SocketTransport(const ZmqOptions& options)
       : options_(options),
         socket_limits_({.queue_messages = options.queue_messages,
                         .arrived_messages = options.arrived_messages,
@@ -35,7 +35,7 @@ class ZmqTransport : public Transport {
     zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kSocketsMax);
   }
 
-  ~ZmqTransport() override {
+  ~SocketTransport() override {
     monitor_.reset();
     routes_.clear();
     router_.reset();
@@ -133,6 +133,10 @@ class ZmqTransport : public Transport {
 
   void Wait(absl::Duration timeout) override { poller_.Wait(timeout); }
   void WakeUp() override { poller_.WakeUp(); }
+  void Watch(int descriptor, std::function<void()> ready) override {
+    poller_.Watch(descriptor, std::move(ready));
+  }
+  int wake_up_descriptor() const override { return poller_.wake_up_descriptor(); }
 
   const TransportCounters& counters() const override { return counters_; }
 
@@ -162,8 +166,8 @@ class ZmqTransport : public Transport {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transport>> MakeZmqTransport(const ZmqOptions& options) {
-  auto transport = std::make_unique<ZmqTransport>(options);
+absl::StatusOr<std::unique_ptr<ZmqTransport>> MakeZmqTransport(const ZmqOptions& options) {
+  auto transport = std::make_unique<SocketTransport>(options);
   if (!options.listen.empty()) {
     if (absl::Status status = transport->Listen(); !status.ok()) return status;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -42,8 +43,17 @@ struct ZmqOptions {
 // hands it over and does not bound its number of parts, so a hostile peer can make it use memory:
 // data ports belong on trusted networks.
 //
+class ZmqTransport : public Transport {
+ public:
+  // From now on Wait also returns while `descriptor` is readable, and calls `ready` then. At most
+  // once.
+  virtual void Watch(int descriptor, std::function<void()> ready) = 0;
+  // An eventfd that does not block; another process that writes to it wakes this transport up.
+  virtual int wake_up_descriptor() const = 0;
+};
+
 // UNAVAILABLE: the address is in use; INVALID_ARGUMENT: the address does not belong to this
 // machine.
-absl::StatusOr<std::unique_ptr<Transport>> MakeZmqTransport(const ZmqOptions& options);
+absl::StatusOr<std::unique_ptr<ZmqTransport>> MakeZmqTransport(const ZmqOptions& options);
 
 }  // namespace covey

@@ -118,7 +118,7 @@ class CliBenchTest(cluster.ProcessTest):
         for arguments, complaint in [
             (["--sizes", "3"], "multiple of 4"),
             (["--sizes", "much"], "--sizes"),
-            (["--transport", "pigeon"], "neither tcp nor ipc"),
+            (["--transport", "pigeon"], "none of auto, tcp or ipc"),
             (["-o", "xml"], "choose table or json"),
             (["--repetitions", "0"], "choose 1 to"),
             (["--replicas", "0"], "choose 1 to 5"),

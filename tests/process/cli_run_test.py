@@ -68,7 +68,7 @@ class CliRunTest(cluster.ProcessTest):
         self.refused([], "-- PROGRAM")
         self.refused(["--server", "2", "--", "sh"], "did you mean --servers?")
         self.refused(["--workers", "0", "--", "sh"], "--workers is 0; choose 1 to")
-        self.refused(["--transport", "udp", "--", "sh"], "choose tcp or ipc")
+        self.refused(["--transport", "udp", "--", "sh"], "choose auto, tcp or ipc")
         self.refused(["--report", "/no/such/x.html", "--", "sh"], "writing /no/such/x.html")
         self.refused(["--server-binary", "/no/server", "--", "sh"], "/no/server")
 

@@ -28,6 +28,7 @@ absl::Status WorkerCore::Open() {
   client::Connection::Options options;
   options.role = proto::WORKER;
   options.listen = ListenAddress(config_);
+  options.shared_memory = config_.transport == "auto";
   options.make_actor = [this](const client::ClientActor::Options& actor_options) {
     auto actor = std::make_unique<WorkerActor>(actor_options);
     actor->group().SetAlgorithm(config_.collective);

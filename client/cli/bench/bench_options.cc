@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/collective/algorithm.h"
+#include "common/net/data_transport.h"
 #include "common/runtime/config_value.h"
 
 namespace covey::cli {
@@ -35,8 +36,9 @@ absl::Status ParseSizes(absl::string_view text, std::vector<uint64_t>& sizes) {
 absl::Status ParseTransports(absl::string_view text, std::vector<std::string>& transports) {
   transports = absl::StrSplit(text, ',');
   for (const std::string& transport : transports) {
-    if (transport != "tcp" && transport != "ipc") {
-      return absl::InvalidArgumentError(absl::StrCat("'", transport, "' is neither tcp nor ipc"));
+    if (!IsDataTransport(transport)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", transport, "' is none of ", kDataTransportNames));
     }
   }
   return absl::OkStatus();
@@ -100,7 +102,8 @@ void BenchOptions::AddTo(ConfigFile& file) {
       [this] { return SizesAsText(sizes); }, "payload sizes to measure, separated by commas");
   file.Add(
       "transport", [this](absl::string_view text) { return ParseTransports(text, transports); },
-      [this] { return absl::StrJoin(transports, ","); }, "tcp, ipc or tcp,ipc");
+      [this] { return absl::StrJoin(transports, ","); },
+      "auto, tcp or ipc; several with commas between");
   file.Add("repetitions", &repetitions,
            "repetitions of each measurement; the median is reported, ratios from 7 on mean "
            "something");

@@ -16,7 +16,7 @@ namespace covey::cli {
 struct BenchOptions {
   std::vector<Block> blocks;
   std::vector<uint64_t> sizes = {4096, 1 << 20, 16 << 20, 64 << 20};
-  std::vector<std::string> transports = {"tcp", "ipc"};
+  std::vector<std::string> transports = {"auto", "tcp", "ipc"};
   int repetitions = 7;
   // Each turn takes at least this long.
   absl::Duration duration = absl::Milliseconds(150);

@@ -53,15 +53,6 @@ bool IsForLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || e
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-void Descriptor::Close() {
-  if (number_ >= 0) close(std::exchange(number_, -1));
-}
-
 absl::StatusOr<ReservedPort> ReservedPort::Make() {
   ReservedPort reserved;
   reserved.socket_ = MakeSocket();

@@ -12,24 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/descriptor.h"
 
 namespace covey::cli {
-
-// An open descriptor, closed by the destructor. Movable.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { Close(); }
-  Descriptor(Descriptor&& other) noexcept : number_(other.number_) { other.number_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-
-  int number() const { return number_; }
-  bool open() const { return number_ >= 0; }
-  void Close();
-
- private:
-  int number_;
-};
 
 // A free port of 127.0.0.1 that no other process is given during this object's life, not even after
 // its user has begun to listen there. The user sets SO_REUSEADDR, as libzmq does.

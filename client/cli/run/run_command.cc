@@ -45,7 +45,7 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("servers", &options.servers, "servers to start");
   file.Add("groups", &options.groups, "groups of workers");
   file.Add("workers", &options.workers_per_group, "workers in each group");
-  file.Add("transport", &options.transport, "transport of tensors: tcp or ipc");
+  file.Add("transport", &options.transport, "how tensors travel: auto (shared memory), tcp or ipc");
   file.Add("server-loops", &options.server_loops, "data loops of each server; 0 = its default");
   file.Add(
       "stragglers",

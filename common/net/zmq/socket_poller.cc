@@ -48,6 +48,13 @@ void SocketPoller::Remove(ZmqSocket& socket) {
   socket.ready_ = false;
 }
 
+void SocketPoller::Watch(int descriptor, std::function<void()> ready) {
+  COVEY_CHECK(!watched_);
+  watched_ = std::move(ready);
+  epoll_event event = {.events = EPOLLIN, .data = {.ptr = &watched_}};
+  COVEY_CHECK(epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0);
+}
+
 void SocketPoller::MarkReady(ZmqSocket& socket) {
   if (std::exchange(socket.ready_, true)) return;
   ready_.push_back(&socket);
@@ -75,7 +82,9 @@ void SocketPoller::Wait(absl::Duration timeout) {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds);
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr != nullptr) {
+    if (events[i].data.ptr == &watched_) {
+      watched_();
+    } else if (events[i].data.ptr != nullptr) {
       MarkReady(*static_cast<ZmqSocket*>(events[i].data.ptr));
     } else {
       uint64_t times;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 
 #include "absl/time/time.h"
 #include "common/net/zmq/zmq_socket.h"
@@ -30,6 +31,10 @@ class SocketPoller {
   void Add(ZmqSocket& socket);
   void Remove(ZmqSocket& socket);
 
+  // From now on Wait also returns while `descriptor` is readable, and calls `ready` then. At most
+  // once.
+  void Watch(int descriptor, std::function<void()> ready);
+
   // Puts the socket at the end of the list, unless it is there already.
   void MarkReady(ZmqSocket& socket);
   // Takes the first socket from the list; null when the list is empty. The caller tries to read one
@@ -41,10 +46,13 @@ class SocketPoller {
   void Wait(absl::Duration timeout);
   // Makes the current or the next Wait return. Thread-safe.
   void WakeUp();
+  // An eventfd; writing to it is WakeUp. Does not block.
+  int wake_up_descriptor() const { return wake_up_; }
 
  private:
   const int epoll_;
   const int wake_up_;
+  std::function<void()> watched_;
   std::deque<ZmqSocket*> ready_;
 };
 

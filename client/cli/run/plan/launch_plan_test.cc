@@ -36,7 +36,7 @@ TEST(LaunchPlanTest, AServerGetsLoopsOnlyWhenTheyAreChosen) {
   RunOptions options = SomeOptions();
   const LocalPaths paths = {.server_binary = "s"};
   EXPECT_THAT(absl::StrJoin(ServerProgram(options, paths, "h:1", 1).arguments, " "),
-              ::testing::StartsWith("s --scheduler h:1 --job j --rank 1 --transport tcp"));
+              ::testing::StartsWith("s --scheduler h:1 --job j --rank 1 --transport auto"));
   EXPECT_THAT(ServerProgram(options, paths, "h:1", 1).arguments,
               ::testing::Not(::testing::Contains("--loops")));
   options.server_loops = 3;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "common/net/data_transport.h"
 
 namespace covey::cli {
 namespace {
@@ -73,9 +74,9 @@ absl::Status RunOptions::Validate() const {
                                                    " processes; choose at most ", kProcessesMax));
   }
   COVEY_RETURN_IF_ERROR(InRange("--server-loops", server_loops, 0, kServerLoopsMax));
-  if (transport != "tcp" && transport != "ipc") {
+  if (!IsDataTransport(transport)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--transport is '", transport, "'; choose tcp or ipc"));
+        absl::StrCat("--transport is '", transport, "'; choose ", kDataTransportNames));
   }
   if (job.empty() || job.size() > kNameBytesMax) {
     return absl::InvalidArgumentError(

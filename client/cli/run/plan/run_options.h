@@ -22,8 +22,8 @@ struct RunOptions {
   uint32_t servers = 1;
   uint32_t groups = 1;
   uint32_t workers_per_group = 1;
-  // The transport of tensors: "tcp" or "ipc".
-  std::string transport = "tcp";
+  // How tensors travel (common/net/data_transport.h).
+  std::string transport = "auto";
   std::string job = "run";
   // Data loops of each server, one thread each. 0 = the server's default.
   uint32_t server_loops = 0;
