@@ -63,8 +63,17 @@ class HostTransport : public Transport {
   }
 
   bool Receive(int limit, absl::FunctionRef<void(Message)> sink) override {
-    const bool more = shm_.Receive(limit, sink);
-    return zmq_->Receive(limit, sink) || more;
+    int left = limit;
+    const auto counted = [&](Message message) {
+      --left;
+      sink(std::move(message));
+    };
+    // Neither of the two can keep the other one waiting.
+    const bool shm_first = std::exchange(shm_first_, !shm_first_);
+    bool more = shm_first ? shm_.Receive(left, counted) : zmq_->Receive(left, counted);
+    if (left == 0) return true;
+    more = (shm_first ? zmq_->Receive(left, counted) : shm_.Receive(left, counted)) || more;
+    return more;
   }
 
   void Wait(absl::Duration timeout) override {
@@ -147,6 +156,7 @@ class HostTransport : public Transport {
   const std::unique_ptr<ZmqTransport> zmq_;
   ShmPeers shm_;
   absl::btree_map<Address, Route> routes_;
+  bool shm_first_ = true;  // in the next call of Receive
   mutable TransportCounters counters_;
 };
 

@@ -173,5 +173,30 @@ TEST(HostTransportTest, ARouteOutlivesThePeersProcess) {
   EXPECT_TRUE(shared);
 }
 
+TEST(HostTransportTest, BothKindsOfPeersShareTheLimit) {
+  const auto bob = MustMake({.zmq = {.listen = "tcp://127.0.0.1:0"}});
+  const auto by_shm = MustMake({});
+  const auto by_zmq = MustMake({.shared_memory = false});
+  for (const auto& sender : {&by_shm, &by_zmq}) {
+    (*sender)->SetRoute(kBob, bob->endpoint());
+    for (int i = 0; i < 100; ++i) (*sender)->Send(To(kBob));
+  }
+  int received[2] = {0, 0};
+  const absl::Time deadline = MonotonicNow() + kLong;
+  while (received[0] + received[1] < 200 && MonotonicNow() < deadline) {
+    int batch = 0;
+    bob->Receive(3, [&](Message message) {
+      ++batch;
+      ++received[ShmPeers::IsConnection(message.connection) ? 1 : 0];
+    });
+    EXPECT_LE(batch, 3);
+    by_shm->Receive(1, [](Message) {});
+    by_shm->Wait(absl::ZeroDuration());
+    bob->Wait(absl::ZeroDuration());
+  }
+  EXPECT_EQ(received[0], 100);
+  EXPECT_EQ(received[1], 100);
+}
+
 }  // namespace
 }  // namespace covey
