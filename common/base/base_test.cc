@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -72,6 +73,18 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
   EXPECT_EQ(Crc32c(BytesOf("123456789")), 0xe3069283u);  // the check value of every catalogue
   const std::array<uint8_t, 32> zeros{};                 // RFC 3720, B.4
   EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);
+}
+
+TEST(Crc32cTest, ACopyHasTheChecksumOfItsSource) {
+  Random random(5);
+  for (const size_t size : {0u, 1u, 100u, 16u << 10, (16u << 10) + 1, 100'000u}) {
+    std::vector<uint8_t> from(size);
+    for (uint8_t& byte : from) byte = static_cast<uint8_t>(random.Next());
+    std::vector<uint8_t> to(size + 1, 42);
+    EXPECT_EQ(CopyWithCrc32c(from, to.data()), Crc32c(from)) << size;
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << size;
+    EXPECT_EQ(to.back(), 42) << size;
+  }
 }
 
 TEST(Crc32cTest, OfTwoPartsIsJoinedWithoutTheirBytes) {

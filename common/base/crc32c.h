@@ -13,6 +13,10 @@ uint32_t Crc32c(std::span<const uint8_t> bytes);
 // The checksum of bytes whose first part has the checksum `before`, and whose rest are `bytes`.
 uint32_t ExtendCrc32c(uint32_t before, std::span<const uint8_t> bytes);
 
+// Copies the bytes to `to`, and returns their checksum; reads memory once. The ranges do not
+// overlap.
+uint32_t CopyWithCrc32c(std::span<const uint8_t> bytes, uint8_t* to);
+
 // The checksum of bytes that consist of two parts whose checksums are `first` and `second`; the
 // second part has `second_bytes` bytes. Reads no byte. About 1 microsecond.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);

@@ -45,7 +45,7 @@ class FashionMnistTest(cluster.ProcessTest):
         return result
 
     def test_two_groups(self):
-        self.run_job("buffered", groups=2, workers=2, transport="tcp")
+        self.run_job("buffered", groups=2, workers=2, transport="auto")
 
     def test_one_group_over_sockets_of_the_file_system(self):
         self.run_job("bsp", groups=1, workers=2, transport="ipc")
@@ -55,7 +55,7 @@ class FashionMnistTest(cluster.ProcessTest):
 
     def survive(self, kills, died, workers=2):
         """Checks the cost of such kills, in a run that succeeds and reports them."""
-        result = self.run_job("buffered", 2, workers, "tcp", "--kill", kills, epochs=2)
+        result = self.run_job("buffered", 2, workers, "auto", "--kill", kills, epochs=2)
         self.assertIn(f"in all: {died} died", self.errors)
         self.assertIn("Losses and their consequences", self.page)
         losses = result["losses"]

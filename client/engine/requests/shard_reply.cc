@@ -2,11 +2,14 @@
 #include "client/engine/requests/shard_reply.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/engine/requests/active_operations.h"
+#include "common/base/buffer.h"
+#include "common/base/crc32c.h"
 #include "common/net/frame_checksum.h"
 
 namespace covey::client {
@@ -15,12 +18,8 @@ namespace {
 size_t ValueBytes(const ShardRequest& request) { return request.element_count * sizeof(float); }
 
 // OK, or why the values are unusable and must be requested again.
-absl::Status CheckValues(const ShardRequest& request, const Message& reply, const ClusterView& view,
-                         Counters& counters) {
-  if (absl::Status intact = CheckFrameChecksums(reply); !intact.ok()) {
-    ++counters.damaged;
-    return intact;
-  }
+absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
+                          const ClusterView& view, Counters& counters) {
   const proto::ShardState& state = StateOf(reply);
   const bool other_generation = state.generation() != 0 && state.generation() != request.generation;
   if (!other_generation && Version(state.version()) >= request.version_floor) {
@@ -33,6 +32,14 @@ absl::Status CheckValues(const ShardRequest& request, const Message& reply, cons
                    request.version_floor.value(), " of generation ", request.generation));
 }
 
+absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
+  const std::span<float> values = request.owner->operation.values;
+  return CheckFrameChecksums(reply, [&](const Buffer& frame) {
+    return CopyWithCrc32c(frame.bytes(),
+                          reinterpret_cast<uint8_t*>(&values[request.first_element]));
+  });
+}
+
 }  // namespace
 
 const proto::ShardState& StateOf(const Message& reply) {
@@ -40,8 +47,8 @@ const proto::ShardState& StateOf(const Message& reply) {
                                          : reply.envelope.pull_reply().state();
 }
 
-Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterView& view,
-              Counters& counters) {
+Verdict TakeReply(const ShardRequest& request, const Message& reply, const ClusterView& view,
+                  Counters& counters) {
   absl::Status status = StatusOf(reply);
   if (IsRetryable(status)) return {Verdict::Kind::kRefused, std::move(status)};
   if (!status.ok()) return {Verdict::Kind::kFailed, std::move(status)};
@@ -59,18 +66,17 @@ Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterVi
                   ValueBytes(request), " bytes; report this as a bug"))};
     }
   }
-  if (absl::Status fit = CheckValues(request, reply, view, counters); !fit.ok()) {
+  if (absl::Status fit = CheckVersion(request, reply, view, counters); !fit.ok()) {
     return {Verdict::Kind::kValuesUnfit, std::move(fit)};
   }
-  return {};
+  const absl::Status intact =
+      request.owner->operation.pulls() ? TakeValues(request, reply) : CheckFrameChecksums(reply);
+  if (intact.ok()) return {};
+  ++counters.damaged;
+  return {Verdict::Kind::kValuesUnfit, intact};
 }
 
-void ApplyReply(const ShardRequest& request, const Message& reply) {
-  const Operation& operation = request.owner->operation;
-  if (operation.pulls()) {
-    std::memcpy(operation.values.data() + request.first_element, reply.frames[0].data(),
-                ValueBytes(request));
-  }
+void CountReply(const ShardRequest& request, const Message& reply) {
   const proto::ShardState& state = StateOf(reply);
   OperationResult& result = request.owner->result;
   result.version = std::min(result.version, Version(state.version()));

@@ -24,15 +24,15 @@ struct Verdict {
   absl::Status why;
 };
 
-// Counts damaged and outdated replies.
-Verdict Judge(const ShardRequest& request, const Message& reply, const ClusterView& view,
-              Counters& counters);
+// Copies the values of the reply, if it has the right ones, to the operation's memory; the bytes
+// there are undefined when they are damaged. Counts damaged and outdated replies.
+Verdict TakeReply(const ShardRequest& request, const Message& reply, const ClusterView& view,
+                  Counters& counters);
 
 // The state of the shard that the reply shows.
 const proto::ShardState& StateOf(const Message& reply);
 
-// Precondition: accepted. Copies the values to the operation's memory, and adds the reply to the
-// operation's result.
-void ApplyReply(const ShardRequest& request, const Message& reply);
+// Precondition: accepted. Adds the reply to the operation's result.
+void CountReply(const ShardRequest& request, const Message& reply);
 
 }  // namespace covey::client

@@ -150,13 +150,13 @@ void UnansweredRequests::RepeatDue(absl::Time now, const Sender& self, const Clu
 
 Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, const Message& reply,
                                         const ClusterView& view) {
-  Verdict verdict = Judge(request, reply, view, counters_);
+  Verdict verdict = TakeReply(request, reply, view, counters_);
   if (verdict.kind == Verdict::Kind::kRefused || verdict.kind == Verdict::Kind::kValuesUnfit) {
     BackOff(now, request, reply, verdict);
   }
   if (verdict.kind != Verdict::Kind::kAccepted) return verdict;
   if (request.in_flight()) queue_.OnReply(now, request, reply.envelope.credit_bytes());
-  ApplyReply(request, reply);
+  CountReply(request, reply);
   const Version version(StateOf(reply).version());
   if (request.owner->operation.pulls()) {
     versions_.ObserveValues(request.shard, request.generation, version);
