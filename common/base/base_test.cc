@@ -51,6 +51,29 @@ TEST(BufferTest, ReleasesWrappedMemoryOnceWithTheLastHandle) {
   EXPECT_EQ(released, 1);
 }
 
+TEST(BufferTest, KeptCopiesOnlyLentMemory) {
+  int released = 0;
+  const std::array<uint8_t, 4> memory = {1, 2, 3, 4};
+  Buffer lent = Buffer::Lend(memory.data(), memory.size(), [&released] { ++released; });
+  Buffer slice = lent.Slice(1, 2);
+  EXPECT_TRUE(slice.is_lent());
+  const Buffer kept = slice.Kept();
+  lent = Buffer();
+  EXPECT_EQ(released, 0);
+  slice = Buffer();
+  EXPECT_EQ(released, 1);
+  EXPECT_FALSE(kept.is_lent());
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_TRUE(std::equal(kept.bytes().begin(), kept.bytes().end(), memory.begin() + 1));
+
+  const Buffer wrapped = Buffer::Wrap(memory.data(), memory.size(), {});
+  for (const Buffer& own : {kept, wrapped, Buffer()}) {
+    EXPECT_FALSE(own.is_lent());
+    EXPECT_EQ(own.Kept().data(), own.data());
+    EXPECT_EQ(own.Kept().size(), own.size());
+  }
+}
+
 TEST(BufferDeathTest, RefusesToWriteSharedOrWrappedMemory) {
   Buffer buffer = Buffer::Allocate(8);
   const Buffer copy = buffer;

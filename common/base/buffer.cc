@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace covey {
 namespace {
@@ -44,6 +45,12 @@ Buffer Buffer::Wrap(const void* data, size_t size, std::function<void()> release
   buffer.storage_->release = std::move(release);
   buffer.data_ = static_cast<const uint8_t*>(data);
   buffer.size_ = size;
+  return buffer;
+}
+
+Buffer Buffer::Lend(const void* data, size_t size, std::function<void()> release) {
+  Buffer buffer = Wrap(data, size, std::move(release));
+  buffer.storage_->is_lent = true;
   return buffer;
 }
 

@@ -35,7 +35,9 @@ class Outbox {
 // and `message`.
 //
 // `now` is monotonic; its zero has no meaning. A call never blocks. A message may be a duplicate,
-// out of date, or from a stranger; an actor refuses it and never trusts it.
+// out of date, or from a stranger; an actor refuses it and never trusts it. The memory of its
+// frames may be lent by the sender until the call returns and its effects have been carried out: an
+// actor that keeps a frame for longer keeps Buffer::Kept() of it.
 class Actor {
  public:
   virtual ~Actor() = default;
