@@ -122,6 +122,12 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
   // Length and samples were checked on arrival.
   COVEY_CHECK(content_->Apply(now, record, gradient).ok());
   if (downstream_.DigestIsDue(record)) record.digest = content_->Digest();
+  PassOn(now, std::move(record), outbox);
+}
+
+void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
+  // Kept until the successor has acknowledged the record.
+  if (link() != nullptr) record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
   downstream_.PassOn(now, std::move(record), held(), outbox);
 }
 
@@ -208,7 +214,7 @@ void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
     } else if (const absl::Status status = ApplyRecord(now, *record); !status.ok()) {
       RejectContent(status, AfterWrongContent());
     } else {
-      downstream_.PassOn(now, *std::move(record), held(), outbox);
+      PassOn(now, *std::move(record), outbox);
     }
   }
   if (is_head()) return;

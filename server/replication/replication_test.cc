@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "common/net/testing/frame_lender.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
@@ -321,6 +322,26 @@ TEST_F(Replication, RecordsInOtherFormatsTravelAsTheyCame) {
   EXPECT_EQ(chain.Digest(0), chain.Digest(1));
   const auto record = std::find_if(chain.sent.begin(), chain.sent.end(), IsRecord);
   EXPECT_EQ(record->frames[0].data(), push.frames[0].data()) << "it was copied";
+}
+
+TEST_F(Replication, NoRecordKeepsTheMemoryOfItsSender) {
+  FrameLender lender;
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  // The head and the middle keep what they send, until the tail has it.
+  chain.lose = [&](const Message& message) { return IsRecord(message); };
+  chain.Deliver(0, lender.Lend(Push(1, 1)));
+  EXPECT_EQ(lender.out(), 0u);
+  ASSERT_THAT(chain.sent, SizeIs(1));
+  Message record = chain.sent[0];
+  record.set_to({ChainDriver::Id(1), 1});
+  chain.Inject(1, lender.Lend(record));
+  EXPECT_EQ(lender.out(), 0u);
+  for (const uint32_t server : {0, 1}) EXPECT_EQ(chain.replica(server).kept_bytes(), 16u);
+  chain.lose = [](const Message&) { return false; };
+  chain.Pass(absl::Seconds(2));
+  EXPECT_EQ(chain.replica(2).content()->version(), Version(1));
+  EXPECT_EQ(chain.Digest(2), chain.Digest(0));
 }
 
 TEST_F(Replication, StrangersAndNonsenseAlongTheChainChangeNothing) {

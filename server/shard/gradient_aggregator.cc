@@ -27,9 +27,26 @@ void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
 
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);
+  // The encoded form of the first push may share the memory of the sum.
+  update.encoded = {};
   update.gradient_sum.Add(held.gradient);
-  update.encoded =
-      update.pushes.size() == 1 && !held.encoded.frame.empty() ? held.encoded : EncodedGradient{};
+  if (update.pushes.size() == 1) update.encoded = held.encoded;
+}
+
+void GradientAggregator::KeepHeld() {
+  // Earlier ones were kept when they were added.
+  if (!held_.empty()) Keep(held_.rbegin()->second);
+  EncodedGradient& encoded = arrivals_.encoded;
+  const bool is_sum = encoded.frame.data() == arrivals_.gradient_sum.buffer().data();
+  arrivals_.gradient_sum.Keep();
+  encoded.frame = is_sum ? arrivals_.gradient_sum.buffer() : spares_.Kept(encoded.frame);
+}
+
+void GradientAggregator::Keep(HeldPush& held) {
+  // A float32 gradient is its own encoded form.
+  const bool is_gradient = held.encoded.frame.data() == held.gradient.data();
+  held.gradient = spares_.Kept(held.gradient);
+  held.encoded.frame = is_gradient ? held.gradient : spares_.Kept(held.encoded.frame);
 }
 
 size_t GradientAggregator::held_bytes() const {

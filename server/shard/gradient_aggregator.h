@@ -39,7 +39,8 @@ struct AggregatedUpdate {
 
 // Received pushes with their gradients, until the UpdateGate makes an update of them. When the gate
 // sums in the order of arrival, it keeps one running sum; otherwise it keeps each gradient in the
-// frame in which it arrived. It depends only on the order and times of calls.
+// frame in which it arrived. Lent frames (Buffer::Lend) are copied by KeepHeld. It depends only on
+// the order and times of calls.
 //
 // Actor-confined. `spares` outlives it.
 class GradientAggregator {
@@ -62,6 +63,10 @@ class GradientAggregator {
   // The next update, if one is due. Call it until there is none, as UpdateGate::TakeDue.
   std::optional<AggregatedUpdate> TakeDue(absl::Time now, const GroupCensus& groups);
 
+  // To be called after each Add, once TakeDue has no more updates: the push that was added is held
+  // beyond the call in which its frame was delivered, unless it is part of an update.
+  void KeepHeld();
+
   // As UpdateGate::Resume.
   void Resume(GroupId group, Step step) { gate_.Resume(group, step); }
 
@@ -77,6 +82,7 @@ class GradientAggregator {
     EncodedGradient encoded;
   };
   static void Join(const HeldPush& held, AggregatedUpdate& update);
+  void Keep(HeldPush& held);
 
   // Constant after construction.
   SpareBuffers& spares_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/net/testing/frame_lender.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -104,6 +105,46 @@ TEST(GradientAggregator, BufferedSumsInTheOrderOfArrival) {
   EXPECT_THAT(gatherer.Due(), ElementsAre((kValues[0] + kValues[1]) + kValues[2]));
   EXPECT_THAT(gatherer.pushes(), ElementsAre(21, 11, 22));
   EXPECT_GT(gatherer.spare_bytes(), 0u);  // The sum's memory came back.
+}
+
+TEST(GradientAggregator, CopiesALentGradientOnlyIfItIsHeld) {
+  for (const Contract::Kind kind :
+       {Contract::Kind::kAsync, Contract::Kind::kBsp, Contract::Kind::kBuffered}) {
+    for (const bool is_due : {true, false}) {
+      FrameLender lender;
+      SpareBuffers spares(1 << 20);
+      const Contract contract{.kind = kind, .buffer = is_due ? 1u : 2u};
+      GradientAggregator aggregator(contract, spares);
+      std::vector<LiveGroup> live = {{.id = GroupId(1)}};
+      if (!is_due) live.push_back({.id = GroupId(2)});
+      const GroupCensus groups{.live = live, .known = live.size()};
+      Buffer lent = lender.Lend(Buffer::CopyOf(std::vector<uint8_t>(4)));
+      aggregator.Add({.key = {.producer = {.id = 1}, .sequence = 1},
+                      .group = GroupId(1),
+                      .step = Step(1),
+                      .samples = 1},
+                     lent, {.frame = lent, .checksum = 7});
+      auto update = aggregator.TakeDue(absl::UnixEpoch(), groups);
+      ASSERT_EQ(update.has_value(), is_due || kind == Contract::Kind::kAsync);
+      aggregator.KeepHeld();
+      if (update) {
+        EXPECT_EQ(update->gradient_sum.buffer().data(), lent.data());
+        EXPECT_EQ(update->encoded.frame.data(), lent.data());
+        EXPECT_EQ(spares.retained_bytes(), 0u);
+        continue;
+      }
+      lent = Buffer();
+      EXPECT_EQ(lender.out(), 0u);
+      EXPECT_EQ(aggregator.held_bytes(), 4u);
+      aggregator.FlushPartialBuffer();
+      live.pop_back();
+      update = aggregator.TakeDue(absl::UnixEpoch(), groups);
+      ASSERT_TRUE(update.has_value());
+      // One copy is both.
+      EXPECT_EQ(update->encoded.frame.data(), update->gradient_sum.buffer().data());
+      EXPECT_EQ(update->encoded.checksum, 7u);
+    }
+  }
 }
 
 TEST(GradientAggregator, EachContractsPushesAreSummedApart) {

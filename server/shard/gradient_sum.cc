@@ -31,13 +31,19 @@ void GradientSum::Add(const Buffer& gradient) {
     return;
   }
   COVEY_CHECK(gradient.size() == sum_.size());
-  if (!is_spare_) {
-    Buffer spare = spares_->Take(sum_.size());
-    std::memcpy(spare.MutableData(), sum_.data(), sum_.size());
-    sum_ = std::move(spare);
-    is_spare_ = true;
-  }
+  if (!is_spare_) MoveToSpare();
   AddInto(sum_.MutableAs<float>(), gradient.As<float>());
+}
+
+void GradientSum::Keep() {
+  if (sum_.is_lent()) MoveToSpare();
+}
+
+void GradientSum::MoveToSpare() {
+  Buffer spare = spares_->Take(sum_.size());
+  std::memcpy(spare.MutableData(), sum_.data(), sum_.size());
+  sum_ = std::move(spare);
+  is_spare_ = true;
 }
 
 }  // namespace covey::server

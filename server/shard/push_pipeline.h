@@ -42,6 +42,7 @@ class PushPipeline {
   std::optional<AggregatedUpdate> ApplyNext(absl::Time now, Outbox& outbox);
 
   // As GradientAggregator.
+  void KeepHeld() { aggregator_.KeepHeld(); }
   void Resume(GroupId group, Step step) { aggregator_.Resume(group, step); }
   void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
   void FlushPartialBuffer() { aggregator_.FlushPartialBuffer(); }

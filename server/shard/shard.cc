@@ -57,6 +57,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   }
   ++(*duplicate ? shard_.counters.duplicates : shard_.counters.pushes);
   const bool new_version = ApplyDue(now, outbox);
+  pipeline_.KeepHeld();
   pending.push = {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
   pending.wants_values = push.read().wanted();

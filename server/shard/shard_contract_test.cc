@@ -8,6 +8,7 @@
 
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
+#include "common/net/testing/frame_lender.h"
 #include "common/tensor/codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -455,6 +456,27 @@ TEST(ShardContract, TakesGradientsInEveryWireFormat) {
       const float updates = contract.kind == Kind::kAsync ? 1.0f : 2.0f;
       const std::vector<float> values = driver.Values();
       for (int i = 0; i < 300; ++i) ASSERT_THAT(values[i], FloatNear(-sum[i] / updates, 1e-5f));
+    }
+  }
+}
+
+TEST(ShardContract, NoPushKeepsTheMemoryOfItsSender) {
+  FrameLender lender;
+  for (const WireFormat format : {WireFormat::kFloat32, WireFormat::kFloat16}) {
+    for (const Contract& contract :
+         {kAsync, Ssp(2), kBsp, Buffered(2), Contract{.kind = Kind::kLocal, .local_steps = 1}}) {
+      ShardDriver driver(TestJob(contract, 2, 4));
+      for (uint32_t group = 1; group <= 2; ++group) {
+        std::vector<uint8_t> bytes(EncodedBytes(format, 4));
+        Encode(format, std::vector<float>(4, static_cast<float>(group)), bytes);
+        Message push = driver.GroupPush(group, 1, {});
+        push.envelope.mutable_push_request()->set_format(static_cast<proto::WireFormat>(format));
+        push.frames[0] = Buffer::CopyOf(bytes);
+        ASSERT_EQ(CodeOf(driver.Ask(lender.Lend(push))), Code::kOk);
+        EXPECT_EQ(lender.out(), 0u) << WireFormatName(format);
+      }
+      const float updates = contract.kind == Kind::kAsync || contract.kind == Kind::kSsp ? 1 : 2;
+      EXPECT_THAT(driver.Values()[0], FloatNear(-3 / updates, 1e-5f));
     }
   }
 }

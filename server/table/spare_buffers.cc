@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "common/base/buffer.h"
@@ -27,6 +28,14 @@ void SpareBuffers::Retire(Buffer buffer) {
     retained_bytes_ -= spares_.front().size();
     spares_.erase(spares_.begin());
   }
+}
+
+Buffer SpareBuffers::Kept(const Buffer& buffer) {
+  if (!buffer.is_lent()) return buffer;
+  Buffer copy = Take(buffer.size());
+  std::memcpy(copy.MutableData(), buffer.data(), buffer.size());
+  Retire(copy);
+  return copy;
 }
 
 }  // namespace covey::server

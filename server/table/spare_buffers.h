@@ -29,6 +29,9 @@ class SpareBuffers {
   // Keeps the buffer for a later Take; its readers may still hold it.
   void Retire(Buffer buffer);
 
+  // As Buffer::Kept. The copy is in a spare, which is reused once all its handles are dropped.
+  Buffer Kept(const Buffer& buffer);
+
   size_t retained_bytes() const { return retained_bytes_; }
 
  private:

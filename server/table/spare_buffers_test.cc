@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/table/spare_buffers.h"
 
+#include <array>
+#include <cstdint>
 #include <utility>
 
 #include "common/base/buffer.h"
@@ -18,6 +20,21 @@ TEST(SpareBuffersTest, GivesBackARetiredBufferOfTheSameSize) {
   EXPECT_NE(spares.Take(99).data(), memory);
   EXPECT_EQ(spares.Take(100).data(), memory);
   EXPECT_EQ(spares.retained_bytes(), 0);
+}
+
+TEST(SpareBuffersTest, CopiesLentMemoryIntoASpare) {
+  SpareBuffers spares(1000);
+  const std::array<uint8_t, 2> memory = {1, 2};
+  const Buffer own = Buffer::Wrap(memory.data(), memory.size(), {});
+  EXPECT_EQ(spares.Kept(own).data(), own.data());
+  const Buffer lent = Buffer::Lend(memory.data(), memory.size(), {});
+  Buffer kept = spares.Kept(lent);
+  const uint8_t* const copy = kept.data();
+  EXPECT_NE(copy, lent.data());
+  EXPECT_EQ(kept.bytes()[1], 2);
+  EXPECT_NE(spares.Take(2).data(), copy);
+  kept = Buffer();
+  EXPECT_EQ(spares.Take(2).data(), copy);
 }
 
 TEST(SpareBuffersTest, NeverGivesABufferThatAReaderHolds) {
