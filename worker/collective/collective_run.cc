@@ -118,6 +118,10 @@ absl::Status CollectiveRun::TakePiece(SliceGrid::Cut cut, const proto::GroupSlic
   waiting_bytes_ += piece.bytes.size();
   lane.slices[slice].waiting.emplace_back(operand, std::move(piece));
   Sum(lane, slice);
+  // What still waits is kept beyond this call.
+  for (auto& [from_operand, waiting] : lane.slices[slice].waiting) {
+    waiting.bytes = waiting.bytes.Kept();
+  }
   return absl::OkStatus();
 }
 

@@ -24,9 +24,9 @@ namespace covey::worker {
 //
 // Every section of the data (plan.h) is cut into slices of the same size (slice_grid.h). A slice is
 // summed at each node of its reduction tree strictly in the order that the plan states, whatever
-// the order of arrival: what comes too soon waits, by reference. It is passed on as soon as it is
-// complete; slices that are ready together, adjacent, and for the same member share a message
-// (outgoing_slices.h).
+// the order of arrival. A piece that comes too soon waits: by reference, or as a copy if its memory
+// is lent (Buffer::Lend). A slice is passed on as soon as it is complete; slices that are ready
+// together, adjacent, and for the same member share a message (outgoing_slices.h).
 //
 // Actor-confined. Deterministic. Bytes from outside are checked against what is expected.
 class CollectiveRun {

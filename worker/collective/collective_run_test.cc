@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/net/frame_checksum.h"
+#include "common/net/testing/frame_lender.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -140,6 +141,34 @@ TEST_F(RunsTest, OnlyTheFirstSliceOfABroadcastMayHaveAnAttachment) {
     AddFrame(more, second, FrameChecksum(second));
     EXPECT_EQ(Hear(1, {more}).code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+// Member 0 adds the values of the others in the order of their ranks.
+TEST_F(RunsTest, PiecesThatComeTooSoonKeepNoLentMemory) {
+  const auto star =
+      std::make_shared<const Plan>(PlanOptions{.algorithm = Algorithm::kDirect, .size = 4});
+  data_.assign(4, {1, 1, 1, 1});
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    runs_.push_back(std::make_unique<CollectiveRun>(
+        1,
+        Collective{.id = {.stream = 0, .sequence = 1},
+                   .kind = CollectiveKind::kReduceScatter,
+                   .data = data_[rank],
+                   .parts = {{.first = 0, .count = 4}, {}, {}, {}},
+                   .samples = 1},
+        star, CollectiveRun::Options{.rank = rank, .slice_elements = 4}));
+    runs_.back()->Begin();
+  }
+  FrameLender lender;
+  for (const uint32_t from : {3, 2, 1}) {
+    const std::vector<Message> said = Said(from, 0);
+    ASSERT_EQ(said.size(), 1u);
+    ASSERT_TRUE(runs_[0]->Take(lender.Lend(said[0])).ok());
+    EXPECT_EQ(lender.out(), 0u);
+    EXPECT_EQ(runs_[0]->waiting_bytes() > 0, from > 1);
+  }
+  EXPECT_TRUE(runs_[0]->arrived());
+  EXPECT_EQ(data_[0], std::vector<float>(4, 4));
 }
 
 TEST_F(RunsTest, SumsHaveChecksumsOfTheirOwn) {

@@ -24,7 +24,8 @@ bool EarlySlices::HasRoom(const Message& message, size_t other_bytes) const {
 void EarlySlices::Keep(const CollectiveId& id, const Message& message) {
   bytes_ += BytesOf(message);
   ++count_;
-  slices_[id].push_back(message);
+  Message& kept = slices_[id].emplace_back(message);
+  for (Buffer& frame : kept.frames) frame = frame.Kept();
 }
 
 std::deque<Message> EarlySlices::Take(const CollectiveId& id) {

@@ -18,7 +18,7 @@ class EarlySlices {
  public:
   // `other_bytes`: what else counts against the limit.
   bool HasRoom(const Message& message, size_t other_bytes) const;
-  // Precondition: HasRoom.
+  // Copies lent frames (Buffer::Lend). Precondition: HasRoom.
   void Keep(const CollectiveId& id, const Message& message);
   // In the order of arrival. Those of lower sequences of the stream are forgotten: nobody will
   // begin them any more.
