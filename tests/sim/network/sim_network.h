@@ -17,6 +17,7 @@
 #include "common/simulation/simulator.h"
 #include "tests/sim/network/host_id.h"
 #include "tests/sim/network/impairments.h"
+#include "tests/sim/network/lent_frames.h"
 #include "tests/sim/network/message_codec.h"
 
 namespace covey::sim {
@@ -47,7 +48,7 @@ struct NetworkConfig {
 // The network between loops: keeps the guarantee of common/net/transport.h and nothing more. A
 // message arrives at most once per send, or never. Order holds on a connection. A broken connection
 // loses some of its messages and delivers the rest later, in parallel with the new connection.
-// Corrupted bytes are dropped.
+// Corrupted bytes are dropped. Frames are lent (lent_frames.h).
 //
 // Actor-confined. Deterministic in the simulator's seed. The owner of a port outlives the network.
 class SimNetwork {
@@ -63,6 +64,7 @@ class SimNetwork {
   void DropRoute(PortId port, const Address& peer);
   // False: dropped at once (no such endpoint, or the queue is full). True promises nothing.
   bool Send(PortId port, Message message);
+  const LentFrames& lent_frames() const { return lent_frames_; }
 
   // Faults in one direction between two hosts; calls nest.
   void Block(HostId from, HostId to) { ++links_[{from, to}].blocked; }
@@ -113,7 +115,9 @@ class SimNetwork {
   Impairment ImpairmentOf(HostId from, HostId to) const;
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
-  void Break(Connection& connection) { connection.open = false; }
+  void Break(uint64_t connection);
+  // Replaces the frames of `message`, which no other message shares, by lent ones.
+  void Lend(uint64_t connection, const Message& sent, Message& message);
   absl::Duration Delay();
   void Lose(const Message& message, absl::string_view why);
 
@@ -129,6 +133,7 @@ class SimNetwork {
   std::map<uint64_t, Connection> connections_;
   std::map<std::pair<HostId, HostId>, Link> links_;
   Impairments impairments_;
+  LentFrames lent_frames_;
   std::map<std::string, HostId> hosts_;  // of every endpoint, past ones included
 };
 
