@@ -16,7 +16,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kStaleGroupGeneration,  PlantedBug::kSequenceWraps,
     PlantedBug::kCountMessagesNotBytes, PlantedBug::kAnswerBeforeLogged,
     PlantedBug::kWorkGivenTwice,        PlantedBug::kIgnoreLease,
-    PlantedBug::kEpochGoesBack,
+    PlantedBug::kEpochGoesBack,         PlantedBug::kHoldLentGradients,
 };
 
 }  // namespace
@@ -59,6 +59,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "ignore-lease";
     case PlantedBug::kEpochGoesBack:
       return "epoch-goes-back";
+    case PlantedBug::kHoldLentGradients:
+      return "hold-lent-gradients";
   }
   COVEY_CHECK(false);
   return "";

@@ -29,6 +29,7 @@ enum class PlantedBug {
   kWorkGivenTwice,              // items of a lost worker are given out though they were finished
   kIgnoreLease,                 // the only server of a shard serves it after its lease has expired
   kEpochGoesBack,               // a restarted scheduler forgets its newest record
+  kHoldLentGradients,           // a server holds pushes in the memory of their senders
 };
 
 // "apply-duplicates"; "none".

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/planted_bug.h"
 
 namespace covey::server {
 
@@ -34,6 +35,7 @@ void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
 }
 
 void GradientAggregator::KeepHeld() {
+  if (Planted(PlantedBug::kHoldLentGradients)) return;
   // Earlier ones were kept when they were added.
   if (!held_.empty()) Keep(held_.rbegin()->second);
   EncodedGradient& encoded = arrivals_.encoded;

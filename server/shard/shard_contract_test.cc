@@ -481,6 +481,16 @@ TEST(ShardContract, NoPushKeepsTheMemoryOfItsSender) {
   }
 }
 
+TEST(ShardContract, KeepsTheMemoryOfASenderWhenSoPlanted) {
+  const BugInPlace bug(PlantedBug::kHoldLentGradients);
+  FrameLender lender;
+  ShardDriver driver(TestJob(Buffered(2), 2));
+  driver.Ask(lender.Lend(driver.GroupPush(1, 1, {1, 1, 1, 1})));
+  EXPECT_EQ(lender.out(), 1u);
+  driver.Ask(lender.Lend(driver.GroupPush(2, 1, {1, 1, 1, 1})));
+  EXPECT_EQ(lender.out(), 0u);
+}
+
 TEST(ShardContract, RefusesGradientsWhoseBytesDoNotFitTheirFormat) {
   ShardDriver driver(TestJob(kAsync, 0));
   Message push = driver.ClientPush(1, {1, 1, 1, 1});

@@ -37,6 +37,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kAnswerBeforeLogged, kCounting},
       {PlantedBug::kWorkGivenTwice, kWork},
       {PlantedBug::kEpochGoesBack, kCounting},
+      {PlantedBug::kHoldLentGradients, kStaleness},
   };
 }
 

@@ -17,6 +17,7 @@
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
 #include "tests/sim/checkers/rare_events.h"
+#include "tests/sim/checkers/returned_frames.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/violations.h"
@@ -175,6 +176,7 @@ SeedResult RunSeed(const SeedOptions& options) {
   AskedHistory asked_history(violations);
   FencedProducers fenced_producers(violations);
   KeptContent kept_content(violations);
+  ReturnedFrames returned_frames(violations);
   RareEvents rare_events(simulator);
   SimCluster cluster(simulator, config);
   ChainFence chain_fence(
@@ -184,7 +186,8 @@ SeedResult RunSeed(const SeedOptions& options) {
       violations);
   for (Observer* checker : std::initializer_list<Observer*>{
            &view_history, &departed_nodes, &one_owner, &shard_clocks, &applied_once,
-           &fenced_producers, &chain_fence, &asked_history, &kept_content, &rare_events}) {
+           &fenced_producers, &chain_fence, &asked_history, &kept_content, &returned_frames,
+           &rare_events}) {
     cluster.AddObserver(*checker);
   }
   workload->SetUp(cluster);

@@ -18,6 +18,7 @@
 #include "tests/sim/checkers/fenced_producers.h"
 #include "tests/sim/checkers/kept_content.h"
 #include "tests/sim/checkers/one_owner.h"
+#include "tests/sim/checkers/returned_frames.h"
 #include "tests/sim/checkers/shard_clocks.h"
 #include "tests/sim/checkers/view_history.h"
 #include "tests/sim/checkers/whole_cluster.h"
@@ -447,6 +448,18 @@ TEST(EqualReplicasTest, AtRestAllHoldWhatTheHeadHolds) {
   empty.has_content = false;
   EXPECT_THAT(EqualReplicas::WhyUnequal(view, {Holds(2, 7, 70), empty}),
               HasSubstr("server-3 nothing"));
+}
+
+TEST(ReturnedFramesTest, AKeptFrameIsNamed) {
+  Violations violations;
+  ReturnedFrames checker(violations);
+  Message push = From(4);
+  push.envelope.mutable_push_request();
+  checker.OnReceived(absl::UnixEpoch(), "server-1", push);
+  EXPECT_THAT(violations.found(), IsEmpty());
+  checker.OnFramesKept(absl::UnixEpoch(), "server-1", push, 1);
+  EXPECT_THAT(violations.found(),
+              ElementsAre(HasSubstr("server-1 keeps 1 lent frame of push_request 4.0 -> 9.0")));
 }
 
 TEST(FencedProducersTest, AnOldGenerationIsRefused) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -20,6 +21,10 @@ class Observer {
   virtual void OnReceive(absl::Time, absl::string_view /*receiver*/, const Message&) {}
   // The actor has received the message.
   virtual void OnReceived(absl::Time, absl::string_view /*receiver*/, const Message&) {}
+  // What the actor sent has left it, and this many of the lent frames that came with the message
+  // are still in use. `message` has no frames any more.
+  virtual void OnFramesKept(absl::Time, absl::string_view /*receiver*/, const Message&,
+                            size_t /*frames*/) {}
 };
 
 }  // namespace covey::sim

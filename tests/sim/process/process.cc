@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "tests/sim/network/lent_frames.h"
 #include "tests/sim/network/message_description.h"
 
 namespace covey::sim {
@@ -110,12 +111,15 @@ void Process::Run(size_t index) {
   loop.scheduled = absl::InfiniteFuture();
   if (paused()) return;
   Outbox outbox;
+  Message message;
+  std::vector<LentFrames::LoanId> lent;
   if (!loop.started || loop.actor->NextWake() <= now) {
     loop.started = true;
     loop.actor->Wake(now, outbox);
   } else if (!loop.inbox.empty()) {
-    const Message message = std::move(loop.inbox.front());
+    message = std::move(loop.inbox.front());
     loop.inbox.pop_front();
+    lent = network_.lent_frames().LoansOf(message);
     simulator_.Note(message.envelope.header().request_id() << 8 | message.envelope.body_case());
     simulator_.Note(message.envelope.ByteSizeLong());
     for (const Buffer& frame : message.frames) {
@@ -127,12 +131,18 @@ void Process::Run(size_t index) {
     for (Observer* observer : observers_) observer->OnReceive(now, options_.name, message);
     loop.actor->Receive(now, message, outbox);
     for (Observer* observer : observers_) observer->OnReceived(now, options_.name, message);
+    message.frames.clear();
   } else {
     return Schedule(index);
   }
   loop.busy_until =
       now + options_.call_cost_max * (slowness_ * random_.Uniform()) + absl::Nanoseconds(1);
   Flush(index, outbox);
+  if (const size_t kept = network_.lent_frames().CountInUse(lent); kept > 0) {
+    for (Observer* observer : observers_) {
+      observer->OnFramesKept(now, options_.name, message, kept);
+    }
+  }
   const Program::Outcome outcome = program_->outcome();
   if (outcome == Program::Outcome::kRunning) return Schedule(index);
   Crash();

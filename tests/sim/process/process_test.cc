@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/buffer.h"
 
 namespace covey::sim {
 namespace {
@@ -18,6 +23,20 @@ class Chatter : public Actor, public Program {
     if (message.envelope.has_disk_durable()) ++durable_;
     if (!message.envelope.has_pull_request()) return;
     ++requests_;
+    const Buffer& frame = message.frames[0];
+    switch (keeping_) {
+      case Keeping::kNothing:
+        break;
+      case Keeping::kCopies:
+        kept_.push_back(frame.Kept());
+        break;
+      case Keeping::kFrames:
+        kept_.push_back(frame);
+        break;
+      case Keeping::kReplies:
+        outbox.Send(WithFrame(MakeReply(message), frame));
+        return;
+    }
     Message reply = MakeReply(message);
     reply.envelope.mutable_pull_reply();
     outbox.Send(std::move(reply));
@@ -34,7 +53,7 @@ class Chatter : public Actor, public Program {
     Message message;
     message.set_to(peer_);
     message.envelope.mutable_pull_request();
-    outbox.Send(std::move(message));
+    outbox.Send(WithFrame(std::move(message), Buffer::Allocate(8)));
   }
   absl::Time NextWake() const override { return next_; }
 
@@ -42,13 +61,24 @@ class Chatter : public Actor, public Program {
   NodeId node() const override { return self_; }
   Epoch epoch() const override { return Epoch(3); }
 
+  // What the actor does with the frames of requests: it may send one back, too.
+  enum class Keeping { kNothing, kCopies, kFrames, kReplies };
+  void SetKeeping(Keeping keeping) { keeping_ = keeping; }
+
   int answers() const { return answers_; }
   int requests() const { return requests_; }
   int durable() const { return durable_; }
 
  private:
+  static Message WithFrame(Message message, const Buffer& frame) {
+    message.frames.push_back(frame);
+    return message;
+  }
+
   const NodeId self_;
   const Address peer_;
+  Keeping keeping_ = Keeping::kNothing;
+  std::vector<Buffer> kept_;
   absl::Time next_ = absl::InfinitePast();
   int answers_ = 0;
   int requests_ = 0;
@@ -89,13 +119,23 @@ class ProcessTest : public testing::Test, public Observer {
     }
   }
 
-  void OnSend(absl::Time, const Message& message) override { last_sent_ = message; }
+  void OnSend(absl::Time, const Message& message) override {
+    last_sent_ = message;
+    last_sent_.frames.clear();
+  }
+  void OnFramesKept(absl::Time, absl::string_view receiver, const Message& message,
+                    size_t frames) override {
+    EXPECT_EQ(receiver, "peer");
+    EXPECT_TRUE(message.envelope.has_pull_request());
+    frames_kept_ += frames;
+  }
 
   Simulator simulator_{1};
   SimNetwork network_{simulator_, {}};
   std::vector<Observer*> observers_;
   std::vector<Incarnation> incarnations_;
   Message last_sent_;
+  size_t frames_kept_ = 0;
   Chatter* peer_actor_ = nullptr;
   Chatter* caller_actor_ = nullptr;
   std::unique_ptr<Process> peer_;
@@ -109,6 +149,19 @@ TEST_F(ProcessTest, CarriesMessagesBothWaysUnderTheSendersIdentity) {
   EXPECT_EQ(last_sent_.from().node, NodeId(2));
   EXPECT_EQ(last_sent_.incarnation(), incarnations_[0]);
   EXPECT_EQ(last_sent_.envelope.header().epoch(), 3u);
+}
+
+TEST_F(ProcessTest, AFrameThatIsKeptOrSentOnIsNoticed) {
+  using Keeping = Chatter::Keeping;
+  for (const Keeping keeping :
+       {Keeping::kNothing, Keeping::kCopies, Keeping::kFrames, Keeping::kReplies}) {
+    const int before = peer_actor_->requests();
+    peer_actor_->SetKeeping(keeping);
+    frames_kept_ = 0;
+    Run(absl::Seconds(1));
+    EXPECT_EQ(peer_actor_->requests(), before + 1);
+    EXPECT_EQ(frames_kept_, keeping == Keeping::kNothing || keeping == Keeping::kCopies ? 0u : 1u);
+  }
 }
 
 TEST_F(ProcessTest, ARestartIsAnotherIncarnationWithoutMemory) {
