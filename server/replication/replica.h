@@ -123,9 +123,9 @@ class Replica {
   void OnReply(absl::Time now, const Message& message, Outbox& outbox);
   // Tells the predecessor what is held and what is durable. `missing` as in ReplicateReply.
   void Acknowledge(bool missing, Outbox& outbox) const;
-  // Precondition: there is content.
   // The content holds the record: it goes to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
+  // Precondition: there is content.
   Downstream::Held held() const { return {.content = *content_, .has_joined = !IsJoining(state_)}; }
 
   // Constant after construction.

@@ -192,7 +192,7 @@ absl::Status ShmLink::ReadFrames(std::span<const uint8_t> entries, std::span<con
 }
 
 Buffer ShmLink::FrameOfPeer(std::span<const uint8_t> bytes, const FrameSpace::Use& use) const {
-  return Buffer::Wrap(bytes.data(), bytes.size(), [memory = memory_, use] {
+  return Buffer::Lend(bytes.data(), bytes.size(), [memory = memory_, use] {
     memory->own.state().released[use.place].store(use.number);
     memory->TellOfRoom();
   });

@@ -19,8 +19,9 @@
 namespace covey {
 
 // Messages to and from one peer through the two regions (shm_layout.h). A large frame is copied
-// once, into this process's region; the peer uses it there, and this process does not write there
-// again before the peer has let go of it. So a sent message's frames are released at once.
+// once, into this process's region; the peer uses it there (Buffer::Lend), and this process does
+// not write there again before the peer has let go of it. So a sent message's frames are released
+// at once.
 //
 //   record   head bytes u32, frames u32, then per frame:
 //              offset in the region's frames u64, or kInline; bytes u64; use: place u32, number u32
