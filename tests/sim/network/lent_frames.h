@@ -13,9 +13,10 @@
 namespace covey::sim {
 
 // The frames that a network has delivered, or is about to deliver, out of the memory of their
-// senders: as a transport over shared memory does. A sender's handle on a frame lives until the
-// receiver has dropped its last one, or their connection breaks. The receiver may read the frame
-// even then.
+// senders. A sender's handle on a frame lives until the receiver has dropped its last one, or their
+// connection breaks. The receiver may read the frame even then. This is stricter than shared memory
+// between processes (common/net/shm), where a frame occupies the sender's region and its handle is
+// dropped at once.
 //
 // Actor-confined. Frames may outlive it.
 class LentFrames {
