@@ -10,11 +10,15 @@ namespace covey {
 //
 // Pure and thread-safe; any alignment; spans of one call do not overlap. Deterministic: one IEEE
 // operation per element, so that vector instructions change the speed and never the bits (except
-// the payload of a NaN). Bound by memory: AddInto moves 12 bytes per element. kernels_bench.cc
-// measures them.
+// the payload of a NaN). Bound by memory: AddInto and Add move 12 bytes per element.
+// kernels_bench.cc measures them.
 
 // sum[i] += x[i]. Precondition: equal sizes.
 void AddInto(std::span<float> sum, std::span<const float> x);
+
+// sum[i] = a[i] + b[i], with the bits that AddInto(sum, b) gives when `sum` is a copy of `a`.
+// Precondition: equal sizes.
+void Add(std::span<const float> a, std::span<const float> b, std::span<float> sum);
 
 // x[i] *= factor. A factor of 0 gives zeros even for NaN and infinity, so that a member without
 // samples adds nothing.

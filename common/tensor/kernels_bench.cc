@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace covey {
 namespace {
 
 constexpr int64_t kCached = 1 << 16;
+constexpr int64_t kShard = 1 << 18;  // 1 MiB
 constexpr int64_t kBeyondCache = 1 << 24;
 
 std::vector<float> SomeValues(size_t count) {
@@ -29,6 +31,32 @@ void BM_AddInto(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_AddInto)->Arg(kCached)->Arg(kBeyondCache);
+
+// What Add saves: the copy that AddInto needs before it.
+void BM_CopyAndAddInto(benchmark::State& state) {
+  const std::vector<float> a = SomeValues(state.range(0));
+  const std::vector<float> b = SomeValues(state.range(0));
+  std::vector<float> sum(state.range(0));
+  for (auto _ : state) {
+    std::copy(a.begin(), a.end(), sum.begin());
+    AddInto(sum, b);
+    benchmark::DoNotOptimize(sum.data());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_CopyAndAddInto)->Arg(kCached)->Arg(kShard)->Arg(kBeyondCache);
+
+void BM_Add(benchmark::State& state) {
+  const std::vector<float> a = SomeValues(state.range(0));
+  const std::vector<float> b = SomeValues(state.range(0));
+  std::vector<float> sum(state.range(0));
+  for (auto _ : state) {
+    Add(a, b, sum);
+    benchmark::DoNotOptimize(sum.data());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_Add)->Arg(kCached)->Arg(kShard)->Arg(kBeyondCache);
 
 // Arguments: format, elements. Items are elements.
 enum class Way { kEncode, kFeedback, kDecode, kDecodeAndAdd };

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "common/base/random.h"
@@ -45,6 +47,30 @@ TEST(TensorKernelsTest, SumsAreThoseOfAPlainLoop) {
       }
       AddInto(std::span(into).subspan(start), std::span(other).subspan(start));
       EXPECT_TRUE(SameBits(into, expected));
+    }
+  }
+}
+
+TEST(TensorKernelsTest, AddHasTheBitsOfACopyAndAddInto) {
+  Random random(3);
+  for (const size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 1000}) {
+    for (const size_t start : {0, 1, 3}) {
+      std::vector<float> a = RandomValues(count + start, random);
+      std::vector<float> b = RandomValues(count + start, random);
+      if (count == 1000) {
+        const float kinds[] = {0.0f, -0.0f, 1e-40f, -1e-40f, kInfinity, 3e38f, -1.0f};
+        for (size_t i = 0; i < count; ++i) {
+          a[i] = kinds[i % std::size(kinds)];
+          // No opposite infinities: the payload of a NaN is not promised.
+          b[i] = kinds[i / std::size(kinds) % std::size(kinds)];
+        }
+      }
+      std::vector<float> expected = a;
+      AddInto(std::span(expected).subspan(start), std::span(b).subspan(start));
+      std::vector<float> sum = a;
+      std::fill(sum.begin() + static_cast<std::ptrdiff_t>(start), sum.end(), kNan);
+      Add(std::span(a).subspan(start), std::span(b).subspan(start), std::span(sum).subspan(start));
+      EXPECT_TRUE(SameBits(sum, expected)) << count << " from " << start;
     }
   }
 }

@@ -31,7 +31,13 @@ void GradientSum::Add(const Buffer& gradient) {
     return;
   }
   COVEY_CHECK(gradient.size() == sum_.size());
-  if (!is_spare_) MoveToSpare();
+  if (!is_spare_) {
+    Buffer spare = spares_->Take(sum_.size());
+    covey::Add(sum_.As<float>(), gradient.As<float>(), spare.MutableAs<float>());
+    sum_ = std::move(spare);
+    is_spare_ = true;
+    return;
+  }
   AddInto(sum_.MutableAs<float>(), gradient.As<float>());
 }
 
