@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "client/testing/request_engine_fixture.h"
+#include "common/base/buffer.h"
 #include "common/base/planted_bug.h"
 #include "common/base/planted_bug_switch.h"
 #include "common/cluster/limits.h"
@@ -104,6 +107,77 @@ TEST_F(DurabilityTest, SendsWhatIsNotDurableToTheNewHeadUnderTheSameIdentity) {
   Answer(again[0], 2);
   EXPECT_EQ(engine_.undurable_pushes(), 0u);
   EXPECT_EQ(engine_.counters().lost_pushes, 0u);
+}
+
+// A gradient in memory that the caller shares with the engine.
+class SharedGradientTest : public DurabilityTest {
+ protected:
+  // The shards of the push lie behind 2 elements that are not pushed.
+  SharedGradientTest() { Write(1); }
+  void Write(float first) {
+    const std::span<float> elements = memory_.MutableAs<float>();
+    std::iota(elements.begin(), elements.end(), first - 2);
+  }
+  Operation PushShared() {
+    Operation push = PushAll();
+    push.gradient = memory_.As<float>().subspan(2);
+    push.gradient_memory = memory_;
+    return push;
+  }
+
+  Buffer memory_ = Buffer::Allocate(8 * sizeof(float));
+};
+
+TEST_F(SharedGradientTest, IsKeptWithoutACopyUntilDurable) {
+  Start(PushShared());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Answer(sent[0], 1);
+  Answer(sent[1], 1, kReceived);
+  ASSERT_EQ(results_.size(), 1u) << "the frames in `sent` are not waited for";
+  EXPECT_EQ(engine_.undurable_bytes(), 8u);
+  ShowView(View(2, kServerA, kServerA));
+  const std::vector<Message> again = After(absl::ZeroDuration());
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].frames[0].data(), memory_.data() + 6 * sizeof(float));
+  Answer(again[0], 1);
+  EXPECT_EQ(engine_.undurable_bytes(), 0u);
+}
+
+TEST_F(SharedGradientTest, IsResentWithTheSameBitsAfterTheCallerTookItBack) {
+  Start(PushShared());
+  std::vector<Message> sent = outbox_.TakeMessages();
+  for (Message& message : sent) message.frames.clear();
+  EXPECT_FALSE(memory_.IsUnique());
+  Answer(sent[0], 1);
+  Answer(sent[1], 1, kReceived);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_FALSE(memory_.IsUnique());
+  engine_.ReleaseGradient(Buffer::Allocate(64));
+  EXPECT_FALSE(memory_.IsUnique()) << "released other memory";
+  engine_.ReleaseGradient(memory_);
+  ASSERT_TRUE(memory_.IsUnique());
+  Write(100);
+  ShowView(View(2, kServerA, kServerA));
+  const std::vector<Message> again = After(absl::ZeroDuration());
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
+  EXPECT_TRUE(CheckFrameChecksums(again[0]).ok());
+  EXPECT_TRUE(memory_.IsUnique());
+  Answer(again[0], 1);
+  EXPECT_EQ(engine_.undurable_bytes(), 0u);
+}
+
+// The next step may begin inside `done`.
+TEST_F(SharedGradientTest, IsTheCallersAloneWhenADurablePushIsDone) {
+  Operation push = PushShared();
+  bool unique = false;
+  push.done = [&](absl::Time, const OperationResult&, Outbox&) { unique = memory_.IsUnique(); };
+  Start(std::move(push));
+  std::vector<Message> sent = outbox_.TakeMessages();
+  for (Message& message : sent) message.frames.clear();
+  Answer(sent[0], 1);
+  Answer(sent[1], 1);
+  EXPECT_TRUE(unique);
 }
 
 // Found by simulation: a new push overtook a kept one, and the clock of its group passed the gap.

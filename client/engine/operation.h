@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/operation_result.h"
 #include "client/read_bound.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
@@ -26,7 +27,8 @@ struct GroupIdentity {
 // A push, a pull, or both in one round trip, on consecutive whole shards of one table.
 //
 // Memory: `gradient` stays valid and unchanged, `values` and `residual` valid and untouched, until
-// `done` is called. `done` is always called once, at the latest soon after the deadline.
+// `done` is called; a gradient in shared memory for longer (`gradient_memory`). `done` is always
+// called once, at the latest soon after the deadline.
 struct Operation {
   TableId table;
   ShardIndex first_shard;
@@ -35,6 +37,11 @@ struct Operation {
   // Sum over `samples` examples of per-example gradients, for exactly these shards. Empty = no
   // push.
   std::span<const float> gradient;
+  // Optional: the memory that `gradient` lies in, shared by the caller and the engine. A push that
+  // is not durable is then kept there instead of in a copy, and frames that are still being sent do
+  // not delay `done`. So the gradient stays unchanged until no handle but the caller's own is left.
+  // A caller that needs the memory sooner calls RequestEngine::ReleaseGradient.
+  Buffer gradient_memory;
   // Receives the values. Empty = no pull.
   std::span<float> values;
   uint64_t samples = 1;

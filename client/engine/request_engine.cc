@@ -132,8 +132,8 @@ void RequestEngine::KeepUndurable(absl::Time now, ShardRequest& push, const Addr
       ShardRequest::Kept{.body = PushBody(self_, push), .gradient = std::move(gradient)});
   if (undurable_.HasRoomFor(push.kept->gradient.size())) {
     owner.result.durable = false;
-    // The encoded bytes already belong to the client.
-    if (push.encoded.empty()) {
+    // The encoded bytes already belong to the client, and shared memory is kept by its handle.
+    if (push.encoded.empty() && !owner.shares_gradient()) {
       push.kept->gradient = Buffer::CopyOf(push.kept->gradient.bytes());
     }
     push.owner = nullptr;
@@ -185,7 +185,7 @@ void RequestEngine::Fail(ActiveOperation& active, const absl::Status& status, Ou
 }
 
 void RequestEngine::ReleaseFrames(const ActiveOperation& active, Outbox& outbox) {
-  if (active.gradient.size() == 0 || active.gradient.IsUnique()) return;
+  if (active.FramesReleased()) return;
   for (const Address& peer : active.sent_to) routes_.Close(peer, outbox);
 }
 

@@ -18,6 +18,7 @@
 #include "client/engine/sending/send_queue.h"
 #include "client/engine/sending/server_routes.h"
 #include "client/engine/sending/unanswered_requests.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
@@ -42,7 +43,8 @@ namespace covey::client {
 // 2. Requests to one loop leave in the order of their operations, except that a push (or a read by
 //    the same producer) waits until the head has that producer's earlier undurable pushes.
 // 3. A push never changes its push id.
-// 4. An operation is done only when no frame of its gradient is referenced any more.
+// 4. An operation is done only when no frame of its gradient is referenced any more, unless the
+//    caller shares that memory with the engine (Operation::gradient_memory).
 // 5. Versions never go back (version_floor.h). An older reply, from a replaced head that does not
 //    know it was replaced, is refused and the request retried.
 // 6. Values are copied out only when they equal their checksum; otherwise they are requested again.
@@ -87,6 +89,11 @@ class RequestEngine {
   // its shard and server.
   void Flush(absl::Time now, FlushScope scope, absl::Time deadline, FlushTracker::Done done,
              Outbox& outbox);
+
+  // Copies the undurable pushes that lie in `memory`, which operations that have ended have shared.
+  // Afterwards only frames that are being sent again may refer to it. Linear in the number of
+  // undurable pushes.
+  void ReleaseGradient(const Buffer& memory) { undurable_.MoveOutOf(memory); }
 
   // Ends every operation with `status` (their memory is released first), forgets the undurable
   // pushes, and ends every flush.

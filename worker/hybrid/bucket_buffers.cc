@@ -2,20 +2,27 @@
 #include "worker/hybrid/bucket_buffers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace covey::worker {
 
-BucketBuffers::BucketBuffers(const Bucket& bucket, bool error_feedback)
-    : pieces_(bucket.pieces), elements_(bucket.element_count) {
+BucketBuffers::BucketBuffers(const Bucket& bucket, bool error_feedback, Release release)
+    : pieces_(bucket.pieces), elements_(bucket.element_count), release_(std::move(release)) {
   if (error_feedback) residual_.assign(elements_, 0);
 }
 
-void BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests) {
-  gradient_.resize(elements_);
+std::span<float> BucketBuffers::TakeGradient() {
+  if (!gradient_.empty() && !gradient_.IsUnique()) release_(gradient_);
+  if (!gradient_.IsUnique()) gradient_ = Buffer::Allocate(elements_ * sizeof(float));
+  return gradient_.MutableAs<float>();
+}
+
+void BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests,
+                                 std::span<float> gradient) const {
   for (const TensorRequest& request : requests) {
     for (const Bucket::Piece& piece : pieces_) {
       if (piece.tensor != request.tensor) continue;
-      float* const packed = gradient_.data() + piece.elements.first;
+      float* const packed = gradient.data() + piece.elements.first;
       if (request.samples == 0) {
         std::fill_n(packed, piece.elements.count, 0.0f);
         continue;
@@ -29,26 +36,35 @@ void BucketBuffers::PackGradient(const std::vector<TensorRequest>& requests) {
 }
 
 BucketBuffers::StepInput BucketBuffers::BeginStep(const std::vector<TensorRequest>& requests) {
+  const std::span<float> gradient = TakeGradient();
   if (requests.empty()) {
-    gradient_.assign(elements_, 0);
+    std::fill(gradient.begin(), gradient.end(), 0.0f);
   } else {
-    PackGradient(requests);
+    PackGradient(requests, gradient);
   }
   kept_residual_ = residual_;
-  return {.gradient = gradient_, .residual = residual_};
+  return Input(gradient);
+}
+
+void BucketBuffers::KeepGradient() {
+  const std::span<const float> gradient = gradient_.As<float>();
+  kept_gradient_.assign(gradient.begin(), gradient.end());
 }
 
 BucketBuffers::StepInput BucketBuffers::RepeatStep(const std::vector<TensorRequest>& requests,
                                                    Without without) {
+  const std::span<float> gradient = TakeGradient();
   if (!requests.empty()) {
-    PackGradient(requests);
+    PackGradient(requests, gradient);
   } else if (without == Without::kKept) {
-    gradient_ = kept_gradient_;
+    std::copy(kept_gradient_.begin(), kept_gradient_.end(), gradient.begin());
   } else {
-    gradient_.assign(elements_, 0);
+    std::fill(gradient.begin(), gradient.end(), 0.0f);
   }
   residual_ = kept_residual_;
-  return {.gradient = gradient_, .residual = residual_};
+  StepInput input = Input(gradient);
+  input.repeats = true;
+  return input;
 }
 
 std::span<float> BucketBuffers::values() {

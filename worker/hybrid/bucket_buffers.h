@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "common/base/buffer.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/model_layout.h"
 
@@ -15,22 +17,31 @@ namespace covey::worker {
 // interrupted is done again from. Each buffer is as large as the bucket and allocated when it is
 // first needed.
 //
+// The gradient's memory is shared with the pushes of a step, and a push that is not durable may
+// refer to it when the next step begins. `release` is called then, which copies such pushes. If a
+// frame that is being sent refers to it even so, the gradient gets new memory.
+//
 // Actor-confined. Deterministic.
 class BucketBuffers {
  public:
-  BucketBuffers(const Bucket& bucket, bool error_feedback);
+  using Release = std::function<void(const Buffer&)>;
 
-  // What a step starts with. Its collectives overwrite both.
+  BucketBuffers(const Bucket& bucket, bool error_feedback, Release release);
+
+  // What a step starts with. Its collectives overwrite both spans.
   struct StepInput {
     std::span<float> gradient;
+    Buffer gradient_memory;  // what `gradient` lies in
     // Of the collectives' error feedback; empty = none.
     std::span<float> residual;
+    // An earlier run of the same step was interrupted.
+    bool repeats = false;
   };
   // The gradient of the requests times their samples; without requests, zero. Keeps what encoding
   // overwrites.
   StepInput BeginStep(const std::vector<TensorRequest>& requests);
   // The program gets its gradient back before the step is over: keeps what summing overwrites.
-  void KeepGradient() { kept_gradient_ = gradient_; }
+  void KeepGradient();
   // The same input as that step had. `requests`: those of the step; empty: its gradient was kept,
   // or was zero.
   enum class Without { kKept, kZero };
@@ -42,11 +53,17 @@ class BucketBuffers {
   void CopyValuesTo(const TensorRequest& request) const;
 
  private:
-  void PackGradient(const std::vector<TensorRequest>& requests);
+  // The memory that the next step's gradient goes to, with unspecified bytes.
+  std::span<float> TakeGradient();
+  void PackGradient(const std::vector<TensorRequest>& requests, std::span<float> gradient) const;
+  StepInput Input(std::span<float> gradient) {
+    return {.gradient = gradient, .gradient_memory = gradient_, .residual = residual_};
+  }
 
   const std::vector<Bucket::Piece> pieces_;
   const size_t elements_;
-  std::vector<float> gradient_;
+  const Release release_;
+  Buffer gradient_;
   std::vector<float> values_;
   std::vector<float> residual_;
   std::vector<float> kept_gradient_;

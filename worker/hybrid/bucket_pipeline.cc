@@ -39,7 +39,8 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
               .bucket = std::move(config.bucket),
               .update = std::move(config.update),
               .memory = std::move(config.memory)},
-      buffers_(stages_.bucket, config.error_feedback),
+      buffers_(stages_.bucket, config.error_feedback,
+               [&link](const Buffer& memory) { link.ReleaseGradient(memory); }),
       requests_(stages_.bucket.pieces.size()),
       begun_(config.step),
       finished_(config.step),
@@ -103,9 +104,9 @@ std::shared_ptr<BucketRun> BucketPipeline::NewRun(BucketTask task) {
   return run_;
 }
 
-void BucketPipeline::StartStep(absl::Time now, BucketTask task, const BucketRun::Gradient& gradient,
+void BucketPipeline::StartStep(absl::Time now, BucketTask task, BucketBuffers::StepInput input,
                                Outbox& outbox) {
-  NewRun(std::move(task))->StartStep(now, gradient, outbox);
+  NewRun(std::move(task))->StartStep(now, std::move(input), outbox);
   ReportChange(now, 0, outbox);
 }
 
@@ -121,8 +122,7 @@ void BucketPipeline::StepAside(absl::Time now, absl::Time deadline, Outbox& outb
   requests_.DropSubmissions(begun_);
   BucketTask task{.step = begun_, .steps_aside = true, .deadline = deadline};
   PlaceValues(task);
-  const BucketBuffers::StepInput input = buffers_.BeginStep({});
-  StartStep(now, std::move(task), {.sum = input.gradient, .residual = input.residual}, outbox);
+  StartStep(now, std::move(task), buffers_.BeginStep({}), outbox);
 }
 
 void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
@@ -131,27 +131,24 @@ void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
   task.samples = task.requests.front().samples;
   task.deadline = task.requests.front().deadline;
   PlaceValues(task);
-  const BucketBuffers::StepInput input = buffers_.BeginStep(task.requests);
-  const BucketRun::Gradient gradient{.sum = input.gradient, .residual = input.residual};
-  if (lag_ == 0) return StartStep(now, std::move(task), gradient, outbox);
+  BucketBuffers::StepInput input = buffers_.BeginStep(task.requests);
+  if (lag_ == 0) return StartStep(now, std::move(task), std::move(input), outbox);
   // The program has its memory back, and the sum is taken in place.
   buffers_.KeepGradient();
   const std::vector<TensorRequest> requests = std::exchange(task.requests, {});
   const std::shared_ptr<BucketRun> run = NewRun(std::move(task));
   Deliver(now, requests, outbox);
-  run->StartStep(now, gradient, outbox);
+  run->StartStep(now, std::move(input), outbox);
   ReportChange(now, 0, outbox);
 }
 
 void BucketPipeline::Redo(absl::Time now, Outbox& outbox) {
   BucketTask task = *std::exchange(redo_, std::nullopt);
   // A step that lags has given the program its requests back.
-  const BucketBuffers::StepInput input =
+  BucketBuffers::StepInput input =
       buffers_.RepeatStep(task.requests, task.steps_aside ? BucketBuffers::Without::kZero
                                                           : BucketBuffers::Without::kKept);
-  const BucketRun::Gradient gradient{
-      .sum = input.gradient, .residual = input.residual, .repeats = true};
-  StartStep(now, std::move(task), gradient, outbox);
+  StartStep(now, std::move(task), std::move(input), outbox);
 }
 
 void BucketPipeline::BeginPull(absl::Time now, std::vector<TensorRequest> requests,

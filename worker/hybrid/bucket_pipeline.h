@@ -203,8 +203,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   void BeginPull(absl::Time now, std::vector<TensorRequest> requests, absl::Time deadline,
                  Step read, Outbox& outbox);
   void Redo(absl::Time now, Outbox& outbox);
-  void StartStep(absl::Time now, BucketTask task, const BucketRun::Gradient& gradient,
-                 Outbox& outbox);
+  void StartStep(absl::Time now, BucketTask task, BucketBuffers::StepInput input, Outbox& outbox);
   std::shared_ptr<BucketRun> NewRun(BucketTask task);
   void RunEnded(absl::Time now, Outbox& outbox);
   // When the interrupted run has ended.

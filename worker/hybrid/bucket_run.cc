@@ -66,23 +66,23 @@ std::shared_ptr<BucketRun> BucketRun::Pin() {
   return {both, this};
 }
 
-void BucketRun::StartStep(absl::Time now, const Gradient& gradient, Outbox& outbox) {
+void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox& outbox) {
   Enter(State::kReducing);
-  gradient_ = gradient;
+  input_ = std::move(input);
   stages_under_way_ = 2;
   Collective reduce;
   reduce.id = {2 * stages_.number + 1, task_.step.value()};
   reduce.kind = CollectiveKind::kReduceScatter;
   reduce.name = stages_.name;
-  reduce.data = gradient.sum;
+  reduce.data = input_.gradient;
   reduce.parts = stages_.bucket.parts;
   reduce.samples = task_.samples;
   reduce.deadline = task_.deadline;
   reduce.format = stages_.format;
-  reduce.residual = gradient.residual;
+  reduce.residual = input_.residual;
   reduce.priority = static_cast<int>(stages_.bucket.position());
   // Other buckets may be a step ahead.
-  reduce.is_change_point = !gradient.repeats;
+  reduce.is_change_point = !input_.repeats;
   reduce.arrived = [self = Pin()](absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
     self->Enter(State::kUpdating);
     self->UpdatePart(now, sum, outbox);
@@ -120,7 +120,7 @@ void BucketRun::StartGather(absl::Time now, const CollectiveId& id, Outbox& outb
   gather.held = true;
   gather.deadline = task_.deadline;
   gather.priority = static_cast<int>(stages_.bucket.position());
-  gather.is_change_point = !gradient_.repeats;
+  gather.is_change_point = !input_.repeats;
   gather.arrived = [self = Pin()](absl::Time, const CollectiveResult& result, Outbox&) {
     self->ValuesArrived(result);
   };
@@ -190,7 +190,8 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
                   self->StageEnded(now, status, outbox);
                 }};
   if (is_step()) {
-    step.sum = gradient_.sum.subspan(part.first, part.count);
+    step.sum = input_.gradient.subspan(part.first, part.count);
+    step.sum_memory = std::move(input_.gradient_memory);
     stages_.update->Apply(now, std::move(step), outbox);
   } else {
     stages_.update->Fetch(now, std::move(step), outbox);
@@ -215,6 +216,7 @@ void BucketRun::StageEnded(absl::Time now, const absl::Status& status, Outbox& o
   // No member waits for what the others can no longer give: the group's first error is everybody's.
   stages_.link.FollowFailure(now, outbox);
   if (!last) return;
+  input_.gradient_memory = Buffer();  // The next step may begin before this run is destroyed.
   if (state_ != State::kGathered) agreed_plan_epoch_ = 0;
   Enter(state_ == State::kInterrupted ? State::kStopped : State::kOver);
   ended_(now, outbox);

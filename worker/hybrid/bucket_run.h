@@ -15,6 +15,7 @@
 #include "common/runtime/actor.h"
 #include "common/tensor/wire_format.h"
 #include "worker/group/communicator.h"
+#include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/part_update.h"
@@ -110,15 +111,9 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   BucketRun(BucketStages& stages, std::weak_ptr<const void> owner, BucketTask task,
             std::function<void(absl::Time, Outbox&)> ended);
 
-  // `gradient` is summed in place. `repeats`: an earlier run of the same step was interrupted.
-  struct Gradient {
-    std::span<float> sum;
-    std::span<float> residual;
-    bool repeats = false;
-  };
   // Each starts the run, once. `pull` counts the group's pulls. `donor`: the rank that first tells
   // the other members what it knows of LOCAL rounds.
-  void StartStep(absl::Time now, const Gradient& gradient, Outbox& outbox);
+  void StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox& outbox);
   void StartPull(absl::Time now, uint64_t pull, std::optional<uint32_t> donor, Outbox& outbox);
 
   // The group leaves its generation: unless the values are there, the run cannot end well any more.
@@ -160,7 +155,7 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   const std::function<void(absl::Time, Outbox&)> ended_;
 
   State state_ = State::kNew;
-  Gradient gradient_;
+  BucketBuffers::StepInput input_;
   CollectiveId gather_;
   bool restores_ = false;  // the donor's state instead of what the pull brings
   int stages_under_way_ = 0;

@@ -175,6 +175,7 @@ PartStep LocalUpdate::Narrow(const PartStep& step, const PartRange& range, PartS
 }
 
 void LocalUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
+  step.sum_memory = Buffer();
   const auto all = AfterAll(machines_.size(), step.done);
   const GroupRound round = group_.round();
   for (const auto& machine : machines_) {

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<MemberUpdate>> MemberUpdate::Create(
 
 void MemberUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   COVEY_CHECK(fetched_);
+  step.sum_memory = Buffer();
   for (size_t i = 0; i < shards_.size(); ++i) {
     const PartRange range = shards_[i].elements;
     const absl::Status applied =

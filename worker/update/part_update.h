@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/collective/part_range.h"
 #include "common/runtime/actor.h"
@@ -26,6 +27,10 @@ struct PartStep {
   uint64_t samples = 1;
   // The sum of the part over all members. Valid and unchanged until `done`. Empty for a fetch.
   std::span<const float> sum;
+  // The memory that `sum` lies in; empty = unknown. The update may keep handles of it after `done`,
+  // and `sum` stays unchanged until they are dropped. An update that keeps none drops this one
+  // before `done`.
+  Buffer sum_memory;
   // The values of the part: filled before `done` is called with OK.
   std::span<float> values;
   absl::Time deadline = absl::InfiniteFuture();

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "client/engine/operation.h"
 #include "client/engine/request_engine.h"
+#include "common/base/buffer.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "worker/group/communicator.h"
@@ -32,6 +33,8 @@ class ServerLink {
   // include that step of the group, 0 = any values will do. The link fills in the operation's
   // `group`, `read` and `done`. Always calls `done` once; it may run inside Start.
   void Start(absl::Time now, client::Operation operation, Step step, Done done, Outbox& outbox);
+  // The caller writes to this memory next: as RequestEngine::ReleaseGradient.
+  void ReleaseGradient(const Buffer& memory) { client_.ReleaseGradient(memory); }
   // Ends the group's operations with the group's failure, if it has failed.
   void FollowFailure(absl::Time now, Outbox& outbox);
 

@@ -24,6 +24,7 @@ void ServerUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
     operation.deadline = step.deadline;
     if (!step.sum.empty()) {
       operation.gradient = step.sum.subspan(range.first, range.count);
+      operation.gradient_memory = step.sum_memory;
       if (!residual_.empty()) {
         operation.residual = std::span(residual_).subspan(range.first, range.count);
       }

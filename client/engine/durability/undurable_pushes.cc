@@ -2,6 +2,7 @@
 #include "client/engine/durability/undurable_pushes.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -74,6 +75,19 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   if (push.owner == nullptr) bytes_ += push.kept->gradient.size();
   ScheduleQuery(now, push);
   if (!is_of_head) ScheduleNoLaterThan(now, push);
+}
+
+void UndurablePushes::MoveOutOf(const Buffer& memory) {
+  const std::less<const uint8_t*> is_before;  // unlike <, defined for any two pointers
+  const uint8_t* const end = memory.data() + memory.size();
+  for (auto& [id, push] : pushes_) {
+    Buffer& gradient = push.kept->gradient;
+    if (push.owner != nullptr || is_before(gradient.data(), memory.data()) ||
+        !is_before(gradient.data(), end)) {
+      continue;
+    }
+    gradient = Buffer::CopyOf(gradient.bytes());
+  }
 }
 
 ShardRequest* UndurablePushes::Find(uint64_t request_id) {

@@ -14,6 +14,7 @@
 #include "client/engine/requests/shard_request.h"
 #include "client/engine/sending/send_queue.h"
 #include "client/engine/sending/server_routes.h"
+#include "common/base/buffer.h"
 #include "common/base/random.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
@@ -33,8 +34,10 @@ namespace covey::client {
 // pass the gap. So from a change of the head until the new head has received a push, that push
 // holds back the later ones of the same producer to the same shard, and that producer's reads.
 //
-// Limits: kUndurableBytesPerClientMax of memory of its own (HasRoomFor). What a push borrows from
-// its operation is not counted. Actor-confined. Deterministic.
+// Memory: a push whose operation waits borrows the operation's gradient. The others are kept in
+// memory of this client, or in memory that their operation shared (Operation::gradient_memory),
+// until MoveOutOf. Limits: kUndurableBytesPerClientMax of both together (HasRoomFor). What is
+// borrowed is not counted. Actor-confined. Deterministic.
 class UndurablePushes {
  public:
   // The push has ended: durable, given up (OK), or lost. Called before it is forgotten.
@@ -49,9 +52,11 @@ class UndurablePushes {
   bool HasRoomFor(size_t bytes) const;
   // Takes over a push that `receiver` has received. Preconditions: in one of the first three
   // states; `kept` and `checksum` are set; `owner` is null exactly if the bytes are the client's
-  // own.
+  // own or shared.
   void Keep(absl::Time now, Pushes::node_type push, const Address& receiver,
             const ClusterView& view);
+  // Copies the pushes without an owner that lie in `memory`, so that they no longer refer to it.
+  void MoveOutOf(const Buffer& memory);
   // Null when there is none.
   ShardRequest* Find(uint64_t request_id);
 
@@ -79,7 +84,7 @@ class UndurablePushes {
   // OK when no push with a smaller request id is left; otherwise names the oldest.
   absl::Status LeftBefore(uint64_t request_id, const ClusterView& view) const;
   size_t size() const { return pushes_.size(); }
-  // The bytes in the client's own memory.
+  // The bytes in the client's own memory, or in shared memory.
   size_t bytes() const { return bytes_; }
 
  private:

@@ -47,8 +47,12 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
   active->number = next_number_++;
   active->operation = std::move(operation);
   if (active->operation.pushes()) {
-    active->gradient =
-        Buffer::Wrap(active->operation.gradient.data(), shards.elements * sizeof(float), {});
+    const Buffer& memory = active->operation.gradient_memory;
+    const auto* first = reinterpret_cast<const uint8_t*>(active->operation.gradient.data());
+    const size_t bytes = shards.elements * sizeof(float);
+    active->gradient = active->shares_gradient()
+                           ? memory.Slice(static_cast<size_t>(first - memory.data()), bytes)
+                           : Buffer::Wrap(first, bytes, {});
   }
   active->first_request = first_request;
   active->unanswered = shards.count;
@@ -72,13 +76,15 @@ void ActiveOperations::Retire(absl::Time now, Outbox& outbox) {
   while (!retiring_.empty()) {
     for (const uint64_t number : std::exchange(retiring_, {})) {
       const auto found = active_.find(number);
-      const Buffer& gradient = found->second->gradient;
-      if (gradient.size() > 0 && !gradient.IsUnique()) {
+      if (!found->second->FramesReleased()) {
         still_referenced.push_back(number);
         continue;
       }
       const std::unique_ptr<ActiveOperation> over = std::move(found->second);
       active_.erase(found);
+      // `done` may write to the memory.
+      over->gradient = Buffer();
+      over->operation.gradient_memory = Buffer();
       if (over->operation.done) over->operation.done(now, over->result, outbox);
     }
   }

@@ -44,11 +44,16 @@ struct ActiveOperation {
   bool is_retiring = false;  // it is in ActiveOperations::retiring_
 
   bool over() const { return unanswered == 0 && undurable == 0; }
+  bool shares_gradient() const { return !operation.gradient_memory.empty(); }
+  // Whether the caller may have its memory back. Shared memory is never waited for.
+  bool FramesReleased() const {
+    return gradient.empty() || shares_gradient() || gradient.IsUnique();
+  }
 };
 
 // The operations of a client, from their start until `done` was called. An operation ends when all
 // its requests have ended and no frame of its gradient is referenced any more, so that the caller
-// gets its memory back. Actor-confined. Deterministic.
+// gets its memory back; frames of shared memory are not waited for. Actor-confined. Deterministic.
 class ActiveOperations {
  public:
   // The requests get the ids from `first_request` on, one for each shard.

@@ -73,7 +73,7 @@ struct ShardRequest {
   };
 
   // The operation that waits for this request. Null: the operation has ended, and `kept->gradient`
-  // is the client's own memory.
+  // is the client's own memory, or memory that the operation shared.
   ActiveOperation* owner = nullptr;
 
   // Constant after the start.
