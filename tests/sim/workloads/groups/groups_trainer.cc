@@ -267,6 +267,8 @@ void GroupsTrainer::Succeeded(size_t t, worker::WorkerActor& worker) {
 
 void GroupsTrainer::CheckOwnSteps(size_t t, MemberStep::Ended ended) {
   if (!run_.plan.distributed() && run_.truth.HistoryWasLost()) return;
+  // A member that came after the last step has none of its own; it only pulls and flushes.
+  if (step_.first() == covey::Step()) return;
   const std::string missing =
       MissingOwnStep(run_.plan, t, tensors_[t].values,
                      {.position = position_, .first = step_.first(), .last = step_.LastIn(ended)});

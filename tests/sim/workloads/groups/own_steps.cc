@@ -2,6 +2,7 @@
 #include "tests/sim/workloads/groups/own_steps.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace covey::sim {
 
@@ -9,6 +10,7 @@ std::string MissingOwnStep(const GroupsPlan& plan, size_t tensor, std::span<cons
                            const OwnSteps& own) {
   const Contract::Kind kind = plan.tables[tensor].contract.kind;
   if (kind != Contract::Kind::kBsp && kind != Contract::Kind::kSsp) return "";
+  COVEY_CHECK(own.first.value() > 0);
   for (uint64_t step = own.first.value(); step <= own.last.value(); ++step) {
     for (size_t first = 0; first < values.size(); first += plan.elements()) {
       const float value = values[first + own.position * plan.steps() + step - 1];

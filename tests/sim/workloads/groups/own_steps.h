@@ -20,6 +20,7 @@ struct OwnSteps {
 
 // Invariant: where the contract promises it, a member finds its own group's steps in the values it
 // gets. Describes the first violation in the values of a tensor; empty when there is none. Pure.
+// Precondition (checked): the first step is 1 or a later one.
 std::string MissingOwnStep(const GroupsPlan& plan, size_t tensor, std::span<const float> values,
                            const OwnSteps& own);
 
