@@ -55,7 +55,7 @@ class FashionMnistTest(cluster.ProcessTest):
 
     def survive(self, kills, died, workers=2):
         """Checks the cost of such kills, in a run that succeeds and reports them."""
-        result = self.run_job("buffered", 2, workers, "auto", "--kill", kills, epochs=2)
+        result = self.run_job("buffered", 2, workers, "auto", "--kill", kills, epochs=4)
         self.assertIn(f"in all: {died} died", self.errors)
         self.assertIn("Losses and their consequences", self.page)
         losses = result["losses"]
@@ -64,7 +64,7 @@ class FashionMnistTest(cluster.ProcessTest):
         return losses
 
     def test_a_server_and_a_worker_are_killed_on_the_way(self):
-        losses = self.survive("server-0@100ms,worker-1@300ms", 2)
+        losses = self.survive("server-0@100ms,worker-1@200ms", 2)
         self.assertGreater(losses["failovers"], 0)
         self.assertGreater(losses["recoveries"], 0)
 

@@ -85,8 +85,11 @@ absl::StatusOr<Descriptor> ListenForShm(const std::string& endpoint) {
   return listener;
 }
 
-std::optional<Descriptor> AcceptShm(const Descriptor& listener) {
+absl::StatusOr<std::optional<Descriptor>> AcceptShm(const Descriptor& listener) {
   Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket.open() && (errno == EMFILE || errno == ENFILE)) {
+    return absl::ResourceExhaustedError(absl::StrCat("accept: ", std::strerror(errno)));
+  }
   if (!socket.open() || !IsOfThisUser(socket)) return std::nullopt;
   return socket;
 }

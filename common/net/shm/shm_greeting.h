@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/descriptor.h"
+#include "common/net/descriptor.h"
 
 namespace covey {
 
@@ -29,7 +29,8 @@ struct ShmGreeting {
 // system's error.
 absl::StatusOr<Descriptor> ListenForShm(const std::string& endpoint);
 // The next process that has come; nullopt: there is none, or it belongs to another user.
-std::optional<Descriptor> AcceptShm(const Descriptor& listener);
+// RESOURCE_EXHAUSTED: this process has no descriptors left; the peer goes on waiting.
+absl::StatusOr<std::optional<Descriptor>> AcceptShm(const Descriptor& listener);
 // NOT_FOUND: on this host and in this namespace no process listens under this name.
 // PERMISSION_DENIED: it belongs to another user. UNAVAILABLE: the system's error.
 absl::StatusOr<Descriptor> ConnectShm(const std::string& endpoint);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,8 +40,8 @@ Sockets Connected(const std::string& endpoint) {
   EXPECT_TRUE(connector.ok()) << connector.status();
   sockets.connector = *std::move(connector);
   auto acceptor = AcceptShm(sockets.listener);
-  EXPECT_TRUE(acceptor);
-  sockets.acceptor = *std::move(acceptor);
+  EXPECT_TRUE(acceptor.ok() && *acceptor);
+  sockets.acceptor = **std::move(acceptor);
   return sockets;
 }
 
@@ -99,7 +100,9 @@ TEST(ShmGreetingTest, OtherUsersAreKeptOut) {
   });
   if (code == kCannotTry) GTEST_SKIP() << "only root can become another user";
   EXPECT_EQ(code, 0);
-  EXPECT_FALSE(AcceptShm(*listener)) << "the other user has connected";
+  const auto accepted = AcceptShm(*listener);
+  ASSERT_TRUE(accepted.ok());
+  EXPECT_FALSE(*accepted) << "the other user has connected";
 }
 
 TEST(ShmGreetingTest, OtherNetworkNamespacesAreKeptOut) {
@@ -112,6 +115,23 @@ TEST(ShmGreetingTest, OtherNetworkNamespacesAreKeptOut) {
   });
   if (code == kCannotTry) GTEST_SKIP() << "no new network namespace without privileges";
   EXPECT_EQ(code, 0);
+}
+
+TEST(ShmGreetingTest, ALackOfDescriptorsIsNoticed) {
+  const std::string endpoint = Endpoint("descriptors");
+  const auto listener = ListenForShm(endpoint);
+  ASSERT_TRUE(listener.ok());
+  EXPECT_FALSE(*AcceptShm(*listener)) << "nobody has come";
+  const auto connector = ConnectShm(endpoint);
+  ASSERT_TRUE(connector.ok());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::StatusCode code = AcceptShm(*listener).status().code();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(code, absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(*AcceptShm(*listener));
 }
 
 TEST(ShmGreetingTest, WhatIsNoGreetingIsRefused) {

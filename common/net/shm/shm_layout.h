@@ -53,6 +53,9 @@ inline constexpr size_t kShmFramesOffset = kShmRingOffset + kShmRingBytes;
 inline constexpr size_t kShmFrameSpaceBytes = kFramesMax * kFrameBytesMax;
 inline constexpr size_t kShmRegionBytes = kShmFramesOffset + kShmFrameSpaceBytes;
 
+// Of one transport; further peers are left to ZeroMQ.
+inline constexpr size_t kShmConnectionsMax = 4096;
+
 // Frames up to this size travel inside the record.
 inline constexpr size_t kShmInlineFrameBytesMax = 8 << 10;
 

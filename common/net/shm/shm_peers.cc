@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/net/shm/shm_greeting.h"
+#include "common/net/shm/shm_layout.h"
 
 namespace covey {
 namespace {
@@ -158,8 +159,18 @@ void ShmPeers::HandleSockets() {
 }
 
 void ShmPeers::Accept() {
-  std::optional<Descriptor> socket = AcceptShm(listener_);
-  if (!socket) return;
+  absl::StatusOr<std::optional<Descriptor>> accepted = AcceptShm(listener_);
+  if (!accepted.ok()) {
+    // The listener would stay readable, and the loop would never sleep again.
+    LogWarning("no_shared_memory", {{"reason", accepted.status().message()},
+                                    {"instead",
+                                     "ZeroMQ for peers that come from now on; raise "
+                                     "the limit of open files, and restart"}});
+    listener_.Close();
+    return;
+  }
+  std::optional<Descriptor> socket = *std::move(accepted);
+  if (!socket || connections_.size() >= kShmConnectionsMax) return;
   absl::StatusOr<ShmRegion> region = ShmRegion::Create();
   if (!region.ok() || !SendShmGreeting(*socket, region->descriptor(), options_.wake_up).ok()) {
     return;  // The peer sees the end of the connection.
