@@ -16,6 +16,8 @@ namespace covey {
 namespace {
 
 constexpr absl::Duration kShmRetry = absl::Seconds(1);
+// After a refusal, which a new process at the endpoint may not repeat.
+constexpr absl::Duration kShmRetryAfterRefusal = absl::Minutes(1);
 
 class HostTransport : public Transport {
  public:
@@ -125,7 +127,7 @@ class HostTransport : public Transport {
     if (connection.ok()) {
       route.shm = *connection;
     } else if (!absl::IsNotFound(connection.status())) {
-      Complain(route, connection.status());
+      Refused(route, connection.status());
     }
   }
 
@@ -134,7 +136,7 @@ class HostTransport : public Transport {
       if (route.shm != connection) continue;
       route.shm = 0;
       route.next_try = MonotonicNow() + kShmRetry;
-      if (!absl::IsUnavailable(why)) Complain(route, why);
+      if (!absl::IsUnavailable(why)) Refused(route, why);
       zmq_->SetRoute(peer, route.endpoint);
       break;
     }
@@ -144,7 +146,8 @@ class HostTransport : public Transport {
     }
   }
 
-  static void Complain(Route& route, const absl::Status& why) {
+  static void Refused(Route& route, const absl::Status& why) {
+    route.next_try = MonotonicNow() + kShmRetryAfterRefusal;
     if (!std::exchange(route.reason_logged, true)) LogNoShm(route.endpoint, why);
   }
   static void LogNoShm(const std::string& endpoint, const absl::Status& why) {

@@ -17,10 +17,12 @@ namespace covey {
 // shared memory is logged once per route.
 //
 // When such a peer is gone, its route goes on by ZeroMQ, and takes along what found no room. Shared
-// memory is tried again at most once per second, when a message is sent; this is a reconnect, in
-// the words of transport.h.
+// memory is tried again when a message is sent, at most once per second, and once per minute after
+// a refusal. So a route may change over while messages are on their way by ZeroMQ, and later ones
+// may overtake these: in the words of transport.h, this is a reconnect.
 //
-// Memory: 256 KiB per peer and direction, and what its messages in flight take, at most 64 MiB.
+// Memory: 256 KiB per peer and direction, and the most that its messages in flight have ever taken,
+// at most 64 MiB.
 struct HostOptions {
   ZmqOptions zmq;
   // False: ZeroMQ to all peers.

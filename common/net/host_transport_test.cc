@@ -2,12 +2,16 @@
 #include "common/net/host_transport.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
@@ -111,7 +115,7 @@ TEST(HostTransportTest, NoWakeUpIsLost) {
   EXPECT_LT(MonotonicNow() - start, kLong);
 }
 
-TEST(HostTransportTest, WhatFindsNoRoomIsSentOnceThereIsSome) {
+TEST(HostTransportTest, AMessageThatFindsNoRoomIsSentLater) {
   Echo bob;
   const auto alice = MustMake({});
   alice->SetRoute(kBob, bob.endpoint());
@@ -137,7 +141,7 @@ uint64_t ConnectionOfNext(Transport& sender, Transport& receiver) {
   return connection;
 }
 
-TEST(HostTransportTest, OnlyWhatBothSidesWantUsesSharedMemory) {
+TEST(HostTransportTest, SharedMemoryIsUsedIfBothSidesWantIt) {
   for (const bool alice_wants : {false, true}) {
     for (const bool bob_wants : {false, true}) {
       const auto bob =
@@ -196,6 +200,68 @@ TEST(HostTransportTest, BothKindsOfPeersShareTheLimit) {
   }
   EXPECT_EQ(received[0], 100);
   EXPECT_EQ(received[1], 100);
+}
+
+TEST(HostTransportTest, AllPeersThatEndTogetherAreNoticed) {
+  constexpr uint32_t kPeers = 8;
+  std::vector<std::unique_ptr<Transport>> peers;
+  const auto alice = MustMake({});
+  uint64_t received = 0;
+  for (uint32_t i = 0; i < kPeers; ++i) {
+    peers.push_back(MustMake({.zmq = {.listen = "tcp://127.0.0.1:0"}}));
+    alice->SetRoute({NodeId(10 + i), 1}, peers.back()->endpoint());
+    alice->Send(To({NodeId(10 + i), 1}));
+  }
+  const absl::Time deadline = MonotonicNow() + kLong;
+  while (received < kPeers && MonotonicNow() < deadline) {
+    alice->Receive(16, [](Message) {});
+    alice->Wait(absl::ZeroDuration());
+    for (const auto& peer : peers) {
+      peer->Receive(16, [&](Message) { ++received; });
+      peer->Wait(absl::ZeroDuration());
+    }
+  }
+  ASSERT_EQ(received, kPeers);
+  peers.clear();
+  // One wait sees the ends, and the waits after it are not disturbed.
+  alice->Wait(absl::ZeroDuration());
+  alice->Wait(absl::ZeroDuration());
+  alice->Receive(16, [](Message) {});
+  const uint64_t dropped_before = alice->counters().dropped;
+  for (uint32_t i = 0; i < kPeers; ++i) alice->Send(To({NodeId(10 + i), 1}));
+  EXPECT_EQ(alice->counters().dropped, dropped_before) << "they wait in the queue of ZeroMQ";
+  const absl::Time start = MonotonicNow();
+  alice->Receive(16, [](Message) {});
+  alice->Wait(absl::Milliseconds(50));
+  EXPECT_GT(MonotonicNow() - start, absl::Milliseconds(40)) << "nothing is left to be noticed";
+}
+
+TEST(HostTransportTest, APeersEndIsNoticedThoughAChildHasItsSocket) {
+  auto bob = MustMake({.zmq = {.listen = "tcp://127.0.0.1:0"}});
+  const auto alice = MustMake({});
+  alice->SetRoute(kBob, bob->endpoint());
+  ASSERT_TRUE(ShmPeers::IsConnection(ConnectionOfNext(*alice, *bob)));
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  alice->DropRoute(kBob);
+  uint64_t dropped = 0;
+  const absl::Time deadline = MonotonicNow() + kLong;
+  // Bob answers until he notices that Alice has gone.
+  const uint64_t connection = uint64_t{1} << 63 | 1;
+  while (dropped == 0 && MonotonicNow() < deadline) {
+    bob->Wait(absl::Milliseconds(5));
+    bob->Receive(16, [](Message) {});
+    Message reply = To(kBob);
+    reply.connection = connection;
+    bob->Send(std::move(reply));
+    dropped = bob->counters().dropped;
+  }
+  EXPECT_GT(dropped, 0u);
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 }  // namespace

@@ -13,13 +13,13 @@ namespace covey {
 namespace {
 
 constexpr size_t kBytes = 64 << 10;
-constexpr size_t kPlaces = 16;
+constexpr size_t kSlots = 16;
 
 struct Space {
-  std::vector<std::atomic<uint32_t>> released = std::vector<std::atomic<uint32_t>>(kPlaces);
+  std::vector<std::atomic<uint32_t>> released = std::vector<std::atomic<uint32_t>>(kSlots);
   FrameSpace frames{kBytes, released};
 
-  void Release(const FrameSpace::Range& range) { released[range.use.place] = range.use.number; }
+  void Release(const FrameSpace::Range& range) { released[range.use.slot] = range.use.generation; }
 };
 
 TEST(FrameSpaceTest, RangesInUseNeverOverlapAndAllOfItComesBack) {
@@ -41,7 +41,7 @@ TEST(FrameSpaceTest, RangesInUseNeverOverlapAndAllOfItComesBack) {
       for (const FrameSpace::Range& other : in_use) {
         ASSERT_TRUE(range->offset + range->bytes <= other.offset ||
                     other.offset + other.bytes <= range->offset);
-        ASSERT_NE(range->use.place, other.use.place);
+        ASSERT_NE(range->use.slot, other.use.slot);
       }
       if (random.Chance(0.1)) {
         space.frames.GiveBack(*range);
@@ -70,9 +70,9 @@ TEST(FrameSpaceTest, TheLowestMemoryIsUsedAgainFirst) {
   EXPECT_GT(space.frames.Take(1000)->offset, second->offset);
 }
 
-TEST(FrameSpaceTest, ThereAreOnlySoManyPlaces) {
+TEST(FrameSpaceTest, ThereAreOnlySoManySlots) {
   Space space;
-  for (size_t i = 0; i < kPlaces; ++i) EXPECT_TRUE(space.frames.Take(1));
+  for (size_t i = 0; i < kSlots; ++i) EXPECT_TRUE(space.frames.Take(1));
   EXPECT_FALSE(space.frames.Take(1));
 }
 
@@ -82,7 +82,23 @@ TEST(FrameSpaceTest, AReleaseOfAnEarlierUseFreesNothing) {
   space.Release(*first);
   const auto second = space.frames.Take(kBytes);
   ASSERT_TRUE(second);
-  ASSERT_EQ(second->use.place, first->use.place);
+  ASSERT_EQ(second->use.slot, first->use.slot);
+  EXPECT_FALSE(space.frames.Take(1));
+}
+
+// The peer may write anything, also releases of uses to come.
+TEST(FrameSpaceTest, AReleaseThatIsForetoldFreesNothingTwice) {
+  Space space;
+  for (auto& released : space.released) released = 1;
+  const auto first = space.frames.Take(kBytes / 2);
+  const auto second = space.frames.Take(kBytes / 2);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->offset, first->offset) << "the first one seems to be free";
+  space.frames.GiveBack(*first);
+  space.frames.GiveBack(*second);
+  for (auto& released : space.released) released = 0;
+  const auto all = space.frames.Take(kBytes);
+  ASSERT_TRUE(all);
   EXPECT_FALSE(space.frames.Take(1));
 }
 

@@ -65,6 +65,20 @@ Descriptor MakeSocket() {
   return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
+// An eventfd that does not block.
+bool IsEventDescriptor(const Descriptor& descriptor) {
+  constexpr absl::string_view kEventDescriptor = "anon_inode:[eventfd]";
+  std::array<char, 64> target;
+  const std::string link = absl::StrCat("/proc/self/fd/", descriptor.number());
+  const ssize_t bytes = readlink(link.c_str(), target.data(), target.size());
+  if (bytes < 0 ||
+      absl::string_view(target.data(), static_cast<size_t>(bytes)) != kEventDescriptor) {
+    return false;
+  }
+  const int flags = fcntl(descriptor.number(), F_GETFL);
+  return flags >= 0 && (flags & O_NONBLOCK) != 0;
+}
+
 bool IsOfThisUser(const Descriptor& socket) {
   ucred peer = {};
   socklen_t bytes = sizeof(peer);
@@ -87,7 +101,8 @@ absl::StatusOr<Descriptor> ListenForShm(const std::string& endpoint) {
 
 absl::StatusOr<std::optional<Descriptor>> AcceptShm(const Descriptor& listener) {
   Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket.open() && (errno == EMFILE || errno == ENFILE)) {
+  if (!socket.open() &&
+      (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
     return absl::ResourceExhaustedError(absl::StrCat("accept: ", std::strerror(errno)));
   }
   if (!socket.open() || !IsOfThisUser(socket)) return std::nullopt;
@@ -154,14 +169,16 @@ absl::StatusOr<std::optional<ShmGreeting>> ReadShmGreeting(const Descriptor& soc
     if (count > 0) greeting.region = Descriptor(numbers[0]);
     if (count > 1) greeting.wake_up = Descriptor(numbers[1]);
   }
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    return absl::ResourceExhaustedError("no descriptors left for the peer's memory");
+  }
   if (received != static_cast<ssize_t>(sizeof(packet)) || !(packet == Packet()) ||
       !greeting.wake_up.open()) {
     return absl::InvalidArgumentError("the peer is of another version, or no part of Covey");
   }
-  // Nothing that the peer hands over may block this loop.
-  const int flags = fcntl(greeting.wake_up.number(), F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) == 0) {
-    return absl::InvalidArgumentError("the peer has handed over an eventfd that blocks");
+  // A write to something else could block this loop, or end the process by SIGPIPE.
+  if (!IsEventDescriptor(greeting.wake_up)) {
+    return absl::InvalidArgumentError("the peer has handed over no eventfd that does not block");
   }
   return greeting;
 }

@@ -65,7 +65,7 @@ TEST(ShmGreetingTest, BothSidesHandOverTheirMemory) {
   }
 }
 
-TEST(ShmGreetingTest, OnlyWhoListensIsFound) {
+TEST(ShmGreetingTest, OnlyAListenerIsFound) {
   const std::string endpoint = Endpoint("found");
   EXPECT_EQ(ConnectShm(endpoint).status().code(), absl::StatusCode::kNotFound);
   auto listener = ListenForShm(endpoint);
@@ -146,8 +146,11 @@ TEST(ShmGreetingTest, WhatIsNoGreetingIsRefused) {
   const Sockets sockets = Connected(Endpoint("blocks"));
   const auto region = ShmRegion::Create();
   const Descriptor blocks(eventfd(0, EFD_CLOEXEC));
-  ASSERT_TRUE(SendShmGreeting(sockets.connector, region->descriptor(), blocks.number()).ok());
-  EXPECT_EQ(ReadShmGreeting(sockets.acceptor).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const int no_wake_up : {blocks.number(), sockets.connector.number()}) {
+    ASSERT_TRUE(SendShmGreeting(sockets.connector, region->descriptor(), no_wake_up).ok());
+    EXPECT_EQ(ReadShmGreeting(sockets.acceptor).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(ShmGreetingTest, APeerThatIsGoneIsNoticed) {

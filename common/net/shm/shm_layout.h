@@ -17,8 +17,8 @@ namespace covey {
 //   | ShmState  | ring of records   | frames, at any place       |
 //   +-----------+-------------------+----------------------------+
 //
-// A record (shm_record.h) is a message: its head, small frames, and where its large frames lie. The
-// reader tells in its own ShmState how far it has read and which frames it has let go of.
+// A record (shm_link.h) is a message: its head, small frames, and where its large frames lie. The
+// reader tells in its own ShmState how far it has read and which frames it has released.
 //
 // Nothing has a name in the file system. The region is gone when both processes have unmapped it.
 
@@ -32,12 +32,13 @@ struct ShmState {
   alignas(64) std::atomic<uint64_t> written;
   // Bytes of the peer's ring that the owner has read since the start.
   alignas(64) std::atomic<uint64_t> read;
-  // Odd: the owner's loop is about to sleep, and what it should see must wake it. Each sleep has
-  // another number.
+  // Odd: the owner's loop is about to sleep, and the peer must wake it after it has written. Each
+  // sleep has another number.
   alignas(64) std::atomic<uint32_t> sleep;
-  // Not 0: the owner has messages that found no room, and wants to be woken when there is some.
-  std::atomic<uint32_t> wants_room;
-  // By place: the newest use of the peer's frame that the owner has let go of (FrameSpace::Use).
+  // Odd: the owner has messages that found no room, and the peer must wake it when there is some.
+  // Each attempt has another number.
+  std::atomic<uint32_t> waits_for_room;
+  // By slot: the newest use of the peer's memory that the owner has released (FrameSpace::Use).
   alignas(64) std::atomic<uint32_t> released[kShmFramesInUseMax];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -53,8 +54,8 @@ inline constexpr size_t kShmFramesOffset = kShmRingOffset + kShmRingBytes;
 inline constexpr size_t kShmFrameSpaceBytes = kFramesMax * kFrameBytesMax;
 inline constexpr size_t kShmRegionBytes = kShmFramesOffset + kShmFrameSpaceBytes;
 
-// Of one transport; further peers are left to ZeroMQ.
-inline constexpr size_t kShmConnectionsMax = 4096;
+// Of one transport; further peers are left to ZeroMQ. Each takes two descriptors.
+inline constexpr size_t kShmConnectionsMax = 1024;
 
 // Frames up to this size travel inside the record.
 inline constexpr size_t kShmInlineFrameBytesMax = 8 << 10;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/buffer.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace covey {
@@ -29,8 +30,8 @@ struct RecordHead {
 struct FrameEntry {
   uint64_t offset = kInline;
   uint64_t bytes = 0;
-  uint32_t place = 0;
-  uint32_t number = 0;
+  uint32_t slot = 0;
+  uint32_t generation = 0;
 };
 
 size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -68,28 +69,31 @@ ShmLink::ShmLink(ShmRegion own, PeerShmRegion peer, Descriptor wake_up, const Wi
       memory_(std::make_shared<Memory>(std::move(own), std::move(peer), std::move(wake_up))),
       writer_(memory_->own.ring(), memory_->own.state().written, memory_->peer.state().read),
       reader_(memory_->peer.ring(), memory_->peer.state().written, memory_->own.state().read),
-      frames_(kShmFrameSpaceBytes, memory_->peer.state().released) {}
+      frames_(kShmFrameSpaceBytes, memory_->peer.state().released) {
+  COVEY_CHECK(limits.envelope_bytes <= kDataEnvelopeBytesMax &&
+              limits.frame_bytes <= kFrameBytesMax && limits.frames <= kFramesMax);
+}
 
 void ShmLink::Memory::WakePeer() const {
   const uint64_t once = 1;
   [[maybe_unused]] const ssize_t bytes = write(wake_up.number(), &once, sizeof(once));
 }
 
-void ShmLink::Memory::TellOfRoom() {
-  const uint32_t wants = peer.state().wants_room.load();
+void ShmLink::Memory::NotifyOfRoom() {
+  const uint32_t wants = peer.state().waits_for_room.load();
   if (wants % 2 == 1 && told_of_room.exchange(wants) != wants) WakePeer();
 }
 
 absl::StatusOr<bool> ShmLink::Send(const Message& message, size_t head_bytes) {
   COVEY_ASSIGN_OR_RETURN(bool sent, TrySend(message, head_bytes));
-  std::atomic<uint32_t>& wants_room = memory_->own.state().wants_room;
-  const uint32_t wants = wants_room.load(std::memory_order_relaxed);
+  std::atomic<uint32_t>& waits_for_room = memory_->own.state().waits_for_room;
+  const uint32_t wants = waits_for_room.load(std::memory_order_relaxed);
   if (sent) {
-    if (wants % 2 == 1) wants_room.store(wants + 1);
+    if (wants % 2 == 1) waits_for_room.store(wants + 1);
     return true;
   }
   // The peer may have made room before it could see this.
-  wants_room.store(wants + (wants % 2 == 1 ? 2 : 1));
+  waits_for_room.store(wants + (wants % 2 == 1 ? 2 : 1));
   return TrySend(message, head_bytes);
 }
 
@@ -108,8 +112,8 @@ absl::StatusOr<bool> ShmLink::TrySend(const Message& message, size_t head_bytes)
     FrameEntry entry{.bytes = frame.size()};
     if (!IsInline(frame)) {
       entry.offset = placed->offset;
-      entry.place = placed->use.place;
-      entry.number = placed->use.number;
+      entry.slot = placed->use.slot;
+      entry.generation = placed->use.generation;
       ++placed;
     }
     write(entry);
@@ -150,7 +154,7 @@ bool ShmLink::PlaceFrames(const Message& message) {
 absl::StatusOr<bool> ShmLink::Receive(Message& message) {
   COVEY_ASSIGN_OR_RETURN(const bool arrived, reader_.Next(record_));
   if (!arrived) return false;
-  memory_->TellOfRoom();
+  memory_->NotifyOfRoom();
   std::span<const uint8_t> rest = record_;
   if (rest.size() < sizeof(RecordHead)) return BadRecord("no head");
   const auto record = Load<RecordHead>(rest);
@@ -182,24 +186,25 @@ absl::Status ShmLink::ReadFrames(std::span<const uint8_t> entries, std::span<con
     }
     if (entry.offset > region.size() || entry.bytes > region.size() - entry.offset ||
         entry.offset % alignof(std::max_align_t) != 0 || entry.bytes > limits_.frame_bytes ||
-        entry.place >= kShmFramesInUseMax) {
+        entry.slot >= kShmFramesInUseMax) {
       return BadRecord("a frame that lies nowhere");
     }
     message.frames.push_back(
-        FrameOfPeer(region.subspan(entry.offset, entry.bytes), {entry.place, entry.number}));
+        FrameOfPeer(region.subspan(entry.offset, entry.bytes), {entry.slot, entry.generation}));
   }
   return absl::OkStatus();
 }
 
 Buffer ShmLink::FrameOfPeer(std::span<const uint8_t> bytes, const FrameSpace::Use& use) const {
   return Buffer::Lend(bytes.data(), bytes.size(), [memory = memory_, use] {
-    memory->own.state().released[use.place].store(use.number);
-    memory->TellOfRoom();
+    memory->own.state().released[use.slot].store(use.generation);
+    memory->NotifyOfRoom();
   });
 }
 
 bool ShmLink::FallAsleep() {
-  if (!asleep_) memory_->own.state().sleep.store(++sleep_);
+  sleep_ += asleep_ ? 2 : 1;
+  memory_->own.state().sleep.store(sleep_);
   asleep_ = true;
   return !HasInput();
 }

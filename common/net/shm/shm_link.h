@@ -20,17 +20,18 @@ namespace covey {
 
 // Messages to and from one peer through the two regions (shm_layout.h). A large frame is copied
 // once, into this process's region; the peer uses it there (Buffer::Lend), and this process does
-// not write there again before the peer has let go of it. So a sent message's frames are released
+// not write there again before the peer has released it. So a sent message's frames are released
 // at once.
 //
 //   record   head bytes u32, frames u32, then per frame:
-//              offset in the region's frames u64, or kInline; bytes u64; use: place u32, number u32
+//              offset in the region's frames u64, or kInline; bytes u64;
+//              use: slot u32, generation u32
 //            the head (wire.h), then the bytes of inline frames; each padded to 8 bytes
 //
 // Actor-confined, except that received frames may be dropped on any thread, also after the link.
 // The peer is a process of the same user that may break the rules: whatever it writes, nothing is
 // read outside its region, and nothing is allocated beyond `limits`. It can change the bytes of a
-// frame at any time; checksums find this as they find a fault of memory.
+// frame at any time; a change after the checksum was verified is not noticed.
 class ShmLink {
  public:
   // `wake_up`: the peer's eventfd; does not block.
@@ -46,7 +47,6 @@ class ShmLink {
   absl::StatusOr<bool> Receive(Message& message);
 
   // Between the two the peer wakes this loop when it sends a message. False: one is there already.
-  // Each may be called when the link is in that state already.
   bool FallAsleep();
   void Awake();
 
@@ -59,7 +59,7 @@ class ShmLink {
     std::atomic<uint32_t> told_of_room{0};
 
     // The peer's loop, if it waits for room.
-    void TellOfRoom();
+    void NotifyOfRoom();
     void WakePeer() const;
   };
 

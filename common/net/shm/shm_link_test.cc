@@ -131,7 +131,7 @@ TEST(ShmLinkTest, AFrameMayOutliveTheLinks) {
   EXPECT_EQ(held.frames[0].bytes()[99'999], static_cast<uint8_t>(3 + 100'000));
 }
 
-TEST(ShmLinkTest, WhoSleepsIsWokenOnce) {
+TEST(ShmLinkTest, ASleepingPeerIsWokenOnce) {
   Pair pair;
   Message message;
   ASSERT_TRUE(Send(pair.a(), WithFrames({})));

@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
@@ -34,6 +36,10 @@ ShmPeers::ShmPeers(Options options)
   COVEY_CHECK(epoll_.open());
 }
 
+ShmPeers::~ShmPeers() {
+  for (auto& [id, connection] : connections_) CloseSocket(connection.socket);
+}
+
 absl::Status ShmPeers::Listen(const std::string& endpoint) {
   COVEY_ASSIGN_OR_RETURN(listener_, ListenForShm(endpoint));
   epoll_event event = {.events = EPOLLIN, .data = {.u64 = kListener}};
@@ -42,16 +48,22 @@ absl::Status ShmPeers::Listen(const std::string& endpoint) {
 }
 
 absl::StatusOr<uint64_t> ShmPeers::Connect(const std::string& endpoint) {
+  if (connections_.size() >= kShmConnectionsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("this process has ", kShmConnectionsMax, " peers already"));
+  }
   COVEY_ASSIGN_OR_RETURN(Descriptor socket, ConnectShm(endpoint));
   COVEY_ASSIGN_OR_RETURN(ShmRegion region, ShmRegion::Create());
   COVEY_RETURN_IF_ERROR(SendShmGreeting(socket, region.descriptor(), options_.wake_up));
   return Add(std::move(socket), std::move(region), /*is_ours=*/true);
 }
 
-uint64_t ShmPeers::Add(Descriptor socket, ShmRegion region, bool is_ours) {
+absl::StatusOr<uint64_t> ShmPeers::Add(Descriptor socket, ShmRegion region, bool is_ours) {
   const uint64_t id = ++newest_;
   epoll_event event = {.events = EPOLLIN, .data = {.u64 = id}};
-  COVEY_CHECK(epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket.number(), &event) == 0);
+  if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket.number(), &event) != 0) {
+    return absl::UnavailableError(absl::StrCat("epoll_ctl: ", std::strerror(errno)));
+  }
   Connection& connection = connections_[id];
   connection.socket = std::move(socket);
   connection.region.emplace(std::move(region));
@@ -59,11 +71,23 @@ uint64_t ShmPeers::Add(Descriptor socket, ShmRegion region, bool is_ours) {
   return id;
 }
 
-void ShmPeers::Close(uint64_t connection) { connections_.erase(connection); }
+void ShmPeers::CloseSocket(Descriptor& socket) {
+  epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, socket.number(), nullptr);
+  shutdown(socket.number(), SHUT_RDWR);
+  socket.Close();
+}
+
+void ShmPeers::Close(uint64_t connection) {
+  auto node = connections_.extract(connection);
+  if (node.empty()) return;
+  CloseSocket(node.mapped().socket);
+  counters_.sent -= node.mapped().waiting.size();
+  counters_.dropped += node.mapped().waiting.size();
+}
 
 void ShmPeers::Send(uint64_t id, Message message) {
   const auto found = connections_.find(id);
-  if (found == connections_.end() || found->second.ended) {
+  if (found == connections_.end()) {
     ++counters_.dropped;
     return;
   }
@@ -75,11 +99,14 @@ void ShmPeers::Send(uint64_t id, Message message) {
     return;
   }
   Connection& connection = found->second;
+  absl::Status broken;
   if (connection.state == State::kOpen && connection.waiting.empty()) {
     const absl::StatusOr<bool> sent = connection.link->Send(message, *head_bytes);
-    if (sent.ok() && *sent) ++counters_.sent;
-    if (!sent.ok()) End(id, sent.status());
-    if (!sent.ok() || *sent) return;
+    if (sent.ok() && *sent) {
+      ++counters_.sent;
+      return;
+    }
+    broken = sent.status();
   }
   if (connection.waiting.size() < static_cast<size_t>(options_.queue_messages)) {
     connection.waiting.push_back(std::move(message));
@@ -87,6 +114,7 @@ void ShmPeers::Send(uint64_t id, Message message) {
   } else {
     ++counters_.dropped;
   }
+  if (!broken.ok()) End(id, broken);
 }
 
 absl::Status ShmPeers::SendWaiting(Connection& connection) {
@@ -128,7 +156,7 @@ bool ShmPeers::Receive(int limit, absl::FunctionRef<void(Message)> sink) {
 
 bool ShmPeers::ReceiveOne(uint64_t id, absl::FunctionRef<void(Message)> sink) {
   Connection& connection = connections_.at(id);
-  if (connection.state != State::kOpen) return false;
+  if (connection.state == State::kGreeting) return false;
   Message message;
   const absl::StatusOr<bool> received = connection.link->Receive(message);
   if (!received.ok()) {
@@ -137,8 +165,9 @@ bool ShmPeers::ReceiveOne(uint64_t id, absl::FunctionRef<void(Message)> sink) {
     return true;
   }
   if (!*received) {
-    if (connection.ended) End(id, absl::Status(*connection.ended));
-    return false;
+    if (connection.state != State::kEnding) return false;
+    End(id, absl::UnavailableError("the peer has ended"));
+    return true;
   }
   message.connection = id;
   ++counters_.received;
@@ -159,23 +188,24 @@ void ShmPeers::HandleSockets() {
 }
 
 void ShmPeers::Accept() {
-  absl::StatusOr<std::optional<Descriptor>> accepted = AcceptShm(listener_);
-  if (!accepted.ok()) {
+  const auto complain = [](const absl::Status& why) {
+    LogWarning("no_shared_memory", {{"reason", why.message()},
+                                    {"instead", "ZeroMQ over TCP, for a peer on this host"}});
+  };
+  absl::StatusOr<std::optional<Descriptor>> socket = AcceptShm(listener_);
+  if (!socket.ok()) {
     // The listener would stay readable, and the loop would never sleep again.
-    LogWarning("no_shared_memory", {{"reason", accepted.status().message()},
-                                    {"instead",
-                                     "ZeroMQ for peers that come from now on; raise "
-                                     "the limit of open files, and restart"}});
-    listener_.Close();
+    complain(socket.status());
+    CloseSocket(listener_);
     return;
   }
-  std::optional<Descriptor> socket = *std::move(accepted);
-  if (!socket || connections_.size() >= kShmConnectionsMax) return;
+  if (!*socket || connections_.size() >= kShmConnectionsMax) return;
   absl::StatusOr<ShmRegion> region = ShmRegion::Create();
-  if (!region.ok() || !SendShmGreeting(*socket, region->descriptor(), options_.wake_up).ok()) {
-    return;  // The peer sees the end of the connection.
-  }
-  Add(*std::move(socket), *std::move(region), /*is_ours=*/false);
+  if (!region.ok()) return complain(region.status());
+  // A peer that is gone again is no matter.
+  if (!SendShmGreeting(**socket, region->descriptor(), options_.wake_up).ok()) return;
+  const auto added = Add(**std::move(socket), *std::move(region), /*is_ours=*/false);
+  if (!added.ok()) complain(added.status());
 }
 
 void ShmPeers::HandleSocket(uint64_t id) {
@@ -187,8 +217,8 @@ void ShmPeers::HandleSocket(uint64_t id) {
     return;
   }
   if (!HasEnded(connection.socket)) return;
-  connection.ended = absl::UnavailableError("the peer has closed the connection");
-  epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, connection.socket.number(), nullptr);
+  connection.state = State::kEnding;
+  CloseSocket(connection.socket);
 }
 
 absl::Status ShmPeers::Open(Connection& connection) {
@@ -203,16 +233,27 @@ absl::Status ShmPeers::Open(Connection& connection) {
   return SendWaiting(connection);
 }
 
-void ShmPeers::End(uint64_t id, const absl::Status& why) {
+void ShmPeers::End(uint64_t id, absl::Status why) {
   auto node = connections_.extract(id);
-  if (!node.mapped().is_ours) return;
-  options_.gone(id, why, std::move(node.mapped().waiting));
+  Connection& connection = node.mapped();
+  if (connection.socket.open()) CloseSocket(connection.socket);
+  counters_.sent -= connection.waiting.size();
+  if (!connection.is_ours) {
+    counters_.dropped += connection.waiting.size();
+    return;
+  }
+  if (connection.state == State::kGreeting && absl::IsUnavailable(why)) {
+    why = absl::FailedPreconditionError("the peer did not take it up; its log may say why");
+  }
+  options_.gone(id, why, std::move(connection.waiting));
 }
 
 bool ShmPeers::FallAsleep() {
   bool idle = true;
   for (auto& [id, connection] : connections_) {
-    if (connection.state == State::kOpen) idle = connection.link->FallAsleep() && idle;
+    if (connection.state == State::kOpen && !connection.link->FallAsleep()) idle = false;
+    // Receive ends the connection.
+    if (connection.state == State::kEnding) idle = false;
   }
   return idle;
 }

@@ -23,12 +23,14 @@ namespace covey {
 
 // The peers on this host with which a transport exchanges messages through shared memory.
 //
-//   connection   kGreeting ── the peer's greeting arrives ──▶ kOpen ── the peer ends, or breaks
-//                    │                                          │       the rules ──▶ gone
-//                    └── the peer ends, or it is no peer ──▶ gone ◀─────────┘
+//   connection   kGreeting ── the peer's greeting arrives ──▶ kOpen ── the peer ends ──▶ kEnding
+//                    │                                          │                           │
+//                    │ the peer ends,                           │ it breaks     all that it │
+//                    │ or it is no peer                         │ the rules        had sent │
+//                    └─────────────────▶ gone ◀─────────────────┴──────── was received ─────┘
 //
-// A message that finds no room waits here, and is sent by a later call of Receive; so do all of
-// them while the connection is in kGreeting. What the peer has sent before its end is received.
+// A message that finds no room waits, and is sent by a later call of Receive. All messages wait
+// while the connection is in kGreeting.
 //
 // Actor-confined; frames that were received may be dropped on any thread.
 class ShmPeers {
@@ -39,12 +41,15 @@ class ShmPeers {
     int queue_messages = 0;
     // The eventfd that ends the loop's sleep. It outlives this object.
     int wake_up = -1;
-    // A connection that Connect made is gone. It may not call this object.
+    // A connection that Connect made is gone, with the messages that were waiting. It may not call
+    // this object. `why`: UNAVAILABLE: the peer has ended; FAILED_PRECONDITION: it has refused;
+    // others: it has broken the rules.
     std::function<void(uint64_t connection, const absl::Status& why, std::deque<Message> waiting)>
         gone;
   };
 
   explicit ShmPeers(Options options);
+  ~ShmPeers();
 
   // Whether `connection` is one of these; other transports have smaller numbers.
   static bool IsConnection(uint64_t connection) { return connection >> 63 != 0; }
@@ -53,8 +58,8 @@ class ShmPeers {
 
   // Peers that are told `endpoint` find this process from now on. Errors: as ListenForShm.
   absl::Status Listen(const std::string& endpoint);
-  // Returns the connection to the process that listens at `endpoint`. Errors: as ConnectShm and
-  // ShmRegion::Create.
+  // Returns the connection to the process that listens at `endpoint`. RESOURCE_EXHAUSTED: there are
+  // kShmConnectionsMax. Other errors: as ConnectShm and ShmRegion::Create.
   absl::StatusOr<uint64_t> Connect(const std::string& endpoint);
   // Drops what waits.
   void Close(uint64_t connection);
@@ -73,28 +78,29 @@ class ShmPeers {
   const TransportCounters& counters() const { return counters_; }
 
  private:
-  enum class State { kGreeting, kOpen };
+  enum class State { kGreeting, kOpen, kEnding };
   struct Connection {
     State state = State::kGreeting;
     Descriptor socket;
     bool is_ours = false;             // Connect made it
     std::optional<ShmRegion> region;  // until the link has it
-    std::unique_ptr<ShmLink> link;
+    std::unique_ptr<ShmLink> link;    // from kOpen on
     std::deque<Message> waiting;
-    // The peer has ended, and what it had sent is being received.
-    std::optional<absl::Status> ended;
   };
 
-  uint64_t Add(Descriptor socket, ShmRegion region, bool is_ours);
+  // UNAVAILABLE: the system's error.
+  absl::StatusOr<uint64_t> Add(Descriptor socket, ShmRegion region, bool is_ours);
   void Accept();
   void HandleSocket(uint64_t id);
   // Takes in the peer's greeting, if it has arrived.
   absl::Status Open(Connection& connection);
   // Sends what waits, as far as there is room. DATA_LOSS: as ShmLink.
   absl::Status SendWaiting(Connection& connection);
-  // Takes one record in; false when there is none.
+  // Takes one record in, or ends the connection; false when there was nothing to do.
   bool ReceiveOne(uint64_t id, absl::FunctionRef<void(Message)> sink);
-  void End(uint64_t id, const absl::Status& why);
+  void End(uint64_t id, absl::Status why);
+  // Also where a child process has inherited the socket, the peer sees its end.
+  void CloseSocket(Descriptor& socket);
 
   const Options options_;
   const Descriptor epoll_;

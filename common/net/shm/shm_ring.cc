@@ -23,7 +23,7 @@ void ShmRingWriter::WriteHead(size_t at, uint32_t bytes, uint32_t kind) {
 
 absl::StatusOr<std::span<uint8_t>> ShmRingWriter::Reserve(size_t bytes) {
   COVEY_CHECK(bytes <= PayloadMax(ring_.size()));
-  const uint64_t in_use = at_ - read_.load(std::memory_order_acquire);
+  const uint64_t in_use = at_ - read_.load();
   if (in_use > ring_.size()) {
     return absl::DataLossError(absl::StrCat("the reader of a ring is ", -in_use, " bytes ahead"));
   }
@@ -47,8 +47,8 @@ void ShmRingWriter::Publish() {
 }
 
 absl::StatusOr<bool> ShmRingReader::Next(std::vector<uint8_t>& payload) {
-  while (true) {
-    const uint64_t ready = written_.load(std::memory_order_acquire) - at_;
+  for (bool has_skipped = false;; has_skipped = true) {
+    const uint64_t ready = written_.load() - at_;
     if (ready == 0) return false;
     const size_t at = at_ % ring_.size();
     std::array<uint32_t, 2> head;
@@ -57,9 +57,9 @@ absl::StatusOr<bool> ShmRingReader::Next(std::vector<uint8_t>& payload) {
     }
     std::memcpy(head.data(), &ring_[at], sizeof(head));
     const auto [bytes, kind] = head;
+    const bool is_skip = kind == ShmRingWriter::kSkip && !has_skipped && bytes == ring_.size() - at;
     if (bytes < sizeof(head) || bytes % kAlignment != 0 || bytes > ready ||
-        bytes > ring_.size() - at ||
-        (kind != ShmRingWriter::kPayload && kind != ShmRingWriter::kSkip)) {
+        bytes > ring_.size() - at || (kind != ShmRingWriter::kPayload && !is_skip)) {
       return absl::DataLossError(
           absl::StrCat("a ring has a record of ", bytes, " bytes and kind ", kind));
     }

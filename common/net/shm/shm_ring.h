@@ -20,7 +20,7 @@ namespace covey {
 //            | bytes u32 | kind u32  | payload, padded to 8      |
 //            +-----------+-----------+---------------------------+
 //   bytes    of the whole record, a multiple of 8
-//   kind     1 = a payload; 2 = nothing: the next record begins at the ring's start
+//   kind     1 = a payload; 2 = nothing: the rest of the ring is skipped, and a payload follows
 //
 // A record lies in one piece. Integers are those of the machine: both processes run on it.
 //
