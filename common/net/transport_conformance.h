@@ -179,7 +179,7 @@ TEST_P(TransportConformance, ReleasesFramesOnceDelivered) {
   int received = 0;
   EXPECT_TRUE(Until(
       {alice.get(), bob.get()}, [&] { return received == 3 && released == 3; },
-      [&](Transport&, Message) { ++received; }));
+      [&](Transport&, const Message&) { ++received; }));
 }
 
 TEST_P(TransportConformance, ReceivedFramesOutliveTheTransport) {
@@ -249,7 +249,7 @@ TEST_P(TransportConformance, DropsRepliesToAConnectionThatIsGone) {
         bob->Send(MakeReply(received[0]));
         return bob->counters().dropped > 0;
       },
-      [](Transport&, Message) {}));
+      [](Transport&, const Message&) {}));
 }
 
 TEST_P(TransportConformance, DropsInsteadOfBlockingWhenTheQueueIsFull) {
@@ -305,7 +305,7 @@ TEST_P(TransportConformance, DroppingARouteReleasesItsFrames) {
     }
     alice->DropRoute(kBob);
     EXPECT_TRUE(Until(
-        {alice.get()}, [&] { return released == kMessages; }, [](Transport&, Message) {}));
+        {alice.get()}, [&] { return released == kMessages; }, [](Transport&, const Message&) {}));
     alice->Send(Numbered(kAlice, kBob, 2));
     EXPECT_GT(alice->counters().dropped, 0u);
   }
@@ -320,9 +320,9 @@ TEST_P(TransportConformance, TakesAtMostTheLimitAndSaysWhetherThereMayBeMore) {
   const absl::Time deadline = network_->Now() + network_->Patience();
   while (received < 10 && network_->Now() < deadline) {
     size_t batch = 0;
-    alice->Receive(3, [](Message) {});
+    alice->Receive(3, [](const Message&) {});
     alice->Wait(absl::ZeroDuration());
-    const bool more = bob->Receive(3, [&](Message) { ++batch; });
+    const bool more = bob->Receive(3, [&](const Message&) { ++batch; });
     EXPECT_LE(batch, 3u);
     received += batch;
     if (!more) bob->Wait(absl::Milliseconds(10));

@@ -10,24 +10,11 @@ namespace covey::sim {
 
 LentFrames::LentFrames() : loans_(std::make_shared<Loans>()) {}
 
-LentFrames::~LentFrames() {
-  std::vector<Buffer> returned;
-  for (auto& [id, loan] : loans_->by_id) returned.push_back(std::move(loan.sent));
-}
-
-Buffer LentFrames::Lend(uint64_t connection, const Buffer& sent, const Buffer& bytes) {
+Buffer LentFrames::Lend(const Buffer& sent, const Buffer& bytes) {
   const LoanId id = ++loans_->last;
   COVEY_CHECK(loans_->by_memory.emplace(bytes.data(), id).second);
-  loans_->by_id[id] = {.connection = connection, .sent = sent, .bytes = bytes};
+  loans_->by_id[id] = {.bytes = bytes, .sent_on = sent.is_lent() ? sent : Buffer()};
   return Buffer::Lend(bytes.data(), bytes.size(), [loans = loans_, id] { loans->End(id); });
-}
-
-void LentFrames::GiveBack(uint64_t connection) {
-  // Dropped after the loop: a frame that was lent on ends a loan of its own.
-  std::vector<Buffer> returned;
-  for (auto& [id, loan] : loans_->by_id) {
-    if (loan.connection == connection) returned.push_back(std::move(loan.sent));
-  }
 }
 
 std::vector<LentFrames::LoanId> LentFrames::LoansOf(const Message& message) const {

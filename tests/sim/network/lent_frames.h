@@ -12,11 +12,10 @@
 
 namespace covey::sim {
 
-// The frames that a network has delivered, or is about to deliver, out of the memory of their
-// senders. A sender's handle on a frame lives until the receiver has dropped its last one, or their
-// connection breaks. The receiver may read the frame even then. This is stricter than shared memory
-// between processes (common/net/shm), where a frame occupies the sender's region and its handle is
-// dropped at once.
+// The frames that a network has delivered, or is about to deliver, as lent memory, and which of
+// them a receiver still has. As with shared memory between processes (common/net/shm), the sender's
+// own handle is dropped at once. A lent frame that its receiver sends on stays in use until the
+// next receiver has dropped it, as it would in a queue.
 //
 // Actor-confined. Frames may outlive it.
 class LentFrames {
@@ -25,14 +24,10 @@ class LentFrames {
   using LoanId = uint64_t;
 
   LentFrames();
-  // Gives all frames back.
-  ~LentFrames();
 
-  // `bytes` as a lent buffer. `sent`: the sender's handle; its bytes may differ from those that the
-  // network delivers. Precondition (checked): the memory of `bytes` is not lent already.
-  Buffer Lend(uint64_t connection, const Buffer& sent, const Buffer& bytes);
-  // Drops the senders' handles on the frames that have come through the connection.
-  void GiveBack(uint64_t connection);
+  // `bytes`, which are delivered for the frame `sent`, as a lent buffer. Precondition (checked):
+  // their memory is not lent already.
+  Buffer Lend(const Buffer& sent, const Buffer& bytes);
 
   // The loans behind the frames of a message.
   std::vector<LoanId> LoansOf(const Message& message) const;
@@ -41,9 +36,8 @@ class LentFrames {
 
  private:
   struct Loan {
-    uint64_t connection = 0;
-    Buffer sent;
     Buffer bytes;
+    Buffer sent_on;  // the frame of an earlier loan
   };
   struct Loans {
     std::map<LoanId, Loan> by_id;

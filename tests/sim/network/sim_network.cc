@@ -55,7 +55,7 @@ void SimNetwork::Close(PortId port) {
   const auto listener = listeners_.find(found->second.endpoint);
   if (listener != listeners_.end() && listener->second == port) listeners_.erase(listener);
   for (auto& [id, connection] : connections_) {
-    if (connection.ends[0] == port || connection.ends[1] == port) Break(id);
+    if (connection.ends[0] == port || connection.ends[1] == port) Break(connection);
   }
   ports_.erase(found);
 }
@@ -73,7 +73,7 @@ void SimNetwork::DropRoute(PortId port, const Address& peer) {
   if (route == from.routes.end()) return;
   const auto dialed = from.dialed.find(route->second);
   if (dialed != from.dialed.end()) {
-    Break(dialed->second);
+    Break(connections_.at(dialed->second));
     from.dialed.erase(dialed);
   }
   from.routes.erase(route);
@@ -127,7 +127,7 @@ bool SimNetwork::Send(PortId port, Message message) {
   uint64_t id = ConnectionFor(port, message);
   if (id != 0 && config_.reconnect > 0 && random_.Chance(config_.reconnect)) {
     simulator_.Count("network_reconnect");
-    Break(id);
+    Break(connections_.at(id));
     id = ConnectionFor(port, message);
   }
   if (id == 0) {
@@ -145,7 +145,7 @@ bool SimNetwork::Send(PortId port, Message message) {
     Lose(message, "queue_full");
     return false;
   }
-  const Message sent{.envelope = {}, .frames = message.frames};
+  const auto sent = message.frames;
   CopyFrames(message);
   if (bend_one_in_ > 0 && IsBendable(message) && random_.Below(bend_one_in_) == 0) Bend(message);
   if (link.blocked > 0) {
@@ -156,31 +156,26 @@ bool SimNetwork::Send(PortId port, Message message) {
     Lose(message, "corrupted");
   } else if (link.clogged > 0) {
     simulator_.Count("network_clogged");
-    Lend(id, sent, message);
+    Lend(sent, message);
     link.held.emplace_back(port, std::move(message));
   } else {
     if (random_.Chance(impairment.retry) && MayBeRepeated(message.envelope)) {
       simulator_.Count("network_retried");
       Message repeated = message;
       CopyFrames(repeated);
-      Lend(id, sent, repeated);
+      Lend(sent, repeated);
       Carry(id, from_end, std::move(repeated));
     }
-    Lend(id, sent, message);
+    Lend(sent, message);
     Carry(id, from_end, std::move(message));
   }
   return true;
 }
 
-void SimNetwork::Lend(uint64_t connection, const Message& sent, Message& message) {
+void SimNetwork::Lend(std::span<const Buffer> sent, Message& message) {
   for (size_t i = 0; i < message.frames.size(); ++i) {
-    message.frames[i] = lent_frames_.Lend(connection, sent.frames[i], message.frames[i]);
+    message.frames[i] = lent_frames_.Lend(sent[i], message.frames[i]);
   }
-}
-
-void SimNetwork::Break(uint64_t connection) {
-  connections_.at(connection).open = false;
-  lent_frames_.GiveBack(connection);
 }
 
 int SimNetwork::EndOf(const Connection& connection, PortId port) {
@@ -251,7 +246,7 @@ void SimNetwork::Disconnect(HostId a, HostId b) {
     if (!connection.open) continue;
     const HostId x = ports_.at(connection.ends[0]).host;
     const HostId y = ports_.at(connection.ends[1]).host;
-    if ((x == a && y == b) || (x == b && y == a)) Break(id);
+    if ((x == a && y == b) || (x == b && y == a)) Break(connection);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,9 +116,10 @@ class SimNetwork {
   Impairment ImpairmentOf(HostId from, HostId to) const;
   void Carry(uint64_t connection, int from_end, Message message);
   void Arrive(uint64_t connection, int from_end, Message message);
-  void Break(uint64_t connection);
-  // Replaces the frames of `message`, which no other message shares, by lent ones.
-  void Lend(uint64_t connection, const Message& sent, Message& message);
+  void Break(Connection& connection) { connection.open = false; }
+  // Replaces the frames of `message`, which no other message shares, by lent ones for those that
+  // were `sent`.
+  void Lend(std::span<const Buffer> sent, Message& message);
   absl::Duration Delay();
   void Lose(const Message& message, absl::string_view why);
 
