@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Mixed, TransportConformance, testing::Values([] {
                            return std::make_unique<HostNetwork>(HostNetwork::Shared::kByEveryOther);
                          }));
 
-// Long enough for a wait that only a lost wake-up can make so long.
+// Longer than any wait of these tests, unless a wake-up is lost.
 constexpr absl::Duration kLong = absl::Seconds(20);
 constexpr Address kBob = {NodeId(2), 1};
 

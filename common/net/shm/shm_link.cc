@@ -34,7 +34,8 @@ struct FrameEntry {
   uint32_t generation = 0;
 };
 
-size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
+// The parts of a record are padded as the record is.
+constexpr auto Padded = ShmRingWriter::Padded;
 
 bool IsInline(const Buffer& frame) { return frame.size() <= kShmInlineFrameBytesMax; }
 

@@ -10,9 +10,7 @@
 namespace covey {
 namespace {
 
-constexpr size_t kAlignment = 8;
-
-size_t Padded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr size_t kAlignment = ShmRingWriter::Padded(1);
 
 }  // namespace
 

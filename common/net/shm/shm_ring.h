@@ -42,6 +42,9 @@ class ShmRingWriter {
   // The largest payload that fits whenever the reader has read everything.
   static constexpr size_t PayloadMax(size_t ring_bytes) { return ring_bytes / 2 - kHeadBytes; }
 
+  // The bytes that a payload of this size takes in its record.
+  static constexpr size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
   // Where to write the next payload; empty when the ring has no room for it now.
   // Precondition: `bytes` <= PayloadMax. DATA_LOSS: the reader's position is impossible.
   absl::StatusOr<std::span<uint8_t>> Reserve(size_t bytes);
