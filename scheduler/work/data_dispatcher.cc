@@ -143,8 +143,6 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   } else {
     dataset.reports[node] = message;
     dataset.is_dirty = true;
-    // Other workers wait to learn that training is over.
-    if (dataset.ledger.finished() == dataset.ledger.total()) next_record_ = now;
     RecordDue(now, change, answers);
   }
   change.Commit();
@@ -203,11 +201,18 @@ void DataDispatcher::RecordDue(absl::Time now, Transaction& change, std::vector<
         change.Add(UnreportedExamplesExpired{.dataset = name, .examples = examples});
       }
     }
-    if (!dataset.is_dirty || now < next_record_) continue;
+    if (now < RecordAt(dataset)) continue;
     Record(name, dataset, change, answers);
     recorded = true;
   }
-  if (recorded) next_record_ = now + kRecordInterval;
+  if (recorded) last_record_ = now;
+}
+
+absl::Time DataDispatcher::RecordAt(const Dataset& dataset) const {
+  if (!dataset.is_dirty) return absl::InfiniteFuture();
+  if (dataset.ledger.finished() == dataset.ledger.total()) return absl::InfinitePast();
+  return last_record_ +
+         (dataset.ledger.has_nothing_to_give() ? kLastRecordInterval : kRecordInterval);
 }
 
 void DataDispatcher::Record(const std::string& name, Dataset& dataset, Transaction& change,
@@ -266,7 +271,7 @@ absl::Time DataDispatcher::NextTick() const {
   absl::Time next = absl::InfiniteFuture();
   for (const auto& [name, dataset] : datasets_) {
     next = std::min(next, dataset.ledger.orphaned_until());
-    if (dataset.is_dirty) next = std::min(next, next_record_);
+    next = std::min(next, RecordAt(dataset));
   }
   return next;
 }

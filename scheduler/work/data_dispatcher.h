@@ -28,7 +28,8 @@ namespace covey::scheduler {
 //     too, and only the first report counts.
 //  2. An answer that tells of finished examples leaves when these are durable. Reports wait for
 //     the next record, at most kRecordInterval: a record per report would be one per step and
-//     worker.
+//     worker. Near the end of training, when nothing is left to give, they wait for at most
+//     kLastRecordInterval, and the last one not at all: all workers wait for it.
 //  3. A request that is repeated is answered as the first time.
 //
 // Edits `work` of the state, which outlives it. Actor-confined, deterministic. At most
@@ -36,6 +37,7 @@ namespace covey::scheduler {
 class DataDispatcher {
  public:
   static constexpr absl::Duration kRecordInterval = absl::Milliseconds(500);
+  static constexpr absl::Duration kLastRecordInterval = absl::Milliseconds(20);
   static constexpr absl::Duration kLease = absl::Seconds(15);
   // Passes times examples; far from overflow.
   static constexpr uint64_t kExamplesMax = uint64_t{1} << 62;
@@ -98,6 +100,8 @@ class DataDispatcher {
   // Brings the record of a data set up to date, and replies to the reports.
   void Record(const std::string& name, Dataset& dataset, Transaction& change,
               std::vector<Answer>& answers);
+  // When to record what the data set has finished.
+  absl::Time RecordAt(const Dataset& dataset) const;
   const proto::WorkLedger* FindRecord(const std::string& name) const;
   void Write(const std::string& name, const Dataset& dataset, Transaction& change) const;
   static proto::WorkReply ReplyOf(const Dataset& dataset, const std::vector<Range>& items);
@@ -106,7 +110,7 @@ class DataDispatcher {
   std::map<std::string, Dataset> datasets_;  // one for each record in the state
   // Lowest id of the nodes that have registered since Start.
   NodeId first_newcomer_;
-  absl::Time next_record_ = absl::InfinitePast();
+  absl::Time last_record_ = absl::InfinitePast();
 };
 
 }  // namespace covey::scheduler

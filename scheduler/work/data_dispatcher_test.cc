@@ -198,6 +198,28 @@ TEST_F(DataDispatcherTest, ReportsWaitForOneRecordTogether) {
   EXPECT_EQ(state_.record().work(0).finished_size(), 2);  // one range, and how far items are given
 }
 
+// A worker reports one thing after the other, so its last report may wait for the one before.
+TEST_F(DataDispatcherTest, ReportsAreRecordedSoonerWhenNothingIsLeftToGive) {
+  proto::WorkRequest request = Request(2);
+  request.set_examples(8);
+  request.set_item_examples(4);
+  request.set_passes(1);
+  Ask(2, request);
+  request.set_wanted(0);
+  *request.add_finished() = Item(0, 0, 2);
+  now_ += DataDispatcher::kRecordInterval;
+  Ask(2, request);
+  request.mutable_finished(0)->set_first(2);
+  std::vector<DataDispatcher::Answer> answers;
+  Send(MessageOf(2, 100, request), answers);
+  EXPECT_THAT(answers, IsEmpty());
+  EXPECT_EQ(dispatcher_->NextTick(), now_ + DataDispatcher::kLastRecordInterval);
+  *request.mutable_finished(0) = Item(0, 4, 4);
+  Send(MessageOf(2, 101, request), answers);
+  ASSERT_FALSE(answers.empty());
+  EXPECT_TRUE(answers.back().reply.done());
+}
+
 // Otherwise no node would hold these items, and the pass would never end.
 TEST_F(DataDispatcherTest, WhatALateCopyGotOfARestartedSchedulerIsGivenAgain) {
   proto::WorkRequest request = Request(1);

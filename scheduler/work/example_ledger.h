@@ -40,6 +40,8 @@ class ExampleLedger {
 
   uint64_t total() const { return examples_ * passes_; }
   uint64_t finished() const { return finished_.size(); }
+  // Everything that is not finished is leased.
+  bool has_nothing_to_give() const { return next_ == total() && free_.size() == 0; }
   // Whether all of the range was given at some time.
   bool WasGiven(const proto::WorkItem& item) const;
   // Whether the data set has such an item.
