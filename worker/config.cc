@@ -50,6 +50,8 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("join-deadline", &cluster.join_deadline, "longest wait for the scheduler");
   options.Add("operation-deadline", &cluster.operation_deadline,
               "longest wait for a push, pull or collective");
+  options.Add("spin", &cluster.spin,
+              "how long a thread that waits looks for its result before it sleeps");
   options.Add("data-host", &data_host, "address at which other members reach this one");
   options.Add(
       "transport", &transport,

@@ -88,14 +88,14 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   collective.algorithm = options.algorithm;
   collective.format = options.format.value_or(core_.config().collective_wire);
   collective.priority = options.priority;
-  const Handle handle;
+  const Handle handle(core_.runner());
   collective.done = [handle](absl::Time, const CollectiveResult& result, Outbox&) {
     handle.Complete({.status = result.status});
   };
   const absl::Status posted =
-      core_.Post([place = place_, patience = core_.config().cluster.operation_deadline,
-                  collective = std::move(collective)](WorkerActor& actor, absl::Time now,
-                                                      Outbox& outbox) mutable {
+      core_.PostBeforeWaiting([place = place_, patience = core_.config().cluster.operation_deadline,
+                               collective = std::move(collective)](
+                                  WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
         Communicator& group = actor.group();
         if (!place->IsIn(group)) {
           collective.done(now,

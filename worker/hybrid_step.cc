@@ -101,7 +101,7 @@ absl::Status HybridStep::Submit(size_t tensor) {
 
 void HybridStep::Start(size_t tensor, Way way) {
   State& state = states_[tensor];
-  state.handle = Handle();
+  state.handle = Handle(core_.runner());
   state.under_way = true;
   TensorRequest request{.tensor = tensor,
                         .gradient = state.tensor.gradient,
@@ -110,7 +110,7 @@ void HybridStep::Start(size_t tensor, Way way) {
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
-  const absl::Status posted = core_.Post(
+  const absl::Status posted = core_.PostBeforeWaiting(
       [request = std::move(request), way, patience = core_.config().cluster.operation_deadline](
           WorkerActor& actor, absl::Time now, Outbox& outbox) mutable {
         request.deadline = now + patience;

@@ -75,7 +75,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ClientConfig&
                                         .self = {},
                                         .incarnation = incarnation,
                                         .thread_name = "covey-client",
-                                        .spin = config.spin};
+                                        .caller_spin = config.spin,
+                                        .own_returns_after = options.own_returns_after};
   connection->loop_ =
       std::make_unique<EventLoop>(loop_options, *connection->actor_, *connection->transport_);
   EventLoop& loop = *connection->loop_;

@@ -41,6 +41,8 @@ class Connection {
     std::string listen;
     // Whether peers on this host that offer it are reached by shared memory.
     bool shared_memory = true;
+    // See EventLoop::Options.
+    absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
     // Builds the actor once the endpoints are known; empty = a ClientActor.
     MakeActor make_actor;
   };

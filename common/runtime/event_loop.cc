@@ -34,9 +34,11 @@ EventLoop::EventLoop(const Options& options, Actor& actor, Transport& transport)
       transport_(transport),
       options_(options),
       queue_(kLoopQueueMessagesMax),
-      runner_(std::make_shared<LoopRunner>(LoopRunner::Loop{
-          .pass = [this](LoopRunner::Leave leave, absl::Time until) { RunPass(leave, until); },
-          .wake_up = [this] { WakeUp(); }})) {}
+      runner_(std::make_shared<LoopRunner>(
+          LoopRunner::Loop{.pass = [this](LoopRunner::Runner runner, LoopRunner::Leave leave,
+                                          absl::Time until) { RunPass(runner, leave, until); },
+                           .wake_up = [this] { WakeUp(); }},
+          options.own_returns_after)) {}
 
 EventLoop::~EventLoop() { Stop(); }
 
@@ -119,10 +121,12 @@ void EventLoop::Run() {
   runner_->RunOwn();
 }
 
-void EventLoop::RunPass(LoopRunner::Leave leave, absl::Time until) {
+void EventLoop::RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until) {
   const uint64_t received_before = transport_.counters().received;
   const bool more = ReceiveBatch(outbox_);
-  RunQueue(outbox_);
+  const bool had_work = RunQueue(outbox_);
+  // Before the actor wakes, so that it finds released what the transport copies.
+  Flush(outbox_);
   WakeIfDue(outbox_);
   Flush(outbox_);
   if (leave()) return;
@@ -130,7 +134,9 @@ void EventLoop::RunPass(LoopRunner::Leave leave, absl::Time until) {
   absl::Duration timeout = absl::ZeroDuration();
   if (!more) {
     const absl::Time now = MonotonicNow();
-    if (transport_.counters().received != received_before) spin_until_ = now + options_.spin;
+    if (had_work || transport_.counters().received != received_before) {
+      spin_until_ = now + SpinOf(runner);
+    }
     if (now >= spin_until_) {
       timeout = std::max(absl::ZeroDuration(), std::min(until, actor_.NextWake()) - now);
     } else {
@@ -177,8 +183,9 @@ void EventLoop::ServeOthersIfDue(Outbox& outbox) {
   others_served_ = MonotonicNow();
 }
 
-void EventLoop::RunQueue(Outbox& outbox) {
-  for (Item& item : queue_.TakeAll()) {
+bool EventLoop::RunQueue(Outbox& outbox) {
+  auto items = queue_.TakeAll();
+  for (Item& item : items) {
     if (item.work) {
       item.work(MonotonicNow(), outbox);
       // The closure's captures are destroyed now, not after the other items have run.
@@ -187,6 +194,7 @@ void EventLoop::RunQueue(Outbox& outbox) {
       DeliverToActor(item.message, outbox);
     }
   }
+  return !items.empty();
 }
 
 void EventLoop::WakeIfDue(Outbox& outbox) {

@@ -47,11 +47,17 @@ class EventLoop {
     Address self;
     Incarnation incarnation;
     std::string thread_name;  // at most 15 characters
-    // Spin for this duration before blocking, for round trips below the wake-up cost of a sleeping
-    // thread. Zero (the default) when processes share cores.
+    // After its last work the loop's own thread spins for this duration before it sleeps, for round
+    // trips below the wake-up cost of a sleeping thread. Zero (the default) when processes share
+    // cores.
     absl::Duration spin = absl::ZeroDuration();
+    // The same for a caller that runs the loop. A caller has nothing else to do, and lets other
+    // threads run at each turn.
+    absl::Duration caller_spin = absl::ZeroDuration();
     // Sees every message that the transport brings or takes; null = none. Outlives the loop.
     FlowControl* flow_control = nullptr;
+    // How long the loop's own thread leaves the loop to callers after one of them has waited.
+    absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter;
   };
 
   EventLoop(const Options& options, Actor& actor, Transport& transport);
@@ -74,7 +80,7 @@ class EventLoop {
   // outbox. False when the queue is full or the loop has stopped: `work` will not run.
   bool Post(std::function<void(absl::Time now, Outbox& outbox)> work);
   // The same, for a caller that is about to wait for the result by way of runner(): it may stay in
-  // the queue until then, for at most LoopRunner::kOwnReturnsAfter.
+  // the queue until then, for at most Options::own_returns_after.
   bool PostBeforeWaiting(std::function<void(absl::Time now, Outbox& outbox)> work);
   // By which threads that wait for results run the loop. It may outlive the loop.
   const std::shared_ptr<LoopRunner>& runner() const { return runner_; }
@@ -97,10 +103,14 @@ class EventLoop {
 
   void Run();
   // One pass, then sleep; see LoopRunner::Loop.
-  void RunPass(LoopRunner::Leave leave, absl::Time until);
+  void RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until);
+  absl::Duration SpinOf(LoopRunner::Runner runner) const {
+    return runner == LoopRunner::Runner::kCaller ? options_.caller_spin : options_.spin;
+  }
   // Hands the messages that arrived to the actor; true when there may be more.
   bool ReceiveBatch(Outbox& outbox);
-  void RunQueue(Outbox& outbox);
+  // Returns whether there was anything in the queue.
+  bool RunQueue(Outbox& outbox);
   // Serves the queue and a due Wake during a long pass.
   void ServeOthersIfDue(Outbox& outbox);
   void WakeIfDue(Outbox& outbox);

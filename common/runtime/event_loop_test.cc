@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -368,6 +371,77 @@ TEST_F(EventLoopTest, StopDestroysWhatHasNotRun) {
   loop_.Post([held](absl::Time, Outbox&) {});
   loop_.Stop();
   EXPECT_EQ(held.use_count(), 1);
+}
+
+// Its thread hands what it has sent to the transport before it looks again.
+TEST_F(EventLoopTest, AWakeFindsReleasedWhatTheSamePassHasSent) {
+  RecordingPort port([](const Message&) {});
+  loop_.AddPort(kPeer, port);
+  Buffer frame;
+  actor_.on_receive = [&](absl::Time now, const Message&, Outbox& outbox) {
+    frame = Buffer::Allocate(8);
+    Message message = MessageTo(kPeer, 1);
+    message.frames.push_back(frame);
+    outbox.Send(std::move(message));
+    actor_.next_wake = now;
+  };
+  actor_.on_wake = [&](absl::Time, Outbox&) {
+    if (frame.empty()) return;  // The one at the start.
+    actor_.next_wake = absl::InfiniteFuture();
+    record_.Add(frame.IsUnique() ? "released" : "not released");
+  };
+  loop_.Start();
+  loop_.Deliver(MessageTo(kSelf, 1));
+  EXPECT_EQ(record_.WaitFor(1), (Lines{"released"}));
+  loop_.Stop();
+}
+
+// Counts how often a thread sleeps in the transport.
+class SleepCounter : public Transport {
+ public:
+  explicit SleepCounter(Transport& transport) : transport_(transport) {}
+  std::string endpoint() const override { return transport_.endpoint(); }
+  void SetRoute(const Address& peer, const std::string& endpoint) override {
+    transport_.SetRoute(peer, endpoint);
+  }
+  void DropRoute(const Address& peer) override { transport_.DropRoute(peer); }
+  void Send(Message message) override { transport_.Send(std::move(message)); }
+  bool Receive(int limit, absl::FunctionRef<void(Message)> sink) override {
+    return transport_.Receive(limit, sink);
+  }
+  void Wait(absl::Duration timeout) override {
+    if (timeout > absl::ZeroDuration() && std::this_thread::get_id() == caller_) ++sleeps_;
+    transport_.Wait(timeout);
+  }
+  void WakeUp() override { transport_.WakeUp(); }
+  const TransportCounters& counters() const override { return transport_.counters(); }
+
+  // Of the thread that has made this counter.
+  int sleeps() const { return sleeps_; }
+
+ private:
+  Transport& transport_;
+  const std::thread::id caller_ = std::this_thread::get_id();
+  int sleeps_ = 0;
+};
+
+TEST_F(EventLoopTest, ACallerLooksForItsResultBeforeItSleeps) {
+  for (const bool spins : {false, true}) {
+    EventLoop::Options options = Options();
+    options.caller_spin = spins ? absl::Hours(1) : absl::ZeroDuration();
+    options.own_returns_after = absl::InfiniteDuration();
+    TestActor actor;
+    SleepCounter transport(*transport_);
+    EventLoop loop(options, actor, transport);
+    loop.Start();
+    // The caller has the turn for good; a first call may still find the loop's own thread there.
+    loop.runner()->RunUntil([] { return false; }, MonotonicNow() + absl::Milliseconds(20));
+    const int sleeps_before = transport.sleeps();
+    loop.PostBeforeWaiting([](absl::Time, Outbox&) {});
+    loop.runner()->RunUntil([] { return false; }, MonotonicNow() + absl::Milliseconds(20));
+    EXPECT_EQ(transport.sleeps() > sleeps_before, !spins);
+    loop.Stop();
+  }
 }
 
 TEST_F(EventLoopTest, SpinningChangesNothingButSpeed) {

@@ -12,7 +12,7 @@ void LoopRunner::RunOwn() {
     turn_ = Turn::kOwn;
     mutex_.Unlock();
     do {
-      loop_.pass(leave, absl::InfiniteFuture());
+      loop_.pass(Runner::kOwn, leave, absl::InfiniteFuture());
     } while (!leave());
     mutex_.Lock();
     turn_ = Turn::kNone;
@@ -69,7 +69,7 @@ void LoopRunner::RunUntil(absl::FunctionRef<bool()> done, absl::Time until) {
   mutex_.Unlock();
   const auto leave = [&] { return done() || stopping_.load(); };
   while (!leave() && MonotonicNow() < until) {
-    loop_.pass(leave, until);
+    loop_.pass(Runner::kCaller, leave, until);
     if (sleeping_callers_.load() == 0) continue;
     // The result of one of them may be there.
     MutexLock changed(mutex_);

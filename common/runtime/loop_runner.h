@@ -36,10 +36,11 @@ class LoopRunner {
   static constexpr absl::Duration kOwnReturnsAfter = absl::Milliseconds(1);
 
   using Leave = absl::FunctionRef<bool()>;
+  enum class Runner { kOwn, kCaller };
   struct Loop {
     // Runs one pass, then sleeps until there is something to do, or `until`. Does not go to sleep
     // once `leave` is true.
-    std::function<void(Leave leave, absl::Time until)> pass;
+    std::function<void(Runner runner, Leave leave, absl::Time until)> pass;
     // Ends the sleep of a pass. Called from any thread.
     std::function<void()> wake_up;
   };

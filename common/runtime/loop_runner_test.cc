@@ -22,10 +22,10 @@ const auto kNever = [] { return false; };
 class FakeLoop {
  public:
   explicit FakeLoop(absl::Duration own_returns_after = LoopRunner::kOwnReturnsAfter)
-      : runner_(
-            {.pass = [this](LoopRunner::Leave leave, absl::Time until) { RunPass(leave, until); },
-             .wake_up = [this] { WakeUp(); }},
-            own_returns_after) {}
+      : runner_({.pass = [this](LoopRunner::Runner runner, LoopRunner::Leave leave,
+                                absl::Time until) { RunPass(runner, leave, until); },
+                 .wake_up = [this] { WakeUp(); }},
+                own_returns_after) {}
   ~FakeLoop() { Stop(); }
 
   void Start() {
@@ -50,8 +50,9 @@ class FakeLoop {
   std::thread::id own_id() const { return own_.get_id(); }
 
  private:
-  void RunPass(LoopRunner::Leave leave, absl::Time until) {
+  void RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until) {
     EXPECT_FALSE(running_.exchange(true)) << "two threads run the loop";
+    EXPECT_EQ(runner == LoopRunner::Runner::kOwn, std::this_thread::get_id() == own_.get_id());
     std::vector<std::function<void()>> work;
     {
       MutexLock lock(mutex_);

@@ -206,9 +206,20 @@ void CollectiveEngine::EndStarted(absl::Time now, const absl::Status& status, Ou
   }
 }
 
+void CollectiveEngine::Wake(absl::Time now, Outbox& outbox) {
+  look_again_ = absl::InfiniteFuture();
+  Advance(now, outbox);
+}
+
 void CollectiveEngine::Advance(absl::Time now, Outbox& outbox) {
-  sender_.Advance(outbox, [this](uint64_t number) { runs_.Released(number); });
-  look_again_ = sender_.in_flight() ? now + kReleasePoll : absl::InfiniteFuture();
+  const bool sent = sender_.Advance(outbox, [this](uint64_t number) { runs_.Released(number); });
+  if (sent) {
+    look_again_ = now;
+  } else if (!sender_.in_flight()) {
+    look_again_ = absl::InfiniteFuture();
+  } else {
+    look_again_ = std::min(look_again_, now + kReleasePoll);
+  }
   runs_.RunCallbacks(
       now, [this](absl::Duration time) { loss_detector_.CollectiveTook(time); }, outbox);
 }

@@ -130,8 +130,11 @@ class CollectiveEngine {
   void Receive(absl::Time now, const Message& slice, Outbox& outbox);
   // After every change: sends what may be sent, notices released frames, runs callbacks.
   void Advance(absl::Time now, Outbox& outbox);
-  // When to look again whether the transport has let frames go.
+  // When to look again whether the transport has let frames go: once at the end of the pass that
+  // has sent them, because most transports have copied them by then, and from time to time.
   absl::Time look_again() const { return look_again_; }
+  // look_again has come.
+  void Wake(absl::Time now, Outbox& outbox);
 
   absl::Time deadline() const;
   // The first collective whose deadline has passed: whom or what it waits for.

@@ -41,7 +41,7 @@ void SliceSender::Send(Peer& peer, Outbox& outbox) {
   peer.queued.erase(peer.queued.begin());
 }
 
-void SliceSender::Advance(Outbox& outbox, Released released) {
+bool SliceSender::Advance(Outbox& outbox, Released released) {
   TakeBack(released);
   using Head = std::pair<Turn, Peer*>;
   const auto later = [](const Head& a, const Head& b) { return a.first > b.first; };
@@ -50,14 +50,19 @@ void SliceSender::Advance(Outbox& outbox, Released released) {
     if (MaySend(peer)) heads.emplace(peer.queued.begin()->first, &peer);
   };
   for (auto& [node, peer] : peers_) consider(peer);
+  bool sent = false;
   while (!heads.empty()) {
     Peer& peer = *heads.top().second;
     heads.pop();
     // Others may have used up what they share since this one was considered.
-    if (MaySend(peer)) Send(peer, outbox);
+    if (MaySend(peer)) {
+      Send(peer, outbox);
+      sent = true;
+    }
     consider(peer);
   }
   TakeBack(released);  // Messages without a frame have nothing to wait for.
+  return sent;
 }
 
 void SliceSender::CancelQueued(Released released) {

@@ -33,9 +33,9 @@ class SliceSender {
   using Released = absl::FunctionRef<void(uint64_t collective)>;
 
   void Queue(Item item);
-  // Sends what may be sent; `released` runs once for each message that the transport no longer
-  // holds.
-  void Advance(Outbox& outbox, Released released);
+  // Sends what may be sent, and returns whether there was any. `released` runs once for each
+  // message that the transport no longer holds.
+  bool Advance(Outbox& outbox, Released released);
   // Forgets what was not sent; `released` runs for each.
   void CancelQueued(Released released);
   // The same for one collective.

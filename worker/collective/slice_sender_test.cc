@@ -48,6 +48,14 @@ TEST_F(SliceSenderTest, ReleasesAFrameWhenTheTransportHasLetGo) {
   EXPECT_FALSE(sender_.in_flight());
 }
 
+TEST_F(SliceSenderTest, SaysWhetherItHasSent) {
+  const auto ignore = [](uint64_t) {};
+  EXPECT_FALSE(sender_.Advance(outbox_, ignore));
+  Queue(7, 64);
+  EXPECT_TRUE(sender_.Advance(outbox_, ignore));
+  EXPECT_FALSE(sender_.Advance(outbox_, ignore));
+}
+
 TEST_F(SliceSenderTest, ReleasesAMessageWithoutAFrameAtOnce) {
   Queue(3, 0);
   const std::vector<Message> sent = Advance();

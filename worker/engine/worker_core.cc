@@ -11,6 +11,9 @@
 namespace covey::worker {
 namespace {
 
+// Other members wait for this worker's loop while its program computes, so its own thread is back
+// soon.
+constexpr absl::Duration kOwnReturnsAfter = absl::Microseconds(100);
 // A worker that leaves while others train first makes durable what only it holds.
 constexpr absl::Duration kDrainFlushMax = absl::Seconds(10);
 
@@ -29,6 +32,7 @@ absl::Status WorkerCore::Open() {
   options.role = proto::WORKER;
   options.listen = ListenAddress(config_);
   options.shared_memory = config_.transport == "auto";
+  options.own_returns_after = kOwnReturnsAfter;
   options.make_actor = [this](const client::ClientActor::Options& actor_options) {
     auto actor = std::make_unique<WorkerActor>(actor_options);
     actor->group().SetAlgorithm(config_.collective);
@@ -40,14 +44,24 @@ absl::Status WorkerCore::Open() {
   return absl::OkStatus();
 }
 
-absl::Status WorkerCore::Post(Task task) {
-  const bool posted =
-      connection_->Post([actor = actor_, task = std::move(task)](absl::Time now, Outbox& outbox) {
-        task(*actor, now, outbox);
-      });
+std::function<void(absl::Time, Outbox&)> WorkerCore::WorkOf(Task task) const {
+  return [actor = actor_, task = std::move(task)](absl::Time now, Outbox& outbox) {
+    task(*actor, now, outbox);
+  };
+}
+
+absl::Status WorkerCore::PostedStatus(bool posted) {
   if (posted) return absl::OkStatus();
   return absl::UnavailableError(
       "the worker is shutting down or its request queue is full; retry later");
+}
+
+absl::Status WorkerCore::Post(Task task) {
+  return PostedStatus(connection_->Post(WorkOf(std::move(task))));
+}
+
+absl::Status WorkerCore::PostBeforeWaiting(Task task) {
+  return PostedStatus(connection_->PostBeforeWaiting(WorkOf(std::move(task))));
 }
 
 absl::Status WorkerCore::Run(const Task& task) {

@@ -12,6 +12,7 @@
 #include "client/engine/connection.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
+#include "common/runtime/loop_runner.h"
 #include "worker/config.h"
 #include "worker/engine/worker_actor.h"
 #include "worker/group/communicator.h"
@@ -54,6 +55,11 @@ class WorkerCore {
   // Runs `task` on the loop, later. UNAVAILABLE, and it never runs: the loop is stopping, or its
   // queue is full.
   absl::Status Post(Task task);
+  // The same, when the program is about to wait for a handle of runner(): `task` may wait until
+  // then, for at most 0.1 ms.
+  absl::Status PostBeforeWaiting(Task task);
+  // By which threads that wait for results run the loop.
+  const std::shared_ptr<LoopRunner>& runner() const { return connection_->runner(); }
   // Runs `task` on the loop and waits for it. UNAVAILABLE: as Post.
   absl::Status Run(const Task& task);
   // Runs `work` on the loop while the group is ready. If a member dies before it runs, it waits for
@@ -62,6 +68,8 @@ class WorkerCore {
   absl::Status RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work);
 
  private:
+  std::function<void(absl::Time, Outbox&)> WorkOf(Task task) const;
+  static absl::Status PostedStatus(bool posted);
   // Runs on the loop: the reason why the group is not ready.
   absl::Status NotReady() const;
 

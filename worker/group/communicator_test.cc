@@ -179,6 +179,11 @@ TEST(CommunicatorOneTest, SendsTheCallersMemoryAndKeepsItUntilTheTransportLetsGo
   Trial trial(CollectiveKind::kReduceScatter, 2, 8, random);
   trial.common.parts = EvenParts(8, 2);
   trial.StartAll(ring);
+  // It looks when the pass that has sent ends, and not at once again.
+  EXPECT_EQ(ring.communicator(0).NextWake(), ring.now());
+  Outbox outbox;
+  ring.communicator(0).Wake(ring.now(), outbox);
+  EXPECT_GT(ring.communicator(0).NextWake(), ring.now());
   ring.Collect();
   Message held = ring.link(0, NodeId(Ring::kFirstNode + 1)).front();
   EXPECT_EQ(held.frames[0].data(), reinterpret_cast<const uint8_t*>(trial.data[0].data() + 4));

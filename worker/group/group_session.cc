@@ -286,7 +286,7 @@ void GroupSession::Wake(absl::Time now, Outbox& outbox) {
     rendezvous_.Wake(now);
     FollowRendezvous(now, outbox);
   }
-  engine_.Advance(now, outbox);
+  engine_.Wake(now, outbox);
 }
 
 absl::Time GroupSession::NextWake() const {
