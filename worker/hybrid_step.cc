@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/worker_core.h"
+#include "worker/hybrid/step_timer.h"
 #include "worker/layout/sample_shares.h"
 
 namespace covey::worker {
@@ -28,11 +29,16 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
   if (options.lag > 1) {
     return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
   }
-  auto hybrid = std::unique_ptr<HybridStep>(new HybridStep(worker.core(), options));
-  for (Tensor& tensor : tensors) hybrid->states_.push_back({.tensor = std::move(tensor)});
+  auto hybrid =
+      std::unique_ptr<HybridStep>(new HybridStep(worker.core(), options, std::move(tensors)));
   COVEY_RETURN_IF_ERROR(hybrid->CreateTables());
   COVEY_RETURN_IF_ERROR(hybrid->Refresh());
   return hybrid;
+}
+
+HybridStep::HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors)
+    : core_(core), options_(options), timer_(std::make_unique<StepTimer>(tensors.size())) {
+  for (Tensor& tensor : tensors) states_.push_back({.tensor = std::move(tensor)});
 }
 
 absl::Status HybridStep::CreateTables() {
@@ -106,7 +112,8 @@ void HybridStep::Start(size_t tensor, Way way) {
   TensorRequest request{.tensor = tensor,
                         .gradient = state.tensor.gradient,
                         .values = state.tensor.values,
-                        .samples = samples_};
+                        .samples = samples_,
+                        .server_times = &timer_->server_times(tensor)};
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
@@ -137,7 +144,7 @@ absl::Status HybridStep::Wait(size_t tensor) {
   if (state.handle.done()) return state.handle.Wait();
   const absl::Time begin = MonotonicNow();
   const absl::Status status = state.handle.Wait();
-  waited_ += MonotonicNow() - begin;
+  timer_->Waited(tensor, begin, MonotonicNow());
   return status;
 }
 
@@ -179,13 +186,9 @@ absl::StatusOr<uint64_t> HybridStep::step() const {
 }
 
 void HybridStep::Report(std::optional<double> loss) {
-  const absl::Time now = MonotonicNow();
-  const StepReport report{.samples = loss.has_value() ? samples_ : 0,
-                          .loss = loss,
-                          .compute = now - reported_ - waited_,
-                          .wait = waited_};
-  reported_ = now;
-  waited_ = absl::ZeroDuration();
+  StepReport report = timer_->Take(MonotonicNow());
+  report.samples = loss.has_value() ? samples_ : 0;
+  report.loss = loss;
   // A report is lost when the queue is full; the next one makes up for it.
   core_
       .Post(
@@ -199,5 +202,11 @@ absl::StatusOr<Progress> HybridStep::progress() const {
       [&](WorkerActor& actor, absl::Time, Outbox&) { progress = actor.meter().progress(); }));
   return progress;
 }
+
+HybridStep::InputTime::InputTime(HybridStep& hybrid) : timer_(*hybrid.timer_) {
+  timer_.BeginInput(MonotonicNow());
+}
+
+HybridStep::InputTime::~InputTime() { timer_.EndInput(MonotonicNow()); }
 
 }  // namespace covey::worker

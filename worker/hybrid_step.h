@@ -19,6 +19,8 @@
 
 namespace covey::worker {
 
+class StepTimer;
+
 // Trains a model in hybrid mode: synchronous inside the group, under each table's contract between
 // groups. One table per tensor; the optimizer runs on the servers. The communication of one tensor
 // overlaps the computation of the next:
@@ -102,11 +104,32 @@ class HybridStep {
   // UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> SamplesFor(uint64_t group_batch) const;
 
-  // Reports the last step's loss; heartbeats carry it to the scheduler, with the times spent inside
-  // and outside of Wait since the last report. A step without examples has no loss: the loss of the
-  // previous step stays, and the step counts no samples.
+  // Reports the last step's loss; heartbeats carry it to the scheduler, with the times since the
+  // last report: waiting, divided into group and servers; input; and computation, which is the
+  // rest. A step without examples has no loss: the loss of the previous step stays, and the step
+  // counts no samples.
   void Report(std::optional<double> loss);
   absl::StatusOr<Progress> progress() const;
+
+  // While it lives, the program's time counts as input, and not as computation. Around the reading
+  // and preparing of samples:
+  //
+  //   {
+  //     const HybridStep::InputTime input(*hybrid);
+  //     batch = reader.Next();
+  //   }
+  //
+  // One at a time. Cost: two readings of the clock.
+  class InputTime {
+   public:
+    explicit InputTime(HybridStep& hybrid);
+    ~InputTime();
+    InputTime(const InputTime&) = delete;
+    InputTime& operator=(const InputTime&) = delete;
+
+   private:
+    StepTimer& timer_;
+  };
 
  private:
   struct State {
@@ -116,7 +139,7 @@ class HybridStep {
     bool under_way = false;
   };
 
-  HybridStep(WorkerCore& core, const Options& options) : core_(core), options_(options) {}
+  HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors);
   absl::Status CreateTables();
   enum class Way { kSubmit, kPull, kFlush };
   void Start(size_t tensor, Way way);
@@ -126,8 +149,7 @@ class HybridStep {
   const Options options_;
   std::vector<State> states_;
   uint64_t samples_ = 0;
-  absl::Time reported_ = absl::InfinitePast();    // the last report
-  absl::Duration waited_ = absl::ZeroDuration();  // since then
+  const std::unique_ptr<StepTimer> timer_;
 };
 
 }  // namespace covey::worker

@@ -37,6 +37,16 @@ class WorkerTest : public ::testing::Test {
     return *std::move(worker);
   }
 
+  static HybridStep::Tensor TensorOf(std::vector<float>& values, std::vector<float>& gradient) {
+    HybridStep::Tensor tensor{.values = values, .gradient = gradient};
+    tensor.table.set_name("w");
+    tensor.table.set_data_type(proto::FLOAT32);
+    tensor.table.add_shape(values.size());
+    tensor.table.mutable_learning_rate()->set_base(1);
+    tensor.table.mutable_contract()->set_kind(proto::Contract::ASYNC);
+    return tensor;
+  }
+
   const Cluster cluster_{{.groups = 1}};
   const std::unique_ptr<Worker> worker_ = Join();
 };
@@ -66,19 +76,34 @@ TEST_F(WorkerTest, MeetsTheOthersAtABarrier) {
 TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
   std::vector<float> values(4);
   std::vector<float> gradient(4, 1);
-  HybridStep::Tensor tensor{.values = values, .gradient = gradient};
-  tensor.table.set_name("w");
-  tensor.table.set_data_type(proto::FLOAT32);
-  tensor.table.add_shape(4);
-  tensor.table.mutable_learning_rate()->set_base(1);
-  tensor.table.mutable_contract()->set_kind(proto::Contract::ASYNC);
-  auto hybrid = HybridStep::Create(*worker_, {tensor});
+  auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, gradient)});
   ASSERT_TRUE(hybrid.ok()) << hybrid.status();
   EXPECT_TRUE((*hybrid)->Wait(0).ok());
   EXPECT_TRUE((*hybrid)->Begin(1).ok());
   EXPECT_TRUE((*hybrid)->Submit(0).ok());
   EXPECT_TRUE((*hybrid)->Finish().ok());
   EXPECT_EQ(values, std::vector<float>(4, -1));
+}
+
+TEST_F(WorkerTest, LearnsWhereTheTimeOfAStepGoes) {
+  std::vector<float> values(4);
+  std::vector<float> gradient(4, 1);
+  auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, gradient)});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  for (int step = 0; step < 50; ++step) {
+    { const HybridStep::InputTime input(**hybrid); }
+    ASSERT_TRUE((*hybrid)->Begin(1).ok());
+    ASSERT_TRUE((*hybrid)->Submit(0).ok());
+    ASSERT_TRUE((*hybrid)->Wait(0).ok());
+    (*hybrid)->Report(1.0);
+  }
+  const auto progress = (*hybrid)->progress();
+  ASSERT_TRUE(progress.ok()) << progress.status();
+  const client::StepTimes& times = progress->step_times;
+  EXPECT_GT(times.computation, 0);
+  EXPECT_GT(times.input, 0);
+  EXPECT_GT(times.servers, 0);
+  EXPECT_EQ(times.group, 0) << "it is alone in its group";
 }
 
 TEST_F(WorkerTest, TakesItsWorkFromTheScheduler) {

@@ -111,7 +111,10 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   report.set_samples_per_second(progress.samples_per_second);
   report.set_staleness(progress.staleness);
   report.set_compute_seconds(progress.compute_seconds);
+  report.set_input_seconds(progress.input_seconds);
   report.set_wait_seconds(progress.wait_seconds);
+  report.set_group_seconds(progress.group_seconds);
+  report.set_servers_seconds(progress.servers_seconds);
   report.set_slowest_seconds(progress.slowest_seconds);
   report.set_samples_per_step(progress.samples_per_step);
   report.set_steps_aside(progress.steps_aside);

@@ -163,6 +163,27 @@ TEST_F(WorkerActorTest, HeartbeatsCarryTheReportedStep) {
   EXPECT_EQ(progress.loss(), 0.5);
 }
 
+TEST_F(WorkerActorTest, HeartbeatsSayWhereTheTimeOfAStepGoes) {
+  Register(Ring::ActiveView(2));
+  for (int i = 0; i < 2; ++i) {
+    actor_.ReportStep(now_, {.samples = 64,
+                             .loss = 0.5,
+                             .compute = absl::Milliseconds(600),
+                             .wait = absl::Milliseconds(400),
+                             .input = absl::Milliseconds(50),
+                             .servers = absl::Milliseconds(150)});
+    now_ += absl::Seconds(1);
+  }
+  actor_.Wake(now_, outbox_);
+  const proto::Progress progress =
+      Sent(proto::Envelope::kHeartbeatRequest).envelope.heartbeat_request().progress();
+  EXPECT_DOUBLE_EQ(progress.compute_seconds(), 0.6);
+  EXPECT_DOUBLE_EQ(progress.input_seconds(), 0.05);
+  EXPECT_DOUBLE_EQ(progress.wait_seconds(), 0.4);
+  EXPECT_DOUBLE_EQ(progress.group_seconds(), 0.25);
+  EXPECT_DOUBLE_EQ(progress.servers_seconds(), 0.15);
+}
+
 TEST_F(WorkerActorTest, ABarrierEndsWhenTheSchedulerAnswers) {
   Register(Ring::ActiveView(2));
   StartMeeting();

@@ -80,6 +80,7 @@ void BucketPipeline::Advance(absl::Time now, Outbox& outbox) {
   if (run_ || state_ == State::kRejoining) return;
   Deliver(now, requests_.TakeDeliveries(), outbox);
   if (state_ != State::kIdle) return;  // Interrupted, or a callback has begun something.
+  if (waiting()) stages_.server_times.End(now);
   if (redo_) {
     Redo(now, outbox);
   } else if (requests_.HasPull() && owed_pulls_ > 0) {
@@ -172,6 +173,7 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
   if (run->task().values_in_bucket && ok) {
     Deliver(now, run->task().requests, outbox);
   } else {
+    WriteServerTimes(stages_.server_times, run->task().requests);
     EndAll(now, run->task().requests, run->status(), outbox);
   }
   if (ok) ReportChange(now, run->agreed_plan_epoch(), outbox);
@@ -184,6 +186,7 @@ void BucketPipeline::RunEnded(absl::Time now, Outbox& outbox) {
 
 void BucketPipeline::Deliver(absl::Time now, const std::vector<TensorRequest>& requests,
                              Outbox& outbox) {
+  WriteServerTimes(stages_.server_times, requests);
   for (const TensorRequest& request : requests) {
     if (stages_.group.failure().ok()) buffers_.CopyValuesTo(request);
     if (request.done) request.done(now, stages_.group.failure(), outbox);
@@ -228,8 +231,9 @@ void BucketPipeline::PullForNewGeneration(absl::Time now, absl::Time deadline, O
   BeginPull(now, {}, deadline, Step(), outbox);
 }
 
-void BucketPipeline::Interrupt() {
+void BucketPipeline::Interrupt(absl::Time now) {
   pending_rejoin_.reset();
+  stages_.server_times.End(now);
   Enter(State::kInterrupted);
   if (run_) run_->Interrupt();
 }

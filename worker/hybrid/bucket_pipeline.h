@@ -125,7 +125,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   void PullForNewGeneration(absl::Time now, absl::Time deadline, Outbox& outbox);
 
   // The group leaves its generation: a run cannot end well any more, unless its values are there.
-  void Interrupt();
+  void Interrupt(absl::Time now);
   // How the bucket goes on in the next generation.
   struct Rejoining {
     Bucket bucket;

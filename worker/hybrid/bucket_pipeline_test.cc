@@ -10,6 +10,7 @@
 
 #include "client/engine/request_engine.h"
 #include "gtest/gtest.h"
+#include "worker/hybrid/server_times.h"
 #include "worker/testing/ring_fixture.h"
 #include "worker/update/round_memory.h"
 
@@ -56,9 +57,10 @@ class Pair {
               .update = std::make_unique<HeldUpdate>(held_[rank]),
               .memory = RoundMemory(
                   kElements, {{.elements = {0, kElements}, .rounds = {.steps = kStepsOfARound}}})},
-          BucketPipeline::Environment()));
+          BucketPipeline::Environment{
+              .may_begin = [this](uint32_t, Step) { return steps_may_begin; }}));
       ring.communicator(rank).OnInterrupted([this, rank](absl::Time, Outbox&) {
-        pipelines[rank]->Interrupt();
+        pipelines[rank]->Interrupt(ring.now());
         return pipelines[rank]->finished().value();
       });
       ring.KeepApart(rank);
@@ -69,6 +71,7 @@ class Pair {
     return {.gradient = gradients_[rank],
             .values = values_[rank],
             .samples = 1,
+            .server_times = &server_times[rank],
             .done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
               outcomes[rank].push_back(status);
             }};
@@ -126,10 +129,17 @@ class Pair {
   }
   State state() const { return pipelines[0]->state(); }
   RunState run_state() const { return pipelines[0]->run()->state(); }
+  // How much of the time from `from` until now member 0 waited for servers, as its last request
+  // was told.
+  absl::Duration ServersSince(absl::Time from) const {
+    return server_times[0].Within(from, ring.now());
+  }
 
   Ring ring;
   std::vector<std::shared_ptr<BucketPipeline>> pipelines;
   std::vector<absl::Status> outcomes[2];
+  ServerTimes server_times[2];
+  bool steps_may_begin = true;
 
  private:
   uint64_t request_id_ = 1;
@@ -257,7 +267,7 @@ TEST(BucketPipelineTest, ASecondInterruptionReplacesARejoinThatWaits) {
   pair.Lose();
   pair.Rejoin(pair.Alone(1));
   EXPECT_EQ(pair.state(), State::kRejoining);
-  pair.pipelines[0]->Interrupt();
+  pair.pipelines[0]->Interrupt(pair.ring.now());
   EXPECT_EQ(pair.state(), State::kInterrupted);
   pair.EndUpdate(0);
   EXPECT_EQ(pair.run_state(), RunState::kStopped);
@@ -314,6 +324,128 @@ TEST(BucketPipelineTest, StepsThatTheGroupTookAsideDropTheSubmission) {
   pair.ring.Run();
   EXPECT_EQ(pair.state(), State::kIdle);
   EXPECT_EQ(pair.outcomes[0].size(), 1u);
+}
+
+constexpr absl::Duration Ms(int64_t ms) { return absl::Milliseconds(ms); }
+
+TEST(BucketPipelineTimesTest, AStepWaitsForServersFromItsSumUntilItsNewValues) {
+  Pair pair;
+  const absl::Time begin = pair.ring.now();
+  pair.Submit(0, 1);
+  pair.ring.Pass(Ms(10));  // Member 1 is late.
+  pair.Submit(1, 1);
+  pair.ring.Run();
+  pair.ring.Pass(Ms(20));
+  pair.EndUpdate(0);
+  pair.ring.Run();
+  pair.ring.Pass(Ms(40));  // The servers of member 1 are late.
+  pair.EndUpdate(1);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 1u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20));
+  EXPECT_EQ(pair.server_times[1].Within(begin, pair.ring.now()), Ms(60));
+}
+
+TEST(BucketPipelineTimesTest, APullWaitsForServersUntilTheOwnPartIsThere) {
+  Pair pair;
+  const absl::Time begin = pair.ring.now();
+  for (const uint32_t rank : {0u, 1u}) pair.Pull(rank);
+  pair.ring.Pass(Ms(20));
+  pair.EndUpdate(0);
+  pair.ring.Pass(Ms(10));
+  pair.EndUpdate(1);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 1u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20));
+}
+
+TEST(BucketPipelineTimesTest, ALaggingSubmissionWaitsForWhatTheStepBeforeWaitsFor) {
+  Pair pair(/*lag=*/1);
+  const absl::Time begin = pair.ring.now();
+  for (const uint32_t rank : {0u, 1u}) pair.Submit(rank, 1);
+  pair.ring.Run();
+  pair.Submit(0, 2);
+  pair.ring.Pass(Ms(20));
+  pair.EndUpdate(0);
+  pair.ring.Pass(Ms(10));
+  EXPECT_EQ(pair.outcomes[0].size(), 1u);
+  pair.EndUpdate(1);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 2u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20));
+}
+
+TEST(BucketPipelineTimesTest, AnInterruptedStepWaitsForItsGroupUntilItIsDoneAgain) {
+  Pair pair;
+  const absl::Time begin = pair.ring.now();
+  GoToUpdating(pair);
+  pair.ring.Pass(Ms(10));
+  pair.Lose();
+  pair.ring.Pass(Ms(30));
+  pair.Rejoin(pair.Alone(0));
+  pair.ring.Pass(Ms(5));
+  pair.EndUpdate(0);  // The servers' reply to the interrupted run.
+  pair.ring.Run();
+  pair.ring.Pass(Ms(15));
+  pair.EndUpdate(0);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 1u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(10 + 15));
+}
+
+TEST(BucketPipelineTimesTest, InAGroupOfOneAllWaitingIsForServers) {
+  Pair pair;
+  pair.Lose();
+  pair.Rejoin(pair.Alone(0));
+  const absl::Time begin = pair.ring.now();
+  pair.Submit(0, 1);
+  pair.ring.Pass(Ms(20));
+  pair.EndUpdate(0);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 1u);
+  pair.ring.Pass(Ms(1));  // Until the program's thread has woken up.
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20 + 1));
+}
+
+TEST(BucketPipelineTimesTest, AStepThatMayNotBeginWaitsForItsGroup) {
+  Pair pair;
+  GoToUpdating(pair);
+  pair.ring.Pass(Ms(10));
+  for (const uint32_t rank : {0u, 1u}) pair.EndUpdate(rank);
+  pair.ring.Run();
+  pair.steps_may_begin = false;
+  const absl::Time begin = pair.ring.now();
+  for (const uint32_t rank : {0u, 1u}) pair.Submit(rank, 2);
+  pair.ring.Pass(Ms(30));
+  pair.steps_may_begin = true;
+  for (const uint32_t rank : {0u, 1u}) {
+    pair.pipelines[rank]->Advance(pair.ring.now(), pair.ring.outbox(rank));
+  }
+  pair.ring.Run();
+  pair.ring.Pass(Ms(20));
+  for (const uint32_t rank : {0u, 1u}) pair.EndUpdate(rank);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 2u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20));
+}
+
+TEST(BucketPipelineTimesTest, AStepThatTheGroupTookAsideWaitsAsAnyOther) {
+  Pair pair;
+  GoToUpdating(pair);
+  pair.ring.Pass(Ms(10));
+  for (const uint32_t rank : {0u, 1u}) pair.EndUpdate(rank);
+  pair.ring.Run();
+  const absl::Time begin = pair.ring.now();
+  pair.pipelines[0]->StepAside(begin, absl::InfiniteFuture(), pair.ring.outbox(0));
+  pair.Submit(0, 2);
+  pair.ring.Pass(Ms(30));
+  pair.Submit(1, 2);
+  pair.ring.Run();
+  pair.ring.Pass(Ms(20));
+  for (const uint32_t rank : {0u, 1u}) pair.EndUpdate(rank);
+  pair.ring.Run();
+  ASSERT_EQ(pair.outcomes[0].size(), 2u);
+  EXPECT_EQ(pair.ServersSince(begin), Ms(20));
 }
 
 // The tables of legal transitions agree with the diagrams: what a state can lead to.

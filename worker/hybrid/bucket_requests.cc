@@ -42,6 +42,12 @@ absl::Time SoonestDeadline(const std::vector<TensorRequest>& requests) {
   return soonest;
 }
 
+void WriteServerTimes(const ServerTimes& times, const std::vector<TensorRequest>& requests) {
+  for (const TensorRequest& request : requests) {
+    if (request.server_times != nullptr) *request.server_times = times;
+  }
+}
+
 void EndAll(absl::Time now, const std::vector<TensorRequest>& requests, const absl::Status& status,
             Outbox& outbox) {
   for (const TensorRequest& request : requests) {

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
+#include "worker/hybrid/server_times.h"
 #include "worker/hybrid/tensor_request.h"
 
 namespace covey::worker {
@@ -65,6 +66,8 @@ class BucketRequests {
 
 // The soonest deadline; InfiniteFuture() without requests.
 absl::Time SoonestDeadline(const std::vector<TensorRequest>& requests);
+// Tells each, where it asks for them.
+void WriteServerTimes(const ServerTimes& times, const std::vector<TensorRequest>& requests);
 // Ends each with `status`.
 void EndAll(absl::Time now, const std::vector<TensorRequest>& requests, const absl::Status& status,
             Outbox& outbox);

@@ -68,6 +68,7 @@ std::shared_ptr<BucketRun> BucketRun::Pin() {
 
 void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox& outbox) {
   Enter(State::kReducing);
+  stages_.server_times.End(now);
   input_ = std::move(input);
   stages_under_way_ = 2;
   Collective reduce;
@@ -175,6 +176,8 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
   }
   if (!stages_.group.failure().ok()) return;
   ++stages_under_way_;
+  // An update without servers is done before this function returns, and so takes no time here.
+  stages_.server_times.Begin(now);
   const Contribution contribution{.samples = sum.samples,
                                   .agreed_plan_epoch = sum.agreed_plan_epoch};
   PartStep step{.step = task_.step,
@@ -183,6 +186,7 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
                 .deadline = task_.deadline,
                 .done = [self = Pin(), contribution](absl::Time now, const absl::Status& status,
                                                      Outbox& outbox) {
+                  self->stages_.server_times.End(now);
                   if (status.ok() && self->state_ == State::kUpdating) {
                     self->Enter(State::kGathering);
                     self->stages_.group.Contribute(now, self->gather_, contribution, outbox);
@@ -219,6 +223,7 @@ void BucketRun::StageEnded(absl::Time now, const absl::Status& status, Outbox& o
   input_.gradient_memory = Buffer();  // The next step may begin before this run is destroyed.
   if (state_ != State::kGathered) agreed_plan_epoch_ = 0;
   Enter(state_ == State::kInterrupted ? State::kStopped : State::kOver);
+  if (state_ == State::kOver) stages_.server_times.RunOver(now);
   ended_(now, outbox);
 }
 

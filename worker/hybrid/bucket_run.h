@@ -16,6 +16,7 @@
 #include "common/tensor/wire_format.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
+#include "worker/hybrid/server_times.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/part_update.h"
@@ -38,6 +39,8 @@ struct BucketStages {
   std::unique_ptr<PartUpdate> update;
   // What is known of the rounds of LOCAL tables.
   std::optional<RoundMemory> memory;
+  // When runs waited for servers: in kUpdating.
+  ServerTimes server_times;
 };
 
 // What one run is to do, and what of it stays when it is interrupted.

@@ -115,7 +115,7 @@ bool GenerationChange::Interrupt(absl::Time now, Outbox& outbox) {
     return false;
   }
   last_begun_ = model_.begun();
-  for (const auto& pipeline : model_.pipelines()) pipeline->Interrupt();
+  for (const auto& pipeline : model_.pipelines()) pipeline->Interrupt(now);
   return true;
 }
 

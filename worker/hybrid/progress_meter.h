@@ -17,6 +17,9 @@ struct StepReport {
   // Measured by the program's thread: since the report before, not waiting and waiting.
   absl::Duration compute = absl::ZeroDuration();
   absl::Duration wait = absl::ZeroDuration();
+  // Parts of these: reading and preparing samples; waiting for servers, not for the group.
+  absl::Duration input = absl::ZeroDuration();
+  absl::Duration servers = absl::ZeroDuration();
 };
 
 // Turns finished steps into rates. Actor-confined. Deterministic.
@@ -36,12 +39,11 @@ class ProgressMeter {
 
  private:
   Progress progress_;
+  StepReport all_;  // the sum of all reports but the first, without their losses
   // Of the interval under way.
   absl::Time start_;
   uint64_t steps_ = 0;
-  uint64_t samples_ = 0;
-  absl::Duration compute_ = absl::ZeroDuration();
-  absl::Duration wait_ = absl::ZeroDuration();
+  StepReport sum_;
   absl::Duration slowest_ = absl::ZeroDuration();
 };
 

@@ -38,21 +38,49 @@ TEST(ProgressMeterTest, TimesAreMeansPerStepOfTheInterval) {
   meter.AddStep(now, {.samples = 8, .compute = absl::Hours(1), .wait = absl::Hours(1)});
   for (int i = 1; i <= 2; ++i) {
     now += absl::Milliseconds(500);
-    const bool over = meter.AddStep(
-        now,
-        {.samples = 8, .compute = i * absl::Milliseconds(100), .wait = absl::Milliseconds(50)});
+    const bool over = meter.AddStep(now, {.samples = 8,
+                                          .compute = i * absl::Milliseconds(100),
+                                          .wait = absl::Milliseconds(50),
+                                          .input = i * absl::Milliseconds(20),
+                                          .servers = absl::Milliseconds(15)});
     EXPECT_EQ(over, i == 2);
   }
   EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.15);
   EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0.05);
+  EXPECT_DOUBLE_EQ(meter.progress().input_seconds, 0.03);
+  EXPECT_DOUBLE_EQ(meter.progress().group_seconds, 0.035);
+  EXPECT_DOUBLE_EQ(meter.progress().servers_seconds, 0.015);
   EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.2);
   EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 8);
   now += absl::Seconds(1);
   ASSERT_TRUE(meter.AddStep(now, {.samples = 4, .compute = absl::Milliseconds(20)}));
   EXPECT_DOUBLE_EQ(meter.progress().compute_seconds, 0.02);
   EXPECT_DOUBLE_EQ(meter.progress().wait_seconds, 0);
+  EXPECT_DOUBLE_EQ(meter.progress().input_seconds, 0);
+  EXPECT_DOUBLE_EQ(meter.progress().servers_seconds, 0);
   EXPECT_DOUBLE_EQ(meter.progress().slowest_seconds, 0.02);
   EXPECT_DOUBLE_EQ(meter.progress().samples_per_step, 4);
+}
+
+TEST(ProgressMeterTest, TheTimesOfAllStepsDoNotWaitForAnInterval) {
+  ProgressMeter meter;
+  absl::Time now = absl::UnixEpoch();
+  meter.AddStep(now, {.compute = absl::Hours(1), .wait = absl::Hours(1)});
+  EXPECT_EQ(meter.progress().step_times.total(), 0) << "start-up is no step";
+  for (const int64_t ms : {10, 30}) {
+    now += absl::Milliseconds(600);
+    meter.AddStep(now, {.compute = absl::Milliseconds(100),
+                        .wait = absl::Milliseconds(50),
+                        .input = absl::Milliseconds(ms),
+                        .servers = absl::Milliseconds(15)});
+  }
+  now += absl::Milliseconds(600);
+  meter.AddStep(now, {.compute = absl::Milliseconds(130)});
+  const client::StepTimes& times = meter.progress().step_times;
+  EXPECT_NEAR(times.computation, (0.2 - 0.04 + 0.13) / 3, 1e-12);
+  EXPECT_NEAR(times.input, 0.04 / 3, 1e-12);
+  EXPECT_NEAR(times.group, 0.07 / 3, 1e-12);
+  EXPECT_NEAR(times.servers, 0.03 / 3, 1e-12);
 }
 
 TEST(ProgressMeterTest, AStepOnNoExamplesLeavesTheLoss) {

@@ -9,11 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/runtime/actor.h"
+#include "worker/hybrid/server_times.h"
 
 namespace covey::worker {
 
-// What a program asks for one tensor: a step, a pull or a flush. The spans belong to the engine
-// until `done` is called.
+// What a program asks for one tensor: a step, a pull or a flush. The memory that it refers to
+// belongs to the engine until `done` is called.
 struct TensorRequest {
   size_t tensor = 0;
   // Mean over this member's samples; unchanged by the engine. Ignored by pulls and flushes.
@@ -24,6 +25,9 @@ struct TensorRequest {
   // samples counts as one example with a gradient of zero, because each shard must take each step.
   uint64_t samples = 0;
   absl::Time deadline = absl::InfiniteFuture();
+  // If it is not null, written before `done` is called with the values of a step or a pull: when
+  // the tensor's bucket waited for servers.
+  ServerTimes* server_times = nullptr;
   // Called once, always. The call may run inside the one that starts the request.
   std::function<void(absl::Time, const absl::Status&, Outbox&)> done;
 };
