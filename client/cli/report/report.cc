@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/report/plot.h"
+#include "client/step_times.h"
 
 namespace covey::cli {
 namespace {
@@ -64,10 +65,14 @@ std::string Plots(const RunHistory& history) {
   const Measure staleness = [](const HistoryPoint& point) {
     return IsMeasured(point) ? point.staleness : NAN;
   };
-  // As a share of the group's time: 0 = no waiting.
-  const Measure waiting = [](const HistoryPoint& point) {
-    const double step = point.compute_seconds + point.wait_seconds;
-    return IsMeasured(point) && step > 0 ? point.wait_seconds / step : NAN;
+  // As fractions of a step: 0 = no waiting.
+  const Measure group_wait = [](const HistoryPoint& point) {
+    const client::StepTimes& times = point.step_times;
+    return times.total() > 0 ? times.group / times.total() : NAN;
+  };
+  const Measure server_wait = [](const HistoryPoint& point) {
+    const client::StepTimes& times = point.step_times;
+    return times.total() > 0 ? times.servers / times.total() : NAN;
   };
   const std::vector<PlotMark> marks = Marks(history);
   const char* const kTime = "seconds since the start";
@@ -76,7 +81,10 @@ std::string Plots(const RunHistory& history) {
       GroupPlot(history, "Loss over samples", "samples of the group", "loss", samples, loss),
       GroupPlot(history, "Loss over time", kTime, "loss", seconds, loss, marks),
       GroupPlot(history, "Throughput", kTime, "samples per second", seconds, speed, marks),
-      GroupPlot(history, "Waiting", kTime, "fraction of the step", seconds, waiting, marks),
+      GroupPlot(history, "Waiting for the group", kTime, "fraction of a step", seconds, group_wait,
+                marks),
+      GroupPlot(history, "Waiting for servers", kTime, "fraction of a step", seconds, server_wait,
+                marks),
       GroupPlot(history, "Staleness", kTime, "updates by others", seconds, staleness, marks),
       "</div>\n");
 }

@@ -53,7 +53,7 @@ TEST(PlotTest, NothingSaysSo) { EXPECT_THAT(RenderPlot({}), HasSubstr("no data")
 TEST(ReportTest, AnEmptyHistoryIsAPageAllTheSame) {
   const std::string html = RenderReport({.title = "run", .outcome = "done in 3 s"});
   EXPECT_THAT(html, HasSubstr("<h1>run</h1>"));
-  EXPECT_EQ(Count(html, "no data"), 5u);
+  EXPECT_EQ(Count(html, "no data"), 6u);
   EXPECT_THAT(html, Not(HasSubstr("Decisions")));
   EXPECT_THAT(html, ::testing::EndsWith("</html>\n"));
 }
@@ -66,8 +66,8 @@ TEST(ReportTest, ShowsEveryGroupAndEvent) {
   status.clear_events();
   report.history.Add(absl::Seconds(14), status);
   const std::string html = RenderReport(report);
-  EXPECT_EQ(Count(html, "<polyline"), 5u);
-  EXPECT_EQ(Count(html, "group 0"), 5u);
+  EXPECT_EQ(Count(html, "<polyline"), 6u);
+  EXPECT_EQ(Count(html, "group 0"), 6u);
   EXPECT_THAT(html, HasSubstr("class=\"outcome failed\""));
   EXPECT_THAT(html, HasSubstr("<td>2 at 4.9 s</td><td>worker-2 dead: silent for 2.6 s</td>"));
 }
@@ -88,8 +88,8 @@ TEST(ReportTest, DecisionsDuringTheTrainingAreMarkedOnTheTimeLines) {
   report.history.Add(absl::Seconds(10), status);
   ASSERT_EQ(report.history.events().size(), 4u);
   const std::string html = RenderReport(report);
-  EXPECT_EQ(Count(html, "<line class=\"plot-mark\""), 4u) << "one on each plot over time";
-  EXPECT_EQ(Count(html, "y=\"54.0\" text-anchor=\"middle\">3</text>"), 4u);
+  EXPECT_EQ(Count(html, "<line class=\"plot-mark\""), 5u) << "one on each plot over time";
+  EXPECT_EQ(Count(html, "y=\"54.0\" text-anchor=\"middle\">3</text>"), 5u);
 }
 
 TEST(PlotTest, MarksOutsideAreLeftOutAndNamesDoNotCoverEachOther) {

@@ -2,6 +2,7 @@
 #include "client/cli/report/run_history.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "client/cli/status/group_progress.h"
 
@@ -34,7 +35,8 @@ void RunHistory::Add(absl::Duration elapsed, const proto::StatusReply& status) {
                       .staleness = progress.staleness,
                       .steps_aside = progress.steps_aside,
                       .compute_seconds = progress.compute_seconds,
-                      .wait_seconds = progress.wait_seconds});
+                      .wait_seconds = progress.wait_seconds,
+                      .step_times = progress.step_times});
   }
   // Events count from the scheduler's start, and so does its uptime.
   const double scheduler_start = seconds - static_cast<double>(status.uptime_ms()) / 1000;
@@ -43,6 +45,23 @@ void RunHistory::Add(absl::Duration elapsed, const proto::StatusReply& status) {
     const double at = scheduler_start + static_cast<double>(event.at_ms()) / 1000;
     events_.push_back({.seconds = std::max(at, 0.0), .text = event.text()});
   }
+}
+
+client::StepTimes RunHistory::MeanStepTimes() const {
+  client::StepTimes sum;
+  double steps = 0;
+  for (const GroupHistory& group : groups_) {
+    uint64_t before = 0;
+    for (const HistoryPoint& point : group.points) {
+      const double taken = static_cast<double>(point.step - std::exchange(before, point.step));
+      if (!(point.step_times.total() > 0)) continue;
+      sum.Add(point.step_times, taken);
+      steps += taken;
+    }
+  }
+  client::StepTimes mean;
+  if (steps > 0) mean.Add(sum, 1 / steps);
+  return mean;
 }
 
 GroupHistory& RunHistory::HistoryOf(uint32_t group) {

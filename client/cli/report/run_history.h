@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/step_times.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::cli {
@@ -25,6 +26,8 @@ struct HistoryPoint {
   uint64_t steps_aside = 0;
   double compute_seconds = 0;
   double wait_seconds = 0;
+  // The members' mean; 0 until it has been measured.
+  client::StepTimes step_times;
 };
 
 struct GroupHistory {
@@ -53,6 +56,10 @@ class RunHistory {
 
   // In growing order of group.
   const std::vector<GroupHistory>& groups() const { return groups_; }
+  // Where the time of a step went, as the mean over the steps of all groups; 0 when no point has
+  // been measured.
+  client::StepTimes MeanStepTimes() const;
+
   // Oldest first.
   const std::vector<HistoryEvent>& events() const { return events_; }
 

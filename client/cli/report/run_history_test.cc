@@ -30,6 +30,21 @@ TEST(RunHistoryTest, OnePointPerProgress) {
   EXPECT_EQ(group.points[1].step, 40u);
 }
 
+TEST(RunHistoryTest, TheMeanStepWeighsPointsByTheirSteps) {
+  RunHistory history;
+  EXPECT_EQ(history.MeanStepTimes().total(), 0);
+  proto::StatusReply status = StatusForTests();
+  history.Add(absl::Seconds(1), status);  // Step 31: the servers take 10 ms.
+  status.mutable_nodes(1)->mutable_progress()->set_step(31 + 93);
+  status.mutable_nodes(1)->mutable_progress()->set_servers_seconds(0.08);
+  history.Add(absl::Seconds(2), status);  // 93 steps: 50 ms.
+  const client::StepTimes mean = history.MeanStepTimes();
+  EXPECT_DOUBLE_EQ(mean.servers, 0.04);
+  EXPECT_DOUBLE_EQ(mean.computation, 0.04);
+  EXPECT_DOUBLE_EQ(mean.input, 0.01);
+  EXPECT_DOUBLE_EQ(mean.group, 0.01);
+}
+
 TEST(RunHistoryTest, EventsAreOnTheClockOfTheRun) {
   RunHistory history;
   history.Add(absl::Seconds(13), StatusForTests());  // The scheduler is up for 12.3 s.

@@ -74,6 +74,7 @@ RunOutcome LocalCluster::Run() {
     display_.ShowLastLines(fleet_.processes()[*fleet_.failed()]);
   }
   outcome_.result = display_.result();
+  outcome_.step_sentence = display_.step_sentence();
   outcome_.status = supervisor.outcome();
   outcome_.wall = MonotonicNow() - start_;
   return std::move(outcome_);

@@ -20,6 +20,8 @@ struct RunOutcome {
   absl::Status status;
   // The JSON object of the last `result` line of any worker; empty = none.
   std::string result;
+  // As RunDisplay.
+  std::string step_sentence;
   RunHistory history;
   RunIncidents incidents;
   absl::Duration wall;

@@ -138,6 +138,9 @@ int RunCommand(int count, const char* const* arguments) {
   if (written.ok() && !options.report_file.empty()) {
     terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
   }
+  if (const std::string line = StepLine(outcome); !line.empty()) {
+    terminal.Print(Terminal::Stream::kError, line);
+  }
   for (const std::string& line : LossLines(outcome)) {
     terminal.Print(Terminal::Stream::kError, line);
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/run/progress_view.h"
+#include "client/step_times.h"
 
 namespace covey::cli {
 namespace {
@@ -27,6 +28,10 @@ void RunDisplay::TakeLine(const RunProcess& from, Stream stream, absl::string_vi
   const bool is_program = from.role == RunSupervisor::Role::kWorker;
   // The scheduler reports the same for all groups at once.
   if (is_program && absl::StartsWith(line, "progress {")) return;
+  if (is_program && absl::StartsWith(line, client::kStepSentence)) {
+    step_sentence_ = std::string(line);
+    return;
+  }
   const bool is_shutdown = !is_program && is_over;
   if ((ShowsEverything() && !is_shutdown) || (is_program && stream == Stream::kError)) {
     terminal_.Print(

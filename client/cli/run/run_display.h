@@ -38,6 +38,9 @@ class RunDisplay {
 
   // The JSON object behind the last `result` that a worker printed; empty = none did.
   const std::string& result() const { return result_; }
+  // What a worker last said of the time of its own steps (client/step_times.h), which is not shown:
+  // the launcher says it for all workers. Empty = none did.
+  const std::string& step_sentence() const { return step_sentence_; }
 
  private:
   void TakeResult(absl::string_view worker, absl::string_view text);
@@ -46,6 +49,7 @@ class RunDisplay {
   Terminal& terminal_;
   absl::Time next_progress_line_ = absl::InfinitePast();
   std::string result_;
+  std::string step_sentence_;
 };
 
 }  // namespace covey::cli

@@ -9,11 +9,21 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/console/figures.h"
+#include "client/step_times.h"
 
 namespace covey::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+Json StepTimesJson(const client::StepTimes& times) {
+  const auto seconds = [](double value) { return std::round(value * 1e9) / 1e9; };
+  return {{"step_seconds", seconds(times.total())},
+          {"computation_seconds", seconds(times.computation)},
+          {"input_seconds", seconds(times.input)},
+          {"group_seconds", seconds(times.group)},
+          {"servers_seconds", seconds(times.servers)}};
+}
 
 Json Result(const RunOptions& options, const RunOutcome& outcome) {
   Json json = Json::parse(outcome.result, nullptr, /*allow_exceptions=*/false);
@@ -22,6 +32,10 @@ Json Result(const RunOptions& options, const RunOutcome& outcome) {
   json["groups"] = options.groups;
   json["workers"] = options.workers();
   json["wall_seconds"] = std::round(absl::ToDoubleSeconds(outcome.wall) * 1000) / 1000;
+  if (const client::StepTimes times = outcome.history.MeanStepTimes(); times.total() > 0) {
+    json["step_times"] = StepTimesJson(times);
+    json["step_times"]["bottleneck"] = client::BottleneckOf(times);
+  }
   const RunLosses& losses = outcome.incidents.losses();
   if (!losses.none()) {
     json["losses"] = {{"died", losses.died},
@@ -77,7 +91,8 @@ std::string ResultFile(const RunOptions& options, const RunOutcome& outcome) {
                         {"staleness", point.staleness},
                         {"steps_aside", point.steps_aside},
                         {"compute_seconds", point.compute_seconds},
-                        {"wait_seconds", point.wait_seconds}});
+                        {"wait_seconds", point.wait_seconds},
+                        {"step_times", StepTimesJson(point.step_times)}});
     }
     json["history"].push_back({{"group", group.group}, {"points", std::move(points)}});
   }
@@ -91,6 +106,11 @@ std::string ResultFile(const RunOptions& options, const RunOutcome& outcome) {
         {{"seconds", incident.seconds}, {"node", incident.node}, {"what", incident.what}});
   }
   return Dump(json, 1) + "\n";
+}
+
+std::string StepLine(const RunOutcome& outcome) {
+  const client::StepTimes times = outcome.history.MeanStepTimes();
+  return times.total() > 0 ? client::DescribeStep(times) : outcome.step_sentence;
 }
 
 std::vector<std::string> LossLines(const RunOutcome& outcome) {

@@ -14,12 +14,17 @@ namespace covey::cli {
 // The final output of `covey run`, computed from the outcome. Pure.
 
 // One JSON object in one line: the object of a worker's `result` line, then "servers", "groups",
-// "workers" (all of them) and "wall_seconds"; if anything was lost or moved also "losses".
+// "workers" (all of them) and "wall_seconds"; if it has been measured, also "step_times" (where the
+// time of a step went); if anything was lost or moved also "losses".
 std::string ResultLine(const RunOptions& options, const RunOutcome& outcome);
 
 // The same object for a file, with these additions: "error" (absent = none), "history" (the points
 // of each group), "events" and "incidents" (each with "seconds", "node", "what").
 std::string ResultFile(const RunOptions& options, const RunOutcome& outcome);
+
+// Where the time of a step went, in one line for humans: the mean of all workers. After a run of
+// less than some seconds it is what one worker said of its own steps; empty = none did.
+std::string StepLine(const RunOutcome& outcome);
 
 // The incidents of processes and their cost, one line each; empty when there were none.
 std::vector<std::string> LossLines(const RunOutcome& outcome);

@@ -30,7 +30,19 @@ RunOutcome SomeOutcome() {
 TEST(RunResultTest, OneLineWithWhatTheProgramSaidAndWhatTheLauncherKnows) {
   EXPECT_EQ(ResultLine(SomeOptions(), SomeOutcome()),
             R"({"test_accuracy":0.88123,"samples":60000,"contract":"bsp","workers":6,)"
-            R"("servers":2,"groups":2,"wall_seconds":61.234})");
+            R"("servers":2,"groups":2,"wall_seconds":61.234,)"
+            R"("step_times":{"step_seconds":0.07,"computation_seconds":0.04,"input_seconds":0.01,)"
+            R"("group_seconds":0.01,"servers_seconds":0.01,"bottleneck":"computation"}})");
+}
+
+TEST(RunResultTest, OneLineSaysWhereTheTimeOfAStepWent) {
+  EXPECT_EQ(StepLine(SomeOutcome()),
+            "a step takes 70.0 ms: computation 57 %, input 14 %, waiting for the group 14 %, "
+            "waiting for servers 14 %; bottleneck: computation");
+  RunOutcome short_run;
+  EXPECT_EQ(StepLine(short_run), "");
+  short_run.step_sentence = "a step takes 1 ms";
+  EXPECT_EQ(StepLine(short_run), "a step takes 1 ms") << "what a worker says of itself";
 }
 
 TEST(RunResultTest, AProgramThatSaysNothingHasAResultToo) {
@@ -49,6 +61,7 @@ TEST(RunResultTest, TheFileHasTheCourseAndTheErrorBesides) {
   EXPECT_EQ(json["history"][0]["points"][0]["step"], 31);
   EXPECT_EQ(json["history"][0]["points"][0]["steps_aside"], 4);
   EXPECT_EQ(json["history"][0]["points"][0]["compute_seconds"], 0.06);
+  EXPECT_EQ(json["history"][0]["points"][0]["step_times"]["group_seconds"], 0.01);
   EXPECT_EQ(json["events"].size(), 2u);
   outcome.status = absl::OkStatus();
   EXPECT_FALSE(nlohmann::json::parse(ResultFile(SomeOptions(), outcome)).contains("error"));

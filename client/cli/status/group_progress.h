@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/step_times.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::cli {
@@ -31,6 +32,8 @@ struct GroupProgress {
   // Per step: the slowest member's own work, and the members' mean waiting time.
   double compute_seconds = 0;
   double wait_seconds = 0;
+  // Mean over members that have reported where the time of a step goes; else 0.
+  client::StepTimes step_times;
   // Mean over members that have processed an example.
   double loss = 0;
   // Mean over members that have finished a step.
@@ -39,6 +42,9 @@ struct GroupProgress {
 
 // In the order of the view. Pure.
 std::vector<GroupProgress> ProgressOfGroups(const proto::StatusReply& status);
+
+// Where the time of a worker's step goes; 0 until it has been measured. Pure.
+client::StepTimes StepTimesOf(const proto::Progress& progress);
 
 // "active", "broken", "done".
 std::string ShowState(proto::Group::State state);

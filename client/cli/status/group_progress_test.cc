@@ -27,6 +27,20 @@ TEST(GroupProgressTest, PutsTheMembersTogether) {
   EXPECT_DOUBLE_EQ(groups[0].wait_seconds, 0.02);
 }
 
+TEST(GroupProgressTest, TheTimesOfAStepAreTheMeanOfTheMembersThatTellThem) {
+  proto::StatusReply status = StatusForTests();
+  const client::StepTimes both = ProgressOfGroups(status)[0].step_times;
+  EXPECT_DOUBLE_EQ(both.computation, 0.04) << "60 ms, of which 20 ms are input; and 40 ms";
+  EXPECT_DOUBLE_EQ(both.input, 0.01);
+  EXPECT_DOUBLE_EQ(both.group, 0.01);
+  EXPECT_DOUBLE_EQ(both.servers, 0.01);
+  proto::Progress& other = *status.mutable_nodes(2)->mutable_progress();
+  other.clear_compute_seconds();
+  other.clear_group_seconds();
+  other.clear_servers_seconds();
+  EXPECT_DOUBLE_EQ(ProgressOfGroups(status)[0].step_times.input, 0.02);
+}
+
 TEST(GroupProgressTest, AGroupThatHasSaidNothingHasNotStarted) {
   const GroupProgress broken = ProgressOfGroups(StatusForTests())[1];
   EXPECT_FALSE(broken.started);

@@ -13,6 +13,7 @@
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
 #include "client/cli/status/group_progress.h"
+#include "client/step_times.h"
 
 namespace covey::cli {
 namespace {
@@ -114,8 +115,8 @@ std::string WorkersText(const proto::StatusReply& status) {
   std::map<uint64_t, const proto::Node*> nodes;
   for (const proto::Node& node : status.view().nodes()) nodes[node.id()] = &node;
   const std::map<uint64_t, Place> places = Places(status.view());
-  TextTable table({"WORKER", "GROUP/RANK", "SHARE", "STEP", "SAMPLES/STEP", "COMPUTE", "WAIT",
-                   "ASIDE", "SLOWNESS", "PACE"});
+  TextTable table({"WORKER", "GROUP/RANK", "SHARE", "STEP", "SAMPLES/STEP", "INPUT", "COMPUTE",
+                   "GROUP WAIT", "SERVER WAIT", "ASIDE", "SLOWNESS", "PACE"});
   for (const proto::NodeStatus& worker : status.nodes()) {
     const auto place = places.find(worker.node());
     const auto node = nodes.find(worker.node());
@@ -126,11 +127,13 @@ std::string WorkersText(const proto::StatusReply& status) {
     }
     const bool is_measured = progress.samples_per_step() > 0;
     const auto measured = [&](const std::string& text) { return is_measured ? text : "-"; };
+    const client::StepTimes times = StepTimesOf(progress);
     const double slowness = worker.pace().slowness();
     table.Add({node->second->name(), place->second.Show(), ShowPercent(place->second.Share()),
                ShowCount(progress.step()), measured(ShowNumber(progress.samples_per_step())),
-               measured(ShowTime(progress.compute_seconds())),
-               measured(ShowTime(progress.wait_seconds())), ShowCount(progress.steps_aside()),
+               measured(ShowTime(times.input)), measured(ShowTime(times.computation)),
+               measured(ShowTime(times.group)), measured(ShowTime(times.servers)),
+               ShowCount(progress.steps_aside()),
                slowness > 0 ? absl::StrFormat("%.2fx", slowness) : "-", ShowPace(worker.pace())});
   }
   return table.empty() ? "" : table.Render();

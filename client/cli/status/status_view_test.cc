@@ -48,12 +48,12 @@ TEST(StatusViewTest, TextShowsNodesGroupsTablesAndEvents) {
 
 TEST(StatusViewTest, TextShowsHowGroupsShareTheirWork) {
   const std::string text = StatusText(StatusForTests());
-  EXPECT_THAT(text, HasSubstr("WORKER    GROUP/RANK  SHARE  STEP  SAMPLES/STEP  COMPUTE   WAIT  "
-                              "ASIDE  SLOWNESS  PACE\n"));
-  EXPECT_THAT(text, HasSubstr("worker-0         0/0   25 %    30            60    60 ms  10 ms  "
-                              "    4     2.50x  straggler\n"));
-  EXPECT_THAT(text, HasSubstr("worker-1         0/1   75 %    31           100    40 ms  30 ms  "
-                              "    0     1.00x  steady\n"));
+  EXPECT_THAT(text, HasSubstr("WORKER    GROUP/RANK  SHARE  STEP  SAMPLES/STEP  INPUT  COMPUTE  "
+                              "GROUP WAIT  SERVER WAIT  ASIDE  SLOWNESS  PACE\n"));
+  EXPECT_THAT(text, HasSubstr("worker-0         0/0   25 %    30            60  20 ms    40 ms  "
+                              "     10 ms         0 us      4     2.50x  straggler\n"));
+  EXPECT_THAT(text, HasSubstr("worker-1         0/1   75 %    31           100   0 us    40 ms  "
+                              "     10 ms        20 ms      0     1.00x  steady\n"));
   EXPECT_THAT(text, HasSubstr("0  active           1        2  25:75 %  1, then 20 ms    31    "
                               "3,904      2,500   0.4        1.5\n"));
   EXPECT_THAT(text, HasSubstr("1  broken           1        2  even     all"));

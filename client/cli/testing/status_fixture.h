@@ -125,6 +125,8 @@ inline proto::StatusReply StatusForTests() {
             samples_per_second: 1000
             compute_seconds: 0.06
             wait_seconds: 0.01
+            input_seconds: 0.02
+            group_seconds: 0.01
             samples_per_step: 60
             steps_aside: 4
           }
@@ -141,6 +143,8 @@ inline proto::StatusReply StatusForTests() {
             samples_per_second: 1500
             compute_seconds: 0.04
             wait_seconds: 0.03
+            group_seconds: 0.01
+            servers_seconds: 0.02
             samples_per_step: 100
           }
           pace { seconds_per_sample: 0.0004 slowness: 1 state: STEADY }
