@@ -35,14 +35,26 @@ class FashionMnistTest(cluster.ProcessTest):
         losses = [point["loss"] for group in history for point in group["points"]]
         self.assertGreater(min(losses), 0, losses)
         self.errors = "\n".join(run.lines("stderr"))
+        sentences = [line for line in run.lines("stderr") + run.lines("stdout") if "a step takes" in line]
+        self.assertEqual(1, len(sentences), "the launcher's line stands for those of the workers")
+        self.assertRegex(sentences[0], r"^a step takes .*: computation \d+ %, input \d+ %, waiting for the group "
+                                       r"\d+ %, waiting for servers \d+ %; bottleneck: \w+")
         result = json.loads(run.lines("stdout")[-1])
         print(result)
+        self.assert_divided(result["step_times"])
         self.assertLessEqual(_KEYS, set(result))
         self.assertEqual((2, groups, contract),
                          (result["servers"], result["groups"], result["contract"]))
         self.assertGreater(result["test_accuracy"], _ACCURACY_MIN)
         self.assertEqual(epochs * 60_000, result["samples"])
         return result
+
+    def assert_divided(self, times):
+        """The parts of a step are there, and add up."""
+        parts = [times[part + "_seconds"] for part in ("computation", "input", "group", "servers")]
+        self.assertGreater(min(parts[:2]), 0, times)
+        self.assertGreater(parts[2] + parts[3], 0, times)
+        self.assertAlmostEqual(times["step_seconds"], sum(parts), places=7)
 
     def test_two_groups(self):
         self.run_job("buffered", groups=2, workers=2, transport="auto")

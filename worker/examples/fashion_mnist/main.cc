@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "client/step_times.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
@@ -34,6 +35,14 @@ void PrintResult(const worker::Worker& worker, const Options& options, const Out
       {"groups", worker.groups()},
       {"workers", worker.size()},
       {"wire", WireFormatName(options.wire)}};
+  const client::StepTimes& times = outcome.step_times;
+  if (times.total() > 0) {
+    json["step_times"] = {
+        {"step_seconds", times.total()},    {"computation_seconds", times.computation},
+        {"input_seconds", times.input},     {"group_seconds", times.group},
+        {"servers_seconds", times.servers}, {"bottleneck", client::BottleneckOf(times)}};
+    Print(client::DescribeStep(times));
+  }
   if (options.target_accuracy > 0) {
     json["samples_to_target"] = outcome.samples_to_target.has_value()
                                     ? nlohmann::ordered_json(*outcome.samples_to_target)

@@ -141,6 +141,8 @@ class Training {
     COVEY_RETURN_IF_ERROR(options_.has_fixed_split() ? TakeFixedSteps() : TakeSharedSteps());
     outcome_.samples = samples_;
     outcome_.duration = surroundings_.now() - start_;
+    COVEY_ASSIGN_OR_RETURN(const worker::Progress progress, hybrid_->progress());
+    outcome_.step_times = progress.step_times;
     // Includes the last pushes of the other groups.
     COVEY_RETURN_IF_ERROR(hybrid_->Refresh());
     // One worker of each group, because the others may be lost.
@@ -165,9 +167,7 @@ class Training {
       COVEY_RETURN_IF_ERROR(surroundings_.may_go_on());
       // A released worker is in no group; its next step reports that.
       worker_.group().Refresh().IgnoreError();
-      COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
-                             hybrid_->SamplesFor(options_.batch * worker_.group().size()));
-      COVEY_ASSIGN_OR_RETURN(const auto batch, source_->Take(std::min(samples, batch_max_)));
+      COVEY_ASSIGN_OR_RETURN(const auto batch, TakeBatch());
       samples_ = source_->examples_finished();
       if (source_->done()) {
         COVEY_ASSIGN_OR_RETURN(const bool is_over, source_->MeetAtEnd(*hybrid_));
@@ -178,6 +178,13 @@ class Training {
       source_->Finish(1 + options_.lag);
     }
     return hybrid_->Finish();
+  }
+
+  absl::StatusOr<std::span<const uint32_t>> TakeBatch() {
+    const HybridStep::InputTime input(*hybrid_);
+    COVEY_ASSIGN_OR_RETURN(const uint64_t samples,
+                           hybrid_->SamplesFor(options_.batch * worker_.group().size()));
+    return source_->Take(std::min(samples, batch_max_));
   }
 
   absl::Status TakeFixedSteps() {
@@ -210,7 +217,10 @@ class Training {
   absl::Status Step(std::span<const uint32_t> batch) {
     const auto images = std::span(images_).first(batch.size() * kImagePixels);
     const auto labels = std::span(labels_).first(batch.size());
-    training_.CopyBatch(batch, images, labels);
+    {
+      const HybridStep::InputTime input(*hybrid_);
+      training_.CopyBatch(batch, images, labels);
+    }
     COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
       return hybrid_->Wait(t);
     }));

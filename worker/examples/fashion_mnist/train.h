@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/step_times.h"
 #include "worker/examples/fashion_mnist/dataset.h"
 #include "worker/examples/fashion_mnist/evaluate.h"
 #include "worker/examples/fashion_mnist/options.h"
@@ -27,6 +28,8 @@ struct Outcome {
   bool is_speaker = false;
   Quality test;
   Quality training;
+  // Where the time of this worker's steps went.
+  client::StepTimes step_times;
 };
 
 // Functions that a run needs from its caller; called on the training thread.
