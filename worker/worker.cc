@@ -35,11 +35,13 @@ void LogGroup(const Communicator& group) {
   const std::string racks = group.measured_racks() > 0
                                 ? absl::StrCat(group.measured_racks(), " measured by distance")
                                 : "by labels";
+  const double message_us = group.link_costs().message_seconds * 1e6;
   LogInfo("group_ready", {{"group", group.id().value()},
                           {"members", group.size()},
                           {"rank", group.rank()},
                           {"racks", racks},
-                          {"links", links}});
+                          {"links", links},
+                          {"a_message", absl::StrFormat("%.3gus", message_us)}});
 }
 
 }  // namespace

@@ -5,12 +5,17 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace covey {
 namespace {
 
 // Shortest round trip for each size.
 using Shortest = std::map<size_t, double>;
+
+bool IsUsable(const LinkSample& sample) {
+  return std::isfinite(sample.round_trip_seconds) && sample.round_trip_seconds > 0;
+}
 
 std::optional<LinkCost> Fit(const Shortest& shortest, LinkCost cost, double latency_min) {
   if (shortest.empty()) return std::nullopt;
@@ -22,6 +27,21 @@ std::optional<LinkCost> Fit(const Shortest& shortest, LinkCost cost, double late
   const double on_the_wire = static_cast<double>(small) / cost.bytes_per_second;
   cost.latency_seconds = std::max(latency_min, (small_seconds - on_the_wire) / 2);
   return cost;
+}
+
+// As the header says; `otherwise` without samples of several messages.
+double FitMessageSeconds(std::span<const LinkSample> samples,
+                         const std::array<Shortest, kLevels>& shortest, double otherwise) {
+  std::vector<double> fits;
+  for (const LinkSample& sample : samples) {
+    const Shortest& single = shortest[static_cast<size_t>(sample.level)];
+    const auto one = single.find(sample.bytes);
+    if (sample.messages < 2 || !IsUsable(sample) || one == single.end()) continue;
+    fits.push_back((sample.round_trip_seconds - one->second) / (2.0 * (sample.messages - 1)));
+  }
+  if (fits.empty()) return otherwise;
+  std::sort(fits.begin(), fits.end());
+  return std::clamp(fits[fits.size() / 2], kMessageSecondsMin, kMessageSecondsMax);
 }
 
 // The uplink is taken for the bottleneck when a flow out of a domain gets less than this fraction
@@ -46,16 +66,17 @@ void FitUplinks(const std::array<std::optional<LinkCost>, kLevels>& fitted, Link
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise) {
   std::array<Shortest, kLevels> shortest;
   for (const LinkSample& sample : samples) {
-    if (!std::isfinite(sample.round_trip_seconds) || sample.round_trip_seconds <= 0) continue;
+    if (sample.messages > 1 || !IsUsable(sample)) continue;
     Shortest& of_level = shortest[static_cast<size_t>(sample.level)];
     const auto at = of_level.try_emplace(sample.bytes, sample.round_trip_seconds).first;
     at->second = std::min(at->second, sample.round_trip_seconds);
   }
+  LinkCosts costs = otherwise;
+  costs.message_seconds = FitMessageSeconds(samples, shortest, otherwise.message_seconds);
   std::array<std::optional<LinkCost>, kLevels> fitted;
   for (size_t level = 0; level < kLevels; ++level) {
-    fitted[level] = Fit(shortest[level], otherwise.levels[level], otherwise.message_seconds);
+    fitted[level] = Fit(shortest[level], otherwise.levels[level], costs.message_seconds);
   }
-  LinkCosts costs = otherwise;
   FitUplinks(fitted, costs);
   for (size_t level = 0; level < kLevels; ++level) {
     std::optional<LinkCost> found;

@@ -33,8 +33,8 @@ struct LinkCosts {
       LinkCost{.latency_seconds = 40e-6, .bytes_per_second = 3e9},
       LinkCost{.latency_seconds = 60e-6, .bytes_per_second = 3e9},
       LinkCost{.latency_seconds = 60e-6, .bytes_per_second = 3e9}};
-  // Time that a member's loop spends on one message of any size. A part of each latency, so not
-  // more than any of them.
+  // Time that a member's loop spends on one message of any size, while other members of its host
+  // work, too. A part of each latency, so not more than any of them.
   double message_seconds = 5e-6;
   // For each further peer of the same level that sends to a member, or that it sends to, the
   // member's link loses this fraction of its bandwidth, because many flows through one port disturb
@@ -51,6 +51,9 @@ struct LinkCosts {
 struct LinkSample {
   Level level = Level::kCluster;
   size_t bytes = 0;
+  // Above 1: that many messages of `bytes` went at once, and as many came back.
+  uint32_t messages = 1;
+  // Until the last one was back.
   double round_trip_seconds = 0;
 };
 
@@ -60,8 +63,16 @@ struct LinkSample {
 // is half of the smallest size's round trip; the bandwidth is that of the largest size beyond the
 // smallest. A level with only one size measured keeps the bandwidth of `otherwise`. A level without
 // samples takes both numbers from the next narrower level with samples, or else from the next wider
-// one. message_seconds and slice_bytes stay those of `otherwise`; latencies are at least
-// message_seconds. Samples that are not positive and finite are ignored.
+// one. slice_bytes stay those of `otherwise`. Samples that are not positive and finite are ignored.
+//
+// Each of n messages that go and come at once costs a member's loop half of what it adds to the
+// round trip: message_seconds is the median of
+//
+//   (seconds of n messages - the level's shortest seconds of one) / (2 (n - 1))
+//
+// within kMessageSecondsMin and kMessageSecondsMax; without such samples that of `otherwise`. The
+// median, because members that share processors slow each other down, and do so in collectives.
+// Latencies are at least message_seconds.
 //
 // Measurements of one flow at a time do not show what several flows share. But when a flow out of a
 // domain is clearly slower than one inside it, the uplink of that domain is narrow: all flows out
@@ -69,6 +80,8 @@ struct LinkSample {
 // that of `otherwise`, and at least the bandwidth of one flow.
 //
 // Pure; independent of the order of samples.
+inline constexpr double kMessageSecondsMin = 0.5e-6;
+inline constexpr double kMessageSecondsMax = 1e-3;
 LinkCosts FitLinkCosts(std::span<const LinkSample> samples, const LinkCosts& otherwise = {});
 
 }  // namespace covey

@@ -27,6 +27,29 @@ TEST(LinkCostsTest, FitsLatencyAndBandwidthToTheShortestRoundTrips) {
   }
 }
 
+TEST(LinkCostsTest, FitsTheCostOfAMessageToSeveralAtOnce) {
+  const auto one = [](Level level, double seconds) {
+    return LinkSample{.level = level, .round_trip_seconds = seconds};
+  };
+  const auto eleven = [](Level level, double seconds) {
+    return LinkSample{.level = level, .messages = 11, .round_trip_seconds = seconds};
+  };
+  // 2, 3 and 40 us for each of the messages that go and come.
+  std::vector<LinkSample> samples = {one(Level::kHost, 30e-6),    one(Level::kHost, 20e-6),
+                                     eleven(Level::kHost, 60e-6), eleven(Level::kHost, 80e-6),
+                                     eleven(Level::kRack, 1e-3),  one(Level::kRack, 200e-6),
+                                     eleven(Level::kZone, 5e-6),  eleven(Level::kHost, -60e-6)};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NEAR(FitLinkCosts(samples).message_seconds, 3e-6, 1e-9);
+    EXPECT_NEAR(FitLinkCosts(samples).at(Level::kHost).latency_seconds, 10e-6, 1e-9);
+    std::reverse(samples.begin(), samples.end());
+  }
+  samples = {one(Level::kHost, 20e-6), eleven(Level::kHost, 10e-6)};
+  EXPECT_EQ(FitLinkCosts(samples).message_seconds, kMessageSecondsMin);
+  samples = {one(Level::kHost, 20e-6), eleven(Level::kHost, 1e3)};
+  EXPECT_EQ(FitLinkCosts(samples).message_seconds, kMessageSecondsMax);
+}
+
 TEST(LinkCostsTest, LendsToLevelsWithoutSamples) {
   const std::vector<LinkSample> samples = {
       {.level = Level::kHost, .bytes = 64, .round_trip_seconds = 60e-6},

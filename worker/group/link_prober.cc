@@ -7,12 +7,23 @@
 namespace covey::worker {
 namespace {
 
-constexpr std::array<size_t, 5> kStageBytes = {0, 0, 0, LinkProber::kSmallProbeBytes,
-                                               LinkProber::kLargeProbeBytes};
+struct Stage {
+  size_t bytes = 0;
+  uint32_t messages = 1;
+};
+// The first large probe touches memory for the first time.
+constexpr std::array kStages = {Stage{},
+                                Stage{},
+                                Stage{},
+                                Stage{},
+                                Stage{.messages = LinkProber::kBurst},
+                                Stage{.bytes = LinkProber::kSmallProbeBytes},
+                                Stage{.bytes = LinkProber::kLargeProbeBytes},
+                                Stage{.bytes = LinkProber::kLargeProbeBytes}};
 // The peer may not know of the group yet. It is waited for anyway by the first collective.
 constexpr absl::Duration kFirstContact = absl::Seconds(2);
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
-// A link that takes longer for the small probe is known well enough.
+// A link that takes longer for a probe with bytes is known well enough.
 constexpr absl::Duration kSlow = absl::Milliseconds(2);
 
 }  // namespace
@@ -39,8 +50,11 @@ void LinkProber::Begin(absl::Time now, uint32_t rank, std::span<const TopologyPa
 }
 
 void LinkProber::Send(absl::Time now) {
-  probes_.push_back(
-      {.peer = peers_[next_peer_].rank, .number = ++number_, .bytes = kStageBytes[stage_]});
+  returned_ = number_;
+  for (uint32_t i = 0; i < kStages[stage_].messages; ++i) {
+    probes_.push_back(
+        {.peer = peers_[next_peer_].rank, .number = ++number_, .bytes = kStages[stage_].bytes});
+  }
   sent_ = now;
   deadline_ = now + (stage_ == 0 ? kFirstContact : kPatience);
 }
@@ -55,29 +69,30 @@ void LinkProber::NextPeer(absl::Time now) {
 std::vector<LinkProber::Probe> LinkProber::TakeProbes() { return std::exchange(probes_, {}); }
 
 void LinkProber::Echo(absl::Time now, uint32_t peer, uint64_t number) {
-  if (done() || peer != peers_[next_peer_].rank || number != number_) return;
+  if (done() || peer != peers_[next_peer_].rank || number != returned_ + 1) return;
+  if (++returned_ < number_) return;
   const absl::Duration took = now - sent_;
-  if (stage_ > 0) {
-    samples_.push_back({.level = peers_[next_peer_].level,
-                        .bytes = kStageBytes[stage_],
-                        .round_trip_seconds = absl::ToDoubleSeconds(took)});
-  }
-  const bool slow = kStageBytes[stage_] == kSmallProbeBytes && took > kSlow;
-  if (++stage_ == kStageBytes.size() || slow) {
+  AddSample(took);
+  const bool slow = kStages[stage_].bytes > 0 && took > kSlow;
+  if (++stage_ == kStages.size() || slow) {
     NextPeer(now);
   } else {
     Send(now);
   }
 }
 
+void LinkProber::AddSample(absl::Duration took) {
+  if (stage_ == 0) return;
+  samples_.push_back({.level = peers_[next_peer_].level,
+                      .bytes = kStages[stage_].bytes,
+                      .messages = kStages[stage_].messages,
+                      .round_trip_seconds = absl::ToDoubleSeconds(took)});
+}
+
 void LinkProber::Wake(absl::Time now) {
   if (now < deadline_) return;
-  if (stage_ > 0) {
-    // The reply has not come within the deadline: a round trip takes at least this duration.
-    samples_.push_back({.level = peers_[next_peer_].level,
-                        .bytes = kStageBytes[stage_],
-                        .round_trip_seconds = absl::ToDoubleSeconds(now - sent_)});
-  }
+  // The reply has not come within the deadline: a round trip takes at least this duration.
+  AddSample(now - sent_);
   NextPeer(now);
 }
 

@@ -15,8 +15,9 @@ namespace covey::worker {
 // Measures the links of one member when its group forms: round trips of small and larger probes, to
 // at most two others per level of topology, one after the other.
 //
-//   first contact (not counted: it opens the connection) -> two empty ones -> kSmallProbeBytes
-//   -> kLargeProbeBytes, unless the small one was slow -> the next member
+//   first contact (not counted: it opens the connection) -> three empty ones -> kBurst empty ones
+//   at once -> kSmallProbeBytes -> kLargeProbeBytes twice, until one of these is slow -> the next
+//   member
 //
 // Between domains only the lowest rank of each domain measures, because what they share is to be
 // seen by one flow alone. Waits are bounded: a probe that is late counts as its deadline and ends
@@ -27,6 +28,7 @@ class LinkProber {
  public:
   static constexpr size_t kSmallProbeBytes = 32 << 10;
   static constexpr size_t kLargeProbeBytes = 512 << 10;
+  static constexpr uint32_t kBurst = 8;
   static constexpr size_t kProbeSizes[] = {0, kSmallProbeBytes, kLargeProbeBytes};
 
   // The links of member `rank`; `paths` of all members, by rank.
@@ -37,9 +39,9 @@ class LinkProber {
     uint64_t number = 0;
     size_t bytes = 0;
   };
-  // What is to be sent since the last call; at most one.
+  // What is to be sent since the last call; at most kBurst.
   std::vector<Probe> TakeProbes();
-  // It came back. Others than the last one have no effect.
+  // It came back. Others than the next one that is out have no effect.
   void Echo(absl::Time now, uint32_t peer, uint64_t number);
   void Wake(absl::Time now);
   // InfiniteFuture() when nothing is out.
@@ -55,12 +57,15 @@ class LinkProber {
   };
 
   void Send(absl::Time now);
+  // The stage's probes were back `took` after they were sent, or were late.
+  void AddSample(absl::Duration took);
   void NextPeer(absl::Time now);
 
   std::vector<Peer> peers_;
   size_t next_peer_ = 0;
   size_t stage_ = 0;
-  uint64_t number_ = 0;  // of the last probe
+  uint64_t number_ = 0;    // of the last probe
+  uint64_t returned_ = 0;  // of the last one that is back
   absl::Time sent_;
   absl::Time deadline_ = absl::InfiniteFuture();
   std::vector<Probe> probes_;

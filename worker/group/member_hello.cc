@@ -25,6 +25,7 @@ void Write(const MemberState& state, proto::MemberState& to) {
     trip.set_level(static_cast<uint32_t>(sample.level));
     trip.set_bytes(static_cast<uint32_t>(sample.bytes));
     trip.set_seconds(static_cast<float>(sample.round_trip_seconds));
+    if (sample.messages > 1) trip.set_messages(sample.messages);
   }
   for (const BucketProgress& bucket : state.progress) {
     proto::BucketProgress& told = *to.mutable_progress()->add_buckets();
@@ -69,8 +70,10 @@ absl::StatusOr<LinkSample> Read(const proto::LinkRoundTrip& from) {
   if (!IsDuration(from.seconds())) {
     return absl::InvalidArgumentError("a hello with a round trip that is none");
   }
+  if (from.messages() > LinkProber::kBurst) return BeyondLimit("messages:", from.messages());
   return LinkSample{.level = static_cast<Level>(from.level()),
                     .bytes = from.bytes(),
+                    .messages = std::max(1u, from.messages()),
                     .round_trip_seconds = from.seconds()};
 }
 
@@ -93,8 +96,10 @@ absl::StatusOr<MemberState> Read(const proto::MemberState& from) {
   MemberState state{.interrupted = from.interrupted(), .known_places = from.known_places()};
   COVEY_ASSIGN_OR_RETURN(state.finished, ReadStep(from.finished_step()));
   const auto trips = static_cast<size_t>(from.round_trips_size());
-  if (trips > kLevels * std::size(LinkProber::kProbeSizes))
+  // One of each size, and the burst.
+  if (trips > kLevels * (std::size(LinkProber::kProbeSizes) + 1)) {
     return BeyondLimit("round trips:", trips);
+  }
   for (const proto::LinkRoundTrip& trip : from.round_trips()) {
     COVEY_ASSIGN_OR_RETURN(const LinkSample sample, Read(trip));
     state.round_trips.push_back(sample);

@@ -31,16 +31,18 @@ Message MessageOf(const proto::MemberHellos& words) {
 }
 
 MemberHello StateOf(uint32_t rank) {
-  return {
-      .rank = rank,
-      .said = MemberState{
-          .finished = Step(7),
-          .interrupted = true,
-          .known_places = UINT64_MAX,
-          .round_trips = {{.level = Level::kZone, .bytes = 32 << 10, .round_trip_seconds = 0.25}},
-          .progress = {
-              {.finished = Step(7), .pulls = 2, .waits_for_pull = true, .learned = Step(5)},
-              {.finished = Step(6), .pulls = 3}}}};
+  return {.rank = rank,
+          .said = MemberState{
+              .finished = Step(7),
+              .interrupted = true,
+              .known_places = UINT64_MAX,
+              .round_trips = {{.level = Level::kZone,
+                               .bytes = 32 << 10,
+                               .messages = 8,
+                               .round_trip_seconds = 0.25}},
+              .progress = {
+                  {.finished = Step(7), .pulls = 2, .waits_for_pull = true, .learned = Step(5)},
+                  {.finished = Step(6), .pulls = 3}}}};
 }
 
 TEST(MemberHelloTest, WhatIsWrittenIsRead) {
@@ -64,6 +66,7 @@ TEST(MemberHelloTest, WhatIsWrittenIsRead) {
   ASSERT_EQ(heard.round_trips.size(), 1u);
   EXPECT_EQ(heard.round_trips[0].level, Level::kZone);
   EXPECT_EQ(heard.round_trips[0].bytes, size_t{32 << 10});
+  EXPECT_EQ(heard.round_trips[0].messages, 8u);
   EXPECT_EQ(heard.round_trips[0].round_trip_seconds, 0.25);
   EXPECT_EQ(heard.progress, said.progress);
 }
@@ -121,9 +124,10 @@ TEST(MemberHelloTest, WordsBeyondALimitAreRefused) {
       {"a probe of bytes: 1", [trip](auto& words) { trip(words)->set_bytes(1); }},
       {"a round trip that is none", [trip](auto& words) { trip(words)->set_seconds(kInfinity); }},
       {"a round trip that is none", [trip](auto& words) { trip(words)->set_seconds(-1); }},
-      {"round trips: 16",
+      {"messages: 9", [trip](auto& words) { trip(words)->set_messages(9); }},
+      {"round trips: 21",
        [trip](auto& words) {
-         for (int i = 0; i < 16; ++i) trip(words);
+         for (int i = 0; i < 21; ++i) trip(words);
        }},
       {"step 1152921504606846976",
        [bucket](auto& words) { bucket(words)->set_finished_step(kGroupStepsMax); }},

@@ -19,12 +19,13 @@ namespace {
 // All members know the plan within a heartbeat or two; longer means that one of them is lost.
 constexpr absl::Duration kExchangeMax = absl::Seconds(60);
 
-// Of each level and size the shortest.
+// Of each level, size and number of messages the shortest.
 std::vector<LinkSample> ShortestTrips(std::span<const LinkSample> samples) {
   std::vector<LinkSample> trips;
   for (const LinkSample& sample : samples) {
     const auto same = std::find_if(trips.begin(), trips.end(), [&](const LinkSample& trip) {
-      return trip.level == sample.level && trip.bytes == sample.bytes;
+      return trip.level == sample.level && trip.bytes == sample.bytes &&
+             trip.messages == sample.messages;
     });
     if (same == trips.end()) {
       trips.push_back(sample);
