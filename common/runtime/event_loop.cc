@@ -33,6 +33,7 @@ EventLoop::EventLoop(const Options& options, Actor& actor, Transport& transport)
     : actor_(actor),
       transport_(transport),
       options_(options),
+      caller_spin_(options.caller_spin),
       queue_(kLoopQueueMessagesMax),
       runner_(std::make_shared<LoopRunner>(
           LoopRunner::Loop{.pass = [this](LoopRunner::Runner runner, LoopRunner::Leave leave,
@@ -143,14 +144,23 @@ void EventLoop::RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl
       sched_yield();
     }
   }
+  const absl::Duration slept = Sleep(leave, timeout);
+  if (slept > absl::ZeroDuration() && runner == LoopRunner::Runner::kCaller) {
+    caller_spin_ = slept < options_.caller_spin ? options_.caller_spin : caller_spin_ / 2;
+  }
+}
+
+absl::Duration EventLoop::Sleep(LoopRunner::Leave leave, absl::Duration timeout) {
   if (timeout > absl::ZeroDuration()) {
     // A thread that has work for the loop from here on sees the flag and wakes the loop; earlier
     // work is seen here.
     asleep_.store(true);
     if (!queue_.empty() || leave()) timeout = absl::ZeroDuration();
   }
+  const absl::Time begin = MonotonicNow();
   transport_.Wait(timeout);
   asleep_.store(false);
+  return timeout > absl::ZeroDuration() ? MonotonicNow() - begin : absl::ZeroDuration();
 }
 
 bool EventLoop::ReceiveBatch(Outbox& outbox) {

@@ -51,8 +51,9 @@ class EventLoop {
     // trips below the wake-up cost of a sleeping thread. Zero (the default) when processes share
     // cores.
     absl::Duration spin = absl::ZeroDuration();
-    // The same for a caller that runs the loop. A caller has nothing else to do, and lets other
-    // threads run at each turn.
+    // The same for a caller that runs the loop, at most. A caller has nothing else to do, and lets
+    // other threads run at each turn. After a sleep that was longer it spins half as long the next
+    // time, after a shorter one as long as it may.
     absl::Duration caller_spin = absl::ZeroDuration();
     // Sees every message that the transport brings or takes; null = none. Outlives the loop.
     FlowControl* flow_control = nullptr;
@@ -104,8 +105,10 @@ class EventLoop {
   void Run();
   // One pass, then sleep; see LoopRunner::Loop.
   void RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until);
+  // Waits for the transport, and returns how long the thread has slept.
+  absl::Duration Sleep(LoopRunner::Leave leave, absl::Duration timeout);
   absl::Duration SpinOf(LoopRunner::Runner runner) const {
-    return runner == LoopRunner::Runner::kCaller ? options_.caller_spin : options_.spin;
+    return runner == LoopRunner::Runner::kCaller ? caller_spin_ : options_.spin;
   }
   // Hands the messages that arrived to the actor; true when there may be more.
   bool ReceiveBatch(Outbox& outbox);
@@ -135,6 +138,7 @@ class EventLoop {
   uint64_t wrong_node_ = 0;
   absl::Time others_served_ = absl::InfinitePast();
   absl::Time spin_until_ = absl::InfinitePast();
+  absl::Duration caller_spin_;
   Outbox outbox_;
 
   // Shared.

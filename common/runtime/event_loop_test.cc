@@ -396,10 +396,11 @@ TEST_F(EventLoopTest, AWakeFindsReleasedWhatTheSamePassHasSent) {
   loop_.Stop();
 }
 
-// Counts how often a thread sleeps in the transport.
-class SleepCounter : public Transport {
+// Counts how often the thread that has made this sleeps in the transport, and looks without a
+// sleep.
+class LookCounter : public Transport {
  public:
-  explicit SleepCounter(Transport& transport) : transport_(transport) {}
+  explicit LookCounter(Transport& transport) : transport_(transport) {}
   std::string endpoint() const override { return transport_.endpoint(); }
   void SetRoute(const Address& peer, const std::string& endpoint) override {
     transport_.SetRoute(peer, endpoint);
@@ -410,19 +411,21 @@ class SleepCounter : public Transport {
     return transport_.Receive(limit, sink);
   }
   void Wait(absl::Duration timeout) override {
-    if (timeout > absl::ZeroDuration() && std::this_thread::get_id() == caller_) ++sleeps_;
+    if (std::this_thread::get_id() == caller_)
+      ++(timeout > absl::ZeroDuration() ? sleeps_ : looks_);
     transport_.Wait(timeout);
   }
   void WakeUp() override { transport_.WakeUp(); }
   const TransportCounters& counters() const override { return transport_.counters(); }
 
-  // Of the thread that has made this counter.
   int sleeps() const { return sleeps_; }
+  int looks() const { return looks_; }
 
  private:
   Transport& transport_;
   const std::thread::id caller_ = std::this_thread::get_id();
   int sleeps_ = 0;
+  int looks_ = 0;
 };
 
 TEST_F(EventLoopTest, ACallerLooksForItsResultBeforeItSleeps) {
@@ -431,7 +434,7 @@ TEST_F(EventLoopTest, ACallerLooksForItsResultBeforeItSleeps) {
     options.caller_spin = spins ? absl::Hours(1) : absl::ZeroDuration();
     options.own_returns_after = absl::InfiniteDuration();
     TestActor actor;
-    SleepCounter transport(*transport_);
+    LookCounter transport(*transport_);
     EventLoop loop(options, actor, transport);
     loop.Start();
     // The caller has the turn for good; a first call may still find the loop's own thread there.
@@ -442,6 +445,26 @@ TEST_F(EventLoopTest, ACallerLooksForItsResultBeforeItSleeps) {
     EXPECT_EQ(transport.sleeps() > sleeps_before, !spins);
     loop.Stop();
   }
+}
+
+// Looking does not pay where results take long.
+TEST_F(EventLoopTest, ACallerThatSleepsLongSoonLooksNoMore) {
+  EventLoop::Options options = Options();
+  options.caller_spin = absl::Milliseconds(4);
+  options.own_returns_after = absl::InfiniteDuration();
+  TestActor actor;
+  LookCounter transport(*transport_);
+  EventLoop loop(options, actor, transport);
+  loop.Start();
+  int looks = 0;
+  for (int i = 0; i < 30; ++i) {
+    const int before = transport.looks();
+    loop.PostBeforeWaiting([](absl::Time, Outbox&) {});
+    loop.runner()->RunUntil([] { return false; }, MonotonicNow() + absl::Milliseconds(12));
+    looks = transport.looks() - before;
+  }
+  EXPECT_LE(looks, 3);
+  loop.Stop();
 }
 
 TEST_F(EventLoopTest, SpinningChangesNothingButSpeed) {

@@ -25,6 +25,14 @@ void LoopRunner::RunOwn() {
 void LoopRunner::AwaitReturn() {
   for (uint64_t turns_before = turns_of_callers_; !stopping_.load();) {
     if (turn_ == Turn::kNone && recalled_) return;
+    if (turn_ == Turn::kCaller) {
+      // It would disturb the caller if it looked again and again.
+      own_awaits_leave_ = true;
+      own_.WaitFor(mutex_, absl::InfiniteDuration());
+      own_awaits_leave_ = false;
+      turns_before = turns_of_callers_;
+      continue;
+    }
     own_.WaitFor(mutex_, own_returns_after_);
     if (turn_ == Turn::kNone && turns_of_callers_ == turns_before) return;
     turns_before = turns_of_callers_;
@@ -78,7 +86,7 @@ void LoopRunner::RunUntil(absl::FunctionRef<bool()> done, absl::Time until) {
   mutex_.Lock();
   turn_ = Turn::kNone;
   callers_.NotifyAll();
-  if (recalled_) own_.NotifyOne();
+  if (recalled_ || own_awaits_leave_) own_.NotifyOne();
 }
 
 void LoopRunner::Stop() {

@@ -84,6 +84,8 @@ class LoopRunner {
   CondVar own_;      // the same for the loop's own thread
   Turn turn_ ABSL_GUARDED_BY(mutex_) = Turn::kOwn;
   bool recalled_ ABSL_GUARDED_BY(mutex_) = false;  // kNone ends now
+  // The loop's own thread sleeps until the caller leaves.
+  bool own_awaits_leave_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t turns_of_callers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
