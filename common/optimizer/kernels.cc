@@ -7,24 +7,27 @@
 #include <cstdint>
 #include <span>
 
-#include "common/tensor/kernel_macros.h"
+#include "common/optimizer/elementwise.h"
 
+// Compiles this file once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/optimizer/kernels.cc"
+#include "hwy/foreach_target.h"
+// Chooses the widest that the processor has.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace covey {
 namespace {
+namespace HWY_NAMESPACE {
 
-inline float Gradient(const GradientScalars& scalars, float gradient_sum, float value) {
-  return gradient_sum * scalars.gradient_scale + scalars.weight_decay * value;
+constexpr uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinity
+
+inline float Gradient(const GradientScalars& s, float gradient_sum, float value) {
+  return gradient_sum * s.gradient_scale + s.weight_decay * value;
 }
 
-}  // namespace
-
-COVEY_KERNEL void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
-                            std::span<const float> values_in, std::span<float> values_out) {
-  const SgdScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  const size_t count = values_out.size();
+void Sgd(const SgdScalars s, const float* sum, const float* in, float* out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -32,16 +35,8 @@ COVEY_KERNEL void UpdateSgd(const SgdScalars& scalars, std::span<const float> gr
   }
 }
 
-COVEY_KERNEL void UpdateMomentum(const MomentumScalars& scalars,
-                                 std::span<const float> gradient_sum,
-                                 std::span<const float> values_in, std::span<float> values_out,
-                                 std::span<float> velocity) {
-  const MomentumScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const v = velocity.data();
-  const size_t count = values_out.size();
+void Momentum(const MomentumScalars s, const float* sum, const float* in, float* out, float* v,
+              size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -51,16 +46,8 @@ COVEY_KERNEL void UpdateMomentum(const MomentumScalars& scalars,
   }
 }
 
-COVEY_KERNEL void UpdateNesterov(const MomentumScalars& scalars,
-                                 std::span<const float> gradient_sum,
-                                 std::span<const float> values_in, std::span<float> values_out,
-                                 std::span<float> velocity) {
-  const MomentumScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const v = velocity.data();
-  const size_t count = values_out.size();
+void Nesterov(const MomentumScalars s, const float* sum, const float* in, float* out, float* v,
+              size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -70,15 +57,8 @@ COVEY_KERNEL void UpdateNesterov(const MomentumScalars& scalars,
   }
 }
 
-COVEY_KERNEL void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
-                                std::span<const float> values_in, std::span<float> values_out,
-                                std::span<float> squares) {
-  const AdagradScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const q = squares.data();
-  const size_t count = values_out.size();
+void Adagrad(const AdagradScalars s, const float* sum, const float* in, float* out, float* q,
+             size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -88,16 +68,8 @@ COVEY_KERNEL void UpdateAdagrad(const AdagradScalars& scalars, std::span<const f
   }
 }
 
-COVEY_KERNEL void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
-                             std::span<const float> values_in, std::span<float> values_out,
-                             std::span<float> mean, std::span<float> square) {
-  const AdamScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const m = mean.data();
-  float* const q = square.data();
-  const size_t count = values_out.size();
+void Adam(const AdamScalars s, const float* sum, const float* in, float* out, float* m, float* q,
+          size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -110,16 +82,8 @@ COVEY_KERNEL void UpdateAdam(const AdamScalars& scalars, std::span<const float> 
   }
 }
 
-COVEY_KERNEL void HoldDelayedNesterov(const DelayedNesterovScalars& scalars,
-                                      std::span<const float> gradient_sum,
-                                      std::span<const float> values_in, std::span<float> values_out,
-                                      std::span<float> held) {
-  const DelayedNesterovScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const h = held.data();
-  const size_t count = values_out.size();
+void HoldNesterov(const DelayedNesterovScalars s, const float* sum, const float* in, float* out,
+                  float* h, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -128,18 +92,8 @@ COVEY_KERNEL void HoldDelayedNesterov(const DelayedNesterovScalars& scalars,
   }
 }
 
-COVEY_KERNEL void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
-                                         std::span<const float> gradient_sum,
-                                         std::span<const float> values_in,
-                                         std::span<float> values_out, std::span<float> velocity,
-                                         std::span<float> held) {
-  const DelayedNesterovScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const v = velocity.data();
-  float* const h = held.data();
-  const size_t count = values_out.size();
+void ReleaseNesterov(const DelayedNesterovScalars s, const float* sum, const float* in, float* out,
+                     float* v, float* h, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
@@ -150,15 +104,8 @@ COVEY_KERNEL void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
   }
 }
 
-COVEY_KERNEL void CompensateDelay(float strength, std::span<const float> gradient_sum,
-                                  std::span<const float> values, std::span<const float> previous,
-                                  std::span<float> compensated) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  const float* const sum = gradient_sum.data();
-  const float* const now = values.data();
-  const float* const then = previous.data();
-  float* const out = compensated.data();
-  const size_t count = compensated.size();
+void Compensate(float strength, const float* sum, const float* now, const float* then, float* out,
+                size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float moved = sum[i] + strength * sum[i] * sum[i] * (now[i] - then[i]);
@@ -167,15 +114,101 @@ COVEY_KERNEL void CompensateDelay(float strength, std::span<const float> gradien
   }
 }
 
-COVEY_KERNEL bool AllFinite(std::span<const float> x) {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones: NaN or infinity
-  const float* const values = x.data();
-  const size_t count = x.size();
+bool IsEachFinite(const float* x, size_t count) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
-    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+    found |= (std::bit_cast<uint32_t>(x[i]) & kExponent) == kExponent;
   }
   return found == 0;
 }
 
+}  // namespace HWY_NAMESPACE
+}  // namespace
 }  // namespace covey
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace covey {
+namespace {
+
+HWY_EXPORT(Sgd);
+HWY_EXPORT(Momentum);
+HWY_EXPORT(Nesterov);
+HWY_EXPORT(Adagrad);
+HWY_EXPORT(Adam);
+HWY_EXPORT(HoldNesterov);
+HWY_EXPORT(ReleaseNesterov);
+HWY_EXPORT(Compensate);
+HWY_EXPORT(IsEachFinite);
+
+}  // namespace
+
+void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
+               std::span<const float> values_in, std::span<float> values_out) {
+  HWY_DYNAMIC_DISPATCH(Sgd)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), values_out.size());
+}
+
+void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
+                    std::span<const float> values_in, std::span<float> values_out,
+                    std::span<float> velocity) {
+  HWY_DYNAMIC_DISPATCH(Momentum)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
+   values_out.size());
+}
+
+void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
+                    std::span<const float> values_in, std::span<float> values_out,
+                    std::span<float> velocity) {
+  HWY_DYNAMIC_DISPATCH(Nesterov)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
+   values_out.size());
+}
+
+void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
+                   std::span<const float> values_in, std::span<float> values_out,
+                   std::span<float> squares) {
+  HWY_DYNAMIC_DISPATCH(Adagrad)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), squares.data(),
+   values_out.size());
+}
+
+void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
+                std::span<const float> values_in, std::span<float> values_out,
+                std::span<float> mean, std::span<float> square) {
+  HWY_DYNAMIC_DISPATCH(Adam)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), mean.data(), square.data(),
+   values_out.size());
+}
+
+void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
+                         std::span<const float> values_in, std::span<float> values_out,
+                         std::span<float> held) {
+  HWY_DYNAMIC_DISPATCH(HoldNesterov)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), held.data(),
+   values_out.size());
+}
+
+void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
+                            std::span<const float> gradient_sum, std::span<const float> values_in,
+                            std::span<float> values_out, std::span<float> velocity,
+                            std::span<float> held) {
+  HWY_DYNAMIC_DISPATCH(ReleaseNesterov)
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(), held.data(),
+   values_out.size());
+}
+
+void CompensateDelay(float strength, std::span<const float> gradient_sum,
+                     std::span<const float> values, std::span<const float> previous,
+                     std::span<float> compensated) {
+  HWY_DYNAMIC_DISPATCH(Compensate)
+  (strength, gradient_sum.data(), values.data(), previous.data(), compensated.data(),
+   compensated.size());
+}
+
+bool AllFinite(std::span<const float> x) {
+  return HWY_DYNAMIC_DISPATCH(IsEachFinite)(x.data(), x.size());
+}
+
+}  // namespace covey
+#endif  // HWY_ONCE

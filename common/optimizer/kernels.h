@@ -22,8 +22,7 @@ namespace covey {
 // AllFinite 4; into another buffer 4 more, because a cache line is read before it is written. The
 // arithmetic is hidden behind the memory traffic: a core that moves 20 GB/s should update 1.7
 // (SGD), 1.0 (momentum, Adagrad) or 0.7 (Adam) billion elements per second. kernels_bench.cc
-// measures it: 1.6, 1.1 and 0.8 on an Emerald Rapids core with 64 MiB arrays. AVX2 is worth 10 %
-// there and up to 50 % inside the core's cache; AVX-512 added nothing.
+// measures it, and BENCHMARKS.md has figures.
 
 // Scalars of all updates. The gradient of an element is
 //   g = gradient_sum * gradient_scale + weight_decay * value

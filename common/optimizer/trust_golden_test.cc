@@ -14,6 +14,7 @@
 #include "common/base/random.h"
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/trust_kernels.h"
+#include "common/tensor/testing/each_target.h"
 #include "gtest/gtest.h"
 
 namespace covey {
@@ -58,7 +59,10 @@ struct Case {
   std::vector<float> sum, values, slot0, slot1;
 };
 
-TEST(TrustKernelsTest, LarsInTheOrderOfTheNaiveLoop) {
+using TrustKernelsTest = EachTargetTest;
+COVEY_FOR_EACH_TARGET(TrustKernelsTest);
+
+TEST_P(TrustKernelsTest, LarsInTheOrderOfTheNaiveLoop) {
   const LarsScalars s = {.gradient_scale = 1.0f / 7,
                          .weight_decay = 0.013f,
                          .learning_rate = 0.5f,
@@ -89,7 +93,7 @@ TEST(TrustKernelsTest, LarsInTheOrderOfTheNaiveLoop) {
   }
 }
 
-TEST(TrustKernelsTest, LambInTheOrderOfTheNaiveLoop) {
+TEST_P(TrustKernelsTest, LambInTheOrderOfTheNaiveLoop) {
   const LambScalars s = {.gradient_scale = 1.0f / 7,
                          .weight_decay = 0.013f,
                          .learning_rate = 0.03f,

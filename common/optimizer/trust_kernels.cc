@@ -6,10 +6,19 @@
 #include <cstddef>
 #include <span>
 
-#include "common/tensor/kernel_macros.h"
+#include "common/optimizer/elementwise.h"
 
+// Compiles this file once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/optimizer/trust_kernels.cc"
+#include "hwy/foreach_target.h"
+// Chooses the widest that the processor has.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace covey {
 namespace {
+namespace HWY_NAMESPACE {
 
 // Sums of squares in a fixed order, see the header.
 class SquareSum {
@@ -25,21 +34,39 @@ class SquareSum {
   double sums_[kTrustLanes] = {};
 };
 
+double RatioOfLars(const LarsScalars s, const float* sum, const float* value, size_t count) {
+  SquareSum gradient_squares, value_squares;
+  for (size_t first = 0; first < count; first += kTrustLanes) {
+    const size_t lanes = std::min(kTrustLanes, count - first);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      gradient_squares.Add(lane, sum[first + lane] * s.gradient_scale);
+      value_squares.Add(lane, value[first + lane]);
+    }
+  }
+  const double norm = value_squares.Norm();
+  const double divisor = gradient_squares.Norm() + s.weight_decay * norm;
+  return norm == 0 || divisor == 0 ? 1 : s.trust * norm / divisor;
+}
+
+void Lars(const LarsScalars s, float ratio, const float* sum, const float* in, float* out, float* v,
+          size_t count) {
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = sum[i] * s.gradient_scale + s.weight_decay * in[i];
+    const float next = s.momentum * v[i] + ratio * g;
+    v[i] = next;
+    out[i] = in[i] - s.learning_rate * next;
+  }
+}
+
 inline float LambStep(const LambScalars& s, float mean, float square, float value) {
   return mean * s.mean_correction / (std::sqrt(square) * s.root_correction + s.epsilon) +
          s.weight_decay * value;
 }
 
 // LAMB's first pass: updates the running means, and leaves the values unchanged. Returns the ratio.
-COVEY_KERNEL double LambRatio(const LambScalars& scalars, std::span<const float> gradient_sum,
-                              std::span<const float> values, std::span<float> mean,
-                              std::span<float> square) {
-  const LambScalars s = scalars;
-  const float* const sum = gradient_sum.data();
-  const float* const value = values.data();
-  float* const m = mean.data();
-  float* const q = square.data();
-  const size_t count = values.size();
+double RatioOfLamb(const LambScalars s, const float* sum, const float* value, float* m, float* q,
+                   size_t count) {
   SquareSum value_squares, step_squares;
   for (size_t first = 0; first < count; first += kTrustLanes) {
     const size_t lanes = std::min(kTrustLanes, count - first);
@@ -60,61 +87,56 @@ COVEY_KERNEL double LambRatio(const LambScalars& scalars, std::span<const float>
   return norm == 0 || step_norm == 0 ? 1 : norm / step_norm;
 }
 
-}  // namespace
-
-COVEY_KERNEL double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
-                              std::span<const float> values) {
-  const float scale = scalars.gradient_scale;
-  const float* const sum = gradient_sum.data();
-  const float* const value = values.data();
-  const size_t count = values.size();
-  SquareSum gradient_squares, value_squares;
-  for (size_t first = 0; first < count; first += kTrustLanes) {
-    const size_t lanes = std::min(kTrustLanes, count - first);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      gradient_squares.Add(lane, sum[first + lane] * scale);
-      value_squares.Add(lane, value[first + lane]);
-    }
-  }
-  const double norm = value_squares.Norm();
-  const double divisor = gradient_squares.Norm() + scalars.weight_decay * norm;
-  return norm == 0 || divisor == 0 ? 1 : scalars.trust * norm / divisor;
-}
-
-COVEY_KERNEL void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
-                             std::span<const float> values_in, std::span<float> values_out,
-                             std::span<float> velocity) {
-  const LarsScalars s = scalars;
-  const float ratio = static_cast<float>(LarsRatio(s, gradient_sum, values_in));
-  const float* const sum = gradient_sum.data();
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  float* const v = velocity.data();
-  const size_t count = values_out.size();
-  COVEY_ELEMENTWISE
-  for (size_t i = 0; i < count; ++i) {
-    const float g = sum[i] * s.gradient_scale + s.weight_decay * in[i];
-    const float next = s.momentum * v[i] + ratio * g;
-    v[i] = next;
-    out[i] = in[i] - s.learning_rate * next;
-  }
-}
-
-COVEY_KERNEL void UpdateLamb(const LambScalars& scalars, std::span<const float> gradient_sum,
-                             std::span<const float> values_in, std::span<float> values_out,
-                             std::span<float> mean, std::span<float> square) {
-  const LambScalars s = scalars;
-  const double ratio = LambRatio(s, gradient_sum, values_in, mean, square);
-  const float rate = static_cast<float>(s.learning_rate * ratio);
-  const float* const in = values_in.data();
-  float* const out = values_out.data();
-  const float* const m = mean.data();
-  const float* const q = square.data();
-  const size_t count = values_out.size();
+// LAMB's second pass.
+void Lamb(const LambScalars s, float rate, const float* in, float* out, const float* m,
+          const float* q, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     out[i] = in[i] - rate * LambStep(s, m[i], q[i], in[i]);
   }
 }
 
+}  // namespace HWY_NAMESPACE
+}  // namespace
 }  // namespace covey
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace covey {
+namespace {
+
+HWY_EXPORT(RatioOfLars);
+HWY_EXPORT(Lars);
+HWY_EXPORT(RatioOfLamb);
+HWY_EXPORT(Lamb);
+
+}  // namespace
+
+double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
+                 std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(RatioOfLars)(scalars, gradient_sum.data(), values.data(),
+                                           values.size());
+}
+
+void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
+                std::span<const float> values_in, std::span<float> values_out,
+                std::span<float> velocity) {
+  const float ratio = static_cast<float>(LarsRatio(scalars, gradient_sum, values_in));
+  HWY_DYNAMIC_DISPATCH(Lars)
+  (scalars, ratio, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
+   values_out.size());
+}
+
+void UpdateLamb(const LambScalars& scalars, std::span<const float> gradient_sum,
+                std::span<const float> values_in, std::span<float> values_out,
+                std::span<float> mean, std::span<float> square) {
+  const double ratio = HWY_DYNAMIC_DISPATCH(RatioOfLamb)(
+      scalars, gradient_sum.data(), values_in.data(), mean.data(), square.data(), values_in.size());
+  const float rate = static_cast<float>(scalars.learning_rate * ratio);
+  HWY_DYNAMIC_DISPATCH(Lamb)
+  (scalars, rate, values_in.data(), values_out.data(), mean.data(), square.data(),
+   values_out.size());
+}
+
+}  // namespace covey
+#endif  // HWY_ONCE

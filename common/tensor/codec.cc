@@ -7,10 +7,8 @@
 
 #include "common/base/check.h"
 #include "common/tensor/bfloat_codec.h"
-#include "common/tensor/float_bits.h"
 #include "common/tensor/half_codec.h"
 #include "common/tensor/int8_codec.h"
-#include "common/tensor/kernel_macros.h"
 #include "common/tensor/kernels.h"
 
 namespace covey {
@@ -73,14 +71,6 @@ void ForEachChunk(WireFormat format, size_t count, Work work) {
   }
 }
 
-COVEY_KERNEL void KeepLoss(const float* __restrict wanted, const float* __restrict sent,
-                           size_t count, float* __restrict residual) {
-  for (size_t i = 0; i < count; ++i) {
-    const float loss = wanted[i] - sent[i];
-    residual[i] = (BitsOf(loss) & ~kFloatSign) < kFloatInfinity ? loss : 0.0f;
-  }
-}
-
 }  // namespace
 
 void Encode(WireFormat format, std::span<const float> values, std::span<uint8_t> bytes) {
@@ -126,7 +116,7 @@ void EncodeWithFeedback(WireFormat format, std::span<const float> values, std::s
     AddInto(std::span(wanted, count), residual.subspan(first, count));
     EncodeChunk(format, std::span(wanted, count), bytes.data() + byte);
     DecodeChunk(format, bytes.data() + byte, std::span(sent, count));
-    KeepLoss(wanted, sent, count, residual.data() + first);
+    KeepLoss(std::span(wanted, count), std::span(sent, count), residual.subspan(first, count));
   });
 }
 

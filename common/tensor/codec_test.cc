@@ -10,6 +10,7 @@
 
 #include "common/base/random.h"
 #include "common/tensor/kernels.h"
+#include "common/tensor/testing/each_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -73,8 +74,11 @@ double BfloatReference(double value) {
   return Rounded(value, 7, -126, static_cast<double>(std::bit_cast<float>(0x7f7f0000u)));
 }
 
+using CodecTest = EachTargetTest;
+COVEY_FOR_EACH_TARGET(CodecTest);
+
 // Runs of 1 use the plain code, longer ones the vector code: both give the same bits.
-TEST(CodecTest, HalvesAreRoundedToNearestEven) {
+TEST_P(CodecTest, HalvesAreRoundedToNearestEven) {
   Random random(3);
   std::vector<float> values;
   for (int i = 0; i < 200'000; ++i) {
@@ -106,7 +110,7 @@ TEST(CodecTest, HalvesAreRoundedToNearestEven) {
   }
 }
 
-TEST(CodecTest, EveryHalfSurvivesARoundTrip) {
+TEST_P(CodecTest, EveryHalfSurvivesARoundTrip) {
   std::vector<uint8_t> bytes(2 * 65536);
   for (uint32_t half = 0; half < 65536; ++half) {
     const auto word = static_cast<uint16_t>(half);
@@ -124,7 +128,7 @@ TEST(CodecTest, EveryHalfSurvivesARoundTrip) {
   }
 }
 
-TEST(CodecTest, BfloatsAreRoundedToNearestEven) {
+TEST_P(CodecTest, BfloatsAreRoundedToNearestEven) {
   Random random(4);
   std::vector<float> values;
   for (int i = 0; i < 100'000; ++i) values.push_back(AnyFloat(random));
@@ -141,7 +145,7 @@ TEST(CodecTest, BfloatsAreRoundedToNearestEven) {
   }
 }
 
-TEST(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
+TEST_P(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
   Random random(5);
   for (const size_t count : {1, 2, 255, 256, 257, 700}) {
     for (const double magnitude : {1e-30, 1.0, 1e30}) {
@@ -162,7 +166,7 @@ TEST(CodecTest, BytesStandForStepsOfTheLargestOfTheirBlock) {
   }
 }
 
-TEST(CodecTest, ABlockOfZerosOrOfTheSmallestStaysFinite) {
+TEST_P(CodecTest, ABlockOfZerosOrOfTheSmallestStaysFinite) {
   const float smallest = std::numeric_limits<float>::denorm_min();
   for (const std::vector<float>& values :
        {std::vector<float>(300, 0.0f), std::vector<float>(300, smallest),
@@ -174,7 +178,7 @@ TEST(CodecTest, ABlockOfZerosOrOfTheSmallestStaysFinite) {
   }
 }
 
-TEST(CodecTest, WhatIsNotFiniteShows) {
+TEST_P(CodecTest, WhatIsNotFiniteShows) {
   const std::vector<float> values = {1, kNan, -kInfinity, kInfinity, 2};
   for (const WireFormat format : {WireFormat::kFloat16, WireFormat::kBfloat16}) {
     const std::vector<float> decoded = RoundTrip(format, values);
@@ -193,7 +197,7 @@ TEST(CodecTest, WhatIsNotFiniteShows) {
   }
 }
 
-TEST(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
+TEST_P(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
   Random random(6);
   for (const WireFormat format : kWireFormats) {
     for (const size_t count : {0, 1, 255, 256, 1000}) {
@@ -216,7 +220,7 @@ TEST(CodecTest, DecodeAndAddIsDecodeAndThenAdd) {
 
 // The sent values and the kept residual add up to the input. So the mean of many sends is right,
 // although a single one cannot represent 0.001 beside 1.
-TEST(CodecTest, FeedbackLosesNothingOverTime) {
+TEST_P(CodecTest, FeedbackLosesNothingOverTime) {
   for (const WireFormat format :
        {WireFormat::kFloat16, WireFormat::kBfloat16, WireFormat::kInt8Block}) {
     const std::vector<float> values = {1, 0.001f, -0.3333333f, 0.123456f};
@@ -240,7 +244,7 @@ TEST(CodecTest, FeedbackLosesNothingOverTime) {
   }
 }
 
-TEST(CodecTest, FeedbackForgetsWhatIsNotFinite) {
+TEST_P(CodecTest, FeedbackForgetsWhatIsNotFinite) {
   const std::vector<float> values = {1e30f, kNan, 1};
   std::vector<float> residual(3);
   std::vector<uint8_t> bytes(EncodedBytes(WireFormat::kFloat16, 3));
@@ -248,7 +252,7 @@ TEST(CodecTest, FeedbackForgetsWhatIsNotFinite) {
   EXPECT_TRUE(SameBits(residual, std::vector<float>{0, 0, 0}));
 }
 
-TEST(CodecTest, NamesReadBack) {
+TEST(WireFormatTest, NamesReadBack) {
   for (const WireFormat format : kWireFormats) {
     EXPECT_EQ(*ParseWireFormat(WireFormatName(format)), format);
   }

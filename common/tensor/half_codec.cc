@@ -5,15 +5,18 @@
 
 #include "common/base/check.h"
 #include "common/tensor/float_bits.h"
-#include "common/tensor/kernel_macros.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define COVEY_F16C 1
-#endif
+// Compiles this file once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/tensor/half_codec.cc"
+#include "hwy/foreach_target.h"
+// Chooses the widest that the processor has.
+#include "hwy/highway.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace covey {
 namespace {
+namespace HWY_NAMESPACE {
 
 // By integer arithmetic; the bits are those of the processor's own instruction.
 inline uint16_t HalfOf(float value) {
@@ -45,65 +48,68 @@ inline float FloatOfHalf(uint16_t half) {
   return FloatOf(sign | bits);
 }
 
-COVEY_KERNEL void EncodePortably(const float* __restrict values, size_t count,
-                                 uint16_t* __restrict out) {
-  for (size_t i = 0; i < count; ++i) out[i] = HalfOf(values[i]);
-}
-
-COVEY_KERNEL void DecodePortably(const uint16_t* __restrict in, size_t count,
-                                 float* __restrict values) {
-  for (size_t i = 0; i < count; ++i) values[i] = FloatOfHalf(in[i]);
-}
-
-#ifdef COVEY_F16C
-__attribute__((target("avx,f16c"))) void EncodeByF16c(const float* values, size_t count,
-                                                      uint16_t* out) {
+// How many of `count` elements, from the first on, the processor's own instructions encode and
+// decode. None where they give other bits: x86 rounds halves by F16C, which comes with AVX2.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+size_t EncodeNatively(const float* values, size_t count, uint16_t* out) {
+  const hwy::HWY_NAMESPACE::ScalableTag<float> floats;
+  const hwy::HWY_NAMESPACE::Rebind<hwy::float16_t, decltype(floats)> halves;
+  const size_t step = Lanes(floats);
   size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(values + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), halves);
+  for (; i + step <= count; i += step) {
+    StoreU(DemoteTo(halves, LoadU(floats, values + i)), halves,
+           reinterpret_cast<hwy::float16_t*>(out + i));
   }
-  for (; i < count; ++i) out[i] = HalfOf(values[i]);
+  return i;
 }
 
-__attribute__((target("avx,f16c"))) void DecodeByF16c(const uint16_t* in, size_t count,
-                                                      float* values) {
+size_t DecodeNatively(const uint16_t* in, size_t count, float* values) {
+  const hwy::HWY_NAMESPACE::ScalableTag<float> floats;
+  const hwy::HWY_NAMESPACE::Rebind<hwy::float16_t, decltype(floats)> halves;
+  const size_t step = Lanes(floats);
   size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
-    _mm256_storeu_ps(values + i, _mm256_cvtph_ps(halves));
+  for (; i + step <= count; i += step) {
+    StoreU(PromoteTo(floats, LoadU(halves, reinterpret_cast<const hwy::float16_t*>(in + i))),
+           floats, values + i);
   }
-  for (; i < count; ++i) values[i] = FloatOfHalf(in[i]);
+  return i;
 }
-
-bool HasF16c() {
-  static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
-  return has;
-}
+#else
+size_t EncodeNatively(const float*, size_t, uint16_t*) { return 0; }
+size_t DecodeNatively(const uint16_t*, size_t, float*) { return 0; }
 #endif
+
+void EncodeAll(const float* __restrict values, size_t count, uint16_t* __restrict out) {
+  for (size_t i = EncodeNatively(values, count, out); i < count; ++i) out[i] = HalfOf(values[i]);
+}
+
+void DecodeAll(const uint16_t* __restrict in, size_t count, float* __restrict values) {
+  for (size_t i = DecodeNatively(in, count, values); i < count; ++i) values[i] = FloatOfHalf(in[i]);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace
+}  // namespace covey
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace covey {
+namespace {
+
+HWY_EXPORT(EncodeAll);
+HWY_EXPORT(DecodeAll);
 
 }  // namespace
 
 void EncodeHalf(std::span<const float> values, std::span<uint16_t> halves) {
   COVEY_CHECK(values.size() == halves.size());
-#ifdef COVEY_F16C
-  if (HasF16c()) {
-    EncodeByF16c(values.data(), values.size(), halves.data());
-    return;
-  }
-#endif
-  EncodePortably(values.data(), values.size(), halves.data());
+  HWY_DYNAMIC_DISPATCH(EncodeAll)(values.data(), values.size(), halves.data());
 }
 
 void DecodeHalf(std::span<const uint16_t> halves, std::span<float> values) {
   COVEY_CHECK(values.size() == halves.size());
-#ifdef COVEY_F16C
-  if (HasF16c()) {
-    DecodeByF16c(halves.data(), halves.size(), values.data());
-    return;
-  }
-#endif
-  DecodePortably(halves.data(), halves.size(), values.data());
+  HWY_DYNAMIC_DISPATCH(DecodeAll)(halves.data(), halves.size(), values.data());
 }
 
 }  // namespace covey
+#endif  // HWY_ONCE

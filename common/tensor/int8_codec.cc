@@ -7,13 +7,21 @@
 
 #include "common/base/check.h"
 #include "common/tensor/float_bits.h"
-#include "common/tensor/kernel_macros.h"
 
+// Compiles this file once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "common/tensor/int8_codec.cc"
+#include "hwy/foreach_target.h"
+// Chooses the widest that the processor has.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace covey {
 namespace {
+namespace HWY_NAMESPACE {
 
 // Scale of a block: the largest magnitude over 127; NaN when an element is not finite.
-COVEY_KERNEL float ScaleOf(const float* __restrict values, size_t count) {
+float ScaleOf(const float* __restrict values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint32_t magnitude = BitsOf(values[i]) & ~kFloatSign;
@@ -24,8 +32,7 @@ COVEY_KERNEL float ScaleOf(const float* __restrict values, size_t count) {
 }
 
 // Precondition: scale > 0.
-COVEY_KERNEL void Quantize(const float* __restrict values, size_t count, float scale,
-                           int8_t* __restrict out) {
+void Quantize(const float* __restrict values, size_t count, float scale, int8_t* __restrict out) {
   // Adding and subtracting 1.5 * 2^23 rounds to nearest even.
   constexpr float kRound = 12582912.0f;
   for (size_t i = 0; i < count; ++i) {
@@ -36,31 +43,48 @@ COVEY_KERNEL void Quantize(const float* __restrict values, size_t count, float s
   }
 }
 
-COVEY_KERNEL void Dequantize(const int8_t* __restrict in, size_t count, float scale,
-                             float* __restrict values) {
+void Dequantize(const int8_t* __restrict in, size_t count, float scale, float* __restrict values) {
   for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(in[i]) * scale;
 }
+
+void EncodeBlock(const float* values, size_t count, uint8_t* bytes) {
+  const float scale = ScaleOf(values, count);
+  std::memcpy(bytes, &scale, sizeof(scale));
+  int8_t* const out = reinterpret_cast<int8_t*>(bytes + sizeof(scale));
+  if (scale > 0) {
+    Quantize(values, count, scale, out);
+  } else {
+    std::memset(out, 0, count);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace
+}  // namespace covey
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace covey {
+namespace {
+
+HWY_EXPORT(EncodeBlock);
+HWY_EXPORT(Dequantize);
 
 }  // namespace
 
 void EncodeInt8Block(std::span<const float> values, std::span<uint8_t> bytes) {
   COVEY_CHECK(bytes.size() == sizeof(float) + values.size());
-  const float scale = ScaleOf(values.data(), values.size());
-  std::memcpy(bytes.data(), &scale, sizeof(scale));
-  int8_t* const out = reinterpret_cast<int8_t*>(bytes.data() + sizeof(scale));
-  if (scale > 0) {
-    Quantize(values.data(), values.size(), scale, out);
-  } else {
-    std::memset(out, 0, values.size());
-  }
+  HWY_DYNAMIC_DISPATCH(EncodeBlock)(values.data(), values.size(), bytes.data());
 }
 
 void DecodeInt8Block(std::span<const uint8_t> bytes, std::span<float> values) {
   COVEY_CHECK(bytes.size() == sizeof(float) + values.size());
   float scale = 0;
   std::memcpy(&scale, bytes.data(), sizeof(scale));
-  Dequantize(reinterpret_cast<const int8_t*>(bytes.data() + sizeof(scale)), values.size(), scale,
-             values.data());
+  HWY_DYNAMIC_DISPATCH(Dequantize)
+  (reinterpret_cast<const int8_t*>(bytes.data() + sizeof(scale)), values.size(), scale,
+   values.data());
 }
 
 }  // namespace covey
+#endif  // HWY_ONCE

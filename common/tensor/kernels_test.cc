@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
+// Every kernel against a loop that handles one element at a time, compared bit for bit.
+
 #include "common/tensor/kernels.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/tensor/testing/each_target.h"
 #include "gtest/gtest.h"
 
 namespace covey {
@@ -19,75 +24,156 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Around the widths of vectors, and around the blocks in which Sum works.
+constexpr size_t kCounts[] = {0,  1,  3,  4,  7,  8,   15,   16,   17,   31,
+                              32, 33, 63, 65, 97, 255, 1000, 1023, 1025, 2500};
+// Floats before the first one, so that no alignment can be relied on.
+constexpr size_t kStarts[] = {0, 1, 3};
+
+// A third are the ones with rules of their own.
 std::vector<float> RandomValues(size_t count, Random& random) {
+  constexpr float kSpecial[] = {0.0f,   -0.0f, 1e-40f,    -1e-40f,   3e38f,
+                                -3e38f, kNan,  kInfinity, -kInfinity};
   std::vector<float> values(count);
   for (float& value : values) {
-    value = static_cast<float>(random.Uniform() * 2 - 1);
+    value = random.Chance(0.33) ? kSpecial[random.Below(std::size(kSpecial))]
+                                : static_cast<float>(random.Uniform() * 2 - 1);
   }
   return values;
 }
 
+// The payload of a NaN is not promised.
 bool SameBits(std::span<const float> a, std::span<const float> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+    return (std::isnan(x) && std::isnan(y)) ||
+           std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
   });
 }
 
-// Sizes around vector widths, and starts that are not aligned to them.
-TEST(TensorKernelsTest, SumsAreThoseOfAPlainLoop) {
+using TensorKernelsTest = EachTargetTest;
+COVEY_FOR_EACH_TARGET(TensorKernelsTest);
+
+// Calls `test(count, start)` for all of both.
+template <typename Test>
+void ForEachShape(Test test) {
+  for (const size_t count : kCounts) {
+    for (const size_t start : kStarts) {
+      SCOPED_TRACE(testing::Message() << count << " from " << start);
+      test(count, start);
+    }
+  }
+}
+
+TEST_P(TensorKernelsTest, AddIntoAddsEachElement) {
   Random random(1);
-  for (const size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 1000}) {
-    for (const size_t start : {0, 1, 3}) {
-      std::vector<float> into = RandomValues(count + start, random);
-      const std::vector<float> other = RandomValues(count + start, random);
-      std::vector<float> expected = into;
-      for (size_t i = start; i < expected.size(); ++i) {
-        volatile float sum = other[i] + expected[i];
-        expected[i] = sum;
-      }
-      AddInto(std::span(into).subspan(start), std::span(other).subspan(start));
-      EXPECT_TRUE(SameBits(into, expected));
-    }
-  }
+  ForEachShape([&](size_t count, size_t start) {
+    std::vector<float> into = RandomValues(start + count, random);
+    const std::vector<float> other = RandomValues(start + count, random);
+    std::vector<float> expected = into;
+    for (size_t i = start; i < expected.size(); ++i) expected[i] += other[i];
+    AddInto(std::span(into).subspan(start), std::span(other).subspan(start));
+    EXPECT_TRUE(SameBits(into, expected));
+  });
 }
 
-TEST(TensorKernelsTest, AddHasTheBitsOfACopyAndAddInto) {
+TEST_P(TensorKernelsTest, AddHasTheBitsOfACopyAndAddInto) {
   Random random(3);
-  for (const size_t count : {0, 1, 3, 4, 7, 8, 15, 16, 17, 1000}) {
-    for (const size_t start : {0, 1, 3}) {
-      std::vector<float> a = RandomValues(count + start, random);
-      std::vector<float> b = RandomValues(count + start, random);
-      if (count == 1000) {
-        const float kinds[] = {0.0f, -0.0f, 1e-40f, -1e-40f, kInfinity, 3e38f, -1.0f};
-        for (size_t i = 0; i < count; ++i) {
-          a[i] = kinds[i % std::size(kinds)];
-          // No opposite infinities: the payload of a NaN is not promised.
-          b[i] = kinds[i / std::size(kinds) % std::size(kinds)];
-        }
-      }
-      std::vector<float> expected = a;
-      AddInto(std::span(expected).subspan(start), std::span(b).subspan(start));
-      std::vector<float> sum = a;
-      std::fill(sum.begin() + static_cast<std::ptrdiff_t>(start), sum.end(), kNan);
-      Add(std::span(a).subspan(start), std::span(b).subspan(start), std::span(sum).subspan(start));
-      EXPECT_TRUE(SameBits(sum, expected)) << count << " from " << start;
+  ForEachShape([&](size_t count, size_t start) {
+    const std::vector<float> a = RandomValues(start + count, random);
+    const std::vector<float> b = RandomValues(start + count, random);
+    std::vector<float> expected = a;
+    AddInto(std::span(expected).subspan(start), std::span(b).subspan(start));
+    std::vector<float> sum = a;
+    std::fill(sum.begin() + static_cast<std::ptrdiff_t>(start), sum.end(), 1.0f);
+    Add(std::span(a).subspan(start), std::span(b).subspan(start), std::span(sum).subspan(start));
+    EXPECT_TRUE(SameBits(sum, expected));
+  });
+}
+
+// Operands for Sum, each at another distance from an aligned address.
+struct Operands {
+  Operands(size_t operand_count, size_t count, Random& random) {
+    for (size_t k = 0; k < operand_count; ++k) memory.push_back(RandomValues(k + count, random));
+    for (size_t k = 0; k < operand_count; ++k) spans.push_back(std::span(memory[k]).subspan(k));
+  }
+  std::span<float> operand(size_t k) { return std::span(memory[k]).subspan(k); }
+
+  std::vector<std::vector<float>> memory;
+  std::vector<std::span<const float>> spans;
+};
+
+std::vector<float> SumFromLeftToRight(const Operands& operands) {
+  std::vector<float> sum(operands.spans[0].begin(), operands.spans[0].end());
+  for (size_t k = 1; k < operands.spans.size(); ++k) AddInto(sum, operands.spans[k]);
+  return sum;
+}
+
+TEST_P(TensorKernelsTest, SumHasTheBitsOfAddIntoFromLeftToRight) {
+  Random random(4);
+  for (size_t operand_count = 1; operand_count <= 9; ++operand_count) {
+    ForEachShape([&](size_t count, size_t start) {
+      const Operands operands(operand_count, count, random);
+      std::vector<float> sum(start + count + 1, 7);
+      Sum(operands.spans, std::span(sum).subspan(start, count));
+      EXPECT_TRUE(SameBits(std::span(sum).subspan(start, count), SumFromLeftToRight(operands)));
+      EXPECT_EQ(sum.back(), 7) << "wrote beyond the end";
+    });
+  }
+}
+
+TEST_P(TensorKernelsTest, SumMayReplaceAnyOfItsOperands) {
+  Random random(5);
+  for (const size_t count : {1, 17, 1024, 2500}) {
+    for (size_t replaced = 0; replaced < 5; ++replaced) {
+      Operands operands(5, count, random);
+      const std::vector<float> expected = SumFromLeftToRight(operands);
+      Sum(operands.spans, operands.operand(replaced));
+      EXPECT_TRUE(SameBits(operands.operand(replaced), expected)) << count << " " << replaced;
     }
   }
 }
 
-TEST(TensorKernelsTest, ScalesEachElement) {
-  Random random(2);
-  std::vector<float> values = RandomValues(37, random);
-  std::vector<float> expected = values;
-  for (float& value : expected) value *= 64;
-  Scale(values, 64);
-  EXPECT_TRUE(SameBits(values, expected));
+TEST_P(TensorKernelsTest, SumMayHaveAnOperandTwice) {
+  Random random(6);
+  Operands operands(3, 1100, random);
+  operands.spans = {operands.spans[1], operands.spans[0], operands.spans[1]};
+  const std::vector<float> expected = SumFromLeftToRight(operands);
+  Sum(operands.spans, operands.operand(1));
+  EXPECT_TRUE(SameBits(operands.operand(1), expected));
 }
 
-TEST(TensorKernelsTest, NoSamplesGiveZerosEvenOfGarbage) {
-  std::vector<float> values = {kNan, 1, kInfinity};
-  Scale(values, 0);
-  EXPECT_TRUE(SameBits(values, std::vector<float>{0, 0, 0}));
+TEST_P(TensorKernelsTest, LossIsZeroWhereItIsNotFinite) {
+  Random random(7);
+  ForEachShape([&](size_t count, size_t start) {
+    const std::vector<float> wanted = RandomValues(start + count, random);
+    const std::vector<float> sent = RandomValues(start + count, random);
+    std::vector<float> residual(start + count, 7), expected(start + count, 7);
+    for (size_t i = start; i < expected.size(); ++i) {
+      expected[i] = std::isfinite(wanted[i] - sent[i]) ? wanted[i] - sent[i] : 0.0f;
+    }
+    KeepLoss(std::span(wanted).subspan(start), std::span(sent).subspan(start),
+             std::span(residual).subspan(start));
+    EXPECT_TRUE(SameBits(residual, expected));
+  });
+}
+
+TEST_P(TensorKernelsTest, ScalesEachElement) {
+  Random random(2);
+  ForEachShape([&](size_t count, size_t start) {
+    std::vector<float> values = RandomValues(start + count, random);
+    std::vector<float> expected = values;
+    for (size_t i = start; i < expected.size(); ++i) expected[i] *= 0.3f;
+    Scale(std::span(values).subspan(start), 0.3f);
+    EXPECT_TRUE(SameBits(values, expected));
+  });
+}
+
+TEST_P(TensorKernelsTest, NoSamplesGiveZerosEvenOfGarbage) {
+  for (const float zero : {0.0f, -0.0f}) {
+    std::vector<float> values = {kNan, 1, kInfinity, -1, -kInfinity, -kNan, -0.0f, 3, 4};
+    Scale(values, zero);
+    EXPECT_TRUE(SameBits(values, std::vector<float>(values.size(), 0.0f)));
+  }
 }
 
 }  // namespace
