@@ -100,13 +100,19 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
 
 TEST(Crc32cTest, ACopyHasTheChecksumOfItsSource) {
   Random random(5);
-  for (const size_t size : {0u, 1u, 100u, 16u << 10, (16u << 10) + 1, 100'000u}) {
+  for (const size_t size : {0u, 1u, 14u, 100u, 16u << 10, (16u << 10) + 1, 100'000u}) {
     std::vector<uint8_t> from(size);
     for (uint8_t& byte : from) byte = static_cast<uint8_t>(random.Next());
-    std::vector<uint8_t> to(size + 1, 42);
-    EXPECT_EQ(CopyWithCrc32c(from, to.data()), Crc32c(from)) << size;
-    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << size;
-    EXPECT_EQ(to.back(), 42) << size;
+    for (const CopyWay way : {CopyWay::kThroughCaches, CopyWay::kPastCaches}) {
+      for (const size_t start : {0u, 1u, 15u, 16u, 17u}) {
+        std::vector<uint8_t> to(start + size + 1, 42);
+        const auto first = to.begin() + static_cast<std::ptrdiff_t>(start);
+        EXPECT_EQ(CopyWithCrc32c(from, to.data() + start, way), Crc32c(from)) << size;
+        EXPECT_TRUE(std::equal(from.begin(), from.end(), first)) << size << " from " << start;
+        EXPECT_EQ(std::count(to.begin(), first, 42), start) << size << " from " << start;
+        EXPECT_EQ(to.back(), 42) << size << " from " << start;
+      }
+    }
   }
 }
 

@@ -4,7 +4,12 @@
 #include <isa-l/crc.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace covey {
 namespace {
@@ -40,6 +45,26 @@ constexpr uint32_t Shift(uint64_t bytes) {
   return result;
 }
 
+#ifdef __SSE2__
+void CopyPastCaches(std::span<const uint8_t> bytes, uint8_t* to) {
+  // Such stores are aligned.
+  const size_t before = std::min(-reinterpret_cast<uintptr_t>(to) % sizeof(__m128i), bytes.size());
+  std::memcpy(to, bytes.data(), before);
+  size_t i = before;
+  for (; i + sizeof(__m128i) <= bytes.size(); i += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes.data() + i)));
+  }
+  // Other stores may overtake these.
+  _mm_sfence();
+  std::memcpy(to + i, bytes.data() + i, bytes.size() - i);
+}
+#else
+void CopyPastCaches(std::span<const uint8_t> bytes, uint8_t* to) {
+  std::memcpy(to, bytes.data(), bytes.size());
+}
+#endif
+
 }  // namespace
 
 uint32_t Crc32c(std::span<const uint8_t> bytes) { return ExtendCrc32c(0, bytes); }
@@ -55,12 +80,16 @@ uint32_t ExtendCrc32c(uint32_t before, std::span<const uint8_t> bytes) {
   return ~crc;
 }
 
-uint32_t CopyWithCrc32c(std::span<const uint8_t> bytes, uint8_t* to) {
+uint32_t CopyWithCrc32c(std::span<const uint8_t> bytes, uint8_t* to, CopyWay way) {
   uint32_t checksum = 0;
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(bytes.size(), kCopiedAtOnce));
     checksum = ExtendCrc32c(checksum, block);
-    std::memcpy(to, block.data(), block.size());
+    if (way == CopyWay::kPastCaches) {
+      CopyPastCaches(block, to);
+    } else {
+      std::memcpy(to, block.data(), block.size());
+    }
     to += block.size();
     bytes = bytes.subspan(block.size());
   }

@@ -14,8 +14,12 @@ uint32_t Crc32c(std::span<const uint8_t> bytes);
 uint32_t ExtendCrc32c(uint32_t before, std::span<const uint8_t> bytes);
 
 // Copies the bytes to `to`, and returns their checksum; reads memory once. The ranges do not
-// overlap.
-uint32_t CopyWithCrc32c(std::span<const uint8_t> bytes, uint8_t* to);
+// overlap. Past the caches, the destination is not read before it is written, and does not displace
+// what the caches hold: faster where all that is copied is larger than the caches, and slower where
+// it is read soon. On processors without such stores the copy goes through the caches.
+enum class CopyWay : uint8_t { kThroughCaches, kPastCaches };
+uint32_t CopyWithCrc32c(std::span<const uint8_t> bytes, uint8_t* to,
+                        CopyWay way = CopyWay::kThroughCaches);
 
 // The checksum of bytes that consist of two parts whose checksums are `first` and `second`; the
 // second part has `second_bytes` bytes. Reads no byte. About 1 microsecond.

@@ -15,6 +15,9 @@
 namespace covey::client {
 namespace {
 
+// Values of this size do not stay in the caches until the last of them has arrived.
+constexpr size_t kPastCachesBytes = 32 << 20;
+
 size_t ValueBytes(const ShardRequest& request) { return request.element_count * sizeof(float); }
 
 // OK, or why the values are unusable and must be requested again.
@@ -34,9 +37,11 @@ absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
 
 absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
   const std::span<float> values = request.owner->operation.values;
+  const CopyWay way =
+      values.size_bytes() < kPastCachesBytes ? CopyWay::kThroughCaches : CopyWay::kPastCaches;
   return CheckFrameChecksums(reply, [&](const Buffer& frame) {
-    return CopyWithCrc32c(frame.bytes(),
-                          reinterpret_cast<uint8_t*>(&values[request.first_element]));
+    return CopyWithCrc32c(frame.bytes(), reinterpret_cast<uint8_t*>(&values[request.first_element]),
+                          way);
   });
 }
 
