@@ -118,8 +118,10 @@ class ParameterClient {
                   const PushOptions& push = {}, const PullOptions& pull = {});
 
   // Returns when every push that was started before has ended, and those that servers have received
-  // are as durable as their tables require. Call it before reporting that pushes were applied, and
-  // at the end. DEADLINE_EXCEEDED: names a push that is not durable yet, with its shard and server.
+  // are as durable as their tables require. Servers apply at once the buffers (of a buffered table)
+  // in which these pushes wait; under bsp and local it waits for the other groups. Call it before
+  // reporting that pushes were applied, and at the end.
+  // DEADLINE_EXCEEDED: names a push that is not durable yet, with its shard and server.
   // DATA_LOSS: since the last flush, pushes were lost after a server had received them, because all
   // replicas of a shard were lost. ABORTED: this process was declared dead, and it is unknown
   // whether its last pushes were applied.

@@ -24,7 +24,7 @@ namespace covey::client {
 // it.
 //
 // Thread-safety: thread-safe after Open. Owns actor, loop, transport and channel. The destructor
-// waits until received pushes are durable (up to two seconds), leaves the cluster (up to two
+// flushes the pushes that servers have received (up to two seconds), leaves the cluster (up to two
 // seconds), then stops the loop.
 class Connection {
  public:

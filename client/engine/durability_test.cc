@@ -62,6 +62,8 @@ class DurabilityTest : public RequestEngineTest {
     return {push.group_generation(), push.id().producer_incarnation()};
   }
 
+  static bool IsFlush(const Message& message) { return message.envelope.push_request().flush(); }
+
   static uint64_t SequenceOf(const Message& message) {
     return message.envelope.push_request().id().sequence();
   }
@@ -393,6 +395,80 @@ TEST_F(DurabilityTest, FlushOfWhatWasReceivedDoesNotWaitForAnswers) {
   EXPECT_TRUE(flushed_.empty());
   Answer(sent[1], 1);
   EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
+}
+
+TEST_F(DurabilityTest, FlushAsksTheHeadAtOnceNotToLetThePushWait) {
+  const std::vector<Message> sent = PushReceived();
+  EXPECT_FALSE(IsFlush(sent[1]));
+  Flush(absl::Seconds(5));
+  const std::vector<Message> asked = outbox_.TakeMessages();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].to(), (Address{NodeId(kServerB), 1}));
+  EXPECT_EQ(asked[0].envelope.push_request().id().SerializeAsString(),
+            sent[1].envelope.push_request().id().SerializeAsString());
+  EXPECT_TRUE(asked[0].frames.empty());
+  EXPECT_TRUE(IsFlush(asked[0]));
+  EXPECT_TRUE(flushed_.empty());
+  Answer(asked[0], 1);
+  EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
+  EXPECT_TRUE(After(absl::Minutes(1)).empty());
+}
+
+TEST_F(DurabilityTest, FlushAsksForAPushAsSoonAsItIsReceivedButNotForLaterOnes) {
+  Start(PushAll());
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  Flush(absl::Seconds(5));
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  Start(PushAll());
+  const std::vector<Message> later = outbox_.TakeMessages();
+  Answer(later[1], 1, kReceived);
+  EXPECT_TRUE(outbox_.TakeMessages().empty());
+  Answer(sent[1], 1, kReceived);
+  const std::vector<Message> asked = outbox_.TakeMessages();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(SequenceOf(asked[0]), 1u);
+  EXPECT_TRUE(IsFlush(asked[0]));
+  Answer(asked[0], 1);
+  for (const Message& message : After(absl::Seconds(3))) EXPECT_FALSE(IsFlush(message));
+}
+
+// A server of an older version does not know the request; a lost message is repeated soon, because
+// the caller waits.
+TEST_F(DurabilityTest, FlushIsRepeatedUntilThePushIsDurable) {
+  PushReceived();
+  Flush(absl::Minutes(1));
+  EXPECT_EQ(outbox_.TakeMessages().size(), 1u);
+  EXPECT_TRUE(After(absl::Milliseconds(900)).empty());
+  const std::vector<Message> again = After(absl::Milliseconds(200));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_TRUE(again[0].frames.empty());
+  EXPECT_TRUE(IsFlush(again[0]));
+  Answer(again[0], 1, kReceived);
+  EXPECT_TRUE(After(absl::Seconds(1)).empty()) << "an answer is not repeated at once";
+  const std::vector<Message> later = After(absl::Seconds(9));
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_TRUE(IsFlush(later[0]));
+}
+
+TEST_F(DurabilityTest, FlushReachesAServerThatLacksThePushWithItsBytes) {
+  for (const bool is_new_head : {false, true}) {
+    PushReceived();
+    Flush(absl::Minutes(1));
+    const std::vector<Message> asked = outbox_.TakeMessages();
+    ASSERT_EQ(asked.size(), 1u);
+    if (is_new_head) {
+      ShowView(View(2, kServerA, kServerA));
+    } else {
+      Refuse(asked[0], absl::UnavailableError("not received yet"));
+    }
+    const std::vector<Message> again = After(absl::Milliseconds(10));
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_THAT(again[0].frames[0].As<float>(), ElementsAre(5, 6));
+    EXPECT_TRUE(IsFlush(again[0]));
+    Answer(again[0], 1);
+    EXPECT_THAT(flushed_, ElementsAre(absl::OkStatus()));
+    flushed_.clear();
+  }
 }
 
 TEST_F(DurabilityTest, FlushNamesWhatIsLeftAtItsDeadline) {

@@ -253,6 +253,8 @@ void RequestEngine::Flush(absl::Time now, FlushScope scope, absl::Time deadline,
                 .deadline = deadline,
                 .done = std::move(done)});
   WakeBy(deadline);
+  undurable_.Flush(now, next_request_id_);
+  Pump(now, outbox);
   CheckFlushes(now, outbox);
 }
 

@@ -82,7 +82,8 @@ class RequestEngine {
     kReceived,  // those of them that a server has received: does not wait for replies
   };
   // Calls `done` once, when every push that was started before has ended, and is durable if it was
-  // received. DATA_LOSS: since the last flush, pushes were lost that a server had received; names
+  // received. Servers are asked not to let these pushes wait for pushes of others in a buffer.
+  // DATA_LOSS: since the last flush, pushes were lost that a server had received; names
   // one. Either the content of their shard was lost, or the new head refused them. ABORTED: the
   // same, or they may have been applied: this node was declared dead, or its group has a newer
   // generation, so the node learns nothing more. DEADLINE_EXCEEDED: names a push that is left, with

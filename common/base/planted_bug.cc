@@ -17,6 +17,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCountMessagesNotBytes, PlantedBug::kAnswerBeforeLogged,
     PlantedBug::kWorkGivenTwice,        PlantedBug::kIgnoreLease,
     PlantedBug::kEpochGoesBack,         PlantedBug::kHoldLentGradients,
+    PlantedBug::kIgnoreFlush,
 };
 
 }  // namespace
@@ -61,6 +62,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "epoch-goes-back";
     case PlantedBug::kHoldLentGradients:
       return "hold-lent-gradients";
+    case PlantedBug::kIgnoreFlush:
+      return "ignore-flush";
   }
   COVEY_CHECK(false);
   return "";

@@ -30,6 +30,7 @@ enum class PlantedBug {
   kIgnoreLease,                 // the only server of a shard serves it after its lease has expired
   kEpochGoesBack,               // a restarted scheduler forgets its newest record
   kHoldLentGradients,           // a server holds pushes in the memory of their senders
+  kIgnoreFlush,                 // a server lets a push wait in a buffer although it is flushed
 };
 
 // "apply-duplicates"; "none".

@@ -18,6 +18,7 @@ using Code = absl::StatusCode;
 constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
 constexpr Contract kBsp{.kind = Contract::Kind::kBsp};
 constexpr Contract kBuffered2{.kind = Contract::Kind::kBuffered, .buffer = 2};
+constexpr Contract kBuffered3{.kind = Contract::Kind::kBuffered, .buffer = 3};
 
 Code CodeOf(const Message& reply) { return StatusOf(reply).code(); }
 const proto::PushReply& Pushed(const Message& reply) { return reply.envelope.push_reply(); }
@@ -35,6 +36,12 @@ class Replication : public ::testing::Test {
     return requests_.GroupPush(group, step, {value, value, value, value});
   }
   Message Pull() { return requests_.Pull(); }
+  // The query by which a client flushes the push.
+  static Message Flushed(Message push) {
+    push.frames.clear();
+    push.envelope.mutable_push_request()->set_flush(true);
+    return push;
+  }
   std::vector<float> Values(ChainDriver& chain, uint32_t server) {
     return ShardDriver::ValuesIn(chain.Ask(server, Pull()));
   }
@@ -99,6 +106,81 @@ TEST_F(Replication, AnswersShowTheVersionThatMetTheDemand) {
   }
   EXPECT_THAT(versions, ElementsAre(0, 1));
   EXPECT_THAT(values, ElementsAre(0, -1));
+}
+
+TEST_F(Replication, AFlushedPushDoesNotWaitForAFullBuffer) {
+  ChainDriver chain(kBuffered3, 3, 2, 2);
+  chain.PublishToAll();
+  const Message first = GroupPush(1, 1, 2);
+  EXPECT_FALSE(Pushed(chain.Ask(0, first)).durable());
+  EXPECT_FALSE(Pushed(chain.Ask(0, GroupPush(2, 1, 4))).durable());
+  chain.Deliver(0, Flushed(first));
+  EXPECT_THAT(chain.Answers(), IsEmpty()) << "the chain does not hold it yet";
+  chain.Settle();
+  // Two answers for the push that is flushed, and one for the other push in the buffer.
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 3u);
+  for (const Message& answer : answers) {
+    EXPECT_TRUE(Pushed(answer).durable());
+    EXPECT_EQ(Pushed(answer).applied_version(), 1u);
+  }
+  EXPECT_THAT(Values(chain, 0), ElementsAre(-3, -3, -3, -3)) << "the mean of both";
+  EXPECT_EQ(chain.Digest(1), chain.Digest(0));
+
+  // A repeat finds the push applied; it does not touch the pushes that wait by then.
+  EXPECT_FALSE(Pushed(chain.Ask(0, GroupPush(2, 2, 4))).durable());
+  const Message repeat = chain.Ask(0, Flushed(first));
+  EXPECT_TRUE(Pushed(repeat).duplicate());
+  EXPECT_EQ(Pushed(repeat).applied_version(), 1u);
+  EXPECT_EQ(chain.replica(0).content()->version(), Version(1));
+
+  // Nor is it applied twice by the next head.
+  chain.Kill(0);
+  chain.SetChain({{1, false}});
+  chain.PublishToAll();
+  Message resent = first;
+  resent.envelope.mutable_push_request()->set_flush(true);
+  EXPECT_EQ(Pushed(chain.Ask(1, resent)).applied_version(), 1u);
+  EXPECT_THAT(Values(chain, 1), ElementsAre(-3, -3, -3, -3));
+}
+
+TEST_F(Replication, AFlushThatComesBeforeItsPushIsAnsweredWithARequestForTheBytes) {
+  ChainDriver chain(kBuffered3, 3, 2, 2);
+  chain.PublishToAll();
+  Message push = GroupPush(1, 1, 2);
+  EXPECT_FALSE(Pushed(chain.Ask(0, GroupPush(2, 1, 4))).durable());
+  EXPECT_EQ(CodeOf(chain.Ask(0, Flushed(push))), Code::kUnavailable);
+  EXPECT_EQ(chain.replica(0).content()->version(), Version()) << "the other push still waits";
+  push.envelope.mutable_push_request()->set_flush(true);
+  chain.Deliver(0, push);
+  chain.Settle();
+  EXPECT_THAT(chain.Answers(), SizeIs(2));
+  EXPECT_THAT(Values(chain, 0), ElementsAre(-3, -3, -3, -3));
+}
+
+TEST_F(Replication, AFlushDoesNotEndAStepOrARoundEarly) {
+  const Contract local{.kind = Contract::Kind::kLocal, .local_steps = 1};
+  for (const Contract& contract : {Contract{.kind = Contract::Kind::kBsp}, local}) {
+    ChainDriver chain(contract, 2, 2, 2);
+    chain.PublishToAll();
+    const Message push = GroupPush(1, 1, 2);
+    EXPECT_FALSE(Pushed(chain.Ask(0, push)).durable());
+    EXPECT_FALSE(Pushed(chain.Ask(0, Flushed(push))).durable());
+    EXPECT_EQ(chain.replica(0).content()->version(), Version());
+    chain.Deliver(0, GroupPush(2, 1, 4));
+    chain.Settle();
+    EXPECT_EQ(chain.replica(0).content()->version(), Version(1));
+    EXPECT_EQ(chain.Digest(1), chain.Digest(0));
+  }
+}
+
+TEST_F(Replication, PlantedBugIgnoresFlushes) {
+  const BugInPlace bug(PlantedBug::kIgnoreFlush);
+  ChainDriver chain(kBuffered3, 3, 2, 2);
+  chain.PublishToAll();
+  const Message push = GroupPush(1, 1, 2);
+  chain.Ask(0, push);
+  EXPECT_FALSE(Pushed(chain.Ask(0, Flushed(push))).durable());
 }
 
 TEST_F(Replication, WhatIsHeldIsAnsweredTwice) {

@@ -56,6 +56,10 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     return;
   }
   ++(*duplicate ? shard_.counters.duplicates : shard_.counters.pushes);
+  const bool is_held = shard_.ledger.AckOf(key).has_value();
+  if (push.flush() && is_held && !Planted(PlantedBug::kIgnoreFlush)) {
+    pipeline_.FlushPartialBuffer();
+  }
   const bool new_version = ApplyDue(now, outbox);
   pipeline_.KeepHeld();
   pending.push = {

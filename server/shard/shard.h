@@ -33,7 +33,7 @@ namespace covey::server {
 // ends every call with Settle.
 //
 // Actor-confined. Deterministic: the values depend on the table's definition and the order of
-// pushes only; under bsp not even on that, nor on how the table is cut into shards.
+// pushes and flushes only; under bsp not even on that, nor on how the table is cut into shards.
 class Shard {
  public:
   // What the shards of one loop share; outlives them.
@@ -52,7 +52,8 @@ class Shard {
 
   Shard(const Shard&) = delete;
 
-  // Replies to a PushRequest or PullRequest for this shard and generation, at once or later.
+  // Replies to a PushRequest or PullRequest for this shard and generation, at once or later. A push
+  // that is flushed and held in a buffer is applied now, with all others in the buffer.
   void Push(absl::Time now, const Message& request, Outbox& outbox);
   void Pull(absl::Time now, const Message& request, Outbox& outbox);
 

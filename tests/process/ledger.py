@@ -88,8 +88,10 @@ class Account:
 
     def add(self, producer, shard, counts):
         certain, possible = producer.expectation()
+        # A flush may apply a buffered push without its partner; then it counts as two.
+        heaviest = 2 if producer.contract == "buffered:2" else 1
         for element, count in enumerate(counts):
-            least, most = certain[element], certain[element] + possible[element]
+            least, most = certain[element], heaviest * (certain[element] + possible[element])
             self.lost += max(0, least - count)
             self.doubled += max(0, count - most)
             if not least <= count <= most or count != int(count):

@@ -41,7 +41,7 @@ struct Config {
   absl::Duration pause = absl::Milliseconds(2);
 };
 
-// A flush may time out while a buffer waits for another producer's push.
+// A flush may time out while a server is replaced.
 constexpr absl::Duration kFlushPatience = absl::Milliseconds(200);
 
 absl::Status Push(const Config& config, ParameterClient& client, const client::Table& table,

@@ -38,6 +38,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kWorkGivenTwice, kWork},
       {PlantedBug::kEpochGoesBack, kCounting},
       {PlantedBug::kHoldLentGradients, kStaleness},
+      {PlantedBug::kIgnoreFlush, kCounting},
   };
 }
 

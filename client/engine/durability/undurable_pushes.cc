@@ -74,7 +74,7 @@ void UndurablePushes::Keep(absl::Time now, Pushes::node_type node, const Address
   push.tries = 0;
   if (push.owner == nullptr) bytes_ += push.kept->gradient.size();
   ScheduleQuery(now, push);
-  if (!is_of_head) ScheduleNoLaterThan(now, push);
+  if (!is_of_head || IsFlushed(push)) ScheduleNoLaterThan(now, push);
 }
 
 void UndurablePushes::MoveOutOf(const Buffer& memory) {
@@ -93,6 +93,15 @@ void UndurablePushes::MoveOutOf(const Buffer& memory) {
 ShardRequest* UndurablePushes::Find(uint64_t request_id) {
   const auto found = pushes_.find(request_id);
   return found == pushes_.end() ? nullptr : &found->second;
+}
+
+void UndurablePushes::Flush(absl::Time now, uint64_t before_request) {
+  flushed_before_ = std::max(flushed_before_, before_request);
+  for (auto& [id, push] : pushes_) {
+    if (!IsFlushed(push)) break;
+    // In the other states the push is being sent, or will be as soon as order and refusals allow.
+    if (push.state() == State::kReceived) ScheduleNoLaterThan(now, push);
+  }
 }
 
 void UndurablePushes::MoveTo(State next, ShardRequest& push) {
@@ -195,15 +204,18 @@ void UndurablePushes::SendIfPossible(absl::Time now, ShardRequest& push, const C
   const absl::Time reply_expected = now + queue_.ResendPatience(head, push.tries);
   ++push.tries;
   ScheduleQuery(now, push);
-  // Other requests may wait for a push that the head may lack: its reply is expected within the
-  // usual time.
-  if (push.state() != State::kReceived) ScheduleNoLaterThan(reply_expected, push);
+  // Other requests may wait for a push that the head may lack, and the caller for one that is
+  // flushed: its reply is expected within the usual time.
+  if (push.state() != State::kReceived || IsFlushed(push)) {
+    ScheduleNoLaterThan(reply_expected, push);
+  }
   ++counters_.repeats;
   routes_.Ensure(head, view, outbox);
   Message message = MessageTo(push, view.epoch());
   FollowGroup(view, push.kept->body);
   *message.envelope.mutable_push_request() = push.kept->body;
   message.envelope.mutable_push_request()->set_deadline_ms(DeadlineMs(now, now + kQueryDeadline));
+  message.envelope.mutable_push_request()->set_flush(IsFlushed(push));
   if (with_bytes) AddFrame(message, push.kept->gradient, *push.checksum);
   outbox.Send(std::move(message));
 }

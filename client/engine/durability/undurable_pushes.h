@@ -28,7 +28,8 @@ namespace covey::client {
 // resent under the same identity when its shard gets another head. A group's push continues under
 // the group's newest generation, because servers refuse an older one once a newer one has pushed.
 // The head is queried periodically, without the bytes, in case the reply that says "durable" was
-// lost.
+// lost. After Flush it is queried at once, and each query asks it to apply a buffer that holds the
+// push (PushRequest.flush), until the push is durable.
 //
 // Order: a head that lacks a producer's earlier push must not get a later one, or its clock would
 // pass the gap. So from a change of the head until the new head has received a push, that push
@@ -59,6 +60,10 @@ class UndurablePushes {
   void MoveOutOf(const Buffer& memory);
   // Null when there is none.
   ShardRequest* Find(uint64_t request_id);
+
+  // The caller waits for the pushes with smaller request ids, those to come included: SendDue asks
+  // their heads not to let them wait for pushes of others. Idempotent.
+  void Flush(absl::Time now, uint64_t before_request);
 
   // A reply to `push`; it may end here.
   void HandleReply(absl::Time now, ShardRequest& push, const Message& reply,
@@ -92,6 +97,7 @@ class UndurablePushes {
   using Stream = std::pair<ShardId, GroupId>;
 
   static Stream StreamOf(const ShardRequest& push) { return {push.shard, push.producer()}; }
+  bool IsFlushed(const ShardRequest& push) const { return push.request_id < flushed_before_; }
   // Keeps unconfirmed_ in sync.
   void MoveTo(ShardRequest::State next, ShardRequest& push);
   // Schedules the next query of a push that its head has.
@@ -113,6 +119,8 @@ class UndurablePushes {
   // The pushes that their shard's head may lack, by stream.
   std::map<Stream, std::set<uint64_t>> unconfirmed_;
   std::set<uint64_t> due_;
+  // Pushes with smaller request ids are flushed.
+  uint64_t flushed_before_ = 0;
   size_t bytes_ = 0;
   absl::Time next_due_ = absl::InfiniteFuture();
 };

@@ -50,9 +50,10 @@ void CountingLedger::NoteView(const proto::ClusterView& view) {
 }
 
 void CountingLedger::NotePush(const Message& message) {
-  if (message.frames.empty()) return;  // A query after an earlier push.
   const proto::PushId& id = message.envelope.push_request().id();
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
+  if (message.envelope.push_request().flush()) hurried_.insert(shard);
+  if (message.frames.empty()) return;  // A query after an earlier push.
   const auto gradient = message.frames[0].As<float>();
   const auto one = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
   const uint64_t slot = static_cast<uint64_t>(one - gradient.begin());

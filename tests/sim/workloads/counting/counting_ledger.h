@@ -22,8 +22,9 @@ namespace covey::sim {
 //  - no slot is above 1 (applied twice) or other than 0 or 1 (applied in part);
 //  - a push is in exactly the versions from the one on at which a server has reported it as
 //    applied, and every nonzero slot belongs to a push;
-//  - the version counts the updates, of `arrivals` pushes each. When replicas join a head that
-//    was alone, it flushes its partial buffer: an update of fewer pushes has more of each.
+//  - the version counts the updates, of `arrivals` pushes each. When a client flushes, or replicas
+//    join a head that was alone, the head applies its partial buffer: an update of fewer pushes has
+//    more of each.
 class CountingLedger : public Observer {
  public:
   CountingLedger(Violations& violations, uint64_t arrivals)
@@ -72,7 +73,8 @@ class CountingLedger : public Observer {
   std::set<uint64_t> flushed_;
   std::map<ShardId, uint64_t> generations_;  // newest published
   bool history_was_lost_ = false;
-  std::set<ShardId> hurried_;  // a head was alone, and replicas joined it
+  // A client flushed, or a head was alone and replicas joined it.
+  std::set<ShardId> hurried_;
 };
 
 }  // namespace covey::sim

@@ -13,14 +13,12 @@ namespace covey::sim {
 
 // Configuration of a run of the workload "counting". A value.
 struct CountingPlan {
-  // Fillers that all clients push together, or that the auditor pushes, to empty the servers'
-  // buffers.
+  // Fillers that the auditor pushes to empty the servers' buffers.
   static constexpr uint64_t kFillersMax = 64;
-  static constexpr uint64_t kAuditorsFillersMax = 64;
 
   uint32_t clients = 1;
   uint32_t shards = 1;
-  uint64_t pushes = 1;    // of all clients together, without fillers
+  uint64_t pushes = 1;    // of all clients together
   uint64_t arrivals = 1;  // per update
   uint32_t replicas = 0;  // of each shard; 0 = the default
   proto::Contract::Kind contract = proto::Contract::ASYNC;
@@ -28,7 +26,7 @@ struct CountingPlan {
   absl::Duration deadline_max;
 
   // Elements of each shard. Has room for the auditor's fillers, which it may have to push again.
-  uint64_t slots() const { return (pushes + kFillersMax + kAuditorsFillersMax + 15) / 16 * 16; }
+  uint64_t slots() const { return (pushes + kFillersMax + 15) / 16 * 16; }
   proto::TableSpec Spec() const;
   // The gradient of the push that owns `slot`, for `count` shards.
   std::vector<float> Gradient(uint64_t slot, uint32_t count) const;

@@ -15,7 +15,8 @@ namespace {
 // Interval at which the script checks whether the table exists.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kFlushPatience = absl::Seconds(20);
-constexpr absl::Duration kFillAfter = absl::Seconds(2);
+// The same without faults, though shards may move.
+constexpr absl::Duration kQuietFlushPatience = absl::Seconds(2);
 constexpr int kConcurrency = 4;
 
 // The memory of one operation, which lives until the operation has ended.
@@ -45,13 +46,12 @@ void CountingPusher::Step(absl::Time now, client::ClientActor& client, Outbox& o
     StartOne(now, TableId(table->id()), client, outbox);
   }
   if (run_.slots.exhausted() && under_way_ == 0 && !flushed_) Flush(now, client, outbox);
-  if (flushing_ && now >= next_filler_) Fill(now, TableId(table->id()), client, outbox);
 }
 
 absl::Time CountingPusher::NextWake() const {
   const absl::Time next =
       under_way_ < kConcurrency && !run_.slots.exhausted() ? next_ : absl::InfiniteFuture();
-  return std::min({watch_.NextWake(), next, flushing_ ? next_filler_ : absl::InfiniteFuture()});
+  return std::min(watch_.NextWake(), next);
 }
 
 void CountingPusher::StartOne(absl::Time now, TableId table, client::ClientActor& client,
@@ -96,12 +96,10 @@ void CountingPusher::StartOne(absl::Time now, TableId table, client::ClientActor
   run_.violations.Add(kCounting, absl::StrCat("refused at once: ", status.ToString()));
 }
 
-// A program ends only after all that it pushed is durable.
+// A program ends only after all that it pushed is durable. The others need not push for that.
 void CountingPusher::Flush(absl::Time now, client::ClientActor& client, Outbox& outbox) {
   ++under_way_;
-  flushing_ = true;
-  next_filler_ = run_.plan.arrivals > 1 ? now + kFillAfter : absl::InfiniteFuture();
-  const absl::Time deadline = now + kFlushPatience;
+  const absl::Time deadline = now + (run_.quiet ? kQuietFlushPatience : kFlushPatience);
   const uint64_t watched = watch_.Begin(deadline);
   client.engine().Flush(
       now, client::RequestEngine::FlushScope::kAll, deadline,
@@ -114,37 +112,16 @@ void CountingPusher::Flush(absl::Time now, client::ClientActor& client, Outbox& 
 }
 
 void CountingPusher::Flushed(absl::Time now, const absl::Status& status) {
-  flushing_ = false;
   if (status.ok()) {
     for (const uint64_t slot : acknowledged_) run_.ledger.Flushed(slot);
   }
   // The content of some shard was lost, or this client was declared dead, and pushes were lost
   // with it. It is unknown which ones.
-  flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status) ||
-             !run_.slots.HasRoomForFillers();
+  flushed_ = status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status);
   next_ = now;
-  if (!IsExpectedOfFlush(status, run_.ledger.HistoryWasLost())) {
+  if (!IsExpectedOfFlush(status, run_.ledger.HistoryWasLost()) || (run_.quiet && !status.ok())) {
     run_.violations.Add(kCounting, absl::StrCat("flush: ", status.ToString()));
   }
-}
-
-// A buffered push becomes durable once the buffer is full. No script waits for these pushes.
-void CountingPusher::Fill(absl::Time now, TableId table, client::ClientActor& client,
-                          Outbox& outbox) {
-  next_filler_ = now + kFillAfter;
-  if (!run_.slots.HasRoomForFillers()) return;
-  auto memory = std::make_shared<Memory>();
-  memory->gradient = run_.plan.Gradient(run_.slots.TakeForFiller(), run_.plan.shards);
-  ++under_way_;
-  const absl::Status status =
-      client.engine().Start(now,
-                            {.table = table,
-                             .gradient = memory->gradient,
-                             .deadline = now + kFillAfter,
-                             .done = [this, memory](absl::Time, const client::OperationResult&,
-                                                    Outbox&) { --under_way_; }},
-                            outbox);
-  if (!status.ok()) --under_way_;
 }
 
 }  // namespace covey::sim

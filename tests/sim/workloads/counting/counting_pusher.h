@@ -32,6 +32,8 @@ class CountingPusher : public Script {
     absl::Duration think_max;
     // The shortest time-out of an operation.
     absl::Duration patience_min;
+    // There are no faults, so each flush must succeed.
+    bool quiet = false;
   };
   CountingPusher(const Options& options, Random random);
 
@@ -43,7 +45,6 @@ class CountingPusher : public Script {
   void StartOne(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox);
   void Flush(absl::Time now, client::ClientActor& client, Outbox& outbox);
   void Flushed(absl::Time now, const absl::Status& status);
-  void Fill(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox);
 
   const Options run_;
   Random random_;
@@ -51,8 +52,6 @@ class CountingPusher : public Script {
   DeadlineWatch watch_;
   std::vector<uint64_t> acknowledged_;  // slots
   bool flushed_ = false;
-  bool flushing_ = false;
-  absl::Time next_filler_ = absl::InfiniteFuture();
   absl::Time next_ = absl::InfinitePast();
   int under_way_ = 0;
 };

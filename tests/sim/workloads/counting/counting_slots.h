@@ -21,10 +21,6 @@ class CountingSlots {
     return next_++;
   }
 
-  // Whether a client may take a slot for a filler.
-  bool HasRoomForFillers() const { return next_ < plan_.pushes + CountingPlan::kFillersMax; }
-  uint64_t TakeForFiller() { return next_++; }
-
   // Called once the clients take no more.
   uint64_t TakeForAuditor() {
     auditors_first_ = std::min(auditors_first_, next_);

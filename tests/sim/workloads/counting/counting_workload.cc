@@ -60,7 +60,8 @@ void CountingWorkload::SetUp(SimCluster& cluster) {
       // Makes pushing last about as long as the faults.
       .think_max = cluster.config().safety *
                    (2 * plan_.haste * plan_.clients / static_cast<double>(plan_.pushes)),
-      .patience_min = quiet ? kQuietPatience : kPatience};
+      .patience_min = quiet ? kQuietPatience : kPatience,
+      .quiet = quiet};
   for (uint32_t i = 0; i < plan_.clients; ++i) {
     cluster.AddClient(absl::StrCat("client-", i), proto::CLIENT, [pusher](Random random) {
       return std::make_unique<CountingPusher>(pusher, random);
