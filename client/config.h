@@ -28,8 +28,9 @@ struct ClientConfig {
   // Bytes of requests in flight at once. More hides latency, less bounds the memory that a server
   // needs for this client; 1 MiB … 1 GiB.
   size_t bytes_in_flight_max = 32 << 20;
-  // How long a thread that waits for a result looks for it before it sleeps. It lets other threads
-  // run meanwhile (sched_yield), so this pays on shared cores too; 0 … 1 ms.
+  // How long, at most, a thread that waits for a result looks for it before it sleeps; less where
+  // results take long. It lets other threads run meanwhile (sched_yield), so this pays on shared
+  // cores too; 0 … 1 ms.
   absl::Duration spin = absl::Microseconds(100);
 
   // INVALID_ARGUMENT: names the field, its value and the range.

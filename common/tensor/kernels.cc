@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <span>
 
 #include "common/base/check.h"
@@ -30,29 +29,6 @@ void AddPairs(const float* __restrict a, const float* __restrict b, float* __res
   for (size_t i = 0; i < count; ++i) sum[i] = b[i] + a[i];
 }
 
-// Two operands or more. `sum` may be any of them, since an element is written after it has been
-// read for the last time.
-void SumArrays(std::span<const std::span<const float>> operands, float* sum, size_t count) {
-  constexpr size_t kTotals = 32;  // the compiler keeps them in registers
-  const float* const a = operands[0].data();
-  const float* const b = operands[1].data();
-  const std::span<const std::span<const float>> others = operands.subspan(2);
-  size_t first = 0;
-  for (; first + kTotals <= count; first += kTotals) {
-    float totals[kTotals];
-    for (size_t i = 0; i < kTotals; ++i) totals[i] = b[first + i] + a[first + i];
-    for (const std::span<const float> operand : others) {
-      for (size_t i = 0; i < kTotals; ++i) totals[i] = operand[first + i] + totals[i];
-    }
-    for (size_t i = 0; i < kTotals; ++i) sum[first + i] = totals[i];
-  }
-  for (; first < count; ++first) {
-    float total = b[first] + a[first];
-    for (const std::span<const float> operand : others) total = operand[first] + total;
-    sum[first] = total;
-  }
-}
-
 void KeepLosses(const float* __restrict wanted, const float* __restrict sent,
                 float* __restrict residual, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -76,7 +52,6 @@ namespace {
 
 HWY_EXPORT(AddArrays);
 HWY_EXPORT(AddPairs);
-HWY_EXPORT(SumArrays);
 HWY_EXPORT(KeepLosses);
 HWY_EXPORT(ScaleArray);
 
@@ -90,18 +65,6 @@ void AddInto(std::span<float> sum, std::span<const float> x) {
 void Add(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
   COVEY_CHECK(a.size() == sum.size() && b.size() == sum.size());
   HWY_DYNAMIC_DISPATCH(AddPairs)(a.data(), b.data(), sum.data(), sum.size());
-}
-
-void Sum(std::span<const std::span<const float>> operands, std::span<float> sum) {
-  COVEY_CHECK(!operands.empty());
-  for (const std::span<const float> operand : operands) {
-    COVEY_CHECK(operand.size() == sum.size());
-  }
-  if (operands.size() == 1) {
-    if (!sum.empty()) std::memmove(sum.data(), operands[0].data(), sum.size_bytes());
-    return;
-  }
-  HWY_DYNAMIC_DISPATCH(SumArrays)(operands, sum.data(), sum.size());
 }
 
 void KeepLoss(std::span<const float> wanted, std::span<const float> sent,

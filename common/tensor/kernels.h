@@ -8,8 +8,7 @@ namespace covey {
 // Arithmetic over spans of floats, each function one pass over memory. Used wherever gradients are
 // weighted and summed.
 //
-// Pure and thread-safe; any alignment; spans of one call do not overlap (but see
-// Sum). Deterministic: one IEEE
+// Pure and thread-safe; any alignment; spans of one call do not overlap. Deterministic: one IEEE
 // operation per element, so that vector instructions change the speed and never the bits (except
 // the payload of a NaN). Bound by memory: AddInto and Add move 12 bytes per element.
 // kernels_bench.cc measures them.
@@ -20,13 +19,6 @@ void AddInto(std::span<float> sum, std::span<const float> x);
 // sum[i] = a[i] + b[i], with the bits that AddInto(sum, b) gives when `sum` is a copy of `a`.
 // Precondition: equal sizes.
 void Add(std::span<const float> a, std::span<const float> b, std::span<float> sum);
-
-// sum[i] = ((operands[0][i] + operands[1][i]) + operands[2][i]) + …, with the bits that AddInto
-// gives when it adds the operands, from left to right, to a copy of the first. One pass: moves 4
-// bytes per element and operand, 4 for the sum, and 4 more because a cache line is read before it
-// is written. `sum` may be the very same memory as one or more operands, else it is disjoint from
-// them; operands may overlap each other. Preconditions: at least one operand, equal sizes.
-void Sum(std::span<const std::span<const float>> operands, std::span<float> sum);
 
 // residual[i] = wanted[i] - sent[i], or 0 where that is not finite: what a wire format has lost.
 // Precondition: equal sizes.

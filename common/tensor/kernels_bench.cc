@@ -60,40 +60,6 @@ void BM_Add(benchmark::State& state) {
 }
 BENCHMARK(BM_Add)->Arg(kCached)->Arg(kShard)->Arg(kBeyondCache);
 
-// Arguments: operands, elements of each. Items are elements of all operands.
-struct SumOperands {
-  explicit SumOperands(const benchmark::State& state)
-      : memory(state.range(0), SomeValues(state.range(1))),
-        spans(memory.begin(), memory.end()),
-        sum(state.range(1)) {}
-
-  std::vector<std::vector<float>> memory;
-  std::vector<std::span<const float>> spans;
-  std::vector<float> sum;
-};
-
-void BM_Sum(benchmark::State& state) {
-  SumOperands operands(state);
-  for (auto _ : state) {
-    Sum(operands.spans, operands.sum);
-    benchmark::DoNotOptimize(operands.sum.data());
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0) * state.range(1));
-}
-BENCHMARK(BM_Sum)->ArgsProduct({{2, 4, 8}, {kCached, kShard, kBeyondCache}});
-
-// What Sum saves: reading and writing the sum once for each operand.
-void BM_AddAndAddInto(benchmark::State& state) {
-  SumOperands operands(state);
-  for (auto _ : state) {
-    Add(operands.spans[0], operands.spans[1], operands.sum);
-    for (size_t k = 2; k < operands.spans.size(); ++k) AddInto(operands.sum, operands.spans[k]);
-    benchmark::DoNotOptimize(operands.sum.data());
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0) * state.range(1));
-}
-BENCHMARK(BM_AddAndAddInto)->ArgsProduct({{2, 4, 8}, {kCached, kShard, kBeyondCache}});
-
 // Arguments: format, elements. Items are elements.
 enum class Way { kEncode, kFeedback, kDecode, kDecodeAndAdd };
 

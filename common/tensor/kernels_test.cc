@@ -24,7 +24,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Around the widths of vectors, and around the blocks in which Sum works.
+// Around the widths of vectors.
 constexpr size_t kCounts[] = {0,  1,  3,  4,  7,  8,   15,   16,   17,   31,
                               32, 33, 63, 65, 97, 255, 1000, 1023, 1025, 2500};
 // Floats before the first one, so that no alignment can be relied on.
@@ -88,58 +88,6 @@ TEST_P(TensorKernelsTest, AddHasTheBitsOfACopyAndAddInto) {
     Add(std::span(a).subspan(start), std::span(b).subspan(start), std::span(sum).subspan(start));
     EXPECT_TRUE(SameBits(sum, expected));
   });
-}
-
-// Operands for Sum, each at another distance from an aligned address.
-struct Operands {
-  Operands(size_t operand_count, size_t count, Random& random) {
-    for (size_t k = 0; k < operand_count; ++k) memory.push_back(RandomValues(k + count, random));
-    for (size_t k = 0; k < operand_count; ++k) spans.push_back(std::span(memory[k]).subspan(k));
-  }
-  std::span<float> operand(size_t k) { return std::span(memory[k]).subspan(k); }
-
-  std::vector<std::vector<float>> memory;
-  std::vector<std::span<const float>> spans;
-};
-
-std::vector<float> SumFromLeftToRight(const Operands& operands) {
-  std::vector<float> sum(operands.spans[0].begin(), operands.spans[0].end());
-  for (size_t k = 1; k < operands.spans.size(); ++k) AddInto(sum, operands.spans[k]);
-  return sum;
-}
-
-TEST_P(TensorKernelsTest, SumHasTheBitsOfAddIntoFromLeftToRight) {
-  Random random(4);
-  for (size_t operand_count = 1; operand_count <= 9; ++operand_count) {
-    ForEachShape([&](size_t count, size_t start) {
-      const Operands operands(operand_count, count, random);
-      std::vector<float> sum(start + count + 1, 7);
-      Sum(operands.spans, std::span(sum).subspan(start, count));
-      EXPECT_TRUE(SameBits(std::span(sum).subspan(start, count), SumFromLeftToRight(operands)));
-      EXPECT_EQ(sum.back(), 7) << "wrote beyond the end";
-    });
-  }
-}
-
-TEST_P(TensorKernelsTest, SumMayReplaceAnyOfItsOperands) {
-  Random random(5);
-  for (const size_t count : {1, 17, 1024, 2500}) {
-    for (size_t replaced = 0; replaced < 5; ++replaced) {
-      Operands operands(5, count, random);
-      const std::vector<float> expected = SumFromLeftToRight(operands);
-      Sum(operands.spans, operands.operand(replaced));
-      EXPECT_TRUE(SameBits(operands.operand(replaced), expected)) << count << " " << replaced;
-    }
-  }
-}
-
-TEST_P(TensorKernelsTest, SumMayHaveAnOperandTwice) {
-  Random random(6);
-  Operands operands(3, 1100, random);
-  operands.spans = {operands.spans[1], operands.spans[0], operands.spans[1]};
-  const std::vector<float> expected = SumFromLeftToRight(operands);
-  Sum(operands.spans, operands.operand(1));
-  EXPECT_TRUE(SameBits(operands.operand(1), expected));
 }
 
 TEST_P(TensorKernelsTest, LossIsZeroWhereItIsNotFinite) {
