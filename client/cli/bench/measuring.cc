@@ -35,17 +35,37 @@ void Append(std::vector<T>& to, std::vector<T> from) {
   std::move(from.begin(), from.end(), std::back_inserter(to));
 }
 
-// Process ids of the servers on this machine.
-absl::StatusOr<std::vector<pid_t>> LocalServers(client::ParameterClient& client) {
+constexpr absl::Duration kClusterStartsMax = absl::Seconds(30);
+constexpr absl::Duration kStatusInterval = absl::Milliseconds(20);
+
+struct Servers {
+  uint32_t count = 0;
+  std::vector<pid_t> local;  // process ids of those on this machine
+};
+
+absl::StatusOr<Servers> FindServers(client::ParameterClient& client) {
   COVEY_ASSIGN_OR_RETURN(const proto::StatusReply status, client.GetStatus());
-  std::vector<pid_t> servers;
+  Servers servers;
   for (const proto::Node& node : status.view().nodes()) {
-    if (node.role() == proto::SERVER && node.state() == proto::Node::ALIVE &&
-        node.host() == HostName()) {
-      servers.push_back(static_cast<pid_t>(node.process_id()));
-    }
+    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
+    ++servers.count;
+    if (node.host() == HostName()) servers.local.push_back(static_cast<pid_t>(node.process_id()));
   }
   return servers;
+}
+
+// Waits until the servers that the blocks need have registered.
+absl::StatusOr<std::vector<pid_t>> LocalServers(const BenchOptions& options,
+                                                client::ParameterClient& client) {
+  uint32_t needed = 1;
+  for (const Block& block : options.blocks) needed = std::max(needed, block.servers);
+  const absl::Time until = MonotonicNow() + kClusterStartsMax;
+  COVEY_ASSIGN_OR_RETURN(Servers servers, FindServers(client));
+  while (servers.count < needed && MonotonicNow() < until) {
+    poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kStatusInterval)));
+    COVEY_ASSIGN_OR_RETURN(servers, FindServers(client));
+  }
+  return servers.local;
 }
 
 // Measures blocks one after another; within a block and size all contenders take turns.
@@ -191,7 +211,7 @@ absl::StatusOr<BenchResult> MeasureCluster(const BenchOptions& options,
         clients.emplace_back(),
         client::ParameterClient::Connect({.scheduler = options.scheduler, .job = options.job}));
   }
-  COVEY_ASSIGN_OR_RETURN(std::vector<pid_t> servers, LocalServers(*clients[0]));
+  COVEY_ASSIGN_OR_RETURN(std::vector<pid_t> servers, LocalServers(options, *clients[0]));
   Measuring measuring(options, clients, std::move(servers), progress);
   for (const Block& block : options.blocks) {
     if (NeedsCluster(block.operations)) COVEY_RETURN_IF_ERROR(measuring.Measure(block));

@@ -68,7 +68,12 @@ class Maker {
       : clients_(clients), block_(block), options_(options) {}
 
   absl::Status Prepare() {
-    COVEY_ASSIGN_OR_RETURN(Table table, clients_[0]->CreateTable(Spec(block_, options_)));
+    const proto::TableSpec spec = Spec(block_, options_);
+    COVEY_ASSIGN_OR_RETURN(Table table, clients_[0]->CreateTable(spec));
+    // The reply shows the table to the client that asks.
+    for (size_t i = 1; i < block_.clients; ++i) {
+      COVEY_RETURN_IF_ERROR(clients_[i]->CreateTable(spec).status());
+    }
     load_ = std::make_shared<TableUnderLoad>(*clients_[0], std::move(table),
                                              block_.clients * static_cast<size_t>(outstanding_));
     return absl::OkStatus();
