@@ -39,6 +39,9 @@ OperationResult Handle::result() const {
   return *result;
 }
 
-void Handle::Complete(OperationResult result) const { result_.Set(std::move(result)); }
+void Handle::Complete(OperationResult result) const {
+  result_.Set(std::move(result));
+  if (runner_ != nullptr) runner_->ResultArrived();
+}
 
 }  // namespace covey::client

@@ -78,15 +78,19 @@ void LoopRunner::RunUntil(absl::FunctionRef<bool()> done, absl::Time until) {
   const auto leave = [&] { return done() || stopping_.load(); };
   while (!leave() && MonotonicNow() < until) {
     loop_.pass(Runner::kCaller, leave, until);
-    if (sleeping_callers_.load() == 0) continue;
-    // The result of one of them may be there.
-    MutexLock changed(mutex_);
-    callers_.NotifyAll();
   }
   mutex_.Lock();
   turn_ = Turn::kNone;
   callers_.NotifyAll();
   if (recalled_ || own_awaits_leave_) own_.NotifyOne();
+}
+
+void LoopRunner::ResultArrived() {
+  // A caller counts itself before it looks for its result the last time.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (sleeping_callers_.load() == 0) return;
+  MutexLock lock(mutex_);
+  callers_.NotifyAll();
 }
 
 void LoopRunner::Stop() {

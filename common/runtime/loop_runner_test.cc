@@ -29,7 +29,10 @@ class FakeLoop {
   ~FakeLoop() { Stop(); }
 
   void Start() {
-    own_ = std::thread([this] { runner_.RunOwn(); });
+    own_ = std::thread([this] {
+      is_own_thread_ = true;
+      runner_.RunOwn();
+    });
   }
   void Stop() {
     runner_.Stop();
@@ -52,7 +55,7 @@ class FakeLoop {
  private:
   void RunPass(LoopRunner::Runner runner, LoopRunner::Leave leave, absl::Time until) {
     EXPECT_FALSE(running_.exchange(true)) << "two threads run the loop";
-    EXPECT_EQ(runner == LoopRunner::Runner::kOwn, std::this_thread::get_id() == own_.get_id());
+    EXPECT_EQ(runner == LoopRunner::Runner::kOwn, is_own_thread_);
     std::vector<std::function<void()>> work;
     {
       MutexLock lock(mutex_);
@@ -86,6 +89,7 @@ class FakeLoop {
   std::vector<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
   std::thread::id asleep_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  static thread_local inline bool is_own_thread_ = false;
   LoopRunner runner_;
   std::thread own_;
 };
@@ -149,7 +153,10 @@ TEST(LoopRunnerTest, AnotherCallersResultEndsItsWaitAlthoughTheFirstOneGoesOn) {
   });
   // Its second look is the one before it sleeps.
   while (looks.load() < 2) std::this_thread::yield();
-  loop.Add([&] { second_done.store(true); });
+  loop.Add([&] {
+    second_done.store(true);
+    loop.runner().ResultArrived();
+  });
   second.join();
   loop.Add([&] { first_done.store(true); });
   first.join();
@@ -193,6 +200,7 @@ TEST(LoopRunnerTest, ManyCallersNeitherOverlapNorLoseWork) {
         loop.Add([&] {
           ++ran;
           done.store(true);
+          loop.runner().ResultArrived();
         });
         if (waits) {
           loop.runner().RunUntil([&] { return done.load(); }, MonotonicNow() + kPatience);
