@@ -56,8 +56,8 @@ class LoopRunner {
   // Returns when `done` is true, at `until`, or after Stop. `done` is called often, on this thread
   // only, and must not use the loop. Not from within a pass, which would wait for itself.
   void RunUntil(absl::FunctionRef<bool()> done, absl::Time until);
-  // The result of a caller is there: wakes it if it sleeps while another thread runs the loop. To be
-  // called after what makes its `done` true, from any thread.
+  // The result of a caller is there: wakes it if it sleeps while another thread runs the loop. To
+  // be called after what makes its `done` true, from any thread.
   void ResultArrived();
   // Ends kNone at once: there is something to do that no caller is about to wait for.
   void Recall();
