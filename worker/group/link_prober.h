@@ -39,7 +39,7 @@ class LinkProber {
     uint64_t number = 0;
     size_t bytes = 0;
   };
-  // What is to be sent since the last call; at most kBurst.
+  // The probes to send since the last call; at most kBurst.
   std::vector<Probe> TakeProbes();
   // It came back. Others than the next one that is out have no effect.
   void Echo(absl::Time now, uint32_t peer, uint64_t number);
