@@ -22,17 +22,18 @@ namespace covey {
 //     kOwn ───────────────────────────────────▶ kNone ──────────▶ kCaller
 //       ▲                                        │  ▲   a caller     │
 //       └────────────────────────────────────────┘  └────────────────┘
-//         no caller for kOwnReturnsAfter,              its result is there
+//         no caller for own_returns_after,             its result is there
 //         or Recall
 //
 // In kNone no thread runs the loop: what has been handed over to it waits, for at most
-// kOwnReturnsAfter or until Recall. A caller that computes for longer than this between its
+// own_returns_after or until Recall. A caller that computes for longer than this between its
 // operations finds the loop's own thread at work, as if there were no callers.
 //
 // Thread-safe. Whatever the loop confines to its thread is confined to the thread that has the
 // turn; the mutex of this class orders the turns.
 class LoopRunner {
  public:
+  // The default of own_returns_after.
   static constexpr absl::Duration kOwnReturnsAfter = absl::Milliseconds(1);
 
   using Leave = absl::FunctionRef<bool()>;

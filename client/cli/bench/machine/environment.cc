@@ -45,7 +45,7 @@ std::string CompilerAsText() {
 #elif defined(__AVX2__)
   absl::StrAppend(&text, ", AVX2 everywhere");
 #elif defined(__x86_64__)
-  absl::StrAppend(&text, ", baseline x86-64 with clones of kernels");
+  absl::StrAppend(&text, ", baseline x86-64, kernels for AVX2 and AVX-512 too");
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   absl::StrAppend(&text, ", with a sanitizer");
