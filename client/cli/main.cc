@@ -5,6 +5,7 @@
 #include "client/cli/bench/bench_command.h"
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
+#include "client/cli/model/export_command.h"
 #include "client/cli/run/run_command.h"
 #include "client/cli/scale/drain_command.h"
 #include "client/cli/scale/scale_command.h"
@@ -20,6 +21,7 @@ constexpr Command kCommands[] = {
     {"chaos", "injects faults into a small cluster of its own and checks the promises",
      ChaosCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
+    {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
     {"run", "runs a program on a whole cluster on this machine", RunCommand},
     {"scale", "changes the numbers of servers and workers", ScaleCommand},
     {"simulate", "predicts a training run on a cluster that need not exist", SimulateCommand},

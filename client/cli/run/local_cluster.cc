@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/model/model_export.h"
 #include "client/cli/process/signal_descriptor.h"
 #include "client/cli/run/run_display.h"
 #include "client/cli/run/run_fleet.h"
@@ -43,6 +44,8 @@ class LocalCluster {
   void TakeSignals(absl::Time now);
   void FollowStatus(absl::Time now);
   void TakeStatus(absl::Time now, const proto::StatusReply& status);
+  // Writes the model, while nothing else is done: all programs have ended.
+  void Export();
   // Whether the final status is awaited before the cluster stops.
   bool AwaitsFinalStatus(absl::Time now);
 
@@ -50,6 +53,7 @@ class LocalCluster {
   const absl::Time start_;
   SignalDescriptor signals_;
   bool interrupted_ = false;  // by a person
+  bool exported_ = false;
   RunOutcome outcome_;
   RunDisplay display_;
   RunFleet fleet_;
@@ -97,6 +101,10 @@ void LocalCluster::Step(absl::Time now) {
   }
   if (status_.has_value()) FollowStatus(now);
   fleet_.StartDue(now);
+  if (supervisor.idle() && supervisor.outcome().ok() && !options_.export_file.empty() &&
+      !exported_) {
+    Export();
+  }
   if (!AwaitsFinalStatus(now)) fleet_.SendSignals(now);
 }
 
@@ -160,6 +168,18 @@ void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) 
   }
   fleet_.TakeView(now, status.view());
   if (!fleet_.supervisor().stopping()) display_.ShowProgress(now, elapsed, status);
+}
+
+void LocalCluster::Export() {
+  exported_ = true;
+  const absl::StatusOr<ExportedModel> model =
+      ExportModel(fleet_.processes().address(), options_.job, {.path = options_.export_file},
+                  [this](absl::string_view line) { display_.Say(line); });
+  if (!model.ok()) {
+    fleet_.supervisor().Fail(absl::StrCat("--export: ", model.status().message()), MonotonicNow());
+    return;
+  }
+  display_.Say(DescribeExport(options_.export_file, *model));
 }
 
 bool LocalCluster::AwaitsFinalStatus(absl::Time now) {

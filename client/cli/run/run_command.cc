@@ -80,6 +80,9 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("grace", &options.grace, "time from SIGTERM to SIGKILL for a process that does not end");
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
   file.Add("json", &options.json_file, "write result and history to this JSON file");
+  file.Add("export", &options.export_file,
+           "when the programs have ended well, write the model to this safetensors file; see covey "
+           "export");
   file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
   file.Add("scheduler-binary", &options.scheduler_binary,
            "scheduler; default: the one beside covey");
@@ -91,7 +94,7 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
 absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
   COVEY_RETURN_IF_ERROR(options.Validate());
   COVEY_RETURN_IF_ERROR(FindProgram(options.program[0]).status());
-  for (const std::string& file : {options.report_file, options.json_file}) {
+  for (const std::string& file : {options.report_file, options.json_file, options.export_file}) {
     if (!file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(file));
   }
   return FindBinaries(options);
