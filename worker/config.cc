@@ -59,7 +59,7 @@ void WorkerConfig::AddTo(ConfigFile& options) {
   options.Add("form-deadline", &form_deadline, "longest wait for the group to form");
   AddParsed(options, "collective", &collective, ParseAlgorithm, AlgorithmName,
             "algorithm of collectives: auto, direct, ring, multi-ring, hierarchical, "
-            "halving-doubling or tree");
+            "halving-doubling, tree or one-shot");
   AddParsed(options, "collective-wire", &collective_wire, ParseWireFormat, WireFormatName,
             "encoding of the program's own collectives: float32, float16, bfloat16 or int8");
 }

@@ -24,6 +24,8 @@ const char* AlgorithmName(Algorithm algorithm) {
       return "halving-doubling";
     case Algorithm::kTree:
       return "tree";
+    case Algorithm::kOneShot:
+      return "one-shot";
   }
   return "unknown";
 }

@@ -26,12 +26,17 @@ enum class Algorithm {
   kHalvingDoubling,
   // Binomial trees of whole tensors: log2 N messages deep, one message per member and direction.
   kTree,
+  // In an all-reduce every member sends its values to every other one, and each adds all of them
+  // itself, in the order of ranks: one message deep, N - 1 times the bytes, and nothing is spread.
+  // In others the same as kDirect.
+  kOneShot,
 };
-inline constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect,          Algorithm::kRing,
-                                            Algorithm::kMultiRing,       Algorithm::kHierarchical,
-                                            Algorithm::kHalvingDoubling, Algorithm::kTree};
+inline constexpr Algorithm kAlgorithms[] = {
+    Algorithm::kDirect,          Algorithm::kRing, Algorithm::kMultiRing, Algorithm::kHierarchical,
+    Algorithm::kHalvingDoubling, Algorithm::kTree, Algorithm::kOneShot};
 
-// "auto", "direct", "ring", "multi-ring", "hierarchical", "halving-doubling", "tree".
+// "auto", "direct", "ring", "multi-ring", "hierarchical", "halving-doubling", "tree",
+// "one-shot".
 const char* AlgorithmName(Algorithm algorithm);
 // INVALID_ARGUMENT: lists the names.
 absl::StatusOr<Algorithm> ParseAlgorithm(absl::string_view name);

@@ -12,20 +12,38 @@
 #include "common/collective/traffic_meter.h"
 
 namespace covey {
+namespace {
+
+std::vector<TrafficMeter::Trees> TreesOf(const Plan& plan, CollectiveKind kind, size_t bytes) {
+  std::vector<TrafficMeter::Trees> all;
+  for (const Section& section :
+       SectionsOf(plan, kind, EvenParts(bytes, plan.size()), bytes, /*root=*/0)) {
+    TrafficMeter::Trees trees{.owner = section.owner.value_or(0),
+                              .stripe = section.stripe,
+                              .bytes = static_cast<double>(section.range.count),
+                              .reduces = HasReduction(kind),
+                              .spreads = HasSpreading(kind) && section.owner.has_value(),
+                              .copies = !section.owner.has_value()};
+    all.push_back(trees);
+    if (section.owner) continue;
+    while (++trees.owner < plan.size()) all.push_back(trees);
+  }
+  return all;
+}
+
+}  // namespace
 
 Prediction Predict(const Plan& plan, CollectiveKind kind, size_t bytes,
                    std::span<const TopologyPath> paths, const LinkCosts& costs) {
   COVEY_CHECK(paths.size() == plan.size());
-  const std::vector<Section> sections =
-      SectionsOf(plan, kind, EvenParts(bytes, plan.size()), bytes, /*root=*/0);
+  const std::vector<TrafficMeter::Trees> all = TreesOf(plan, kind, bytes);
   TrafficMeter meter(plan, paths, costs);
   const size_t wanted = std::max<size_t>(8, kEdgesMax / plan.size());
-  const size_t count = std::min(sections.size(), wanted);
+  const size_t count = std::min(all.size(), wanted);
   for (size_t i = 0; i < count; ++i) {
-    meter.Add(sections[i * sections.size() / count],
-              {.reduces = HasReduction(kind),
-               .spreads = HasSpreading(kind),
-               .weight = static_cast<double>(sections.size()) / static_cast<double>(count)});
+    TrafficMeter::Trees trees = all[i * all.size() / count];
+    trees.weight = static_cast<double>(all.size()) / static_cast<double>(count);
+    meter.Add(trees);
   }
   return meter.Finish();
 }

@@ -44,7 +44,8 @@ struct Prediction {
 // so levels and directions work at the same time, since tensors travel in slices. Sections that a
 // member sends at the same height of their trees to the same peer are one message. The classic
 // closed forms for rings (2 (N - 1) alpha + 2 (N - 1) / N bytes / bandwidth) and for rings per
-// level are special cases; see the test.
+// level are special cases; see the test. Where all members own a section, each also copies its own
+// values of it.
 //
 // `paths`: where each member is, by rank; the plan's size. O(sections * members) up to kEdgesMax
 // edges; beyond, evenly chosen sections represent the others, and the members of a rack are taken

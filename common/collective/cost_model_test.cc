@@ -166,6 +166,37 @@ TEST(CostModelTest, CountsMessagesAsTheyMeet) {
   EXPECT_EQ(messages(Algorithm::kDirect), 4 * 15);          // each way, sent and received
   EXPECT_EQ(messages(Algorithm::kRing), 4 * 15);            // one part at a time
   EXPECT_EQ(messages(Algorithm::kHalvingDoubling), 4 * 4);  // all parts of a step at once
+  EXPECT_EQ(messages(Algorithm::kOneShot), 2 * 15);         // nothing is spread
+}
+
+TEST(CostModelTest, OneShotIsOneHopWithAllBytesToEachMember) {
+  const Prediction one_shot =
+      PredictAllReduce(Algorithm::kOneShot, Paths(1, 4, 1), 4'000'000, Ideal(1e-3, 1e9));
+  EXPECT_NEAR(one_shot.latency_seconds, 1e-3, 1e-9);
+  // To three others, and its own copy.
+  EXPECT_NEAR(one_shot.transfer_seconds, 4 * 4e-3, 1e-9);
+}
+
+TEST(CostModelTest, FewMembersSumSmallTensorsInOneShot) {
+  const auto choose = [](CollectiveKind kind, size_t members, size_t bytes, double message) {
+    LinkCosts costs;
+    costs.message_seconds = message;
+    return ChooseAlgorithm(kind, bytes, Paths(1, members, 1), costs).algorithm;
+  };
+  EXPECT_EQ(choose(kAllReduce, 4, 4096, 5e-6), Algorithm::kOneShot);
+  EXPECT_EQ(choose(CollectiveKind::kBarrier, 4, 0, 5e-6), Algorithm::kOneShot);
+  EXPECT_NE(choose(kAllReduce, 4, 4 << 20, 5e-6), Algorithm::kOneShot);
+  // Two members send the same bytes in either case, but each adds twice as many.
+  EXPECT_EQ(choose(kAllReduce, 2, 4096, 5e-6), Algorithm::kOneShot);
+  EXPECT_NE(choose(kAllReduce, 2, 4 << 20, 5e-6), Algorithm::kOneShot);
+  EXPECT_NE(choose(kAllReduce, 64, 4096, 5e-6), Algorithm::kOneShot);
+  // Where a message costs as much as a hop, a tree's fewer messages make up for its depth.
+  EXPECT_NE(choose(kAllReduce, 8, 4096, 40e-6), Algorithm::kOneShot);
+  // In others there is nothing to save.
+  for (const CollectiveKind kind :
+       {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather, CollectiveKind::kBroadcast}) {
+    EXPECT_NE(choose(kind, 4, 4096, 5e-6), Algorithm::kOneShot);
+  }
 }
 
 TEST(CostModelTest, CountsWhatEachKindSends) {

@@ -49,6 +49,7 @@ ReduceNode Plan::Reduce(uint32_t owner, uint32_t stripe, uint32_t rank) const {
   ReduceNode node;
   switch (algorithm_) {
     case Algorithm::kDirect:
+    case Algorithm::kOneShot:
       if (rank != owner) {
         node = {.operands = {rank}, .parent = owner};
       } else {
@@ -81,6 +82,7 @@ SpreadNode Plan::Spread(uint32_t owner, uint32_t stripe, uint32_t rank) const {
   SpreadNode node;
   switch (algorithm_) {
     case Algorithm::kDirect:
+    case Algorithm::kOneShot:
       if (rank != owner) {
         node.parent = owner;
       } else {

@@ -125,6 +125,15 @@ TEST(PlanShapeTest, DepthIsWhatEachAlgorithmPromises) {
   EXPECT_EQ(depth(Algorithm::kTree, 9), 3u);
 }
 
+// So that all members have the same bits when each of them sums.
+TEST(PlanShapeTest, InOneShotEveryOwnerSumsInTheOrderOfRanks) {
+  const Plan plan({.algorithm = Algorithm::kOneShot, .size = 4, .paths = {}});
+  for (uint32_t owner = 0; owner < 4; ++owner) {
+    EXPECT_EQ(plan.Reduce(owner, 0, owner), (ReduceNode{.operands = {0, 1, 2, 3}, .parent = {}}));
+  }
+  EXPECT_EQ(plan.Reduce(2, 0, 3), (ReduceNode{.operands = {3}, .parent = 2}));
+}
+
 TEST(PlanShapeTest, ARingSumsFromTheOwnersSuccessorToTheOwner) {
   const Plan ring({.algorithm = Algorithm::kRing, .size = 4, .paths = {}});
   EXPECT_EQ(ring.Reduce(2, 0, 3), (ReduceNode{.operands = {3}, .parent = 0}));

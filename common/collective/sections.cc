@@ -2,10 +2,23 @@
 #include "common/collective/sections.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "common/collective/algorithm.h"
 
 namespace covey {
+namespace {
+
+// Who owns the part of `member`. Where all members end with all values, an algorithm may choose.
+std::optional<uint32_t> OwnerOf(uint32_t member, const Plan& plan, CollectiveKind kind) {
+  if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBarrier) {
+    if (plan.algorithm() == Algorithm::kTree) return 0;
+    if (plan.algorithm() == Algorithm::kOneShot && plan.size() > 1) return std::nullopt;
+  }
+  return member;
+}
+
+}  // namespace
 
 std::vector<Section> SectionsOf(const Plan& plan, CollectiveKind kind,
                                 std::span<const PartRange> parts, size_t element_count,
@@ -13,22 +26,19 @@ std::vector<Section> SectionsOf(const Plan& plan, CollectiveKind kind,
   std::vector<Section> whole;  // not cut into stripes yet
   switch (kind) {
     case CollectiveKind::kBarrier:
-      return {Section{}};
+      return {{.owner = OwnerOf(0, plan, kind)}};
     case CollectiveKind::kBroadcast:
       whole.push_back({.owner = root, .stripe = 0, .range = {.first = 0, .count = element_count}});
       break;
-    default: {
-      // In an all-reduce the owner of a part does not matter, so one tree serves the whole tensor.
-      const bool one_tree =
-          kind == CollectiveKind::kAllReduce && plan.algorithm() == Algorithm::kTree;
-      for (uint32_t owner = 0; owner < parts.size(); ++owner) {
-        whole.push_back({.owner = one_tree ? 0 : owner, .stripe = 0, .range = parts[owner]});
+    default:
+      for (uint32_t member = 0; member < parts.size(); ++member) {
+        whole.push_back(
+            {.owner = OwnerOf(member, plan, kind), .stripe = 0, .range = parts[member]});
       }
       std::stable_sort(whole.begin(), whole.end(), [](const Section& a, const Section& b) {
         return a.range.first < b.range.first;
       });
       break;
-    }
   }
   std::vector<Section> sections;
   for (const Section& section : whole) {

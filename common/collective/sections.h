@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace covey {
 
 // A range of the tensor that travels along one pair of trees of a plan.
 struct Section {
-  uint32_t owner = 0;
+  // None: every member owns the range. All values travel up the reduction trees of all owners, and
+  // nothing is spread.
+  std::optional<uint32_t> owner;
   uint32_t stripe = 0;
   PartRange range;
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/collective/algorithm.h"
@@ -52,6 +53,21 @@ TEST(SectionsTest, ATreeMovesAnAllReduceAsAWhole) {
   EXPECT_EQ(SectionsOf(tree, CollectiveKind::kReduceScatter, parts, 10, 0).size(), 4u);
 }
 
+TEST(SectionsTest, AllMembersOwnAnAllReduceInOneShot) {
+  const Plan plan({.algorithm = Algorithm::kOneShot, .size = 4, .paths = {}});
+  const std::vector<PartRange> parts = EvenParts(10, 4);
+  const auto whole = [](size_t count) {
+    return Section{.owner = std::nullopt, .stripe = 0, .range = {.first = 0, .count = count}};
+  };
+  EXPECT_THAT(SectionsOf(plan, CollectiveKind::kAllReduce, parts, 10, 0), ElementsAre(whole(10)));
+  EXPECT_THAT(SectionsOf(plan, CollectiveKind::kBarrier, {}, 0, 0), ElementsAre(whole(0)));
+  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    const std::vector<Section> sections = SectionsOf(plan, kind, parts, 10, 0);
+    ASSERT_EQ(sections.size(), 4u);
+    for (uint32_t member = 0; member < 4; ++member) EXPECT_EQ(sections[member].owner, member);
+  }
+}
+
 TEST(SectionsTest, PartsMayStandInAnyOrderAndLeaveGaps) {
   const Plan ring({.algorithm = Algorithm::kRing, .size = 3, .paths = {}});
   const std::vector<PartRange> parts = {{6, 2}, {0, 0}, {1, 3}};
@@ -62,7 +78,8 @@ TEST(SectionsTest, PartsMayStandInAnyOrderAndLeaveGaps) {
 
 TEST(SectionsTest, ABarrierIsOneToken) {
   const Plan ring({.algorithm = Algorithm::kMultiRing, .size = 5, .paths = {}});
-  EXPECT_THAT(SectionsOf(ring, CollectiveKind::kBarrier, {}, 0, 0), ElementsAre(Section{}));
+  EXPECT_THAT(SectionsOf(ring, CollectiveKind::kBarrier, {}, 0, 0),
+              ElementsAre(Section{.owner = 0, .stripe = 0, .range = {}}));
 }
 
 }  // namespace

@@ -77,13 +77,18 @@ TrafficMeter::TrafficMeter(const Plan& plan, std::span<const TopologyPath> paths
   }
 }
 
-void TrafficMeter::Add(const Section& section, const Use& use) {
+void TrafficMeter::Add(const Trees& trees) {
   Way way;
-  if (use.reduces) AddTree(section, /*towards_owner=*/true, use.weight, way);
-  if (use.spreads) AddTree(section, /*towards_owner=*/false, use.weight, way);
+  if (trees.reduces) AddTree(trees, /*towards_owner=*/true, way);
+  if (trees.spreads) AddTree(trees, /*towards_owner=*/false, way);
+  if (trees.copies) {
+    const Level level = places_.Between(trees.owner, trees.owner);
+    traffic_[static_cast<size_t>(level)].members[trees.owner].out +=
+        trees.bytes * trees.weight / costs_.at(level).bytes_per_second;
+  }
   longest_.latency = std::max(longest_.latency, way.latency);
   longest_.transfer = std::max(longest_.transfer, way.transfer);
-  weight_ = std::max(weight_, use.weight);
+  weight_ = std::max(weight_, trees.weight);
 }
 
 Prediction TrafficMeter::Finish() {
@@ -108,16 +113,15 @@ Prediction TrafficMeter::Finish() {
   return prediction;
 }
 
-void TrafficMeter::AddTree(const Section& section, bool towards_owner, double weight, Way& way) {
+void TrafficMeter::AddTree(const Trees& trees, bool towards_owner, Way& way) {
   std::vector<uint32_t> parents(plan_.size());
   for (uint32_t rank = 0; rank < plan_.size(); ++rank) {
-    parents[rank] = (towards_owner ? plan_.Reduce(section.owner, section.stripe, rank).parent
-                                   : plan_.Spread(section.owner, section.stripe, rank).parent)
-                        .value_or(section.owner);
+    parents[rank] = (towards_owner ? plan_.Reduce(trees.owner, trees.stripe, rank).parent
+                                   : plan_.Spread(trees.owner, trees.stripe, rank).parent)
+                        .value_or(trees.owner);
   }
-  const Tree tree(section.owner, std::move(parents));
-  const double bytes = static_cast<double>(section.range.count);
-  const double slice = std::min(bytes, static_cast<double>(costs_.slice_bytes));
+  const Tree tree(trees.owner, std::move(parents));
+  const double slice = std::min(trees.bytes, static_cast<double>(costs_.slice_bytes));
   std::vector<Way> ways(plan_.size());
   Way longest;
   for (size_t i = 1; i < tree.order.size(); ++i) {
@@ -135,7 +139,7 @@ void TrafficMeter::AddTree(const Section& section, bool towards_owner, double we
             .to = towards_owner ? parent : member,
             .towards_owner = towards_owner,
             .height = tree.height[member],
-            .bytes = bytes * weight},
+            .bytes = trees.bytes * trees.weight},
            level);
   }
   way.latency += longest.latency;

@@ -13,7 +13,6 @@
 #include "common/cluster/topology.h"
 #include "common/collective/cost_model.h"
 #include "common/collective/plan.h"
-#include "common/collective/sections.h"
 
 namespace covey {
 
@@ -23,13 +22,19 @@ class TrafficMeter {
  public:
   TrafficMeter(const Plan& plan, std::span<const TopologyPath> paths, const LinkCosts& costs);
 
-  struct Use {
+  // The trees of one owner of a section.
+  struct Trees {
+    uint32_t owner = 0;
+    uint32_t stripe = 0;
+    double bytes = 0;
     bool reduces = false;
     bool spreads = false;
-    // The number of sections that this one represents.
+    // The owner copies its own values, too, which costs it as much as another member's.
+    bool copies = false;
+    // The number of trees that these represent.
     double weight = 1;
   };
-  void Add(const Section& section, const Use& use);
+  void Add(const Trees& trees);
   // To be called once, at the end.
   Prediction Finish();
 
@@ -89,7 +94,7 @@ class TrafficMeter {
     double transfer = 0;
   };
 
-  void AddTree(const Section& section, bool towards_owner, double weight, Way& way);
+  void AddTree(const Trees& trees, bool towards_owner, Way& way);
   void AddHop(const Hop& hop, Level link);
   void CountMessages();
   void LoseToPeers(Traffic& traffic) const;

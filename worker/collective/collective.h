@@ -61,8 +61,9 @@ struct Contribution {
 // One collective, as every member of the group starts it: same id, kind, sizes, root, format and
 // algorithm.
 //
-// Memory: `data` is read and written in place, sent without a copy in float32, and belongs to the
-// engine until `done`. A reduce-scatter leaves partial sums in the parts of others.
+// Memory: `data` is read and written in place, sent without a copy in float32 (in one-shot as one),
+// and belongs to the engine until `done`. A reduce-scatter leaves partial sums in the parts of
+// others.
 struct Collective {
   using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
 
@@ -89,7 +90,8 @@ struct Collective {
   // kAutomatic: the engine's choice, the same on all members.
   Algorithm algorithm = Algorithm::kAutomatic;
   // How values travel. Sums are in float32; a result is encoded once, by its owner, and everybody
-  // has the decoded bits, the owner too.
+  // has the decoded bits, the owner too. In one-shot each member's values are encoded once instead,
+  // and everybody adds the decoded bits, that member too.
   WireFormat format = WireFormat::kFloat32;
   // Error feedback of `format`: what this member's encodings lose, added the next time. As large as
   // `data`, zero at first, the caller's, not touched by others until `done`. Empty = none.

@@ -55,11 +55,14 @@ using Tensors = std::vector<std::vector<float>>;  // one per member
 std::vector<float> SumOf(const Tensors& before, const Plan& plan, const Collective& collective,
                          const Section& section, uint32_t rank, PartRange slice) {
   std::vector<float> sum;
-  for (const uint32_t operand : plan.Reduce(section.owner, section.stripe, rank).operands) {
+  const uint32_t owner = section.owner.value_or(0);
+  for (const uint32_t operand : plan.Reduce(owner, section.stripe, rank).operands) {
     std::vector<float> values;
     if (operand == rank) {
       const auto first = before[rank].begin() + static_cast<ptrdiff_t>(slice.first);
       values.assign(first, first + static_cast<ptrdiff_t>(slice.count));
+      // A member that is not alone in summing adds what the others get of it.
+      if (!section.owner && rank == owner) values = RoundTrip(collective.format, values);
     } else {
       values =
           RoundTrip(collective.format, SumOf(before, plan, collective, section, operand, slice));
@@ -73,7 +76,7 @@ std::vector<float> SumOf(const Tensors& before, const Plan& plan, const Collecti
   return sum;
 }
 
-// The result of each slice at its owner, put together.
+// The result of each slice at its owner or at all members, put together.
 std::vector<float> Reference(const Tensors& before, const Plan& plan,
                              const Collective& collective) {
   std::vector<float> result = before[0];
@@ -84,12 +87,12 @@ std::vector<float> Reference(const Tensors& before, const Plan& plan,
       const PartRange slice{.first = first, .count = std::min(kSliceElements, end - first)};
       std::vector<float> values;
       if (HasReduction(collective.kind)) {
-        values = SumOf(before, plan, collective, section, section.owner, slice);
+        values = SumOf(before, plan, collective, section, section.owner.value_or(0), slice);
       } else {
-        const auto at = before[section.owner].begin() + static_cast<ptrdiff_t>(first);
+        const auto at = before[*section.owner].begin() + static_cast<ptrdiff_t>(first);
         values.assign(at, at + static_cast<ptrdiff_t>(slice.count));
       }
-      if (HasSpreading(collective.kind) && plan.size() > 1) {
+      if (HasSpreading(collective.kind) && section.owner && plan.size() > 1) {
         values = RoundTrip(collective.format, values);
       }
       std::copy(values.begin(), values.end(), result.begin() + static_cast<ptrdiff_t>(slice.first));

@@ -12,7 +12,6 @@
 #include "common/collective/sections.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/codec.h"
-#include "common/tensor/kernels.h"
 
 namespace covey::worker {
 CollectiveRun::CollectiveRun(uint64_t number, Collective collective,
@@ -36,15 +35,19 @@ CollectiveRun::CollectiveRun(uint64_t number, Collective collective,
   const bool spreads = HasSpreading(collective_.kind);
   for (size_t number = 0; number < grid_.sections().size(); ++number) {
     const Section& section = grid_.sections()[number];
-    Lane lane{.section = number, .reduces = reduces, .spreads = spreads};
+    const uint32_t owner = section.owner.value_or(options.rank);
+    Lane lane{.section = number,
+              .reduces = reduces,
+              .spreads = spreads && section.owner.has_value(),
+              .each_sums = !section.owner.has_value()};
     if (reduces) {
-      lane.reduce = plan_->Reduce(section.owner, section.stripe, options.rank);
+      lane.reduce = plan_->Reduce(owner, section.stripe, options.rank);
       const auto& operands = lane.reduce.operands;
       lane.own_operand = static_cast<uint32_t>(
           std::find(operands.begin(), operands.end(), options.rank) - operands.begin());
       lane.received.resize(operands.size());
     }
-    if (spreads) lane.spread = plan_->Spread(section.owner, section.stripe, options.rank);
+    if (lane.spreads) lane.spread = plan_->Spread(owner, section.stripe, options.rank);
     const size_t slices = grid_.SlicesOf(number);
     lane.slices.resize(slices);
     missing_ += (reduces ? slices : 0) + (lane.spread.parent ? slices : 0);
@@ -65,13 +68,13 @@ void CollectiveRun::Contribute(uint64_t samples, uint64_t agreed_plan_epoch) {
 }
 
 void CollectiveRun::OwnValues() {
-  const Piece own{.samples = collective_.samples, .agreed_plan_epoch = options_.agreed_plan_epoch};
   for (Lane& lane : lanes_) {
     for (size_t slice = 0; slice < lane.slices.size(); ++slice) {
       if (lane.reduces) {
+        lane.slices[slice].GiveOwn(OwnPiece(lane, slice));
         Sum(lane, slice);
       } else if (!lane.spread.parent) {
-        Result(lane, slice, own);
+        Result(lane, slice, OwnPiece(lane, slice));
       }
     }
   }
@@ -107,78 +110,67 @@ absl::Status CollectiveRun::TakePiece(SliceGrid::Cut cut, const proto::GroupSlic
   if (slice < *expected) return absl::OkStatus();  // It has been here before.
   if (slice > *expected) return absl::UnavailableError("slices were lost with a connection");
   ++*expected;
-  Piece piece{.bytes = std::move(cut.bytes),
-              .checksum = cut.checksum,
-              .samples = from.samples(),
-              .agreed_plan_epoch = from.agreed_plan_epoch()};
+  SlicePiece piece{.bytes = std::move(cut.bytes),
+                   .checksum = cut.checksum,
+                   .samples = from.samples(),
+                   .agreed_plan_epoch = from.agreed_plan_epoch()};
   if (from.phase() != proto::GroupSlice::REDUCE) {
     Hear(lane, slice, piece);
     return absl::OkStatus();
   }
   waiting_bytes_ += piece.bytes.size();
-  lane.slices[slice].waiting.emplace_back(operand, std::move(piece));
+  lane.slices[slice].Give(operand, std::move(piece));
   Sum(lane, slice);
-  // What still waits is kept beyond this call.
-  for (auto& [from_operand, waiting] : lane.slices[slice].waiting) {
-    waiting.bytes = waiting.bytes.Kept();
-  }
+  lane.slices[slice].KeepWaiting();
   return absl::OkStatus();
 }
 
-void CollectiveRun::Sum(Lane& lane, size_t slice) {
-  Slice& state = lane.slices[slice];
+SlicePiece CollectiveRun::OwnPiece(const Lane& lane, size_t slice) {
+  SlicePiece own{.samples = collective_.samples, .agreed_plan_epoch = options_.agreed_plan_epoch};
+  if (!lane.each_sums) return own;
   const PartRange range = grid_.RangeOf(lane.section, slice);
-  const std::span<float> mine = collective_.data.subspan(range.first, range.count);
-  const WireFormat format = collective_.format;
-  const auto operands = static_cast<uint32_t>(lane.reduce.operands.size());
-  const auto begin = state.summed;
-  while (state.summed < operands) {
-    if (state.summed == lane.own_operand) {
-      if (collective_.held) break;
-      if (!state.before_own.empty()) AddInto(mine, state.before_own);
-      state.before_own = {};
-      state.samples += collective_.samples;
-      state.agreed_plan_epoch = std::min(state.agreed_plan_epoch, options_.agreed_plan_epoch);
-      ++state.summed;
-      continue;
-    }
-    const auto found =
-        std::find_if(state.waiting.begin(), state.waiting.end(),
-                     [&](const auto& waiting) { return waiting.first == state.summed; });
-    if (found == state.waiting.end()) break;
-    const Piece piece = std::move(found->second);
-    state.waiting.erase(found);
-    waiting_bytes_ -= piece.bytes.size();
-    state.samples += piece.samples;
-    state.agreed_plan_epoch = std::min(state.agreed_plan_epoch, piece.agreed_plan_epoch);
-    if (state.summed > lane.own_operand ||
-        (state.summed == 0 && lane.own_operand == 1 && !collective_.held)) {
-      // Two numbers have the same sum in either order, so the second may be added to the first.
-      DecodeAndAdd(format, piece.bytes.bytes(), mine);
-    } else if (state.before_own.empty()) {
-      state.before_own.resize(range.count);
-      Decode(format, piece.bytes.bytes(), state.before_own);
-    } else {
-      DecodeAndAdd(format, piece.bytes.bytes(), state.before_own);
-    }
-    ++state.summed;
+  own.bytes = collective_.format == WireFormat::kFloat32 ? Buffer::CopyOf(BytesOf(range))
+                                                         : EncodeSlice(range);
+  own.checksum = FrameChecksum(own.bytes);
+  for (const uint32_t peer : lane.reduce.operands) {
+    if (peer != options_.rank) Queue(peer, proto::GroupSlice::REDUCE, range, own);
   }
-  if (state.summed < operands || begin == operands) return;
+  return own;
+}
+
+void CollectiveRun::Queue(uint32_t peer, proto::GroupSlice::Phase phase, PartRange range,
+                          const SlicePiece& piece) {
+  outgoing_.Add(
+      {.peer = peer,
+       .phase = phase,
+       .range = range,
+       .checksum = piece.checksum,
+       .samples = piece.samples,
+       .agreed_plan_epoch = piece.agreed_plan_epoch,
+       .encoded = piece.bytes,
+       .attachment = phase == proto::GroupSlice::SPREAD ? AttachmentOf(range) : Attachment()});
+}
+
+void CollectiveRun::Sum(Lane& lane, size_t slice) {
+  SliceSum& sum = lane.slices[slice];
+  const PartRange range = grid_.RangeOf(lane.section, slice);
+  const size_t waiting_before = sum.waiting_bytes();
+  const bool complete =
+      sum.Advance({.operands = static_cast<uint32_t>(lane.reduce.operands.size()),
+                   .own = lane.own_operand,
+                   .own_in_piece = lane.each_sums},
+                  collective_.format, collective_.data.subspan(range.first, range.count));
+  waiting_bytes_ -= waiting_before - sum.waiting_bytes();
+  if (!complete) return;
   --missing_;
-  const Piece sum{.samples = state.samples, .agreed_plan_epoch = state.agreed_plan_epoch};
+  SlicePiece piece{.samples = sum.samples(), .agreed_plan_epoch = sum.agreed_plan_epoch()};
   if (!lane.reduce.parent) {
-    Result(lane, slice, sum);
+    Result(lane, slice, piece);
     return;
   }
-  Buffer encoded = format == WireFormat::kFloat32 ? Buffer() : EncodeSlice(range);
-  const uint32_t checksum = ChecksumOf(range, encoded);
-  outgoing_.Add({.peer = *lane.reduce.parent,
-                 .phase = proto::GroupSlice::REDUCE,
-                 .range = range,
-                 .checksum = checksum,
-                 .samples = sum.samples,
-                 .agreed_plan_epoch = sum.agreed_plan_epoch,
-                 .encoded = std::move(encoded)});
+  if (collective_.format != WireFormat::kFloat32) piece.bytes = EncodeSlice(range);
+  piece.checksum = ChecksumOf(range, piece.bytes);
+  Queue(*lane.reduce.parent, proto::GroupSlice::REDUCE, range, piece);
 }
 
 Buffer CollectiveRun::EncodeSlice(PartRange range) {
@@ -196,36 +188,33 @@ Buffer CollectiveRun::EncodeSlice(PartRange range) {
 }
 
 uint32_t CollectiveRun::ChecksumOf(PartRange range, const Buffer& encoded) const {
-  if (collective_.format != WireFormat::kFloat32) return FrameChecksum(encoded);
+  return collective_.format == WireFormat::kFloat32 ? Crc32c(BytesOf(range))
+                                                    : FrameChecksum(encoded);
+}
+
+std::span<const uint8_t> CollectiveRun::BytesOf(PartRange range) const {
   const std::span<const float> values = collective_.data.subspan(range.first, range.count);
-  return Crc32c({reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()});
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
 }
 
 // This member owns the slice and has its values.
-void CollectiveRun::Result(Lane& lane, size_t slice, const Piece& piece) {
+void CollectiveRun::Result(Lane& lane, size_t slice, SlicePiece piece) {
   Note(piece);
   if (!lane.spreads || lane.spread.children.empty()) return;
   const PartRange range = grid_.RangeOf(lane.section, slice);
-  Buffer encoded;
   if (collective_.format != WireFormat::kFloat32) {
-    encoded = EncodeSlice(range);
-    Decode(collective_.format, encoded.bytes(), collective_.data.subspan(range.first, range.count));
+    piece.bytes = EncodeSlice(range);
+    Decode(collective_.format, piece.bytes.bytes(),
+           collective_.data.subspan(range.first, range.count));
   }
-  const uint32_t checksum = ChecksumOf(range, encoded);
+  piece.checksum = ChecksumOf(range, piece.bytes);
   for (const uint32_t child : lane.spread.children) {
-    outgoing_.Add({.peer = child,
-                   .phase = proto::GroupSlice::SPREAD,
-                   .range = range,
-                   .checksum = checksum,
-                   .samples = piece.samples,
-                   .agreed_plan_epoch = piece.agreed_plan_epoch,
-                   .encoded = encoded,
-                   .attachment = AttachmentOf(range)});
+    Queue(child, proto::GroupSlice::SPREAD, range, piece);
   }
 }
 
 // Another member owns the slice.
-void CollectiveRun::Hear(Lane& lane, size_t slice, const Piece& piece) {
+void CollectiveRun::Hear(Lane& lane, size_t slice, SlicePiece piece) {
   Note(piece);
   --missing_;
   const PartRange range = grid_.RangeOf(lane.section, slice);
@@ -234,21 +223,14 @@ void CollectiveRun::Hear(Lane& lane, size_t slice, const Piece& piece) {
   if (lane.spread.children.empty()) return;
   // The same bytes go on, but not the same memory: members of one process would wait in a circle
   // for each other to let frames go.
-  const Buffer encoded =
+  piece.bytes =
       collective_.format == WireFormat::kFloat32 ? Buffer() : Buffer::CopyOf(piece.bytes.bytes());
   for (const uint32_t child : lane.spread.children) {
-    outgoing_.Add({.peer = child,
-                   .phase = proto::GroupSlice::SPREAD,
-                   .range = range,
-                   .checksum = piece.checksum,
-                   .samples = piece.samples,
-                   .agreed_plan_epoch = piece.agreed_plan_epoch,
-                   .encoded = encoded,
-                   .attachment = AttachmentOf(range)});
+    Queue(child, proto::GroupSlice::SPREAD, range, piece);
   }
 }
 
-void CollectiveRun::Note(const Piece& piece) {
+void CollectiveRun::Note(const SlicePiece& piece) {
   samples_ = std::max(samples_, piece.samples);
   result_epoch_ = std::min(result_epoch_, piece.agreed_plan_epoch);
 }
@@ -268,7 +250,7 @@ std::vector<OutgoingSlice> CollectiveRun::TakeOutgoing() {
 
 void CollectiveRun::Stop() {
   for (Lane& lane : lanes_) {
-    for (Slice& slice : lane.slices) slice.waiting.clear();
+    for (SliceSum& slice : lane.slices) slice.DropWaiting();
   }
   waiting_bytes_ = 0;
   outgoing_.Clear();

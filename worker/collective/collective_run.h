@@ -16,6 +16,7 @@
 #include "worker/collective/collective.h"
 #include "worker/collective/outgoing_slices.h"
 #include "worker/collective/slice_grid.h"
+#include "worker/collective/slice_sum.h"
 
 namespace covey::worker {
 
@@ -80,43 +81,37 @@ class CollectiveRun {
   bool abandoned = false;
 
  private:
-  struct Piece {
-    Buffer bytes;
-    uint32_t checksum = 0;  // of a result: its owner's
-    uint64_t samples = 0;
-    uint64_t agreed_plan_epoch = 0;
-  };
-  struct Slice {
-    uint32_t summed = 0;  // operands in the sum
-    uint64_t samples = 0;
-    uint64_t agreed_plan_epoch = UINT64_MAX;
-    std::vector<float> before_own;                    // sum of the operands before the own values
-    std::vector<std::pair<uint32_t, Piece>> waiting;  // by operand
-  };
   struct Lane {
     size_t section = 0;  // of the grid
     bool reduces = false;
     bool spreads = false;
+    bool each_sums = false;  // the section has no owner
     ReduceNode reduce;
     SpreadNode spread;
     uint32_t own_operand = 0;
     std::vector<size_t> received;  // slices so far, per operand
     size_t heard = 0;              // slices of the result
-    std::vector<Slice> slices;
+    std::vector<SliceSum> slices;
   };
   void OwnValues();
   Attachment AttachmentOf(const PartRange& range) const {
     return range.first == 0 ? attachment_ : Attachment();
   }
   absl::Status TakePiece(SliceGrid::Cut cut, const proto::GroupSlice& from);
+  // The own values. Where each member sums they go to all others, too, and the piece has them: the
+  // sum takes their place.
+  SlicePiece OwnPiece(const Lane& lane, size_t slice);
+  void Queue(uint32_t peer, proto::GroupSlice::Phase phase, PartRange range,
+             const SlicePiece& piece);
   // Adds what can be added; then the slice goes up, or is the result.
   void Sum(Lane& lane, size_t slice);
-  void Result(Lane& lane, size_t slice, const Piece& piece);
+  void Result(Lane& lane, size_t slice, SlicePiece piece);
   Buffer EncodeSlice(PartRange range);
   // Of the bytes that are sent for the range: `encoded`, or the data itself.
   uint32_t ChecksumOf(PartRange range, const Buffer& encoded) const;
-  void Hear(Lane& lane, size_t slice, const Piece& piece);
-  void Note(const Piece& piece);
+  std::span<const uint8_t> BytesOf(PartRange range) const;
+  void Hear(Lane& lane, size_t slice, SlicePiece piece);
+  void Note(const SlicePiece& piece);
 
   const uint64_t number_;
   Collective collective_;

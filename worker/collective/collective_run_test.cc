@@ -171,6 +171,32 @@ TEST_F(RunsTest, PiecesThatComeTooSoonKeepNoLentMemory) {
   EXPECT_EQ(data_[0], std::vector<float>(4, 4));
 }
 
+// The sum takes the place of the own values, which others have not read yet.
+TEST_F(RunsTest, InOneShotOthersGetTheOwnValuesAlsoAfterTheSum) {
+  const auto plan =
+      std::make_shared<const Plan>(PlanOptions{.algorithm = Algorithm::kOneShot, .size = 2});
+  data_ = {{1, 2}, {10, 20}};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    runs_.push_back(std::make_unique<CollectiveRun>(
+        1,
+        Collective{.id = {.stream = 0, .sequence = 1},
+                   .kind = CollectiveKind::kAllReduce,
+                   .data = data_[rank],
+                   .parts = EvenParts(2, 2),
+                   .samples = 1},
+        plan, CollectiveRun::Options{.rank = rank, .slice_elements = 2}));
+    runs_.back()->Begin();
+  }
+  const std::vector<Message> to_1 = Said(0, 1);
+  ASSERT_TRUE(Hear(0, Said(1, 0)).ok());
+  EXPECT_TRUE(runs_[0]->arrived());
+  EXPECT_EQ(data_[0], (std::vector<float>{11, 22}));
+  ASSERT_TRUE(Hear(1, to_1).ok());
+  EXPECT_TRUE(runs_[1]->arrived());
+  EXPECT_EQ(data_[1], data_[0]);
+  EXPECT_EQ(runs_[1]->result().samples, 2u);
+}
+
 TEST_F(RunsTest, SumsHaveChecksumsOfTheirOwn) {
   Make(CollectiveKind::kReduceScatter, 2, 2, 2);
   const std::vector<Message> to_0 = Said(1, 0);

@@ -61,7 +61,7 @@ OutgoingSlice OutgoingSlices::Join(std::span<const Part> together, const Collect
     outgoing.checksum = JoinCrc32c(outgoing.checksum, part.checksum,
                                    EncodedBytes(collective.format, part.range.count));
   }
-  if (collective.format == WireFormat::kFloat32) {
+  if (first.encoded.empty()) {
     std::function<void()> release;
     if (collective.owner != nullptr) release = [owner = collective.owner] {};
     outgoing.frame = Buffer::Wrap(collective.data.data() + first.range.first, count * sizeof(float),

@@ -13,12 +13,13 @@
 
 namespace covey::worker {
 
-// One element of the sum at member `rank` of a section's reduction tree, each addition rounded to
-// float, in the plan's order.
+// One element of the sum at member `rank` of a section's reduction tree, that of its owner or, if
+// all members own it, of member 0; each addition rounded to float, in the plan's order.
 inline float ReferenceSum(std::span<const std::vector<float>> members, const Plan& plan,
                           const Section& section, uint32_t rank, size_t element) {
   std::optional<float> sum;
-  for (const uint32_t operand : plan.Reduce(section.owner, section.stripe, rank).operands) {
+  for (const uint32_t operand :
+       plan.Reduce(section.owner.value_or(0), section.stripe, rank).operands) {
     const float value = operand == rank ? members[rank][element]
                                         : ReferenceSum(members, plan, section, operand, element);
     sum = sum ? *sum + value : value;
@@ -35,7 +36,7 @@ inline std::vector<float> ReferenceReduce(std::span<const std::vector<float>> me
   std::vector<float> sum = members[0];
   for (const Section& section : SectionsOf(plan, kind, parts, sum.size(), 0)) {
     for (size_t i = section.range.first; i < section.range.first + section.range.count; ++i) {
-      sum[i] = ReferenceSum(members, plan, section, section.owner, i);
+      sum[i] = ReferenceSum(members, plan, section, section.owner.value_or(0), i);
     }
   }
   return sum;

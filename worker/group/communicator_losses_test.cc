@@ -241,7 +241,7 @@ TEST(GroupLossesOneTest, DistributedGroupsSayAtOnceWhatToDo) {
 }
 
 // Members of a group that use collectives and nothing else.
-class PlainLossTest : public testing::Test {
+class PlainLossTest : public testing::TestWithParam<Algorithm> {
  protected:
   PlainLossTest() : ring_(3, 16, 1) {}
 
@@ -255,6 +255,7 @@ class PlainLossTest : public testing::Test {
                    .data = data_[rank],
                    .parts = EvenParts(12, 3),
                    .deadline = ring_.now() + absl::Seconds(30),
+                   .algorithm = GetParam(),
                    .done = [this, rank](absl::Time, const CollectiveResult& result,
                                         Outbox&) { outcomes_[rank] = result.status; }},
                   ring_.outbox(rank));
@@ -271,7 +272,10 @@ class PlainLossTest : public testing::Test {
   std::optional<absl::Status> outcomes_[3];
 };
 
-TEST_F(PlainLossTest, ACollectiveEndsSoonAndCanBeStartedAgain) {
+INSTANTIATE_TEST_SUITE_P(Algorithms, PlainLossTest,
+                         testing::Values(Algorithm::kRing, Algorithm::kOneShot));
+
+TEST_P(PlainLossTest, ACollectiveEndsSoonAndCanBeStartedAgain) {
   for (uint64_t number = 0; number < 12; ++number) {
     uint64_t messages = 0;
     ring_.SetTamper([&](uint32_t, uint32_t, Message&) { return messages++ != number; });
@@ -300,7 +304,7 @@ TEST_F(PlainLossTest, ACollectiveEndsSoonAndCanBeStartedAgain) {
   }
 }
 
-TEST_F(PlainLossTest, AGroupWithAMemberThatHasLeftIsOver) {
+TEST_P(PlainLossTest, AGroupWithAMemberThatHasLeftIsOver) {
   proto::ClusterView view = Ring::ActiveView(3);
   view.set_epoch(2);
   for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);

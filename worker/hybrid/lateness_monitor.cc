@@ -12,10 +12,11 @@ namespace {
 // Buckets are hardly ever more than a step apart.
 constexpr size_t kStepsHeardMax = 8;
 
-// Ranks whose values are in what `rank` sends up its tree, its own included.
+// Ranks whose values are in what `rank` sends up its tree, its own included. The section is one of
+// a reduce-scatter, which has an owner.
 void AddMembersBehind(const Plan& plan, const Section& section, uint32_t rank,
                       std::vector<uint32_t>& members) {
-  for (const uint32_t operand : plan.Reduce(section.owner, section.stripe, rank).operands) {
+  for (const uint32_t operand : plan.Reduce(*section.owner, section.stripe, rank).operands) {
     if (operand == rank) {
       members.push_back(rank);
     } else {

@@ -204,7 +204,7 @@ void SimulateOptions::AddTo(ConfigFile& file) {
                            "partial, regroup or evict");
   AddParsed<Algorithm>(file, "collective", &cluster.collective, ParseCollective, CollectiveText,
                        "algorithm inside groups: auto, direct, ring, multi-ring, hierarchical, "
-                       "halving-doubling or tree");
+                       "halving-doubling, tree or one-shot");
   AddParsed<Detail>(file, "detail", &cluster.detail, ParseDetail, DetailName,
                     "collectives: each message, or by the cost model; auto = messages up to 64 "
                     "nodes");
