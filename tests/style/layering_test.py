@@ -14,8 +14,9 @@ _NET = _CLUSTER + ["common/net"]
 _RUNTIME = _NET + ["common/runtime"]
 # Mathematics and time, which only the roles use.
 _TENSOR = _BASE + ["common/tensor"]
-_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/contract", "common/grouping",
-                    "common/table", "common/collective", "common/simulation", "common/faults"]
+_ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
+                    "common/grouping", "common/table", "common/collective", "common/simulation",
+                    "common/faults"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -26,6 +27,7 @@ _MAY_INCLUDE = {
     "common/runtime": _NET,
     "common/tensor": _BASE,
     "common/optimizer": _TENSOR,
+    "common/gpu": _TENSOR + ["common/optimizer"],
     "common/collective": _CLUSTER,
     "common/contract": _CLUSTER,
     "common/grouping": _CLUSTER,

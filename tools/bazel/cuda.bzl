@@ -24,7 +24,7 @@ def needs_cuda():
         "//conditions:default": ["//tools/bazel:incompatible"],
     })
 
-def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
+def cuda_library(name, srcs, hdrs = [], headers_of_srcs = [], deps = [], visibility = None):
     """A C++ library of the kernels in `srcs`; empty without --config=cuda.
 
     Code that calls the kernels asks `#ifdef COVEY_CUDA`, which this library defines when it is not
@@ -33,7 +33,8 @@ def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
     Args:
       name: the C++ library.
       srcs: .cu files.
-      hdrs: every header of ours that `srcs` include; free of CUDA types.
+      hdrs: free of CUDA types.
+      headers_of_srcs: the other headers of ours that `srcs` and `hdrs` include.
       deps: libraries that `hdrs` need when C++ includes them.
       visibility: of the library.
     """
@@ -42,7 +43,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], visibility = None):
         object = src + ".o"
         native.genrule(
             name = object + "_nvcc",
-            srcs = [src] + hdrs,
+            srcs = [src] + hdrs + headers_of_srcs,
             outs = [object],
             cmd = ("if ! [ -x {cuda}/bin/nvcc ]; then " +
                    "echo >&2 'no nvcc in {cuda}/bin: " +

@@ -3,23 +3,18 @@
 // Every kernel of the GPU against the one of the processor, compared bit for bit, on ordinary
 // numbers and on any bits at all: subnormal, infinite, NaN.
 
-#include "common/optimizer/gpu_kernels.h"
+#include "common/gpu/kernels.h"
 
-#include <bit>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/random.h"
-#include "common/optimizer/gpu_memory.h"
+#include "common/gpu/memory.h"
+#include "common/gpu/testing/gpu_test.h"
 #include "common/optimizer/kernels.h"
 #include "common/tensor/kernels.h"
 #include "gtest/gtest.h"
@@ -29,98 +24,55 @@ namespace {
 
 constexpr GradientScalars kGradient = {.gradient_scale = 1.0f / 7, .weight_decay = 0.013f};
 
-// Lengths around those of a warp and of a block of threads, and far beyond.
-std::vector<size_t> Lengths(Random& random) {
-  std::vector<size_t> lengths = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1 << 20};
-  for (int i = 0; i < 20; ++i) lengths.push_back(random.Below(100'000));
-  return lengths;
-}
-
-using Fill = std::function<float(Random& random)>;
-
-float OrdinaryNumber(Random& random) { return static_cast<float>(random.Uniform()) * 4 - 1; }
-
-float AnyBits(Random& random) {
-  return std::bit_cast<float>(static_cast<uint32_t>(random.Next() >> 32));
-}
-
-std::vector<float> RandomFloats(Random& random, const Fill& fill, size_t count) {
-  std::vector<float> result(count);
-  for (float& x : result) x = fill(random);
-  return result;
-}
-
-bool SameBits(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
-         (std::isnan(a) && std::isnan(b));
-}
-
-void ExpectSameBits(std::span<const float> actual, std::span<const float> expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_TRUE(SameBits(actual[i], expected[i]))
-        << "element " << i << ": " << actual[i] << " instead of " << expected[i];
-  }
-}
-
-gpu::Floats OnGpu(const std::vector<float>& values) {
-  absl::StatusOr<gpu::Floats> floats = gpu::Floats::CopyOf(values);
-  EXPECT_TRUE(floats.ok()) << floats.status();
-  return *std::move(floats);
-}
-
-std::vector<float> FromGpu(const gpu::Floats& floats) {
-  absl::StatusOr<std::vector<float>> values = floats.CopyBack();
-  EXPECT_TRUE(values.ok()) << values.status();
-  return *std::move(values);
-}
-
 using Kernel =
     std::function<void(std::span<const float> sum, std::span<const float> in, std::span<float> out,
                        std::span<float> slot0, std::span<float> slot1)>;
 
-class GpuKernelsTest : public testing::Test {
+class GpuKernelsTest : public GpuTest {
  protected:
-  void SetUp() override {
-    if (!gpu::IsPresent()) {
-      GTEST_SKIP() << "this machine has no GPU with a driver for this program; run the test where "
-                      "nvidia-smi lists one";
-    }
-  }
-
   static void ExpectAgreement(const Kernel& on_cpu, const Kernel& on_gpu) {
     for (const Fill& fill : {Fill(OrdinaryNumber), Fill(AnyBits)}) {
       Random random(42);
       for (const size_t length : Lengths(random)) {
         SCOPED_TRACE(length);
-        Compare(random, fill, length, on_cpu, on_gpu);
-        if (HasFatalFailure()) return;
+        const size_t any = random.Below(16);
+        // All arrays at an aligned place, all at another one, the gradient at another one alone.
+        for (const Start& start : {Start{8, 8}, Start{any, any}, Start{4, 5 + random.Below(3)}}) {
+          Compare(random, fill, length, start, on_cpu, on_gpu);
+          if (HasFatalFailure()) return;
+        }
       }
     }
   }
 
  private:
-  static void Compare(Random& random, const Fill& fill, size_t length, const Kernel& on_cpu,
-                      const Kernel& on_gpu) {
-    const size_t start = random.Below(16);  // so that no alignment can be relied on
-    const size_t total = start + length;
-    const std::vector<float> sum = RandomFloats(random, fill, total);
+  // The first element of the values and slots, and that of the gradient.
+  struct Start {
+    size_t values;
+    size_t gradient;
+  };
+
+  static void Compare(Random& random, const Fill& fill, size_t length, const Start& start,
+                      const Kernel& on_cpu, const Kernel& on_gpu) {
+    const size_t total = start.values + length;
+    const std::vector<float> sum = RandomFloats(random, fill, start.gradient + length);
     const std::vector<float> values = RandomFloats(random, fill, total);
     const std::vector<float> slot0 = RandomFloats(random, fill, total);
     const std::vector<float> slot1 = RandomFloats(random, fill, total);
-    const auto part = [start](std::span<float> x) { return x.subspan(start); };
-    const auto input = [start](std::span<const float> x) { return x.subspan(start); };
+    const auto part = [&start](std::span<float> x) { return x.subspan(start.values); };
+    const auto input = [&start](std::span<const float> x) { return x.subspan(start.values); };
+    const auto gradient = [&start](std::span<const float> x) { return x.subspan(start.gradient); };
 
     std::vector<float> expected = values, expected0 = slot0, expected1 = slot1;
-    on_cpu(input(sum), input(expected), part(expected), part(expected0), part(expected1));
+    on_cpu(gradient(sum), input(expected), part(expected), part(expected0), part(expected1));
 
     for (const bool in_place : {true, false}) {
       SCOPED_TRACE(in_place ? "in place" : "out of place");
       gpu::Floats gpu_sum = OnGpu(sum), gpu_in = OnGpu(values), gpu_other = OnGpu(values);
       gpu::Floats gpu0 = OnGpu(slot0), gpu1 = OnGpu(slot1);
       gpu::Floats& gpu_out = in_place ? gpu_in : gpu_other;
-      on_gpu(input(gpu_sum.span()), input(gpu_in.span()), part(gpu_out.span()), part(gpu0.span()),
-             part(gpu1.span()));
+      on_gpu(gradient(gpu_sum.span()), input(gpu_in.span()), part(gpu_out.span()),
+             part(gpu0.span()), part(gpu1.span()));
       ExpectSameBits(FromGpu(gpu_out), expected);
       ExpectSameBits(FromGpu(gpu0), expected0);
       ExpectSameBits(FromGpu(gpu1), expected1);
@@ -178,6 +130,20 @@ TEST_F(GpuKernelsTest, Adam) {
                   [&](auto sum, auto in, auto out, auto slot0, auto slot1) {
                     gpu::UpdateAdam(s, sum, in, out, slot0, slot1);
                   });
+}
+
+TEST_F(GpuKernelsTest, DelayedNesterov) {
+  const DelayedNesterovScalars s = {
+      .gradient = kGradient, .learning_rate = 0.03f, .momentum = 0.9f, .share = 1.0f / 3};
+  ExpectAgreement(
+      [&](auto sum, auto in, auto out, auto velocity, auto held) {
+        HoldDelayedNesterov(s, sum, in, out, held);
+        ReleaseDelayedNesterov(s, sum, out, out, velocity, held);
+      },
+      [&](auto sum, auto in, auto out, auto velocity, auto held) {
+        gpu::HoldDelayedNesterov(s, sum, in, out, held);
+        gpu::ReleaseDelayedNesterov(s, sum, out, out, velocity, held);
+      });
 }
 
 TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {

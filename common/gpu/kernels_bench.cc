@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Speed of the kernels on the GPU, on 64 MiB arrays, in bytes moved per second.
-// bazel run --config=opt --config=cuda //common/optimizer:gpu_kernels_bench
+// bazel run --config=opt --config=cuda //common/gpu:kernels_bench
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
-#include "common/optimizer/gpu_kernels.h"
-#include "common/optimizer/gpu_memory.h"
+#include "common/gpu/kernels.h"
+#include "common/gpu/memory.h"
 
 namespace covey {
 namespace {

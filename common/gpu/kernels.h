@@ -7,16 +7,22 @@
 
 namespace covey::gpu {
 
-// The kernels of kernels.h, run by the GPU: same formulas, same rules of aliasing, same bits. The
-// exception is a NaN, which is a NaN here too but may have other bits.
+// The kernels of common/optimizer/kernels.h and common/tensor/kernels.h, run by the GPU: same
+// formulas, same rules of aliasing, same bits. The exception is a NaN, which is a NaN here too but
+// may have other bits.
 //
-// Every span is of GPU memory (gpu_memory.h). A call returns at once; the GPU does the work in the
+// Every span is of GPU memory (memory.h). A call returns at once; the GPU does the work in the
 // order of the calling thread's calls. The next gpu::Wait() reports a failure. Built only with
 // --config=cuda, which defines COVEY_CUDA.
 //
-// Cost: the bytes of kernels.h at the speed of the GPU's memory, plus some microseconds to start.
+// Four elements are loaded and stored at a time where all spans of a call begin at a multiple of 16
+// bytes, one elsewhere.
+//
+// Cost: the bytes that those headers name at the speed of the GPU's memory, plus some microseconds
+// to start.
 // An H200 moves 4.8 TB/s by its data sheet, so SGD of 64 MiB in place should take 42 us and Adam
-// 98; gpu_kernels_bench.cc measured 61 us (3.3 TB/s) and 117 us (4.0 TB/s).
+// 98. One element at a time took 61 us (3.3 TB/s) and 117 us (4.0 TB/s); kernels_bench.cc measures
+// four.
 
 void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
                std::span<const float> values_in, std::span<float> values_out);
@@ -36,6 +42,15 @@ void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradien
 void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
                 std::span<const float> values_in, std::span<float> values_out,
                 std::span<float> mean, std::span<float> square);
+
+void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
+                         std::span<const float> values_in, std::span<float> values_out,
+                         std::span<float> held);
+
+void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
+                            std::span<const float> gradient_sum, std::span<const float> values_in,
+                            std::span<float> values_out, std::span<float> velocity,
+                            std::span<float> held);
 
 void AddInto(std::span<float> sum, std::span<const float> x);
 

@@ -11,7 +11,7 @@
 
 namespace covey::gpu {
 
-// The memory that the kernels of gpu_kernels.h work on, and how to wait for them.
+// The memory that the kernels of kernels.h work on, and how to wait for them.
 //
 // The GPU does the work of one thread in the order of its calls, after each call has returned. The
 // work of two threads is done in any order, or at the same time.

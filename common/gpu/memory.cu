@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/optimizer/gpu_memory.h"
+#include "common/gpu/memory.h"
 
 namespace covey::gpu {
 
