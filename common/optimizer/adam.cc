@@ -6,6 +6,7 @@
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/makers.h"
 #include "common/optimizer/portable_math.h"
+#include "common/optimizer/update_kernels.h"
 
 namespace covey {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 // Slot 0: running mean of the gradient; slot 1: running mean of its square.
 class Adam final : public Optimizer {
  public:
-  explicit Adam(const OptimizerConfig& config) : config_(config) {}
+  Adam(const OptimizerConfig& config, const UpdateKernels& kernels)
+      : config_(config), kernels_(kernels) {}
 
   int state_slots() const override { return 2; }
 
@@ -28,26 +30,27 @@ class Adam final : public Optimizer {
     // The running means start at 0; these corrections remove the bias that this causes.
     const double mean_correction = 1 / (1 - Power(config_.beta1, context.update_index));
     const double square_correction = 1 / (1 - Power(config_.beta2, context.update_index));
-    UpdateAdam({.gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
-                             .weight_decay = static_cast<float>(gradient_decay)},
-                .rate = static_cast<float>(context.learning_rate * mean_correction),
-                .root_correction = static_cast<float>(std::sqrt(square_correction)),
-                .epsilon = static_cast<float>(config_.epsilon),
-                .keep = static_cast<float>(1 - value_decay),
-                .beta1 = static_cast<float>(config_.beta1),
-                .one_minus_beta1 = static_cast<float>(1 - config_.beta1),
-                .beta2 = static_cast<float>(config_.beta2),
-                .one_minus_beta2 = static_cast<float>(1 - config_.beta2)},
-               gradient_sum, values_in, values_out, slots[0], slots[1]);
+    kernels_.adam({.gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
+                                .weight_decay = static_cast<float>(gradient_decay)},
+                   .rate = static_cast<float>(context.learning_rate * mean_correction),
+                   .root_correction = static_cast<float>(std::sqrt(square_correction)),
+                   .epsilon = static_cast<float>(config_.epsilon),
+                   .keep = static_cast<float>(1 - value_decay),
+                   .beta1 = static_cast<float>(config_.beta1),
+                   .one_minus_beta1 = static_cast<float>(1 - config_.beta1),
+                   .beta2 = static_cast<float>(config_.beta2),
+                   .one_minus_beta2 = static_cast<float>(1 - config_.beta2)},
+                  gradient_sum, values_in, values_out, slots[0], slots[1]);
   }
 
   const OptimizerConfig config_;
+  const UpdateKernels kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config) {
-  return std::make_unique<Adam>(config);
+std::unique_ptr<Optimizer> MakeAdam(const OptimizerConfig& config, const UpdateKernels& kernels) {
+  return std::make_unique<Adam>(config, kernels);
 }
 
 }  // namespace covey

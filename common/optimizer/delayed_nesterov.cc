@@ -4,6 +4,7 @@
 
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/makers.h"
+#include "common/optimizer/update_kernels.h"
 
 namespace covey {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 // Slot 0: the velocity; slot 1: the sum of the gradients that it does not contain yet.
 class DelayedNesterov final : public Optimizer {
  public:
-  explicit DelayedNesterov(const OptimizerConfig& config) : config_(config) {}
+  DelayedNesterov(const OptimizerConfig& config, const UpdateKernels& kernels)
+      : config_(config), kernels_(kernels) {}
 
   int state_slots() const override { return 2; }
 
@@ -26,19 +28,22 @@ class DelayedNesterov final : public Optimizer {
         .momentum = static_cast<float>(context.momentum.value_or(config_.momentum)),
         .share = static_cast<float>(1.0 / config_.delay)};
     if (context.update_index % config_.delay == 0) {
-      ReleaseDelayedNesterov(scalars, gradient_sum, values_in, values_out, slots[0], slots[1]);
+      kernels_.release_delayed_nesterov(scalars, gradient_sum, values_in, values_out, slots[0],
+                                        slots[1]);
     } else {
-      HoldDelayedNesterov(scalars, gradient_sum, values_in, values_out, slots[1]);
+      kernels_.hold_delayed_nesterov(scalars, gradient_sum, values_in, values_out, slots[1]);
     }
   }
 
   const OptimizerConfig config_;
+  const UpdateKernels kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeDelayedNesterov(const OptimizerConfig& config) {
-  return std::make_unique<DelayedNesterov>(config);
+std::unique_ptr<Optimizer> MakeDelayedNesterov(const OptimizerConfig& config,
+                                               const UpdateKernels& kernels) {
+  return std::make_unique<DelayedNesterov>(config, kernels);
 }
 
 }  // namespace covey

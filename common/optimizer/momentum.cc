@@ -4,6 +4,7 @@
 
 #include "common/optimizer/kernels.h"
 #include "common/optimizer/makers.h"
+#include "common/optimizer/update_kernels.h"
 
 namespace covey {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 // the velocity.
 class Momentum final : public Optimizer {
  public:
-  explicit Momentum(const OptimizerConfig& config)
-      : kind_(config.kind),
+  Momentum(const OptimizerConfig& config, const UpdateKernels& kernels)
+      : update_(config.kind == OptimizerKind::kNesterov ? kernels.nesterov : kernels.momentum),
         weight_decay_(static_cast<float>(config.weight_decay)),
         momentum_(static_cast<float>(config.momentum)) {}
 
@@ -28,19 +29,19 @@ class Momentum final : public Optimizer {
                      .weight_decay = weight_decay_},
         .learning_rate = static_cast<float>(context.learning_rate),
         .momentum = context.momentum ? static_cast<float>(*context.momentum) : momentum_};
-    const auto update = kind_ == OptimizerKind::kNesterov ? UpdateNesterov : UpdateMomentum;
-    update(scalars, gradient_sum, values_in, values_out, slots[0]);
+    update_(scalars, gradient_sum, values_in, values_out, slots[0]);
   }
 
-  const OptimizerKind kind_;
+  const decltype(UpdateKernels::momentum) update_;
   const float weight_decay_;
   const float momentum_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config) {
-  return std::make_unique<Momentum>(config);
+std::unique_ptr<Optimizer> MakeMomentum(const OptimizerConfig& config,
+                                        const UpdateKernels& kernels) {
+  return std::make_unique<Momentum>(config, kernels);
 }
 
 }  // namespace covey

@@ -32,6 +32,30 @@ absl::Status CheckRange(absl::string_view field, double value, Range range) {
                                                  range.high, range.high_is_allowed ? "]" : ")"));
 }
 
+bool HasKernels(OptimizerKind kind, const UpdateKernels& kernels) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return kernels.sgd != nullptr;
+    case OptimizerKind::kMomentum:
+      return kernels.momentum != nullptr;
+    case OptimizerKind::kNesterov:
+      return kernels.nesterov != nullptr;
+    case OptimizerKind::kAdagrad:
+      return kernels.adagrad != nullptr;
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return kernels.adam != nullptr;
+    case OptimizerKind::kLars:
+      return kernels.lars != nullptr;
+    case OptimizerKind::kLamb:
+      return kernels.lamb != nullptr;
+    case OptimizerKind::kDelayedNesterov:
+      return kernels.hold_delayed_nesterov != nullptr &&
+             kernels.release_delayed_nesterov != nullptr;
+  }
+  return true;  // MakeOptimizer refuses what it does not know.
+}
+
 }  // namespace
 
 absl::string_view OptimizerName(OptimizerKind kind) {
@@ -90,25 +114,30 @@ void Optimizer::Apply(const UpdateContext& context, std::span<const float> gradi
   Update(context, gradient_sum, values_in, values_out, slots);
 }
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config) {
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config,
+                                                         const UpdateKernels& kernels) {
   COVEY_RETURN_IF_ERROR(config.Validate());
+  if (!HasKernels(config.kind, kernels)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer: ", OptimizerName(config.kind), " has no kernel for this memory"));
+  }
   switch (config.kind) {
     case OptimizerKind::kSgd:
-      return MakeSgd(config);
+      return MakeSgd(config, kernels);
     case OptimizerKind::kMomentum:
     case OptimizerKind::kNesterov:
-      return MakeMomentum(config);
+      return MakeMomentum(config, kernels);
     case OptimizerKind::kAdagrad:
-      return MakeAdagrad(config);
+      return MakeAdagrad(config, kernels);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
-      return MakeAdam(config);
+      return MakeAdam(config, kernels);
     case OptimizerKind::kLars:
-      return MakeLars(config);
+      return MakeLars(config, kernels);
     case OptimizerKind::kLamb:
-      return MakeLamb(config);
+      return MakeLamb(config, kernels);
     case OptimizerKind::kDelayedNesterov:
-      return MakeDelayedNesterov(config);
+      return MakeDelayedNesterov(config, kernels);
   }
   return absl::InvalidArgumentError(absl::StrCat("optimizer: kind ", static_cast<int>(config.kind),
                                                  " is unknown; choose one of OptimizerKind"));

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/optimizer/update_kernels.h"
 
 namespace covey {
 
@@ -101,7 +102,9 @@ class Optimizer {
                       std::span<const std::span<float>> slots) const = 0;
 };
 
-// INVALID_ARGUMENT: as OptimizerConfig::Validate.
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config);
+// An optimizer over the memory of these kernels. INVALID_ARGUMENT: as OptimizerConfig::Validate, or
+// the optimizer has no kernel for this memory; names it.
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
+    const OptimizerConfig& config, const UpdateKernels& kernels = kHostKernels);
 
 }  // namespace covey
