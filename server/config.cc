@@ -59,6 +59,9 @@ absl::Status Config::Validate() const {
         absl::StrCat("--labels is '", labels, "', which ", status.message()));
   }
   if (!IsDataTransport(transport)) return Bad("transport", transport, kDataTransportNames);
+  if (table_memory != "host" && table_memory != "cuda") {
+    return Bad("table-memory", table_memory, "host or cuda");
+  }
   if (data_host.empty()) return Bad("data-host", data_host, "an address of this machine");
   if (loops >= kEndpointsPerNodeMax) {
     return Bad("loops", loops, absl::StrCat("0 (one per core) to ", kEndpointsPerNodeMax - 1));

@@ -47,6 +47,7 @@ TEST(Config, NamesTheSettingThatIsWrong) {
       {"--rank", [](Config& config) { config.rank = -2; }},
       {"--labels", [](Config& config) { config.labels = std::string(1000, 'x'); }},
       {"--transport", [](Config& config) { config.transport = "pigeon"; }},
+      {"--table-memory", [](Config& config) { config.table_memory = "gpu"; }},
       {"--data-host", [](Config& config) { config.data_host = ""; }},
       {"--data-port", [](Config& config) { config.data_port = 65536; }},
       {"--loops", [](Config& config) { config.loops = 256; }},

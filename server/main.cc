@@ -30,6 +30,8 @@
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
 #include "server/socket_folder.h"
+#include "server/table/cuda_device.h"
+#include "server/table/device.h"
 
 namespace covey::server {
 namespace {
@@ -134,10 +136,15 @@ class ServerProcess {
     COVEY_ASSIGN_OR_RETURN(data_loop->transport,
                            MakeHostTransport({.zmq = {.listen = listen},
                                               .shared_memory = config_.transport == "auto"}));
+    std::shared_ptr<Device> device;
+    if (config_.table_memory == "cuda") {
+      COVEY_ASSIGN_OR_RETURN(device, OpenCudaDevice());
+    }
     data_loop->actor = std::make_unique<ShardActor>(ShardActor::Options{
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
-        .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_});
+        .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_,
+        .device = std::move(device)});
     data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
     data_loop->loop =
         std::make_unique<EventLoop>(EventLoop::Options{.job = job_,
@@ -191,6 +198,7 @@ class ServerProcess {
     LogInfo("server_joined", {{"rank", member.rank()},
                               {"node", member.node().value()},
                               {"loops", data_loops_.size()},
+                              {"table_memory", config_.table_memory},
                               {"endpoint", data_loops_.front()->transport->endpoint()}});
   }
 
@@ -234,6 +242,8 @@ int Main(int argc, const char* const* argv) {
   options.Add("data-port", &config.data_port, "port of the first data loop; 0 = any free port");
   options.Add("advertise-data", &config.advertise_data,
               "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
+  options.Add("table-memory", &config.table_memory,
+              "where the tables are: host, or cuda (the memory of a GPU)");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},

@@ -8,6 +8,8 @@
 #include "server/server_load.h"
 #include "server/shard/push_checks.h"
 #include "server/shard/replies.h"
+#include "server/table/device_memory.h"
+#include "server/table/host_memory.h"
 
 namespace covey::server {
 namespace {
@@ -15,10 +17,18 @@ namespace {
 // Advice to a client whose request was refused because the lease has expired.
 constexpr uint32_t kLeaseRetryAfterMs = 1000;
 
+std::unique_ptr<TableMemory> MakeMemory(Device* device, SpareBuffers& spares) {
+  if (device == nullptr) return std::make_unique<HostMemory>(spares);
+  return std::make_unique<DeviceMemory>(*device, spares);
+}
+
 }  // namespace
 
 ShardActor::ShardActor(const Options& options)
-    : options_(options), spares_(options.spare_bytes_max), budget_(options.queued_bytes_max) {}
+    : options_(options),
+      spares_(options.spare_bytes_max),
+      memory_(MakeMemory(options_.device.get(), spares_)),
+      budget_(options.queued_bytes_max) {}
 
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Dispatch(now, message, outbox);
@@ -85,7 +95,8 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
       } else {
         host = std::make_unique<ShardHost>(
             id, shard.generation(), lease_until_,
-            ShardHost::Environment{.spares = spares_, .counters = counters_, .budget = budget_});
+            ShardHost::Environment{
+                .memory = *memory_, .spares = spares_, .counters = counters_, .budget = budget_});
       }
       agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }

@@ -21,7 +21,9 @@
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
 #include "server/shard_host.h"
+#include "server/table/device.h"
 #include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 
 namespace covey::server {
 
@@ -54,6 +56,8 @@ class ShardActor : public Actor {
     // Bytes that may wait in this loop: gradients until their update, records until their
     // acknowledgement, old values until they are read. Beyond it pushes and pulls are refused.
     size_t queued_bytes_max = kQueuedBytesDefault;
+    // Holds the tables, for this loop alone. Null: they are in the memory of the process.
+    std::shared_ptr<Device> device;
   };
 
   explicit ShardActor(const Options& options);
@@ -90,6 +94,7 @@ class ShardActor : public Actor {
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
   absl::Time lease_until_ = absl::InfiniteFuture();
   SpareBuffers spares_;
+  const std::unique_ptr<TableMemory> memory_;
   ShardCounters counters_;
   QueueBudget budget_;
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;

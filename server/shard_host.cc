@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/log.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 
@@ -15,9 +16,10 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
                      const Environment& environment)
     : id_(id),
       environment_(environment),
-      replica_(
-          id, generation,
-          Replica::Environment{.spares = environment.spares, .counters = environment.counters}),
+      replica_(id, generation,
+               Replica::Environment{.memory = environment.memory,
+                                    .spares = environment.spares,
+                                    .counters = environment.counters}),
       lease_until_(lease_until) {}
 
 ShardHost::~ShardHost() { ReportQueuedBytes(0); }
@@ -54,7 +56,10 @@ ShardHost::Settled ShardHost::SetView(absl::Time now, std::shared_ptr<const Clus
   needs_lease_ =
       std::count_if(chain.begin(), chain.end(), [](const auto& r) { return !r.joining(); }) < 2;
   replica_.SetView(now, view_, self, outbox);
-  if (absl::IsUnavailable(failure_)) failure_ = absl::OkStatus();
+  // What may be possible by now is tried again.
+  if (absl::IsUnavailable(failure_) || absl::IsResourceExhausted(failure_)) {
+    failure_ = absl::OkStatus();
+  }
   if (!replica_.is_head()) {
     CloseShard(now, *view_, outbox);
   } else if (shard_ != nullptr) {
@@ -137,6 +142,11 @@ void ShardHost::ApplyLease(absl::Time now, Outbox& outbox) {
 ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
   if (!needs_open()) return Settle(now, outbox);
   failure_ = replica_.Open(now);
+  if (!failure_.ok()) {
+    LogWarning("shard_not_opened", {{"table", id_.table.value()},
+                                    {"shard", id_.index.value()},
+                                    {"reason", failure_.message()}});
+  }
   if (!failure_.ok() || !replica_.is_head()) return Settle(now, outbox);
   if (replica_.content() == nullptr) {
     failure_ = absl::UnavailableError(

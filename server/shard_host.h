@@ -18,6 +18,7 @@
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
 #include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 
 namespace covey::server {
 
@@ -44,6 +45,7 @@ class ShardHost {
  public:
   // Shared by the hosts of one loop; outlives them.
   struct Environment {
+    TableMemory& memory;
     SpareBuffers& spares;
     ShardCounters& counters;
     QueueBudget& budget;

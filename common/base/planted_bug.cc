@@ -17,7 +17,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCountMessagesNotBytes, PlantedBug::kAnswerBeforeLogged,
     PlantedBug::kWorkGivenTwice,        PlantedBug::kIgnoreLease,
     PlantedBug::kEpochGoesBack,         PlantedBug::kHoldLentGradients,
-    PlantedBug::kIgnoreFlush,
+    PlantedBug::kIgnoreFlush,           PlantedBug::kServeStaleCopy,
 };
 
 }  // namespace
@@ -64,6 +64,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "hold-lent-gradients";
     case PlantedBug::kIgnoreFlush:
       return "ignore-flush";
+    case PlantedBug::kServeStaleCopy:
+      return "serve-stale-copy";
   }
   COVEY_CHECK(false);
   return "";

@@ -31,6 +31,7 @@ enum class PlantedBug {
   kEpochGoesBack,               // a restarted scheduler forgets its newest record
   kHoldLentGradients,           // a server holds pushes in the memory of their senders
   kIgnoreFlush,                 // a server lets a push wait in a buffer although it is flushed
+  kServeStaleCopy,              // a server with a device shows older values than the device has
 };
 
 // "apply-duplicates"; "none".

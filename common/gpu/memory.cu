@@ -26,30 +26,39 @@ absl::Status Wait() {
                                           "; look for Xid in the kernel's log and restart"));
 }
 
-absl::StatusOr<Floats> Floats::CopyOf(std::span<const float> values) {
+absl::Status CopyOut(std::span<const float> gpu, std::span<float> host) {
+  cudaMemcpyAsync(host.data(), gpu.data(), gpu.size_bytes(), cudaMemcpyDeviceToHost,
+                  cudaStreamPerThread);
+  return Wait();
+}
+
+absl::StatusOr<Floats> Floats::Allocate(size_t size) {
   float* memory = nullptr;
-  if (values.empty()) return Floats(memory, 0);
-  const cudaError_t error = cudaMalloc(&memory, values.size_bytes());
+  if (size == 0) return Floats(memory, 0);
+  const cudaError_t error = cudaMalloc(&memory, size * sizeof(float));
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // clears the error: Wait() must not report it again
     return absl::ResourceExhaustedError(
-        absl::StrCat("the GPU has no ", values.size_bytes(),
+        absl::StrCat("the GPU has no ", size * sizeof(float),
                      " bytes free; end other programs on it (nvidia-smi lists them)"));
   }
-  Floats result(memory, values.size());
-  if (error == cudaSuccess) {
-    cudaMemcpyAsync(memory, values.data(), values.size_bytes(), cudaMemcpyHostToDevice,
-                    cudaStreamPerThread);
-  }
+  if (error == cudaSuccess) return Floats(memory, size);
+  if (absl::Status status = Wait(); !status.ok()) return status;
+  return absl::InternalError(absl::StrCat("the GPU failed: ", cudaGetErrorString(error)));
+}
+
+absl::StatusOr<Floats> Floats::CopyOf(std::span<const float> values) {
+  absl::StatusOr<Floats> result = Allocate(values.size());
+  if (!result.ok() || values.empty()) return result;
+  cudaMemcpyAsync(result->memory_.get(), values.data(), values.size_bytes(), cudaMemcpyHostToDevice,
+                  cudaStreamPerThread);
   if (absl::Status status = Wait(); !status.ok()) return status;
   return result;
 }
 
 absl::StatusOr<std::vector<float>> Floats::CopyBack() const {
   std::vector<float> result(size_);
-  cudaMemcpyAsync(result.data(), memory_.get(), size_ * sizeof(float), cudaMemcpyDeviceToHost,
-                  cudaStreamPerThread);
-  if (absl::Status status = Wait(); !status.ok()) return status;
+  if (absl::Status status = CopyOut({memory_.get(), size_}, result); !status.ok()) return status;
   return result;
 }
 

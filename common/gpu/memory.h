@@ -23,17 +23,24 @@ bool IsPresent();
 // of it failed since the last call that returned a status.
 absl::Status Wait();
 
+// Copies from the GPU after all work of this thread so far; waits for that work. INTERNAL as
+// Wait(). Precondition: equal sizes.
+absl::Status CopyOut(std::span<const float> gpu, std::span<float> host);
+
 // An array of floats in the memory of the GPU, which it owns. May be used by any one thread at a
 // time; hand it to another only after Wait(). Its destructor waits for the GPU.
 class Floats {
  public:
-  // RESOURCE_EXHAUSTED when the GPU has too little memory free, INTERNAL when it fails.
+  // Uninitialized. RESOURCE_EXHAUSTED when the GPU has too little memory free, INTERNAL when it
+  // fails.
+  static absl::StatusOr<Floats> Allocate(size_t size);
+  // Errors as Allocate().
   static absl::StatusOr<Floats> CopyOf(std::span<const float> values);
 
   // For the kernels only: the processor cannot read or write there.
   std::span<float> span() { return {memory_.get(), size_}; }
 
-  // The values after all work of this thread so far; waits for that work. INTERNAL as Wait().
+  // As CopyOut().
   absl::StatusOr<std::vector<float>> CopyBack() const;
 
  private:

@@ -23,9 +23,8 @@ constexpr uint64_t kRecordBytesMax = uint64_t{kProducersPerShardMax} * kDedupWin
 ContentExport::ContentExport(const ShardContent& content)
     : index_(content.index()), version_(content.version().value()), samples_(content.samples()) {
   CutUp(content.Values(), proto::ReplicaPiece::VALUES, 0);
-  uint32_t number = 0;
-  for (const Buffer& slot : content.slots()) {
-    CutUp(Buffer::CopyOf(slot.bytes()), proto::ReplicaPiece::SLOT, number++);
+  for (uint32_t slot = 0; slot < content.slots(); ++slot) {
+    CutUp(Buffer::CopyOf(content.Slot(slot).bytes()), proto::ReplicaPiece::SLOT, slot);
   }
   for (const proto::ReplicaRecord& record : content.DescribeRecord()) {
     const std::string bytes = record.SerializeAsString();
@@ -113,7 +112,7 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
     pieces_ = piece.pieces();
     values_ = Buffer::Allocate(content_->value_bytes());
     slots_.clear();
-    for (size_t i = 0; i < content_->slots().size(); ++i) {
+    for (size_t i = 0; i < content_->slots(); ++i) {
       slots_.push_back(Buffer::Allocate(content_->value_bytes()));
     }
   }

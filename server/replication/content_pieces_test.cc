@@ -6,6 +6,8 @@
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "gtest/gtest.h"
+#include "server/table/host_memory.h"
+#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 namespace {
@@ -17,7 +19,7 @@ class ContentPieces : public ::testing::Test {
   std::unique_ptr<ShardContent> Fresh() {
     return *ShardContent::Create(
         absl::UnixEpoch(),
-        {.element_count = kElements, .optimizer = {.kind = OptimizerKind::kMomentum}}, spares_);
+        {.element_count = kElements, .optimizer = {.kind = OptimizerKind::kMomentum}}, memory_);
   }
   void Advance(ShardContent& content, uint64_t step) {
     std::vector<float> gradient(kElements, 0.1f * static_cast<float>(step));
@@ -37,6 +39,7 @@ class ContentPieces : public ::testing::Test {
   }
 
   SpareBuffers spares_{1 << 20};
+  HostMemory memory_{spares_};
 };
 
 TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {

@@ -106,7 +106,7 @@ absl::Status Replica::Open(absl::Time now) {
   if (!may_open()) return absl::OkStatus();
   auto rules = RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
   if (!rules.ok()) return rules.status();
-  auto content = ShardContent::Create(now, rules->shard, environment_.spares);
+  auto content = ShardContent::Create(now, rules->shard, environment_.memory);
   if (!content.ok()) {
     return Annotate(absl::StrCat("table=", view_->FindTable(id_.table)->spec().name()),
                     content.status());
@@ -240,7 +240,12 @@ absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
 bool Replica::BeginImport(absl::Time now) {
   auto rules = RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
   if (!rules.ok()) return false;
-  auto content = ShardContent::Create(now, rules->shard, environment_.spares);
+  auto content = ShardContent::Create(now, rules->shard, environment_.memory);
+  if (content.status() != std::exchange(import_failure_, content.status()) && !content.ok()) {
+    LogWarning("replica_not_filled", {{"table", id_.table.value()},
+                                      {"shard", id_.index.value()},
+                                      {"reason", content.status().message()}});
+  }
   if (!content.ok()) return false;
   import_ = std::make_unique<ContentImport>(*std::move(content));
   Enter(ReplicaState::kImporting);

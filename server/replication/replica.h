@@ -24,6 +24,7 @@
 #include "server/replication/shard_counters.h"
 #include "server/replication/shard_record.h"
 #include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 #include "server/table/table_spec.h"
 
 namespace covey::server {
@@ -48,6 +49,7 @@ class Replica {
  public:
   // What the replicas of one loop share; outlives them.
   struct Environment {
+    TableMemory& memory;
     SpareBuffers& spares;
     ShardCounters& counters;
   };
@@ -62,6 +64,7 @@ class Replica {
 
   // Fills itself from the initializer, unless it has content or must get it from another server.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
+  // RESOURCE_EXHAUSTED: too little memory is free for it.
   absl::Status Open(absl::Time now);
   bool may_open() const { return state_ == ReplicaState::kFresh; }
   ReplicaState state() const { return state_; }
@@ -142,6 +145,7 @@ class Replica {
   ReplicaState state_ = ReplicaState::kFresh;
   std::unique_ptr<ShardContent> content_;
   std::unique_ptr<ContentImport> import_;  // kImporting
+  absl::Status import_failure_;            // why the newest import could not begin; logged once
   absl::Time announce_at_ = absl::InfiniteFuture();
 };
 

@@ -23,8 +23,8 @@ static_assert(kRecordPartBytes + kDedupWindow * 20 < kReplicaPieceBytesMax);
 
 absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time now,
                                                                    const DenseShardConfig& config,
-                                                                   SpareBuffers& spares) {
-  COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table, DenseShard::Create(config, spares));
+                                                                   TableMemory& memory) {
+  COVEY_ASSIGN_OR_RETURN(std::unique_ptr<DenseShard> table, DenseShard::Create(config, memory));
   return absl::WrapUnique(new ShardContent(std::move(table), now));
 }
 
@@ -70,7 +70,7 @@ uint64_t ShardContent::Digest() const {
   if (!Planted(PlantedBug::kDropClocksOnMove)) take_in(state.clock_digest());
   take_in(push_history_.Digest());
   take_in(ValuesChecksum());
-  for (const Buffer& slot : slots()) take_in(Crc32c(slot.bytes()));
+  for (size_t slot = 0; slot < slots(); ++slot) take_in(Crc32c(Slot(slot).bytes()));
   return digest;
 }
 
@@ -119,7 +119,7 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
       absl::StrCat("the content as of record ", index, " does not have its digest"));
 }
 
-uint64_t ShardContent::bytes() const { return value_bytes() * (1 + slots().size()); }
+uint64_t ShardContent::bytes() const { return value_bytes() * (1 + slots()); }
 
 uint32_t ShardContent::ValuesChecksum() const {
   if (!checksum_ || checksum_->first != version().value()) {

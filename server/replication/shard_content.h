@@ -17,7 +17,7 @@
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/table/dense_shard.h"
-#include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 
 namespace covey::server {
 
@@ -28,10 +28,10 @@ namespace covey::server {
 // Actor-confined. Deterministic: depends on the definition and the records only.
 class ShardContent {
  public:
-  // Before the first record: values from the initializer. INVALID_ARGUMENT as DenseShard::Create.
+  // Before the first record: values from the initializer. Errors as DenseShard::Create.
   static absl::StatusOr<std::unique_ptr<ShardContent>> Create(absl::Time now,
                                                               const DenseShardConfig& config,
-                                                              SpareBuffers& spares);
+                                                              TableMemory& memory);
 
   // The next record. FAILED_PRECONDITION: it is not the next one, of index or version; nothing has
   // changed then. Precondition: `gradient` is the record's, decoded; empty when there is no update.
@@ -59,7 +59,8 @@ class ShardContent {
   Buffer Values() const { return table_->Values(); }
   // Checksum of Values(); computed once per version.
   uint32_t ValuesChecksum() const;
-  const std::vector<Buffer>& slots() const { return table_->slots(); }
+  size_t slots() const { return table_->slots(); }
+  Buffer Slot(size_t slot) const { return table_->Slot(slot); }
   const PushHistory& push_history() const { return push_history_; }
   const ClockVector& clocks() const { return clocks_; }
   uint64_t discarded() const { return discarded_; }  // pushes that are part of no update

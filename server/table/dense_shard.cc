@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/table/dense_shard.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,14 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/buffer.h"
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::server {
 
 absl::StatusOr<std::unique_ptr<DenseShard>> DenseShard::Create(const DenseShardConfig& config,
-                                                               SpareBuffers& spares) {
+                                                               TableMemory& memory) {
   if (config.element_count == 0 || config.element_count > kTableElementsMax ||
       config.first_element > kTableElementsMax - config.element_count) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -28,36 +26,24 @@ absl::StatusOr<std::unique_ptr<DenseShard>> DenseShard::Create(const DenseShardC
         " on; choose at least 1, and none beyond the ", kTableElementsMax, " of a table"));
   }
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
-  COVEY_ASSIGN_OR_RETURN(auto optimizer, MakeOptimizer(config.optimizer));
+  COVEY_RETURN_IF_ERROR(config.optimizer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
-  return absl::WrapUnique(new DenseShard(config, std::move(optimizer), schedule, spares));
+  Buffer values = Buffer::Allocate(config.element_count * sizeof(float));
+  Initialize(config.initializer, config.first_element, values.MutableAs<float>());
+  COVEY_ASSIGN_OR_RETURN(auto held, memory.Hold(config.optimizer, std::move(values)));
+  return absl::WrapUnique(new DenseShard(config, schedule, std::move(held)));
 }
 
-DenseShard::DenseShard(const DenseShardConfig& config, std::unique_ptr<Optimizer> optimizer,
-                       LearningRateSchedule schedule, SpareBuffers& spares)
+DenseShard::DenseShard(const DenseShardConfig& config, LearningRateSchedule schedule,
+                       std::unique_ptr<ShardMemory> memory)
     : first_element_(config.first_element),
-      optimizer_(std::move(optimizer)),
+      element_count_(config.element_count),
       schedule_(schedule),
-      spares_(spares),
-      values_(Buffer::Allocate(config.element_count * sizeof(float))) {
-  Initialize(config.initializer, first_element_, values_.MutableAs<float>());
-  for (int slot = 0; slot < optimizer_->state_slots(); ++slot) {
-    slots_.push_back(Buffer::Allocate(values_.size()));
-    slot_spans_.push_back(slots_.back().MutableAs<float>());
-    std::fill(slot_spans_.back().begin(), slot_spans_.back().end(), 0.0f);
-  }
-}
+      memory_(std::move(memory)) {}
 
 void DenseShard::Restore(Buffer values, std::vector<Buffer> slots, uint64_t version,
                          uint64_t samples) {
-  COVEY_CHECK(values.size() == values_.size() && slots.size() == slots_.size());
-  values_ = std::move(values);
-  slots_ = std::move(slots);
-  slot_spans_.clear();
-  for (Buffer& slot : slots_) {
-    COVEY_CHECK(slot.size() == values_.size());
-    slot_spans_.push_back(slot.MutableAs<float>());
-  }
+  memory_->Restore(std::move(values), std::move(slots));
   version_ = version;
   samples_ = samples;
 }
@@ -79,15 +65,7 @@ absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t sam
       .gradient_scale = 1 / static_cast<double>(samples),
       .update_index = version_ + 1,
       .momentum = adjustment.momentum};
-  if (values_.IsUnique()) {
-    const std::span<float> values = values_.MutableAs<float>();
-    optimizer_->Apply(context, gradient_sum, values, values, slot_spans_);
-  } else {
-    Buffer next = spares_.Take(values_.size());
-    optimizer_->Apply(context, gradient_sum, values_.As<float>(), next.MutableAs<float>(),
-                      slot_spans_);
-    spares_.Retire(std::exchange(values_, std::move(next)));
-  }
+  memory_->Update(context, gradient_sum);
   ++version_;
   samples_ += samples;
   return absl::OkStatus();

@@ -13,7 +13,7 @@
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/optimizer.h"
 #include "server/table/initializer.h"
-#include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 
 namespace covey::server {
 
@@ -38,20 +38,19 @@ struct UpdateAdjustment {
 // of updates and samples. Its owner decides which pushes are admitted.
 //
 // Actor-confined, except that handles from Values() may be read and dropped on any thread.
-// Deterministic: the bits depend on the config and on the sequence of Apply calls only. Memory: the
-// values, the same size for each state slot of the optimizer, and the buffers in `spares`.
+// Deterministic: the bits depend on the config and on the sequence of Apply calls only, not on the
+// kind of memory. Memory: the values, and the same size for each state slot of the optimizer.
 class DenseShard {
  public:
-  // Allocates and initializes. `spares` must outlive the shard.
+  // Allocates and initializes. `memory` outlives the shard.
   // INVALID_ARGUMENT: the range is empty or passes kTableElementsMax, or a part of the config is
-  // not valid.
+  // not valid, or not possible in this memory. RESOURCE_EXHAUSTED: too little memory is free.
   static absl::StatusOr<std::unique_ptr<DenseShard>> Create(const DenseShardConfig& config,
-                                                            SpareBuffers& spares);
+                                                            TableMemory& memory);
 
   // One update by the mean of a gradient over `samples` training examples, given as their sum. The
-  // learning rate is that of the total of samples, these included. Writes in place when no other
-  // handle refers to the values, otherwise into a spare buffer; the bytes that Values() has given
-  // out never change.
+  // learning rate is that of the total of samples, these included. The bytes that Values() has
+  // given out never change.
   //
   // INVALID_ARGUMENT: the gradient has another length than the shard, or samples is 0 or makes the
   // total overflow; nothing has changed then. Not idempotent: callers refuse duplicates before. NaN
@@ -59,35 +58,30 @@ class DenseShard {
   absl::Status Apply(std::span<const float> gradient_sum, uint64_t samples,
                      const UpdateAdjustment& adjustment = {});
 
-  // The current values, without a copy; the bytes under the handle never change.
-  Buffer Values() const { return values_; }
-
-  // The state of the optimizer; the bytes under these handles do change.
-  const std::vector<Buffer>& slots() const { return slots_; }
-  // Continues from the content of another shard of the same definition. Preconditions (checked):
-  // the same number of slots, all buffers of the same size as the values; the slots are not
-  // referenced elsewhere.
+  // As ShardMemory.
+  Buffer Values() const { return memory_->Values(); }
+  size_t slots() const { return memory_->slots(); }
+  Buffer Slot(size_t slot) const { return memory_->Slot(slot); }
+  // Continues from the content of another shard of the same definition. Preconditions as
+  // ShardMemory::Restore.
   void Restore(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);
 
   uint64_t first_element() const { return first_element_; }
-  uint64_t element_count() const { return values_.size() / sizeof(float); }
+  uint64_t element_count() const { return element_count_; }
   uint64_t version() const { return version_; }  // updates applied
   uint64_t samples() const { return samples_; }  // in all updates applied
 
  private:
-  DenseShard(const DenseShardConfig& config, std::unique_ptr<Optimizer> optimizer,
-             LearningRateSchedule schedule, SpareBuffers& spares);
+  DenseShard(const DenseShardConfig& config, LearningRateSchedule schedule,
+             std::unique_ptr<ShardMemory> memory);
 
   // Constant after construction.
   const uint64_t first_element_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  const uint64_t element_count_;
   const LearningRateSchedule schedule_;
-  SpareBuffers& spares_;
 
   // Owned by the actor's thread.
-  Buffer values_;
-  std::vector<Buffer> slots_;
-  std::vector<std::span<float>> slot_spans_;  // of slots_
+  const std::unique_ptr<ShardMemory> memory_;
   uint64_t version_ = 0;
   uint64_t samples_ = 0;
 };

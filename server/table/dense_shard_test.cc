@@ -12,7 +12,9 @@
 #include "common/base/buffer.h"
 #include "common/base/random.h"
 #include "gtest/gtest.h"
+#include "server/table/host_memory.h"
 #include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 
 namespace covey::server {
 namespace {
@@ -25,8 +27,8 @@ constexpr DenseShardConfig kConfig = {
     .learning_rate = {.base_rate = 0.1, .warmup_samples = 100},
 };
 
-std::unique_ptr<DenseShard> Open(const DenseShardConfig& config, SpareBuffers& spares) {
-  return DenseShard::Create(config, spares).value();
+std::unique_ptr<DenseShard> Open(const DenseShardConfig& config, TableMemory& memory) {
+  return DenseShard::Create(config, memory).value();
 }
 
 std::vector<float> Copy(std::span<const float> values) { return {values.begin(), values.end()}; }
@@ -41,10 +43,11 @@ std::vector<float> RandomGradient(uint64_t seed, size_t count) {
 class DenseShardTest : public testing::Test {
  protected:
   SpareBuffers spares_{1 << 20};
+  HostMemory memory_{spares_};
 };
 
 TEST_F(DenseShardTest, StartsWithItsRangeOfTheTable) {
-  const auto shard = Open(kConfig, spares_);
+  const auto shard = Open(kConfig, memory_);
   std::vector<float> table(600);
   Initialize(kConfig.initializer, 0, table);
   EXPECT_EQ(Copy(shard->Values().As<float>()), Copy(std::span(table).subspan(500, 100)));
@@ -58,7 +61,7 @@ TEST_F(DenseShardTest, AppliesTheMeanGradientAtTheRateOfItsSamples) {
   const auto shard = Open({.element_count = 2,
                            .optimizer = {.kind = OptimizerKind::kSgd},
                            .learning_rate = {.base_rate = 1, .warmup_samples = 16}},
-                          spares_);
+                          memory_);
   const std::vector<float> gradient_sum = {8, -16};
   ASSERT_TRUE(shard->Apply(gradient_sum, 8).ok());  // rate 8/16, gradient {1, -2}
   EXPECT_EQ(Copy(shard->Values().As<float>()), (std::vector<float>{-0.5, 1}));
@@ -72,7 +75,7 @@ TEST_F(DenseShardTest, AnAdjustmentChangesRateAndMomentumOfOneUpdate) {
   const auto shard = Open({.element_count = 1,
                            .optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5},
                            .learning_rate = {.base_rate = 1}},
-                          spares_);
+                          memory_);
   const std::vector<float> gradient = {4};
   ASSERT_TRUE(shard->Apply(gradient, 1, {.rate_factor = 0.25}).ok());
   EXPECT_EQ(Copy(shard->Values().As<float>()), (std::vector<float>{-1}));
@@ -83,7 +86,7 @@ TEST_F(DenseShardTest, AnAdjustmentChangesRateAndMomentumOfOneUpdate) {
 }
 
 TEST_F(DenseShardTest, AHeldHandleNeverChanges) {
-  const auto shard = Open(kConfig, spares_);
+  const auto shard = Open(kConfig, memory_);
   std::vector<Buffer> held;
   std::vector<std::vector<float>> seen;
   Random random(9);
@@ -105,8 +108,8 @@ TEST_F(DenseShardTest, AHeldHandleNeverChanges) {
 }
 
 TEST_F(DenseShardTest, ReadersDoNotChangeTheResult) {
-  const auto alone = Open(kConfig, spares_);
-  const auto read = Open(kConfig, spares_);
+  const auto alone = Open(kConfig, memory_);
+  const auto read = Open(kConfig, memory_);
   for (int update = 0; update < 20; ++update) {
     const Buffer reader = update % 3 == 0 ? Buffer() : read->Values();
     const std::vector<float> gradient = RandomGradient(update, 100);
@@ -118,7 +121,7 @@ TEST_F(DenseShardTest, ReadersDoNotChangeTheResult) {
 }
 
 TEST_F(DenseShardTest, WritesInPlaceWhenNobodyReads) {
-  const auto shard = Open(kConfig, spares_);
+  const auto shard = Open(kConfig, memory_);
   const uint8_t* const memory = shard->Values().data();
   ASSERT_TRUE(shard->Apply(RandomGradient(1, 100), 10).ok());
   EXPECT_EQ(shard->Values().data(), memory);
@@ -126,7 +129,7 @@ TEST_F(DenseShardTest, WritesInPlaceWhenNobodyReads) {
 }
 
 TEST_F(DenseShardTest, AlternatesBetweenTwoBuffersUnderOneReader) {
-  const auto shard = Open(kConfig, spares_);
+  const auto shard = Open(kConfig, memory_);
   Buffer reader = shard->Values();
   const uint8_t* const first = reader.data();
   ASSERT_TRUE(shard->Apply(RandomGradient(1, 100), 10).ok());
@@ -141,13 +144,13 @@ TEST_F(DenseShardTest, AlternatesBetweenTwoBuffersUnderOneReader) {
 }
 
 TEST_F(DenseShardTest, ShardsTogetherGiveTheBitsOfTheWhole) {
-  const auto whole = Open(kConfig, spares_);
+  const auto whole = Open(kConfig, memory_);
   DenseShardConfig left_config = kConfig, right_config = kConfig;
   left_config.element_count = 37;
   right_config.first_element = 537;
   right_config.element_count = 63;
-  const auto left = Open(left_config, spares_);
-  const auto right = Open(right_config, spares_);
+  const auto left = Open(left_config, memory_);
+  const auto right = Open(right_config, memory_);
   for (int update = 0; update < 20; ++update) {
     const std::vector<float> gradient = RandomGradient(update, 100);
     ASSERT_TRUE(whole->Apply(gradient, 10).ok());
@@ -161,7 +164,7 @@ TEST_F(DenseShardTest, ShardsTogetherGiveTheBitsOfTheWhole) {
 }
 
 TEST_F(DenseShardTest, RefusedUpdatesChangeNothing) {
-  const auto shard = Open(kConfig, spares_);
+  const auto shard = Open(kConfig, memory_);
   ASSERT_TRUE(shard->Apply(RandomGradient(1, 100), 10).ok());
   const std::vector<float> before = Copy(shard->Values().As<float>());
   const auto message = [&](size_t elements, uint64_t samples) {
@@ -183,7 +186,7 @@ TEST_F(DenseShardTest, RefusedUpdatesChangeNothing) {
 
 TEST_F(DenseShardTest, RefusesAConfigThatMakesNoSense) {
   const auto code = [&](const DenseShardConfig& config) {
-    return DenseShard::Create(config, spares_).status().code();
+    return DenseShard::Create(config, memory_).status().code();
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   EXPECT_EQ(code({}), kInvalid);

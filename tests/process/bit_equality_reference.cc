@@ -14,6 +14,9 @@
 #include "common/collective/plan.h"
 #include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"
+#include "server/table/host_memory.h"
+#include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
 #include "server/table/table_spec.h"
 #include "tests/process/bit_equality_model.h"
 #include "worker/collective/reference_reduce.h"
@@ -35,18 +38,19 @@ proto::Table TableOf(const proto::TableSpec& spec) {
 }
 
 // The whole table as one shard: optimizers work by element, so the division changes nothing.
-std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::SpareBuffers& spares) {
+std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::TableMemory& memory) {
   proto::Shard all;
   all.set_element_count(table.spec().shape(0));
   const auto rules = server::RulesOf(table, all);
   COVEY_CHECK(rules.ok());
-  auto shard = server::DenseShard::Create(rules->shard, spares);
+  auto shard = server::DenseShard::Create(rules->shard, memory);
   COVEY_CHECK(shard.ok());
   return *std::move(shard);
 }
 
 void Train(uint32_t members, Algorithm algorithm) {
   server::SpareBuffers spares(0);
+  server::HostMemory memory(spares);
   std::vector<proto::Table> tables;
   std::vector<const proto::Table*> pointers;
   for (const proto::TableSpec& spec : BitEqualityTables()) tables.push_back(TableOf(spec));
@@ -54,7 +58,7 @@ void Train(uint32_t members, Algorithm algorithm) {
   const worker::ModelLayout layout(pointers, members, worker::FusionLimits());
   const Plan plan({.algorithm = algorithm, .size = members, .paths = {}});
   for (size_t t = 0; t < tables.size(); ++t) {
-    const auto shard = Whole(tables[t], spares);
+    const auto shard = Whole(tables[t], memory);
     for (uint64_t step = 1; step <= kBitEqualitySteps; ++step) {
       uint64_t samples = 0;
       std::vector<std::vector<float>> gradients;

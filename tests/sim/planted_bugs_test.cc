@@ -39,6 +39,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kEpochGoesBack, kCounting},
       {PlantedBug::kHoldLentGradients, kStaleness},
       {PlantedBug::kIgnoreFlush, kCounting},
+      {PlantedBug::kServeStaleCopy, kCounting},
   };
 }
 

@@ -5,11 +5,21 @@
 
 namespace covey::sim {
 
-ServerProgram::ServerProgram(const Member::Options& member, uint32_t data_loops)
+ServerProgram::ServerProgram(const Member::Options& member, uint32_t data_loops,
+                             const std::optional<server::SimDevice::Options>& device)
     : control_({.member = member}) {
   for (uint32_t i = 0; i < data_loops; ++i) {
-    data_.push_back(std::make_unique<server::ShardActor>(server::ShardActor::Options()));
+    server::ShardActor::Options options;
+    if (device) {
+      devices_.push_back(std::make_shared<server::SimDevice>(*device));
+      options.device = devices_.back();
+    }
+    data_.push_back(std::make_unique<server::ShardActor>(options));
   }
+}
+
+absl::Duration ServerProgram::TakeDeviceTime(size_t loop) {
+  return loop == 0 || devices_.empty() ? absl::ZeroDuration() : devices_[loop - 1]->TakeBusyTime();
 }
 
 std::vector<Actor*> ServerProgram::loops() {
@@ -37,6 +47,8 @@ ReplicaSnapshot ServerProgram::Snapshot(const std::string& name, uint32_t loop,
   snapshot.index = replica->content()->index();
   snapshot.version = replica->content()->version().value();
   snapshot.digest = replica->content()->Digest();
+  // Looking takes no virtual time.
+  if (!devices_.empty()) devices_[loop - 1]->TakeBusyTime();
   return snapshot;
 }
 

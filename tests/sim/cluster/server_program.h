@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "server/replication/replica.h"
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
+#include "server/table/testing/sim_device.h"
 #include "tests/sim/process/process.h"
 #include "tests/sim/process/replica_snapshot.h"
 
@@ -20,11 +22,14 @@ namespace covey::sim {
 // data loops. Actor-confined.
 class ServerProgram : public Program {
  public:
-  ServerProgram(const Member::Options& member, uint32_t data_loops);
+  // `device`: what each data loop keeps its tables on; none: in host memory.
+  ServerProgram(const Member::Options& member, uint32_t data_loops,
+                const std::optional<server::SimDevice::Options>& device);
 
   std::vector<Actor*> loops() override;
   NodeId node() const override { return control_.member().node(); }
   Epoch epoch() const override { return control_.member().view()->epoch(); }
+  absl::Duration TakeDeviceTime(size_t loop) override;
   // A server leaves once it has drained.
   Outcome outcome() const override;
 
@@ -37,6 +42,7 @@ class ServerProgram : public Program {
  private:
   server::ServerActor control_;
   std::vector<std::unique_ptr<server::ShardActor>> data_;
+  std::vector<std::shared_ptr<server::SimDevice>> devices_;  // of data_; empty: host memory
 };
 
 }  // namespace covey::sim

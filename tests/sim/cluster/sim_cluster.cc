@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -101,7 +102,9 @@ void SimCluster::AddServer(uint32_t index) {
         Member::Options member = MemberOptions(proto::SERVER, birth);
         member.rank = static_cast<int>(index);
         member.labels = absl::StrCat("zone/rack-", index % 2, "/host-", index % 3);
-        return std::make_unique<ServerProgram>(member, config_.data_loops);
+        std::optional<server::SimDevice::Options> device;
+        if (config_.has_device[index]) device = config_.device;
+        return std::make_unique<ServerProgram>(member, config_.data_loops, device);
       });
 }
 

@@ -28,6 +28,22 @@ void BeQuiet(SimConfig& config) {
   config.fault_share = 0;
 }
 
+// In a third of the seeds some servers have a device, so that chains mix both kinds.
+void DrawDevices(Random random, SimConfig& config) {
+  const bool any = random.Chance(0.35);
+  for (size_t i = 0; i < config.servers + config.elasticity.late_servers.size(); ++i) {
+    config.has_device.push_back(any && random.Chance(0.5));
+  }
+  config.device.copy_start = DrawDuration(random, absl::Microseconds(5), absl::Milliseconds(5));
+  config.device.copy_byte = DrawDuration(random, absl::Nanoseconds(1), absl::Nanoseconds(64));
+}
+
+std::string DescribeDevices(const SimConfig& config) {
+  std::string devices;
+  for (const bool has_device : config.has_device) devices += has_device ? '1' : '0';
+  return devices;
+}
+
 }  // namespace
 
 SimConfig DrawConfig(Random random, uint32_t groups) {
@@ -82,13 +98,14 @@ SimConfig DrawConfig(Random random, uint32_t groups) {
   // Drawn from a separate stream, so that seeds older than leases keep their meaning.
   Random of_lease = random.Split(2);
   config.scheduler.lease = DrawDuration(of_lease, absl::Seconds(4), absl::Seconds(60));
+  DrawDevices(random.Split(3), config);
   return config;
 }
 
 std::string Describe(const SimConfig& config) {
   const NetworkConfig& network = config.network;
   return absl::StrCat("servers=", config.servers, " data_loops=", config.data_loops,
-                      " groups=", config.scheduler.groups,
+                      " devices=", DescribeDevices(config), " groups=", config.scheduler.groups,
                       " heartbeat=", absl::FormatDuration(config.scheduler.heartbeat),
                       " silence_min=", absl::FormatDuration(config.scheduler.silence_min),
                       " restart_grace=", absl::FormatDuration(config.scheduler.restart_grace),

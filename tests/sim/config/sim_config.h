@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/engine/request_engine.h"
 #include "common/base/random.h"
 #include "common/runtime/member.h"
 #include "scheduler/config.h"
+#include "server/table/testing/sim_device.h"
 #include "tests/sim/config/elasticity.h"
 #include "tests/sim/network/sim_network.h"
 
@@ -20,6 +22,9 @@ struct SimConfig {
   // Number of servers at the beginning.
   uint32_t servers = 1;
   uint32_t data_loops = 1;
+  // Per server, later ones included: whether it keeps its tables on a simulated device.
+  std::vector<bool> has_device;
+  server::SimDevice::Options device;
   Elasticity elasticity;
   // No faults except the operations of `elasticity`; no user may notice those.
   bool quiet = false;

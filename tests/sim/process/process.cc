@@ -135,8 +135,8 @@ void Process::Run(size_t index) {
   } else {
     return Schedule(index);
   }
-  loop.busy_until =
-      now + options_.call_cost_max * (slowness_ * random_.Uniform()) + absl::Nanoseconds(1);
+  loop.busy_until = now + options_.call_cost_max * (slowness_ * random_.Uniform()) +
+                    absl::Nanoseconds(1) + program_->TakeDeviceTime(index);
   Flush(index, outbox);
   if (const size_t kept = network_.lent_frames().CountInUse(lent); kept > 0) {
     for (Observer* observer : observers_) {

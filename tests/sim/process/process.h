@@ -33,6 +33,8 @@ class Program {
   // and its epoch.
   virtual NodeId node() const = 0;
   virtual Epoch epoch() const = 0;
+  // How long the last call of this loop waited for a device; 0 the second time.
+  virtual absl::Duration TakeDeviceTime(size_t /*loop*/) { return absl::ZeroDuration(); }
   // Once the outcome is not kRunning, the process ends by itself.
   enum class Outcome { kRunning, kDone, kFailed };
   virtual Outcome outcome() const { return Outcome::kRunning; }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "server/table/device.h"
+#include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
+
+namespace covey::server {
+
+// Tables in the memory of a device. A gradient is copied in, and the update runs there. Values are
+// copied out when they are read, at most once per update, so updates that nobody reads cost no
+// copy and no wait.
+//
+// Memory of the device: values and slots of each shard, and one gradient of the largest shard. Of
+// the host: the newest copy of the values of each shard that was ever read, and old ones while they
+// are being sent.
+class DeviceMemory final : public TableMemory {
+ public:
+  // `device` and `spares` outlive it and the shards.
+  DeviceMemory(Device& device, SpareBuffers& spares) : device_(device), spares_(spares) {}
+
+  absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
+                                                    Buffer values) override;
+
+ private:
+  friend class DeviceShard;
+
+  // Makes room for a gradient of this length.
+  absl::Status Reserve(size_t count);
+
+  // Constant after construction.
+  Device& device_;
+  SpareBuffers& spares_;
+
+  // Owned by the actor's thread.
+  // The gradient of the update that the device does next. Shared, since it does one at a time.
+  std::unique_ptr<DeviceArray> gradient_;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "server/table/spare_buffers.h"
+#include "server/table/table_memory.h"
+
+namespace covey::server {
+
+// Tables in the memory of the process. Values() is the memory itself, without a copy: an update
+// writes in place when no other handle refers to the values, otherwise into a spare buffer.
+class HostMemory final : public TableMemory {
+ public:
+  // `spares` outlives it and the shards.
+  explicit HostMemory(SpareBuffers& spares) : spares_(spares) {}
+
+  absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
+                                                    Buffer values) override;
+
+ private:
+  SpareBuffers& spares_;
+};
+
+}  // namespace covey::server

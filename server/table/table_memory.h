@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/optimizer/optimizer.h"
+
+namespace covey::server {
+
+// The values of a shard and the state slots of its optimizer, in the memory that holds them; and
+// the optimizer, which runs where they are. Updates take effect in the order of calls.
+//
+// Actor-confined, except that handles from Values() may be read and dropped on any thread. The bits
+// do not depend on the kind of memory.
+class ShardMemory {
+ public:
+  virtual ~ShardMemory() = default;
+
+  virtual size_t slots() const = 0;
+  // Precondition: the gradient is as long as the values. Its bytes may change after the call.
+  virtual void Update(const UpdateContext& context, std::span<const float> gradient_sum) = 0;
+  // The values after all updates so far, in host memory; the bytes under the handle never change.
+  virtual Buffer Values() = 0;
+  // A slot after all updates so far, in host memory; the next call may change the bytes under the
+  // handle. Precondition: slot < slots().
+  virtual Buffer Slot(size_t slot) = 0;
+  // Replaces the content. Preconditions (checked): as many slots, all buffers of the same size as
+  // the values; the slots are not referenced elsewhere.
+  virtual void Restore(Buffer values, std::vector<Buffer> slots) = 0;
+};
+
+// Where a server keeps its tables: a choice of the server's operator, not of a table, so that the
+// servers of a chain may differ in it. One per data loop, which it outlives.
+//
+// Actor-confined.
+class TableMemory {
+ public:
+  virtual ~TableMemory() = default;
+
+  // Memory for these first values, with zeros in the optimizer's slots. Precondition: `values` is
+  // not referenced elsewhere.
+  // INVALID_ARGUMENT: as MakeOptimizer. RESOURCE_EXHAUSTED: too little memory is free; names it.
+  virtual absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
+                                                            Buffer values) = 0;
+};
+
+}  // namespace covey::server
