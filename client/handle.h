@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/operation_result.h"
-#include "common/base/one_shot.h"
+#include "common/base/set_once.h"
 
 namespace covey {
 
@@ -47,7 +47,7 @@ class Handle {
  private:
   void RunLoopUntilDone(absl::Time until) const;
 
-  OneShot<OperationResult> result_;
+  SetOnce<OperationResult> result_;
   std::shared_ptr<LoopRunner> runner_;  // may be null
 };
 

@@ -14,8 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/log.h"
-#include "common/base/one_shot.h"
 #include "common/base/random.h"
+#include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
 #include "common/net/grpc_channel.h"
@@ -215,7 +215,7 @@ class ServerProcess {
   std::unique_ptr<EventLoop> control_;
   std::unique_ptr<LoopPort> control_port_;
   std::unique_ptr<GrpcChannel> scheduler_;
-  const OneShot<std::monostate> over_;  // set when this process is no longer a member
+  const SetOnce<std::monostate> over_;  // set when this process is no longer a member
 
   // Owned by the control loop's thread.
   bool serving_ = false;

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "common/base/log.h"
-#include "common/base/one_shot.h"
 #include "common/base/random.h"
+#include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/net/grpc_channel.h"
 #include "common/net/host_transport.h"
@@ -145,7 +145,7 @@ Connection::~Connection() {
 }
 
 absl::Status Connection::Run(std::function<void(absl::Time, Outbox&)> work) {
-  const OneShot<std::monostate> done;
+  const SetOnce<std::monostate> done;
   const bool posted = Post([work = std::move(work), done](absl::Time now, Outbox& outbox) {
     work(now, outbox);
     done.Set(std::monostate());
@@ -158,7 +158,7 @@ absl::Status Connection::Run(std::function<void(absl::Time, Outbox&)> work) {
 absl::StatusOr<proto::Envelope> Connection::Request(proto::Envelope request,
                                                     absl::Duration timeout) {
   using Answer = absl::StatusOr<proto::Envelope>;
-  const OneShot<Answer> answer;
+  const SetOnce<Answer> answer;
   const bool posted =
       Post([this, request = std::move(request), timeout, answer](absl::Time now, Outbox& outbox) {
         client_->control().Start(
@@ -177,7 +177,7 @@ absl::Status Connection::Flush(absl::Duration timeout) {
 }
 
 absl::Status Connection::FlushPushes(RequestEngine::FlushScope scope, absl::Duration timeout) {
-  const OneShot<absl::Status> flushed;
+  const SetOnce<absl::Status> flushed;
   const bool posted = Post([this, scope, timeout, flushed](absl::Time now, Outbox& outbox) {
     client_->engine().Flush(
         now, scope, now + timeout,

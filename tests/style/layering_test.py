@@ -77,7 +77,7 @@ _IMPURE_SYSTEM = re.compile(
     r"|iostream$|cstdio$|unistd\.h|sys/|cuda|CLI/|absl/synchronization|absl/time/clock|absl/flags)"
 )
 _IMPURE_OURS = re.compile(
-    r"^common/(base/(mutex|bounded_queue|one_shot|clock)\.h"
+    r"^common/(base/(mutex|bounded_queue|set_once|clock)\.h"
     r"|net/(transport|zmq|grpc)|runtime/(event_loop|process_main))"
 )
 

@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/log.h"
-#include "common/base/one_shot.h"
 #include "common/base/random.h"
+#include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 
 namespace covey::worker {
@@ -70,7 +70,7 @@ absl::Status WorkerCore::Run(const Task& task) {
 }
 
 absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work) {
-  const OneShot<absl::Status> done;
+  const SetOnce<absl::Status> done;
   COVEY_RETURN_IF_ERROR(Run([&](WorkerActor& actor, absl::Time, Outbox&) {
     actor.WhenReady([&work, &actor, done](const absl::Status& status) {
       done.Set(status.ok() ? work(actor) : status);

@@ -49,9 +49,9 @@ TEST_F(WholeFileTest, LeavesTheOldFileUntilItIsFinished) {
 }
 
 TEST_F(WholeFileTest, NamesAFolderThatDoesNotExist) {
-  const auto file = WholeFile::Begin(folder_->path() + "/none/model", 3);
+  const auto file = WholeFile::Begin(folder_->path() + "none/model", 3);
   ASSERT_FALSE(file.ok());
-  EXPECT_NE(file.status().message().find("/none/model"), std::string::npos);
+  EXPECT_NE(file.status().message().find("none/model"), std::string::npos);
 }
 
 TEST_F(WholeFileTest, KnowsAtOnceThatThereIsTooLittleRoom) {

@@ -19,7 +19,7 @@ namespace covey {
 //
 // Thread-safe. The value never changes once it is set.
 template <typename T>
-class OneShot {
+class SetOnce {
  public:
   // Precondition: not set before.
   void Set(T value) const {
