@@ -11,7 +11,7 @@
 #include "scheduler/config.h"
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/groups/groups.h"
-#include "scheduler/groups/stragglers.h"
+#include "scheduler/groups/straggler_controller.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
@@ -46,7 +46,7 @@ struct Machines {
   Groups groups;
   GroupAdjustments adjustments;
   Membership membership;
-  Stragglers stragglers;
+  StragglerController stragglers;
   Tables tables;
   Chains chains;
   Scaling scaling;

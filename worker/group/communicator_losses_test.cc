@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Until all programs have what they wait for, or have given up.
-void RunInTime(Mourners& f) {
+void RunInTime(GroupWithLosses& f) {
   for (int i = 0; i < 300; ++i) {
     f.fleet.Run();
     bool idle = true;
@@ -37,14 +37,14 @@ void Damage(Message& message) {
   message.frames[0].MutableData()[0] ^= 0x10;
 }
 
-uint64_t LossesOf(Mourners& f) {
+uint64_t LossesOf(GroupWithLosses& f) {
   uint64_t losses = 0;
   for (const uint32_t rank : f.members()) losses += f.fleet.ring.communicator(rank).losses();
   return losses;
 }
 
 // `what` happens to the message of this number of the second step. False: there are fewer.
-bool LetOneMessage(Mourners& f, uint64_t number, const std::function<bool(Message&)>& what) {
+bool LetOneMessage(GroupWithLosses& f, uint64_t number, const std::function<bool(Message&)>& what) {
   f.Step();
   uint64_t messages = 0;
   f.fleet.ring.SetTamper(
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, GroupLossesTest,
 TEST_P(GroupLossesTest, AnyMessageOfAStepMayBeLost) {
   uint64_t losses = 0;
   for (uint64_t number = 0;; number += 2) {
-    Mourners f(3, GetParam().OptionsOf(1 + number));
+    GroupWithLosses f(3, GetParam().OptionsOf(1 + number));
     const bool lost = LetOneMessage(f, number, [](Message&) { return false; });
     ASSERT_THAT(f.violations, IsEmpty()) << "message " << number;
     losses += LossesOf(f);
@@ -83,7 +83,7 @@ TEST_P(GroupLossesTest, AnyMessageOfAStepMayBeLost) {
 TEST_P(GroupLossesTest, AnySliceMayBeDamaged) {
   uint64_t losses = 0;
   for (uint64_t number = 0;; number += 3) {
-    Mourners f(3, GetParam().OptionsOf(1 + number));
+    GroupWithLosses f(3, GetParam().OptionsOf(1 + number));
     const bool damaged = LetOneMessage(f, number, [](Message& message) {
       if (!message.frames.empty()) Damage(message);
       return true;
@@ -97,7 +97,7 @@ TEST_P(GroupLossesTest, AnySliceMayBeDamaged) {
 
 TEST_P(GroupLossesTest, APartitionThatHealsCostsNoStep) {
   for (uint64_t messages = 0; messages < 60; messages += 4) {
-    Mourners f(3, GetParam().OptionsOf(1 + messages));
+    GroupWithLosses f(3, GetParam().OptionsOf(1 + messages));
     f.Step();
     f.Begin();
     f.fleet.RunMessages(messages);
@@ -120,7 +120,7 @@ TEST_P(GroupLossesTest, APartitionThatHealsCostsNoStep) {
 TEST_P(GroupLossesTest, ManyMessagesMayBeLost) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
-    Mourners f(4, GetParam().OptionsOf(seed));
+    GroupWithLosses f(4, GetParam().OptionsOf(seed));
     f.fleet.ring.SetTamper([&](uint32_t, uint32_t, Message& message) {
       if (!message.frames.empty() && random.Chance(0.003)) Damage(message);
       return !random.Chance(0.007);
@@ -138,7 +138,7 @@ TEST_P(GroupLossesTest, ManyMessagesMayBeLost) {
 TEST_P(GroupLossesTest, AMemberDiesWhileMessagesAreLost) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
-    Mourners f(4, GetParam().OptionsOf(seed));
+    GroupWithLosses f(4, GetParam().OptionsOf(seed));
     f.Step();
     f.fleet.ring.SetTamper([&](uint32_t, uint32_t, Message&) { return !random.Chance(0.01); });
     f.Begin();
@@ -165,7 +165,7 @@ TEST_P(GroupLossesTest, AMemberDiesWhileMessagesAreLost) {
 TEST_P(GroupLossesTest, AChangeOfPlanGoesThroughWhileMessagesAreLost) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
-    Mourners f(4, GetParam().OptionsOf(seed));
+    GroupWithLosses f(4, GetParam().OptionsOf(seed));
     f.Step();
     f.fleet.ring.SetTamper([&](uint32_t, uint32_t, Message&) { return !random.Chance(0.01); });
     f.Drain(3);
@@ -189,10 +189,10 @@ TEST_P(GroupLossesTest, AChangeOfPlanGoesThroughWhileMessagesAreLost) {
 TEST(GroupLossesOneTest, ALocalRoundGoesOn) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Random random(seed);
-    LocalMourners f(3, 0, seed % 2 == 0, seed);
+    LocalGroupWithLosses f(3, 0, seed % 2 == 0, seed);
     f.fleet.ring.SetTamper([&](uint32_t, uint32_t, Message&) { return !random.Chance(0.01); });
     const float lesson = f.Lesson({0, 1, 2});
-    for (uint64_t step = 1; step <= 2 * LocalMourners::kSteps; ++step) {
+    for (uint64_t step = 1; step <= 2 * LocalGroupWithLosses::kSteps; ++step) {
       f.Begin();
       RunInTime(f);
       f.CheckAllWell(step);
@@ -205,7 +205,7 @@ TEST(GroupLossesOneTest, ALocalRoundGoesOn) {
 }
 
 TEST(GroupLossesOneTest, WhoIsOnlyLateIsWaitedFor) {
-  Mourners f(3, Case{}.OptionsOf(1));
+  GroupWithLosses f(3, Case{}.OptionsOf(1));
   f.Step();
   for (const uint32_t rank : {0u, 1u}) f.Begin(rank);
   for (int i = 0; i < 100; ++i) {
@@ -220,9 +220,9 @@ TEST(GroupLossesOneTest, WhoIsOnlyLateIsWaitedFor) {
 }
 
 TEST(GroupLossesOneTest, DistributedGroupsSayAtOnceWhatToDo) {
-  Mourners::Options options = Case{}.OptionsOf(1);
+  GroupWithLosses::Options options = Case{}.OptionsOf(1);
   options.hybrid.synchronization = Synchronization::kDistributed;
-  Mourners f(3, options);
+  GroupWithLosses f(3, options);
   f.Begin();
   f.fleet.RunMessages(5);
   uint64_t messages = 0;

@@ -39,7 +39,9 @@ TEST(GenerationChangeTest, TheNextGenerationsStepsAreAsFarAhead) {
 // The states that each member goes through, without repetitions.
 class Watch {
  public:
-  explicit Watch(Mourners& group) : group_(group), seen_(group.fleet.hybrids.size()) { Look(); }
+  explicit Watch(GroupWithLosses& group) : group_(group), seen_(group.fleet.hybrids.size()) {
+    Look();
+  }
   void Look() {
     for (size_t rank = 0; rank < seen_.size(); ++rank) {
       const State now = group_.fleet.hybrids[rank]->state();
@@ -55,12 +57,12 @@ class Watch {
   const std::vector<State>& seen(uint32_t rank) const { return seen_[rank]; }
 
  private:
-  Mourners& group_;
+  GroupWithLosses& group_;
   std::vector<std::vector<State>> seen_;
 };
 
 TEST(GenerationChangeTest, APlannedChangeComesAfterTheLastStep) {
-  Mourners group(3, {.members = {0, 1, 2}});
+  GroupWithLosses group(3, {.members = {0, 1, 2}});
   group.Step();
   Watch watch(group);
   group.Plan({0, 1}, /*recovery=*/false);
@@ -76,7 +78,7 @@ TEST(GenerationChangeTest, APlannedChangeComesAfterTheLastStep) {
 }
 
 TEST(GenerationChangeTest, ALossInterruptsTheStep) {
-  Mourners group(3, {});
+  GroupWithLosses group(3, {});
   group.Step();
   Watch watch(group);
   group.Begin();
@@ -94,7 +96,7 @@ TEST(GenerationChangeTest, ALossInterruptsTheStep) {
 }
 
 TEST(GenerationChangeTest, AMemberThatIsInNoGroupHasLeftUntilItSetsAModelAgain) {
-  Mourners group(2, {});
+  GroupWithLosses group(2, {});
   group.Step();
   Watch watch(group);
   group.Plan({0}, /*recovery=*/true);

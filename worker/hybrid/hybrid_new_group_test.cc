@@ -21,13 +21,13 @@ constexpr uint64_t kFirstStep = 9;
 
 class HybridNewGroupTest : public testing::TestWithParam<Case> {
  protected:
-  static Mourners::Options FirstGroup(uint64_t seed) {
-    Mourners::Options options = GetParam().OptionsOf(seed);
+  static GroupWithLosses::Options FirstGroup(uint64_t seed) {
+    GroupWithLosses::Options options = GetParam().OptionsOf(seed);
     options.members = {0, 1};
     return options;
   }
   // Worker 0 has come to the new group, and worker 2 comes.
-  static void ExpectBothCountFromTheFirstStep(Mourners& f) {
+  static void ExpectBothCountFromTheFirstStep(GroupWithLosses& f) {
     std::set<uint64_t> pushed;
     f.fleet.server.on_push = [&](const proto::PushRequest& push, const std::vector<float>&) {
       pushed.insert(push.step());
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HybridNewGroupTest,
                          testing::Values(Case{}, Case{.fused = true}, Case{.lag = 1}));
 
 TEST_P(HybridNewGroupTest, WhoComesBetweenTwoSteps) {
-  Mourners f(3, FirstGroup(1));
+  GroupWithLosses f(3, FirstGroup(1));
   f.Step();
   f.PlanNewGroup({0, 2}, kFirstStep);
   for (const uint32_t rank : {0u, 1u, 2u}) f.Show(rank);
@@ -60,7 +60,7 @@ TEST_P(HybridNewGroupTest, WhoComesBetweenTwoSteps) {
 
 TEST_P(HybridNewGroupTest, WhoComesOutOfTheMiddleOfAStep) {
   for (uint64_t messages = 0; messages < 10; ++messages) {
-    Mourners f(3, FirstGroup(1 + messages));
+    GroupWithLosses f(3, FirstGroup(1 + messages));
     f.Step();
     f.Begin();
     f.fleet.RunMessages(messages);
@@ -78,9 +78,9 @@ TEST_P(HybridNewGroupTest, WhoComesOutOfTheMiddleOfAStep) {
 // The new group pushes only what it has learned itself, with the samples behind that.
 void LetOneComeOutOfAnyStepOfARound(uint64_t first_step, uint64_t overlap, bool fused) {
   constexpr uint64_t kSamplesPerStep = 1 + 3;
-  for (uint64_t step = 1; step <= 2 * LocalMourners::kSteps; ++step) {
+  for (uint64_t step = 1; step <= 2 * LocalGroupWithLosses::kSteps; ++step) {
     for (uint64_t messages = 0; messages < 40; messages += 4) {
-      LocalMourners f(3, overlap, fused, 1 + messages, {0, 1});
+      LocalGroupWithLosses f(3, overlap, fused, 1 + messages, {0, 1});
       for (uint64_t before = 1; before < step; ++before) f.Step();
       f.Begin();
       f.fleet.RunMessages(messages);
@@ -108,8 +108,8 @@ void LetOneComeOutOfAnyStepOfARound(uint64_t first_step, uint64_t overlap, bool 
       if (f.fleet.hybrids[2]->step().value() < joined_at) f.Begin(2);
       f.fleet.Run();
       EXPECT_GE(joined_at, first_step - 1);
-      for (uint64_t after = 0; after < 2 * LocalMourners::kSteps; ++after) f.Step();
-      f.CheckAllWell(joined_at + 2 * LocalMourners::kSteps);
+      for (uint64_t after = 0; after < 2 * LocalGroupWithLosses::kSteps; ++after) f.Step();
+      f.CheckAllWell(joined_at + 2 * LocalGroupWithLosses::kSteps);
       EXPECT_THAT(f.violations, IsEmpty());
       // The step that was done again may have ended a round.
       EXPECT_GE(pushes, 2 * f.fleet.model.shards());
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HybridNewGroupLocalTest,
 
 TEST_P(HybridNewGroupLocalTest, RoundsStayInTheOldGroup) {
   const auto [overlap, fused] = GetParam();
-  LetOneComeOutOfAnyStepOfARound(3 * LocalMourners::kSteps + 1, overlap, fused);
+  LetOneComeOutOfAnyStepOfARound(3 * LocalGroupWithLosses::kSteps + 1, overlap, fused);
 }
 
 TEST_P(HybridNewGroupLocalTest, AlsoWhenTheStepsOfTheNewGroupAreNoLater) {

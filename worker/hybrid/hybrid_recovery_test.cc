@@ -23,7 +23,7 @@ using ::testing::Not;
 // A member dies after so many messages of the second step. True when the step was over before.
 bool LetOneDie(const Case& with, uint32_t victim, uint64_t messages,
                std::vector<std::string>& violations) {
-  Mourners f(3, with.OptionsOf(1 + messages));
+  GroupWithLosses f(3, with.OptionsOf(1 + messages));
   f.Step();
   f.CheckAllWell(1);
   f.Begin();
@@ -68,7 +68,7 @@ TEST_P(HybridRecoveryTest, AMemberMayDieAfterAnyMessageOfAStep) {
 TEST_P(HybridRecoveryTest, MembersDieOneAfterTheOtherUntilOneIsLeft) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
-    Mourners f(5, GetParam().OptionsOf(seed));
+    GroupWithLosses f(5, GetParam().OptionsOf(seed));
     uint64_t step = 0;
     while (f.members().size() > 1) {
       f.Begin();
@@ -98,9 +98,9 @@ TEST_P(HybridRecoveryTest, MembersDieOneAfterTheOtherUntilOneIsLeft) {
 
 TEST_P(HybridRecoveryTest, ANewcomerThatDiesBeforeTheCutBreaksNothing) {
   for (uint64_t messages = 0; messages < 60; ++messages) {
-    Mourners::Options options = GetParam().OptionsOf(1 + messages);
+    GroupWithLosses::Options options = GetParam().OptionsOf(1 + messages);
     options.members = {0, 1};
-    Mourners f(3, options);
+    GroupWithLosses f(3, options);
     f.Step();
     f.Plan({0, 1, 2}, false);
     f.Show(0);
@@ -130,7 +130,7 @@ TEST_P(HybridRecoveryTest, ANewcomerThatDiesBeforeTheCutBreaksNothing) {
 
 TEST_P(HybridRecoveryTest, AMemberThatWasFrozenIsToldAndChangesNothing) {
   for (uint64_t messages = 0; messages < 100; messages += 3) {
-    Mourners f(3, GetParam().OptionsOf(1 + messages));
+    GroupWithLosses f(3, GetParam().OptionsOf(1 + messages));
     f.Step();
     f.Begin();
     f.fleet.RunMessages(messages);
@@ -157,7 +157,7 @@ TEST_P(HybridRecoveryTest, AMemberThatWasFrozenIsToldAndChangesNothing) {
 
 TEST_P(HybridRecoveryTest, AMemberDiesWhileTheOthersPull) {
   for (uint64_t messages = 0; messages < 60; ++messages) {
-    Mourners f(3, GetParam().OptionsOf(1 + messages));
+    GroupWithLosses f(3, GetParam().OptionsOf(1 + messages));
     f.Step();
     for (const uint32_t rank : {0u, 1u}) f.Pull(rank);
     f.fleet.RunMessages(messages / 2);
@@ -178,7 +178,7 @@ TEST_P(HybridRecoveryTest, AMemberDiesWhileTheOthersPull) {
 }
 
 TEST_P(HybridRecoveryTest, AMemberThatDrainsIsLetGoBetweenTwoSteps) {
-  Mourners f(3, GetParam().OptionsOf(1));
+  GroupWithLosses f(3, GetParam().OptionsOf(1));
   f.Step();
   f.Drain(1);
   f.Plan({0, 2}, false);
@@ -211,7 +211,7 @@ TEST_P(HybridRecoveryTest, AMemberThatDrainsIsLetGoBetweenTwoSteps) {
 }
 
 TEST(HybridRecoveryOneTest, WhoSteppedAsideDoesTheStepAgainWithoutAGradient) {
-  Mourners f(3, Case{}.OptionsOf(1));
+  GroupWithLosses f(3, Case{}.OptionsOf(1));
   f.LetGoOnWith(2);
   f.ShowAll();
   f.Step();
@@ -237,12 +237,12 @@ TEST(HybridRecoveryOneTest, WhoSteppedAsideDoesTheStepAgainWithoutAGradient) {
 }
 
 TEST(HybridRecoveryOneTest, WhatRoundingLostCountsOnce) {
-  Model model = Mourners::Integers();
+  Model model = GroupWithLosses::Integers();
   model.spec.set_gradient_format(proto::WIRE_INT8_BLOCK);
   for (uint64_t messages = 0; messages < 120; messages += 2) {
-    Mourners::Options options = Case{.fused = messages % 4 == 0}.OptionsOf(1 + messages);
+    GroupWithLosses::Options options = Case{.fused = messages % 4 == 0}.OptionsOf(1 + messages);
     options.model = model;
-    Mourners f(3, options);
+    GroupWithLosses f(3, options);
     f.Step();
     f.Begin();
     f.fleet.RunMessages(messages);
@@ -263,9 +263,9 @@ TEST(HybridRecoveryOneTest, WhatRoundingLostCountsOnce) {
 
 // Of both rounds no step is lost, and none counts twice, whenever a member dies.
 void LetOneDieInAnyStepOfARound(uint64_t overlap, bool fused) {
-  for (uint64_t death = 1; death <= 2 * LocalMourners::kSteps; ++death) {
+  for (uint64_t death = 1; death <= 2 * LocalGroupWithLosses::kSteps; ++death) {
     for (uint64_t messages = 0; messages < 60; messages += 3) {
-      LocalMourners f(3, overlap, fused, 1 + messages);
+      LocalGroupWithLosses f(3, overlap, fused, 1 + messages);
       const float whole = f.Lesson({0, 1, 2});
       for (uint64_t step = 1; step < death; ++step) f.Step();
       f.Begin();
@@ -278,7 +278,7 @@ void LetOneDieInAnyStepOfARound(uint64_t overlap, bool fused) {
       const float rest = f.Lesson(f.members());
       // With overlap one step may be part of no push.
       const float lost = overlap > 0 ? std::max(whole, rest) : 0;
-      for (uint64_t step = death; step <= 2 * LocalMourners::kSteps + 1; ++step) {
+      for (uint64_t step = death; step <= 2 * LocalGroupWithLosses::kSteps + 1; ++step) {
         if (step > death) f.Step();
         f.CheckAllWell(step);
         const auto before = static_cast<float>(death - 1);
@@ -304,10 +304,10 @@ TEST(HybridRecoveryLocalTest, WithOverlapAtMostOneStepIs) {
 TEST(HybridRecoveryLocalTest, NorIsItWhenAnotherDiesWhileTheyMeet) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
-    LocalMourners f(5, 0, seed % 2 == 0, seed);
+    LocalGroupWithLosses f(5, 0, seed % 2 == 0, seed);
     float least = 0;
     float most = 0;
-    for (uint64_t step = 1; step <= 2 * LocalMourners::kSteps; ++step) {
+    for (uint64_t step = 1; step <= 2 * LocalGroupWithLosses::kSteps; ++step) {
       float fewest = f.Lesson(f.members());
       float all = fewest;
       const size_t members = f.members().size();
@@ -342,9 +342,9 @@ TEST(HybridRecoveryLocalTest, NorIsItWhenAnotherDiesWhileTheyMeet) {
 }
 
 TEST(HybridRecoveryOneTest, DistributedGroupsSayThatTheyCannotGoOn) {
-  Mourners::Options options = Case{}.OptionsOf(1);
+  GroupWithLosses::Options options = Case{}.OptionsOf(1);
   options.hybrid.synchronization = Synchronization::kDistributed;
-  Mourners f(3, options);
+  GroupWithLosses f(3, options);
   f.Begin();
   f.fleet.RunMessages(5);
   f.Kill(2);
@@ -360,7 +360,7 @@ TEST(HybridRecoveryOneTest, DistributedGroupsSayThatTheyCannotGoOn) {
 
 // The members that are left would wait longer for each other than the program allows.
 void LetThemNeverMeet(bool fused, bool pull) {
-  Mourners f(3, Case{.fused = fused}.OptionsOf(1));
+  GroupWithLosses f(3, Case{.fused = fused}.OptionsOf(1));
   f.Step();
   if (pull) {
     for (const uint32_t rank : f.members()) f.Pull(rank);
@@ -390,7 +390,7 @@ TEST(HybridRecoveryOneTest, DeadlinesHoldWhileMembersMeet) {
 }
 
 TEST(HybridRecoveryOneTest, RecoveriesAreCountedAndTimed) {
-  Mourners f(3, Case{}.OptionsOf(1));
+  GroupWithLosses f(3, Case{}.OptionsOf(1));
   f.Step();
   f.Begin();
   f.fleet.RunMessages(10);

@@ -13,7 +13,7 @@ namespace covey::worker {
 
 // Workers, some of them in one group, whose members die. Gradients are integers, so that sums show
 // which members they include, in any order.
-class Mourners {
+class GroupWithLosses {
  public:
   struct Options {
     Algorithm algorithm = Algorithm::kRing;
@@ -23,7 +23,7 @@ class Mourners {
     // The workers that are in the group at first; empty = all.
     std::vector<uint32_t> members;
   };
-  Mourners(uint32_t workers, const Options& options)
+  GroupWithLosses(uint32_t workers, const Options& options)
       : fleet(FirstView(workers, options),
               {.slice_bytes = 16,
                .rendezvous = RendezvousMode::kAgreed,
@@ -230,7 +230,7 @@ struct Case {
   uint32_t lag = 0;
   bool fused = false;
 
-  Mourners::Options OptionsOf(uint64_t seed) const {
+  GroupWithLosses::Options OptionsOf(uint64_t seed) const {
     return {.algorithm = algorithm,
             .hybrid = {.lag = lag, .fusion = {.bucket_bytes = fused ? 1u << 20 : 0u}},
             .seed = seed};
@@ -239,18 +239,18 @@ struct Case {
 
 // A LOCAL group whose servers take the mean of the learned values, so that its values after each
 // step equal those of a single process.
-class LocalMourners : public Mourners {
+class LocalGroupWithLosses : public GroupWithLosses {
  public:
   static constexpr uint64_t kSteps = 4;  // per round
   static constexpr float kRate = 0.5;
 
   // `members`: as Options.
-  LocalMourners(uint32_t workers, uint64_t overlap, bool fused, uint64_t seed,
-                std::vector<uint32_t> members = {})
-      : Mourners(workers, OptionsOf(overlap, fused, seed, std::move(members))) {
+  LocalGroupWithLosses(uint32_t workers, uint64_t overlap, bool fused, uint64_t seed,
+                       std::vector<uint32_t> members = {})
+      : GroupWithLosses(workers, OptionsOf(overlap, fused, seed, std::move(members))) {
     fleet.server.on_push = nullptr;
   }
-  ~LocalMourners() { fleet.End(); }
+  ~LocalGroupWithLosses() { fleet.End(); }
 
   // The change of each element in one step.
   float Lesson(const std::vector<uint32_t>& members) const {

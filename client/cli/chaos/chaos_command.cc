@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/chaos/experiment_context.h"
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/forward_command.h"
-#include "client/cli/chaos/laboratory.h"
 #include "client/cli/chaos/verdict.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/text_file.h"
@@ -28,7 +28,7 @@ namespace {
 struct Experiment {
   const char* name;
   const char* summary;
-  absl::StatusOr<Verdict> (*run)(const Laboratory& laboratory);
+  absl::StatusOr<Verdict> (*run)(const ExperimentContext& context);
   bool has_workers;
 };
 
@@ -73,17 +73,18 @@ absl::StatusOr<const Experiment*> FindExperiment(const std::vector<std::string>&
       absl::StrCat("no experiment '", words[0], "'; did you mean ", nearest->name, "?"));
 }
 
-absl::StatusOr<Laboratory> MakeLaboratory(const RunOptions& options, const Experiment& experiment,
-                                          const std::string& worker_binary) {
-  Laboratory laboratory;
-  COVEY_ASSIGN_OR_RETURN(laboratory.binaries, FindBinaries(options));
+absl::StatusOr<ExperimentContext> MakeLaboratory(const RunOptions& options,
+                                                 const Experiment& experiment,
+                                                 const std::string& worker_binary) {
+  ExperimentContext context;
+  COVEY_ASSIGN_OR_RETURN(context.binaries, FindBinaries(options));
   if (experiment.has_workers) {
-    COVEY_ASSIGN_OR_RETURN(laboratory.worker_binary, FindSynthetic(worker_binary));
+    COVEY_ASSIGN_OR_RETURN(context.worker_binary, FindSynthetic(worker_binary));
   }
-  laboratory.say = [](absl::string_view line) {
+  context.say = [](absl::string_view line) {
     WriteAll(STDERR_FILENO, absl::StrCat("covey chaos: ", line, "\n"));
   };
-  return laboratory;
+  return context;
 }
 
 }  // namespace
@@ -110,13 +111,13 @@ int ChaosCommand(int count, const char* const* arguments) {
     PrintFailure(arguments[0], experiment.status());
     return kExitUsage;
   }
-  const absl::StatusOr<Laboratory> laboratory =
+  const absl::StatusOr<ExperimentContext> context =
       MakeLaboratory(options, **experiment, worker_binary);
-  if (!laboratory.ok()) {
-    PrintFailure(arguments[0], laboratory.status());
+  if (!context.ok()) {
+    PrintFailure(arguments[0], context.status());
     return kExitUsage;
   }
-  const absl::StatusOr<Verdict> verdict = (*experiment)->run(*laboratory);
+  const absl::StatusOr<Verdict> verdict = (*experiment)->run(*context);
   if (!verdict.ok()) {
     PrintFailure(arguments[0], verdict.status());
     return kExitFailed;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "client/cli/chaos/laboratory.h"
+#include "client/cli/chaos/experiment_context.h"
 #include "client/cli/chaos/verdict.h"
 
 namespace covey::cli {
@@ -12,15 +12,15 @@ namespace covey::cli {
 // the experiment could not be carried out; a broken promise is no error but part of the verdict.
 
 // One of three servers is killed while pushes go to shards of all three.
-absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory);
+absl::StatusOr<Verdict> KillServer(const ExperimentContext& context);
 // One of three servers is cut off from the scheduler and from its clients, while pushes go to
 // shards of all three; later it is reachable again.
-absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory);
+absl::StatusOr<Verdict> PartitionServer(const ExperimentContext& context);
 // The scheduler is killed and restarted several times, while pushes continue.
-absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory);
+absl::StatusOr<Verdict> RestartScheduler(const ExperimentContext& context);
 // One member of one of three groups is frozen.
-absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory);
+absl::StatusOr<Verdict> FreezeWorker(const ExperimentContext& context);
 // One of three groups is killed.
-absl::StatusOr<Verdict> KillGroup(const Laboratory& laboratory);
+absl::StatusOr<Verdict> KillGroup(const ExperimentContext& context);
 
 }  // namespace covey::cli

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/chaos/chaos_cluster.h"
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/rate_series.h"
-#include "client/cli/chaos/victim_cluster.h"
 #include "client/cli/console/figures.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
@@ -45,7 +45,7 @@ struct Moment {
 
 class GroupScene {
  public:
-  static absl::StatusOr<GroupScene> Make(const Laboratory& laboratory) {
+  static absl::StatusOr<GroupScene> Make(const ExperimentContext& context) {
     GroupScene scene;
     scene.options_.servers = 2;
     scene.options_.server_loops = 1;
@@ -54,20 +54,19 @@ class GroupScene {
     scene.options_.job = "chaos";
     // This experiment is not about slow members.
     scene.options_.stragglers = StragglerRung::kOff;
-    scene.options_.program = {laboratory.worker_binary, "--steps", "1000000", "--tensors", "2",
+    scene.options_.program = {context.worker_binary, "--steps", "1000000", "--tensors", "2",
                               "--tensor-kib", "16", "--group-batch", "8",
                               // Steps of 80 ms, so that the cost of synchronizing them, which
                               // depends on the load of this machine, is a small part.
                               "--milliseconds-per-sample", "20", "--contract", "async"};
-    laboratory.say(absl::StrCat("starting ", kGroups, " groups of ", kMembers,
-                                " workers that train, and 2 servers"));
-    COVEY_ASSIGN_OR_RETURN(scene.cluster_,
-                           VictimCluster::Start(scene.options_, laboratory.binaries));
+    context.say(absl::StrCat("starting ", kGroups, " groups of ", kMembers,
+                             " workers that train, and 2 servers"));
+    COVEY_ASSIGN_OR_RETURN(scene.cluster_, ChaosCluster::Start(scene.options_, context.binaries));
     COVEY_RETURN_IF_ERROR(scene.AwaitTraining());
     return scene;
   }
 
-  VictimCluster& cluster() { return *cluster_; }
+  ChaosCluster& cluster() { return *cluster_; }
 
   absl::StatusOr<Moment> Look() {
     cluster_->Pump();
@@ -94,7 +93,7 @@ class GroupScene {
     while (MonotonicNow() < until) {
       COVEY_ASSIGN_OR_RETURN(const Moment moment, Look());
       if (take(moment)) break;
-      COVEY_RETURN_IF_ERROR(VictimCluster::Pause(kPoll));
+      COVEY_RETURN_IF_ERROR(ChaosCluster::Pause(kPoll));
     }
     return absl::OkStatus();
   }
@@ -156,7 +155,7 @@ class GroupScene {
   }
 
   RunOptions options_;
-  std::unique_ptr<VictimCluster> cluster_;
+  std::unique_ptr<ChaosCluster> cluster_;
   proto::StatusReply view_;
 };
 
@@ -182,13 +181,13 @@ void AddOthers(const std::map<uint32_t, double>& before, const std::map<uint32_t
 
 }  // namespace
 
-absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
-  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(laboratory));
+absl::StatusOr<Verdict> FreezeWorker(const ExperimentContext& context) {
+  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(context));
   COVEY_RETURN_IF_ERROR(scene.Watch(kWarmUp, [](const Moment&) { return false; }));
   COVEY_ASSIGN_OR_RETURN(const auto before, scene.Rates(kBefore));
   const std::string frozen = "worker-1";
   const uint32_t group = scene.GroupOf(frozen);
-  laboratory.say(absl::StrCat("freezing ", frozen, " of group ", group));
+  context.say(absl::StrCat("freezing ", frozen, " of group ", group));
   COVEY_ASSIGN_OR_RETURN(const Moment last, scene.Look());
   const absl::Time fault = MonotonicNow();
   scene.cluster().Signal(frozen, SIGSTOP);
@@ -228,12 +227,12 @@ absl::StatusOr<Verdict> FreezeWorker(const Laboratory& laboratory) {
   return verdict;
 }
 
-absl::StatusOr<Verdict> KillGroup(const Laboratory& laboratory) {
-  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(laboratory));
+absl::StatusOr<Verdict> KillGroup(const ExperimentContext& context) {
+  COVEY_ASSIGN_OR_RETURN(GroupScene scene, GroupScene::Make(context));
   COVEY_RETURN_IF_ERROR(scene.Watch(kWarmUp, [](const Moment&) { return false; }));
   COVEY_ASSIGN_OR_RETURN(const auto before, scene.Rates(kBefore));
   const uint32_t group = scene.GroupOf("worker-0");
-  laboratory.say(absl::StrCat("killing all of group ", group));
+  context.say(absl::StrCat("killing all of group ", group));
   for (const std::string& member : scene.MembersOf(group)) {
     scene.cluster().Signal(member, SIGKILL);
   }

@@ -27,10 +27,9 @@ constexpr double kDipPercentMax = 20;
 
 }  // namespace
 
-absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
+absl::StatusOr<Verdict> KillServer(const ExperimentContext& context) {
   constexpr absl::Duration kAfter = absl::Seconds(8);
-  COVEY_ASSIGN_OR_RETURN(ServerScene scene,
-                         ServerScene::Make(laboratory, {.servers = 3, .lanes = 9}));
+  COVEY_ASSIGN_OR_RETURN(ServerScene scene, ServerScene::Make(context, {.servers = 3, .lanes = 9}));
   COVEY_RETURN_IF_ERROR(scene.Run(ServerScene::kWarmUp));
   const absl::Time before = MonotonicNow();
   COVEY_RETURN_IF_ERROR(scene.Run(ServerScene::kBefore));
@@ -45,7 +44,7 @@ absl::StatusOr<Verdict> KillServer(const Laboratory& laboratory) {
       apart.push_back(lane.get());
     }
   }
-  laboratory.say(absl::StrCat("killing ", victim, ", the head of ", headed.size(), " tables"));
+  context.say(absl::StrCat("killing ", victim, ", the head of ", headed.size(), " tables"));
   const absl::Time fault = MonotonicNow();
   scene.cluster().Signal(victim, SIGKILL);
   COVEY_RETURN_IF_ERROR(scene.Run(kAfter));

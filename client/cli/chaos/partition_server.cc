@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/cli/chaos/chaos_cluster.h"
 #include "client/cli/chaos/experiments.h"
 #include "client/cli/chaos/lane_figures.h"
 #include "client/cli/chaos/ledger_load.h"
 #include "client/cli/chaos/ledger_promises.h"
 #include "client/cli/chaos/replicas_in_view.h"
 #include "client/cli/chaos/server_scene.h"
-#include "client/cli/chaos/victim_cluster.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/event_loop.h"
 #include "proto/scheduler.pb.h"
@@ -34,19 +34,19 @@ constexpr absl::Duration kOnItsWay = absl::Milliseconds(200);
 
 }  // namespace
 
-absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
+absl::StatusOr<Verdict> PartitionServer(const ExperimentContext& context) {
   const std::string victim = "server-0";
   COVEY_ASSIGN_OR_RETURN(
       ServerScene scene,
-      ServerScene::Make(laboratory, {.servers = 3, .lanes = 9, .detoured = victim}));
+      ServerScene::Make(context, {.servers = 3, .lanes = 9, .detoured = victim}));
   COVEY_RETURN_IF_ERROR(scene.Run(ServerScene::kWarmUp + ServerScene::kBefore));
   COVEY_ASSIGN_OR_RETURN(const proto::StatusReply status, scene.cluster().GetStatus());
   const std::vector<const LedgerLoad::Lane*> headed =
       LanesHeadedBy(victim, status.view(), scene.load().lanes());
-  laboratory.say(absl::StrCat("cutting off ", victim, ", the head of ", headed.size(),
-                              " tables, for ", absl::FormatDuration(kCutOff)));
+  context.say(absl::StrCat("cutting off ", victim, ", the head of ", headed.size(), " tables, for ",
+                           absl::FormatDuration(kCutOff)));
   const absl::Time fault = MonotonicNow();
-  scene.cluster().Signal(VictimCluster::kNetwork, SIGSTOP);
+  scene.cluster().Signal(ChaosCluster::kNetwork, SIGSTOP);
   std::optional<absl::Time> replaced;
   // Until this time only the server that was cut off may acknowledge pushes to its shards.
   absl::Time in_office = fault;
@@ -57,9 +57,9 @@ absl::StatusOr<Verdict> PartitionServer(const Laboratory& laboratory) {
                                          return false;
                                        }));
   COVEY_RETURN_IF_ERROR(scene.Run(fault + kCutOff - MonotonicNow()));
-  laboratory.say("healing");
+  context.say("healing");
   const absl::Time healed = MonotonicNow();
-  scene.cluster().Signal(VictimCluster::kNetwork, SIGCONT);
+  scene.cluster().Signal(ChaosCluster::kNetwork, SIGCONT);
   std::optional<absl::Time> converged;
   COVEY_RETURN_IF_ERROR(scene.WatchFor(
       healed + 2 * kConvergeMax, converged, [&](const proto::ClusterView& view, absl::Time) {

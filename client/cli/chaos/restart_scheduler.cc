@@ -31,14 +31,13 @@ constexpr double kRestartSecondsMax = 3;
 
 }  // namespace
 
-absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
+absl::StatusOr<Verdict> RestartScheduler(const ExperimentContext& context) {
   // Phases with and without the scheduler alternate, and each outage is compared with the phases
   // directly before and after it, so that other load on this machine affects both alike.
   constexpr int kOutages = 6;
   constexpr absl::Duration kThere = absl::Milliseconds(3500);
   constexpr absl::Duration kAway = absl::Milliseconds(3500);
-  COVEY_ASSIGN_OR_RETURN(ServerScene scene,
-                         ServerScene::Make(laboratory, {.servers = 2, .lanes = 6}));
+  COVEY_ASSIGN_OR_RETURN(ServerScene scene, ServerScene::Make(context, {.servers = 2, .lanes = 6}));
   COVEY_RETURN_IF_ERROR(scene.Run(ServerScene::kWarmUp));
   std::vector<double> with, without;
   const auto measure = [&scene](absl::Duration time, std::vector<double>& rates) {
@@ -51,7 +50,7 @@ absl::StatusOr<Verdict> RestartScheduler(const Laboratory& laboratory) {
   absl::Status last;
   COVEY_RETURN_IF_ERROR(measure(kThere, with));
   for (int outage = 1; outage <= kOutages && longest.has_value(); ++outage) {
-    laboratory.say(absl::StrCat("killing the scheduler (", outage, " of ", kOutages, ")"));
+    context.say(absl::StrCat("killing the scheduler (", outage, " of ", kOutages, ")"));
     scene.cluster().Signal("scheduler", SIGKILL);
     COVEY_RETURN_IF_ERROR(measure(kAway, without));
     const absl::Time back = MonotonicNow();

@@ -15,21 +15,20 @@ constexpr absl::Duration kPoll = absl::Milliseconds(50);
 
 }  // namespace
 
-absl::StatusOr<ServerScene> ServerScene::Make(const Laboratory& laboratory,
+absl::StatusOr<ServerScene> ServerScene::Make(const ExperimentContext& context,
                                               const Options& options) {
   RunOptions cluster_options;
   cluster_options.servers = options.servers;
   cluster_options.server_loops = 1;
   cluster_options.job = "chaos";
-  laboratory.say(absl::StrCat("starting a scheduler and ", options.servers, " servers"));
-  COVEY_ASSIGN_OR_RETURN(
-      std::unique_ptr<VictimCluster> cluster,
-      VictimCluster::Start(cluster_options, laboratory.binaries, options.detoured));
+  context.say(absl::StrCat("starting a scheduler and ", options.servers, " servers"));
+  COVEY_ASSIGN_OR_RETURN(std::unique_ptr<ChaosCluster> cluster,
+                         ChaosCluster::Start(cluster_options, context.binaries, options.detoured));
   COVEY_ASSIGN_OR_RETURN(
       std::unique_ptr<LedgerLoad> load,
       LedgerLoad::Start(
           {.scheduler = cluster->address(), .job = cluster_options.job, .lanes = options.lanes}));
-  laboratory.say(absl::StrCat("pushing to ", options.lanes, " tables, each on two servers"));
+  context.say(absl::StrCat("pushing to ", options.lanes, " tables, each on two servers"));
   return ServerScene(std::move(cluster), std::move(load));
 }
 
@@ -46,7 +45,7 @@ absl::Status ServerScene::RunUntil(absl::Time until, absl::FunctionRef<bool()> d
       cluster_->Pump();
       next_pump = now + kPump;
     }
-    COVEY_RETURN_IF_ERROR(VictimCluster::Pause(kStep));
+    COVEY_RETURN_IF_ERROR(ChaosCluster::Pause(kStep));
   }
   return absl::OkStatus();
 }

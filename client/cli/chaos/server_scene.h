@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cli/chaos/laboratory.h"
+#include "client/cli/chaos/chaos_cluster.h"
+#include "client/cli/chaos/experiment_context.h"
 #include "client/cli/chaos/ledger_load.h"
-#include "client/cli/chaos/victim_cluster.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::cli {
@@ -31,13 +31,13 @@ class ServerScene {
   struct Options {
     uint32_t servers = 1;
     size_t lanes = 1;  // tables, each on two servers
-    // The server that can be cut off, see VictimCluster::Start. Empty = none.
+    // The server that can be cut off, see ChaosCluster::Start. Empty = none.
     std::string detoured = {};
   };
-  // Errors: those of VictimCluster::Start and LedgerLoad::Start.
-  static absl::StatusOr<ServerScene> Make(const Laboratory& laboratory, const Options& options);
+  // Errors: those of ChaosCluster::Start and LedgerLoad::Start.
+  static absl::StatusOr<ServerScene> Make(const ExperimentContext& context, const Options& options);
 
-  VictimCluster& cluster() { return *cluster_; }
+  ChaosCluster& cluster() { return *cluster_; }
   LedgerLoad& load() { return *load_; }
 
   // Each of these returns CANCELLED when this process was asked to end.
@@ -50,10 +50,10 @@ class ServerScene {
                         absl::FunctionRef<bool(const proto::ClusterView&, absl::Time)> is_so);
 
  private:
-  ServerScene(std::unique_ptr<VictimCluster> cluster, std::unique_ptr<LedgerLoad> load)
+  ServerScene(std::unique_ptr<ChaosCluster> cluster, std::unique_ptr<LedgerLoad> load)
       : cluster_(std::move(cluster)), load_(std::move(load)) {}
 
-  std::unique_ptr<VictimCluster> cluster_;
+  std::unique_ptr<ChaosCluster> cluster_;
   std::unique_ptr<LedgerLoad> load_;
 };
 

@@ -12,7 +12,7 @@
 namespace covey::sim {
 
 // Invariant: only records and pieces of a replica's own chain change its content. A message sent
-// under another chain epoch than the replica's changes nothing (P5).
+// under another chain epoch than the replica's changes nothing.
 class ChainFence : public Observer {
  public:
   struct Held {

@@ -13,7 +13,7 @@
 namespace covey::sim {
 
 // Invariant: a shard gets a new generation, and so loses its content, only when every server that
-// held it has died. A server that left in order is not among them: it holds nothing (P3, P17). A
+// held it has died. A server that left in order is not among them: it holds nothing. A
 // joining replica counts as joined only when its head has reported it ready, or when it is the
 // first of a new history.
 class KeptContent : public Observer {

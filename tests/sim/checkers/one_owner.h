@@ -15,7 +15,7 @@ namespace covey::sim {
 
 // Invariants:
 //  - one chain of a shard (its generation and chain epoch) has one head in every view, and no
-//    other server acknowledges a push as durable under it (P5);
+//    other server acknowledges a push as durable under it;
 //  - only a present or past head of a history answers for it;
 //  - once a view says that a shard was re-initialized, the last server that held it alone answers
 //    no more, because its lease has expired;

@@ -15,7 +15,7 @@ namespace covey::sim {
 // Invariant: within one history of a shard, samples and every group's clock grow with the version,
 // in replies of all servers. A reply may be held until it is durable, and so arrive behind later
 // ones. For one node the state never goes back between a reply and the requests that it makes after
-// that reply, whichever servers answer (P2).
+// that reply, whichever servers answer.
 class ShardClocks : public Observer {
  public:
   explicit ShardClocks(Violations& violations) : violations_(violations) {}

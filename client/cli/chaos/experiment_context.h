@@ -10,7 +10,7 @@
 namespace covey::cli {
 
 // The environment that the caller of an experiment provides.
-struct Laboratory {
+struct ExperimentContext {
   LocalPaths binaries;
   // The program of the workers, for experiments that have some.
   std::string worker_binary;

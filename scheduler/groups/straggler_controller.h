@@ -21,9 +21,10 @@ namespace covey::scheduler {
 //
 // Actor-confined, deterministic. `state` and `adjustments` outlive it. The ladder's measurements
 // are lost at a restart of the scheduler; its decisions are in the view.
-class Stragglers {
+class StragglerController {
  public:
-  Stragglers(const StragglerOptions& options, ClusterState& state, GroupAdjustments& adjustments)
+  StragglerController(const StragglerOptions& options, ClusterState& state,
+                      GroupAdjustments& adjustments)
       : state_(state), adjustments_(adjustments), ladder_(options) {}
 
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/cli/chaos/victim_cluster.h"
+#include "client/cli/chaos/chaos_cluster.h"
 
 #include <signal.h>
 
@@ -24,16 +24,16 @@ constexpr absl::Duration kStartPoll = absl::Milliseconds(20);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VictimCluster>> VictimCluster::Start(const RunOptions& options,
-                                                                    const LocalPaths& binaries,
-                                                                    std::string detoured) {
+absl::StatusOr<std::unique_ptr<ChaosCluster>> ChaosCluster::Start(const RunOptions& options,
+                                                                  const LocalPaths& binaries,
+                                                                  std::string detoured) {
   auto cluster =
-      std::unique_ptr<VictimCluster>(new VictimCluster(options, binaries, std::move(detoured)));
+      std::unique_ptr<ChaosCluster>(new ChaosCluster(options, binaries, std::move(detoured)));
   COVEY_RETURN_IF_ERROR(cluster->StartAll());
   return cluster;
 }
 
-absl::Status VictimCluster::StartAll() {
+absl::Status ChaosCluster::StartAll() {
   COVEY_ASSIGN_OR_RETURN(folder_, TemporaryFolder::Make());
   paths_.port_file = absl::StrCat(folder_->path(), "/port");
   paths_.scheduler_log = absl::StrCat(folder_->path(), "/decisions");
@@ -50,7 +50,7 @@ absl::Status VictimCluster::StartAll() {
   return absl::OkStatus();
 }
 
-absl::Status VictimCluster::AwaitPort() {
+absl::Status ChaosCluster::AwaitPort() {
   const absl::Time until = MonotonicNow() + kStartMax;
   while (MonotonicNow() < until) {
     Pump();
@@ -67,7 +67,7 @@ absl::Status VictimCluster::AwaitPort() {
                                              ") does not listen: ", last_line("scheduler")));
 }
 
-absl::Status VictimCluster::StartNetwork() {
+absl::Status ChaosCluster::StartNetwork() {
   COVEY_ASSIGN_OR_RETURN(server_port_, ReservedPort::Make());
   COVEY_ASSIGN_OR_RETURN(
       processes_[kNetwork],
@@ -93,7 +93,7 @@ absl::Status VictimCluster::StartNetwork() {
       absl::StrCat("the network's forwarder did not start: ", last_line(kNetwork)));
 }
 
-Program VictimCluster::Detoured(uint32_t rank) const {
+Program ChaosCluster::Detoured(uint32_t rank) const {
   Program program =
       ServerProgram(options_, paths_, absl::StrCat("127.0.0.1:", way_to_scheduler_), rank);
   for (const std::string& argument :
@@ -104,7 +104,7 @@ Program VictimCluster::Detoured(uint32_t rank) const {
   return program;
 }
 
-absl::StatusOr<Program> VictimCluster::ProgramOf(absl::string_view name) const {
+absl::StatusOr<Program> ChaosCluster::ProgramOf(absl::string_view name) const {
   if (name == "scheduler") return SchedulerProgram(options_, paths_);
   uint32_t rank = 0;
   absl::string_view rest = name;
@@ -118,28 +118,28 @@ absl::StatusOr<Program> VictimCluster::ProgramOf(absl::string_view name) const {
   return absl::InvalidArgumentError(absl::StrCat("no process is named ", name));
 }
 
-absl::Status VictimCluster::StartAgain(absl::string_view name) {
+absl::Status ChaosCluster::StartAgain(absl::string_view name) {
   COVEY_ASSIGN_OR_RETURN(const Program program, ProgramOf(name));
   COVEY_ASSIGN_OR_RETURN(processes_[std::string(name)], ChildProcess::Start(program));
   return absl::OkStatus();
 }
 
-void VictimCluster::Signal(absl::string_view name, int signal) {
+void ChaosCluster::Signal(absl::string_view name, int signal) {
   const auto process = processes_.find(std::string(name));
   if (process != processes_.end()) process->second->Signal(signal);
 }
 
-bool VictimCluster::IsRunning(absl::string_view name) {
+bool ChaosCluster::IsRunning(absl::string_view name) {
   const auto process = processes_.find(std::string(name));
   return process != processes_.end() && !process->second->Reap().has_value();
 }
 
-absl::Status VictimCluster::Pause(absl::Duration time) {
+absl::Status ChaosCluster::Pause(absl::Duration time) {
   if (!WaitForTermination(time).has_value()) return absl::OkStatus();
   return absl::CancelledError("interrupted; nothing is left running");
 }
 
-void VictimCluster::Pump() {
+void ChaosCluster::Pump() {
   for (const auto& [name, process] : processes_) {
     for (const auto stream : {ChildProcess::Stream::kOutput, ChildProcess::Stream::kError}) {
       const std::string text = process->Read(stream);

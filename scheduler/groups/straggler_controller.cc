@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/groups/stragglers.h"
+#include "scheduler/groups/straggler_controller.h"
 
 #include "common/grouping/stragglers/straggler_judge.h"
 #include "scheduler/state/view_lookup.h"
@@ -32,7 +32,8 @@ proto::Pace::State ToProto(StragglerJudge::State state) {
 
 }  // namespace
 
-void Stragglers::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progress& progress) {
+void StragglerController::OnHeartbeat(absl::Time now, NodeId worker,
+                                      const proto::Progress& progress) {
   proto::Progress& last = last_[worker];
   if (!IsNew(progress, last)) return;
   last = progress;
@@ -49,7 +50,7 @@ void Stragglers::OnHeartbeat(absl::Time now, NodeId worker, const proto::Progres
   if (action) CarryOut(now, *action);
 }
 
-void Stragglers::Tick(absl::Time now) {
+void StragglerController::Tick(absl::Time now) {
   Refresh();
   if (evicted_.empty()) return;
   for (const StragglerAction& action : ladder_.EndProbation(now, in_force_, evicted_)) {
@@ -57,7 +58,7 @@ void Stragglers::Tick(absl::Time now) {
   }
 }
 
-void Stragglers::CarryOut(absl::Time now, const StragglerAction& action) {
+void StragglerController::CarryOut(absl::Time now, const StragglerAction& action) {
   switch (action.kind) {
     case StragglerAction::Kind::kNotice: {
       Transaction notice(state_);
@@ -76,12 +77,12 @@ void Stragglers::CarryOut(absl::Time now, const StragglerAction& action) {
   }
 }
 
-void Stragglers::OnDeparture(NodeId node) {
+void StragglerController::OnDeparture(NodeId node) {
   ladder_.Forget(node);
   last_.erase(node);
 }
 
-void Stragglers::Refresh() {
+void StragglerController::Refresh() {
   const proto::ClusterView& view = state_.view();
   if (epoch_ == state_.epoch()) return;
   epoch_ = state_.epoch();
@@ -112,7 +113,7 @@ void Stragglers::Refresh() {
   }
 }
 
-void Stragglers::FillStatus(proto::StatusReply& reply) const {
+void StragglerController::FillStatus(proto::StatusReply& reply) const {
   for (proto::NodeStatus& status : *reply.mutable_nodes()) {
     const auto standing = ladder_.StandingOf(NodeId(status.node()));
     if (!standing) continue;

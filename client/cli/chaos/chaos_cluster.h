@@ -24,7 +24,7 @@ namespace covey::cli {
 // The destructor kills the remaining ones.
 //
 // Confined to one thread; calls block. Of the processes' output only the last lines are kept.
-class VictimCluster {
+class ChaosCluster {
  public:
   static constexpr char kNetwork[] = "network";
 
@@ -32,9 +32,9 @@ class VictimCluster {
   // `detoured`, if any, and its peers reach each other through a process named kNetwork; while that
   // process is stopped, the server is cut off. Such a server has one data loop. UNAVAILABLE: a
   // process ended at once, or the scheduler did not listen in time.
-  static absl::StatusOr<std::unique_ptr<VictimCluster>> Start(const RunOptions& options,
-                                                              const LocalPaths& binaries,
-                                                              std::string detoured = "");
+  static absl::StatusOr<std::unique_ptr<ChaosCluster>> Start(const RunOptions& options,
+                                                             const LocalPaths& binaries,
+                                                             std::string detoured = "");
 
   // "127.0.0.1:1234".
   const std::string& address() const { return address_; }
@@ -52,7 +52,7 @@ class VictimCluster {
   const std::string& last_line(absl::string_view name) { return last_lines_[std::string(name)]; }
 
  private:
-  VictimCluster(const RunOptions& options, LocalPaths paths, std::string detoured)
+  ChaosCluster(const RunOptions& options, LocalPaths paths, std::string detoured)
       : options_(options), paths_(std::move(paths)), detoured_(std::move(detoured)) {}
   absl::Status StartAll();
   absl::Status AwaitPort();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/groups/stragglers.h"
+#include "scheduler/groups/straggler_controller.h"
 
 #include <map>
 
@@ -19,10 +19,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Groups of three workers, nodes 2, 3, 4 and 5, 6, 7, that report once a second.
-class StragglersTest : public ::testing::Test {
+class StragglerControllerTest : public ::testing::Test {
  protected:
-  StragglersTest() { Start(StragglerRung::kPartial); }
-  ~StragglersTest() override {
+  StragglerControllerTest() { Start(StragglerRung::kPartial); }
+  ~StragglerControllerTest() override {
     const auto made = ClusterView::Make(state_.view());
     EXPECT_TRUE(made.ok()) << made.status();
   }
@@ -47,7 +47,7 @@ class StragglersTest : public ::testing::Test {
     }
     groups_ = std::make_unique<Groups>(GroupsOptions(), state_);
     adjustments_ = std::make_unique<GroupAdjustments>(state_, *groups_);
-    stragglers_ = std::make_unique<Stragglers>(
+    stragglers_ = std::make_unique<StragglerController>(
         StragglerOptions{.highest = highest, .probation = absl::Seconds(30)}, state_,
         *adjustments_);
   }
@@ -86,14 +86,14 @@ class StragglersTest : public ::testing::Test {
   TestState state_;
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<GroupAdjustments> adjustments_;
-  std::unique_ptr<Stragglers> stragglers_;
+  std::unique_ptr<StragglerController> stragglers_;
   absl::Time now_ = absl::UnixEpoch();
   uint64_t epoch_ = 0;
   std::map<uint64_t, double> seconds_;  // per step
   std::map<uint64_t, proto::Progress> progress_;
 };
 
-TEST_F(StragglersTest, SharesFollowSpeedInTheView) {
+TEST_F(StragglerControllerTest, SharesFollowSpeedInTheView) {
   EXPECT_THAT(Run(40), IsEmpty());
   seconds_[3] = 0.2;
   const std::vector<std::string> decisions = Run(60);
@@ -111,7 +111,7 @@ TEST_F(StragglersTest, SharesFollowSpeedInTheView) {
 }
 
 // These workers ignore shares, so that the lower rungs change nothing.
-TEST_F(StragglersTest, AMemberThatStaysSlowIsNotWaitedForAtLast) {
+TEST_F(StragglerControllerTest, AMemberThatStaysSlowIsNotWaitedForAtLast) {
   Run(40);
   seconds_[4] = 3;
   Run(100);
@@ -123,7 +123,7 @@ TEST_F(StragglersTest, AMemberThatStaysSlowIsNotWaitedForAtLast) {
   EXPECT_EQ(group(1).grace_ms(), 0u);
 }
 
-TEST_F(StragglersTest, AMemberMovesToTheSlowerGroupAndBack) {
+TEST_F(StragglerControllerTest, AMemberMovesToTheSlowerGroupAndBack) {
   Start(StragglerRung::kRegroup);
   Run(40);
   seconds_[4] = 1;
@@ -138,7 +138,7 @@ TEST_F(StragglersTest, AMemberMovesToTheSlowerGroupAndBack) {
   EXPECT_THAT(group(2).members(), ElementsAre(5, 6, 7));
 }
 
-TEST_F(StragglersTest, AnEvictedMemberMayTryAgainAfterItsProbation) {
+TEST_F(StragglerControllerTest, AnEvictedMemberMayTryAgainAfterItsProbation) {
   Start(StragglerRung::kEvict);
   Run(40);
   seconds_[4] = 9;
@@ -157,7 +157,7 @@ TEST_F(StragglersTest, AnEvictedMemberMayTryAgainAfterItsProbation) {
   EXPECT_EQ(state_.view().nodes(2).home_group(), 0u);
 }
 
-TEST_F(StragglersTest, StatusShowsThePaces) {
+TEST_F(StragglerControllerTest, StatusShowsThePaces) {
   Run(40);
   seconds_[3] = 0.2;
   Run(60);
