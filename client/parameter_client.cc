@@ -13,16 +13,13 @@
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {
-namespace {
 
-Table ToTable(const proto::Table& table) {
+Table TableOf(const proto::Table& table) {
   const proto::Shard& last = table.shards(table.shards_size() - 1);
   return {.id = TableId(table.id()),
           .name = table.spec().name(),
           .elements = last.first_element() + last.element_count()};
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
     const ClientConfig& config) {
@@ -42,7 +39,7 @@ absl::StatusOr<Table> ParameterClient::CreateTable(const proto::TableSpec& spec)
                          connection_->Request(std::move(request), config_.operation_deadline));
   const proto::CreateTableReply& created = reply.create_table_reply();
   for (const proto::Table& table : created.view().tables()) {
-    if (table.id() == created.table()) return ToTable(table);
+    if (table.id() == created.table()) return TableOf(table);
   }
   return absl::InternalError(absl::StrCat("the scheduler created table '", spec.name(),
                                           "' but does not show it; report this as a bug"));
@@ -51,7 +48,7 @@ absl::StatusOr<Table> ParameterClient::CreateTable(const proto::TableSpec& spec)
 absl::StatusOr<Table> ParameterClient::FindTable(absl::string_view name) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<proto::Table> tables, ListTables());
   for (const proto::Table& table : tables) {
-    if (table.spec().name() == name) return ToTable(table);
+    if (table.spec().name() == name) return TableOf(table);
   }
   return absl::NotFoundError(absl::StrCat("no table '", name, "' in job '", config_.job,
                                           "'; create it, or see `covey tables`"));

@@ -40,6 +40,9 @@ struct Table {
   uint64_t elements = 0;
 };
 
+// The reference to a table that a scheduler lists (ParameterClient::ListTables).
+Table TableOf(const proto::Table& table);
+
 struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
   // it is.

@@ -9,7 +9,8 @@
 namespace covey {
 namespace {
 
-// Who owns the part of `member`. Where all members end with all values, an algorithm may choose.
+// The owner of the part of `member`. Where all members end with all values, the algorithm chooses
+// the owner; nullopt: every member.
 std::optional<uint32_t> OwnerOf(uint32_t member, const Plan& plan, CollectiveKind kind) {
   if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBarrier) {
     if (plan.algorithm() == Algorithm::kTree) return 0;

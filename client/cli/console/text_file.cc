@@ -27,6 +27,11 @@ int RemoveEntry(const char* path, const struct stat*, int, FTW*) {
 
 }  // namespace
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 bool WriteAll(int descriptor, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(descriptor, bytes.data(), bytes.size());
@@ -68,8 +73,7 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
 }
 
 absl::Status CheckWritable(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string folder = FolderOf(path);
   if (access(folder.c_str(), W_OK) != 0) return Failure("writing", path);
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {

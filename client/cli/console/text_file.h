@@ -13,6 +13,9 @@ namespace covey::cli {
 
 // File operations of the commands. All block; errors name the path.
 
+// The folder that holds `path`: "a/" of "a/b", "." of "b". Pure.
+std::string FolderOf(const std::string& path);
+
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 // Replaces the file as a whole: a reader sees the old text or the new one.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);

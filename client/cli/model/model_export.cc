@@ -39,11 +39,9 @@ struct Source {
 };
 
 Source SourceOf(const proto::Table& table) {
-  Source source = {.table = {.id = TableId(table.id()), .name = table.spec().name()},
-                   .entry = {.name = table.spec().name()}};
-  source.entry.shape.assign(table.spec().shape().begin(), table.spec().shape().end());
-  source.table.elements = source.entry.elements();
-  return source;
+  const auto& shape = table.spec().shape();
+  return {.table = client::TableOf(table),
+          .entry = {.name = table.spec().name(), .shape = {shape.begin(), shape.end()}}};
 }
 
 class Export {

@@ -14,15 +14,6 @@
 #include "client/cli/console/text_file.h"
 
 namespace covey::cli {
-namespace {
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-}  // namespace
-
 WholeFile::WholeFile(std::string path, std::string fresh, int descriptor)
     : path_(std::move(path)), fresh_(std::move(fresh)), descriptor_(descriptor) {}
 
