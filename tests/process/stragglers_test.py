@@ -84,7 +84,8 @@ class ASlowMember(stragglers.StragglersTest):
     def test_gets_fewer_samples(self):
         self.start_slow("shift")
         status = self.cluster.await_status(
-            lambda status: 0 < shares(status)[-1] < self._BATCH / self._MEMBERS / 2,
+            lambda status: len(shares(status)) == self._MEMBERS
+            and 0 < shares(status)[-1] < self._BATCH / self._MEMBERS / 2,
             "fewer samples for the slow member")
         self.assertTrue(any("worker-3" in event["text"] for event in status["events"]),
                         status["events"])
