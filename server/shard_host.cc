@@ -32,7 +32,11 @@ void ShardHost::ReportQueuedBytes(size_t bytes) {
 ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
   if (shard_ != nullptr) shard_->Settle(now, outbox);
   ReportQueuedBytes(queued_bytes());
-  return {.next_wake = NextWake(), .needs_open = needs_open(), .reports = replica_.TakeReports()};
+  return {.next_wake = NextWake(),
+          .needs_open = needs_open(),
+          .reports = replica_.TakeReports(),
+          .cuts = replica_.TakeCuts(),
+          .cut_failure = shard_ == nullptr ? std::nullopt : shard_->TakeCutFailure()};
 }
 
 absl::Time ShardHost::NextWake() const {

@@ -58,6 +58,9 @@ class ShardHost {
     bool needs_open = false;
     // Reports for the scheduler.
     std::vector<proto::ReplicaReport> reports;
+    // Content to be stored; and why there is none for the snapshot that the view orders.
+    std::vector<Replica::TakenCut> cuts;
+    std::optional<std::string> cut_failure;
   };
 
   ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,

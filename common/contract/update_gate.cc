@@ -33,9 +33,35 @@ Step StepOf(const absl::btree_map<GroupId, Step>& steps, GroupId group) {
 Step UpdateGate::LastTaken(GroupId group) const { return StepOf(taken_, group); }
 
 bool UpdateGate::Holds(GroupId group) const {
-  return StepsHeld(group) > 0 ||
-         std::any_of(arrivals_.begin(), arrivals_.end(),
-                     [group](const HeldPush& held) { return held.push.group == group; });
+  const auto is_of_group = [group](const HeldPush& held) { return held.push.group == group; };
+  return StepsHeld(group) > 0 || std::any_of(arrivals_.begin(), arrivals_.end(), is_of_group) ||
+         std::any_of(beyond_.begin(), beyond_.end(), is_of_group);
+}
+
+Step UpdateGate::last_received(GroupId group) const { return StepOf(received_, group); }
+
+bool UpdateGate::IsBeyond(GroupId group, Step step) const {
+  const auto last = held_beyond_.find(group);
+  return last != held_beyond_.end() && step > last->second;
+}
+
+bool UpdateGate::HoldsUpTo() const {
+  const bool holds_step =
+      !steps_.empty() && !IsBeyond(steps_.begin()->second.begin()->first, steps_.begin()->first);
+  return !overdue_.empty() || !arrivals_.empty() || !late_.empty() || holds_step;
+}
+
+void UpdateGate::HurryHeld() {
+  FlushPartialBuffer();
+  if (contract_.kind == Contract::Kind::kLocal && !late_.empty()) {
+    overdue_.insert(overdue_.begin(), CutLate());
+  }
+}
+
+void UpdateGate::Release() {
+  held_beyond_.clear();
+  arrivals_.insert(arrivals_.end(), beyond_.begin(), beyond_.end());
+  beyond_.clear();
 }
 
 size_t UpdateGate::StepsHeld(GroupId group) const {
@@ -83,7 +109,7 @@ uint64_t UpdateGate::Add(const GatePush& push) {
   samples_held_ += push.samples;
   NoteReceived(push.group, push.step);
   if (!ByStep()) {
-    arrivals_.push_back(held);
+    (IsBeyond(push.group, push.step) ? beyond_ : arrivals_).push_back(held);
   } else if (push.step <= last_step_) {
     late_.emplace(std::pair(push.group, push.step), held);
   } else {
@@ -160,6 +186,7 @@ UpdateGate::Update UpdateGate::CutArrivals() {
 
 void UpdateGate::SwitchTo(const Contract& contract) {
   if (contract.kind != contract_.kind) {
+    Release();
     std::vector<Update> held;
     const bool rounds = contract_.kind == Contract::Kind::kLocal;
     while (!rounds && !late_.empty()) held.push_back(CutFirstLate());
@@ -201,6 +228,7 @@ std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups
   if (steps_.empty()) return std::nullopt;
   const Step step = steps_.begin()->first;
   const HeldStep& pushes = steps_.begin()->second;
+  if (IsBeyond(pushes.begin()->first, step)) return std::nullopt;
   if (pushes.size() < WaitedFor(step, groups) ||
       !AllReach(step, groups, [&](GroupId group) { return pushes.contains(group); })) {
     return std::nullopt;
@@ -212,6 +240,9 @@ std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const Gr
   next_due_ = absl::InfiniteFuture();
   if (steps_.empty() && late_.empty()) return std::nullopt;
   const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
+  if (!steps_.empty() && IsBeyond(steps_.begin()->second.begin()->first, round)) {
+    return std::nullopt;
+  }
   const bool complete =
       AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });
   if (!complete && !QuorumWaitIsOver(now, round) && !LateIsFull()) return std::nullopt;

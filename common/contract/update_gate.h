@@ -94,6 +94,21 @@ class UpdateGate {
   // local, where an update of fewer pushes would be a different one.
   void FlushPartialBuffer();
 
+  // The pushes up to `last` of each group are to be applied before all later ones: from now on,
+  // later pushes of these groups are held. Until Release; may be called again. Under bsp and local
+  // all steps are equal.
+  void HoldBeyond(absl::btree_map<GroupId, Step> last) { held_beyond_ = std::move(last); }
+  // Makes due what is held, except beyond these steps. Without effect under bsp, where a step
+  // needs the pushes of all groups.
+  void HurryHeld();
+  // Ends it: pushes that were held are as if they arrived now, in the order of their arrival. A
+  // switch to another kind of contract does so, too.
+  void Release();
+  // Whether a push would be held by HoldBeyond.
+  bool IsBeyond(GroupId group, Step step) const;
+  // Whether pushes wait that are not beyond.
+  bool HoldsUpTo() const;
+
   const Contract& contract() const { return contract_; }
   // Whether an update sums all held pushes in the order of arrival, so that the owner may keep a
   // running sum instead of the gradients.
@@ -104,6 +119,8 @@ class UpdateGate {
   bool Holds(GroupId group) const;
   // Highest step, or round, that was part of an update or passed.
   Step last_step() const { return last_step_; }
+  // Highest step, or round, of the group that was added or passed; 0 before the first.
+  Step last_received(GroupId group) const;
 
  private:
   struct HeldPush {
@@ -145,8 +162,10 @@ class UpdateGate {
   Step quorum_round_;
   absl::Time quorum_since_;
   absl::Time next_due_ = absl::InfiniteFuture();
-  // The other contracts.
+  // The other contracts; and those of them that are beyond.
   std::vector<HeldPush> arrivals_;
+  std::vector<HeldPush> beyond_;
+  absl::btree_map<GroupId, Step> held_beyond_;
   // From before a switch.
   std::vector<Update> overdue_;  // the next one last
 

@@ -376,6 +376,62 @@ TEST(UpdateGate, AnotherSizeOfTheSameKindKeepsWhatIsHeld) {
 }
 
 // Under any contracts, and however groups join and end: each push is part of exactly one update.
+TEST(UpdateGate, HoldsPushesBeyondTheGivenStepsUntilTheirRelease) {
+  Driver driver({.kind = Kind::kAsync}, Groups({1, 2}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(3)}, {GroupId(2), Step(7)}});
+  EXPECT_THAT(driver.Push(1, 3), ElementsAre("1.3"));
+  EXPECT_THAT(driver.Push(1, 4), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.2"));  // overtaken
+  EXPECT_THAT(driver.Push(2, 7), ElementsAre("2.7"));
+  EXPECT_THAT(driver.Push(1, 5), IsEmpty());
+  EXPECT_TRUE(driver.gate().Holds(GroupId(1)));
+  EXPECT_FALSE(driver.gate().HoldsUpTo());
+  EXPECT_EQ(driver.gate().last_received(GroupId(1)), Step(5));
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.4 1.5"));
+}
+
+TEST(UpdateGate, ABufferThatIsHurriedLacksWhatIsBeyond) {
+  Driver driver({.kind = Kind::kBuffered, .buffer = 4}, Groups({1, 2, 3, 4}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  EXPECT_THAT(driver.Push(1, 1), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+  EXPECT_THAT(driver.Push(2, 1), IsEmpty());
+  EXPECT_TRUE(driver.gate().HoldsUpTo());
+  driver.gate().HurryHeld();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.1 2.1"));
+  EXPECT_FALSE(driver.gate().HoldsUpTo());
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), IsEmpty());
+  EXPECT_TRUE(driver.gate().HoldsUpTo());
+}
+
+TEST(UpdateGate, AStepBeyondWaitsAlthoughAllGroupsHavePushed) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  driver.Add(1, 2);
+  EXPECT_THAT(driver.Push(2, 2), IsEmpty());
+  driver.Add(1, 1);
+  EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.1 2.1"));
+  EXPECT_FALSE(driver.gate().HoldsUpTo());
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.2 2.2"));
+}
+
+TEST(UpdateGate, LateChangesOfARoundAreHurriedBeforeTheNextOne) {
+  Driver driver({.kind = Kind::kLocal, .local_steps = 10, .quorum = 1}, Groups({1, 2}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  EXPECT_THAT(driver.Push(1, 1), ElementsAre("1.1"));
+  EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+  EXPECT_THAT(driver.Push(2, 1), IsEmpty());
+  EXPECT_TRUE(driver.gate().HoldsUpTo());
+  driver.gate().HurryHeld();
+  EXPECT_THAT(driver.Due(), ElementsAre("2.1"));
+  EXPECT_FALSE(driver.gate().HoldsUpTo());
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.2"));
+}
+
 TEST(UpdateGate, NothingIsLostAndNothingCountsTwice) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);

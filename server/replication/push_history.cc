@@ -52,6 +52,12 @@ absl::StatusOr<PushHistory::Finding> PushHistory::Find(const PushKey& key) const
                  .version = discarded ? Version() : finding.version};
 }
 
+bool PushHistory::Contains(const Producer& producer, uint64_t sequence) const {
+  const auto entry = entries_.find(producer);
+  return entry != entries_.end() &&
+         entry->second.window.Find(sequence).verdict != DedupWindow::Verdict::kNew;
+}
+
 void PushHistory::Note(const PushKey& key, Version version) {
   Entry& entry = entries_[key.producer];
   if (key.incarnation > entry.incarnation) {

@@ -63,6 +63,8 @@ class PushHistory {
   void NoteDiscarded(const PushKey& key);
 
   bool Knows(const Producer& producer) const { return entries_.contains(producer); }
+  // Whether the push of this sequence is known, of whichever incarnation.
+  bool Contains(const Producer& producer, uint64_t sequence) const;
   // Of the producers that are gone, the one that has been silent for the longest time. Linear.
   std::optional<Producer> FindOldest(absl::FunctionRef<bool(const Producer&)> is_gone) const;
   void Forget(const Producer& producer) { entries_.erase(producer); }

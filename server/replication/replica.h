@@ -54,6 +54,12 @@ class Replica {
     ShardCounters& counters;
   };
 
+  // The content after a record that is a cut.
+  struct TakenCut {
+    uint64_t snapshot = 0;  // SnapshotOrder.id
+    std::unique_ptr<ContentExport> content;
+  };
+
   Replica(ShardId id, uint64_t generation, const Environment& environment);
   Replica(const Replica&) = delete;
 
@@ -102,6 +108,9 @@ class Replica {
   uint64_t chain_epoch() const { return place_.chain_epoch(); }
   // What the scheduler should know, since the last call.
   std::vector<proto::ReplicaReport> TakeReports() { return std::exchange(reports_, {}); }
+  // The cuts since the last call, if this replica is the last full member of the chain: what it
+  // holds, all of them hold.
+  std::vector<TakenCut> TakeCuts() { return std::exchange(cuts_, {}); }
 
  private:
   // `overtaken`: a server is in front that was not there before.
@@ -126,6 +135,8 @@ class Replica {
   void OnReply(absl::Time now, const Message& message, Outbox& outbox);
   // Tells the predecessor what is held and what is durable. `missing` as in ReplicateReply.
   void Acknowledge(bool missing, Outbox& outbox) const;
+  // Whether all replicas behind this one, which has joined, are joining.
+  bool IsLastFull() const;
   // The content holds the record: it goes to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
   // Precondition: there is content.
@@ -140,6 +151,7 @@ class Replica {
   std::shared_ptr<const ClusterView> view_;
   ChainPlace place_;
   std::vector<proto::ReplicaReport> reports_;  // not taken yet
+  std::vector<TakenCut> cuts_;                 // not taken yet
   Downstream downstream_;
 
   ReplicaState state_ = ReplicaState::kFresh;

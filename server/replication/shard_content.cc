@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/shard_content.h"
 
+#include <algorithm>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -43,6 +45,7 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
     last_update_ = now;
   }
   index_ = record.index;
+  last_cut_ = std::max(last_cut_, record.cut);
   for (const RecordedPush& push : record.pushes) {
     if (push.key.sequence == 0) {
       push_history_.Forget(push.key.producer);
@@ -64,6 +67,7 @@ uint64_t ShardContent::Digest() const {
   const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
   take_in(samples());
   take_in(discarded_);
+  take_in(last_cut_);
   proto::ShardState state;
   clocks_.Describe(version(), state);
   // Otherwise the digest would reveal the planted bug.
@@ -90,6 +94,7 @@ std::vector<proto::ReplicaRecord> ShardContent::DescribeRecord() const {
   proto::ReplicaRecord& last = parts.back();
   if (!Planted(PlantedBug::kDropClocksOnMove)) *last.mutable_clocks() = state.clocks();
   last.set_discarded(discarded_);
+  last.set_last_cut(last_cut_);
   last.set_digest(Digest());
   return parts;
 }
@@ -111,6 +116,7 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
       clocks_.Advance(GroupId(clock.group()), Step(clock.step()));
     }
     discarded_ = record.discarded();
+    last_cut_ = record.last_cut();
     digest = record.digest();
   }
   last_update_ = now;

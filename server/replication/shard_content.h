@@ -64,6 +64,7 @@ class ShardContent {
   const PushHistory& push_history() const { return push_history_; }
   const ClockVector& clocks() const { return clocks_; }
   uint64_t discarded() const { return discarded_; }  // pushes that are part of no update
+  uint64_t last_cut() const { return last_cut_; }    // SnapshotOrder.id of the newest; 0 = none
   // By this replica's own clock.
   absl::Time last_update() const { return last_update_; }
 
@@ -79,6 +80,7 @@ class ShardContent {
   PushHistory push_history_;
   ClockVector clocks_;
   uint64_t discarded_ = 0;
+  uint64_t last_cut_ = 0;
   absl::Time last_update_;
   // The version of the checksum, and the checksum.
   mutable std::optional<std::pair<uint64_t, uint32_t>> checksum_;

@@ -32,6 +32,10 @@ absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& 
 
 }  // namespace
 
+ShardRecord CutRecord(uint64_t snapshot) {
+  return {.version = Version(), .pushes = {}, .gradient = {}, .digest = {}, .cut = snapshot};
+}
+
 Message ToMessage(ShardRecord& record) {
   Message message;
   proto::ReplicateRequest& request = *message.envelope.mutable_replicate_request();
@@ -50,6 +54,7 @@ Message ToMessage(ShardRecord& record) {
     entry.set_discarded(push.discarded);
   }
   if (record.digest) request.set_digest(*record.digest);
+  request.set_cut(record.cut);
   if (record.version == Version()) return message;
   request.set_samples(record.samples);
   request.set_rate_factor(record.adjustment.rate_factor);
@@ -67,7 +72,7 @@ Message QueryAfter(uint64_t index) {
 }
 
 bool IsQuery(const proto::ReplicateRequest& request) {
-  return request.version() == 0 && request.pushes().empty();
+  return request.version() == 0 && request.pushes().empty() && request.cut() == 0;
 }
 
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count) {
@@ -78,7 +83,8 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                      .samples = request.samples(),
                      .adjustment = {.rate_factor = request.rate_factor()},
                      .gradient = {},
-                     .digest = {}};
+                     .digest = {},
+                     .cut = request.cut()};
   for (const proto::ReplicatedPush& push : request.pushes()) {
     record.pushes.push_back({.key = KeyOf(push.id()),
                              .group = GroupId(push.group()),
@@ -86,6 +92,11 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                              .discarded = push.discarded()});
   }
   if (request.has_digest()) record.digest = request.digest();
+  if (record.cut != 0 && (record.version != Version() || !record.pushes.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("record ", request.index(),
+                                                   " is a cut, and holds pushes or an update; run "
+                                                   "servers of one version"));
+  }
   if (record.version == Version()) return record;
   if (const absl::Status status = CheckUpdate(request, message, element_count); !status.ok()) {
     return status;

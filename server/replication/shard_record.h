@@ -45,12 +45,18 @@ struct ShardRecord {
   UpdateAdjustment adjustment;
   EncodedGradient gradient;  // without a frame when there is no update
   std::optional<uint64_t> digest;
+  // SnapshotOrder.id of the snapshot that this record cuts; 0 = none. It has no update and no
+  // pushes then.
+  uint64_t cut = 0;
 };
+
+// The record that cuts the history for a snapshot.
+ShardRecord CutRecord(uint64_t snapshot);
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);
 // A ReplicateRequest that is a query whether the record, and all before it, are held. Unlike a
-// record, it has neither pushes nor an update.
+// record, it has neither pushes, nor an update, nor a cut.
 Message QueryAfter(uint64_t index);
 bool IsQuery(const proto::ReplicateRequest& request);
 // INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Does

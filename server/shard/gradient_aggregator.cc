@@ -18,12 +18,28 @@ void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
   const uint64_t number =
       gate_.Add({.group = push.group, .step = push.step, .samples = push.samples});
   HeldPush held{push, gradient, encoded};
-  if (gate_.sums_on_arrival()) {
-    Join(held, arrivals_);
-    arrivals_.samples += push.samples;
+  if (gate_.sums_on_arrival() && !gate_.IsBeyond(push.group, push.step)) {
+    Sum(held);
   } else {
     held_.emplace(number, std::move(held));
   }
+}
+
+void GradientAggregator::Sum(const HeldPush& held) {
+  Join(held, arrivals_);
+  arrivals_.samples += held.push.samples;
+}
+
+void GradientAggregator::Release() {
+  gate_.Release();
+  if (!gate_.sums_on_arrival()) return;
+  for (const auto& [number, held] : held_) Sum(held);
+  held_.clear();
+}
+
+void GradientAggregator::SwitchTo(const Contract& contract) {
+  if (contract.kind != gate_.contract().kind) Release();
+  gate_.SwitchTo(contract);
 }
 
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {

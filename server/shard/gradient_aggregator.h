@@ -72,8 +72,13 @@ class GradientAggregator {
 
   void FlushPartialBuffer() { gate_.FlushPartialBuffer(); }
 
+  // As UpdateGate.
+  void HoldBeyond(absl::btree_map<GroupId, Step> last) { gate_.HoldBeyond(std::move(last)); }
+  void HurryHeld() { gate_.HurryHeld(); }
+  void Release();
+
   // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
-  void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
+  void SwitchTo(const Contract& contract);
 
  private:
   struct HeldPush {
@@ -82,6 +87,7 @@ class GradientAggregator {
     EncodedGradient encoded;
   };
   static void Join(const HeldPush& held, AggregatedUpdate& update);
+  void Sum(const HeldPush& held);
   void Keep(HeldPush& held);
 
   // Constant after construction.

@@ -49,6 +49,7 @@ class Gatherer {
   // The pushes of those updates: group and step in one number.
   const std::vector<uint64_t>& pushes() const { return pushes_; }
   void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
+  GradientAggregator& aggregator() { return aggregator_; }
   size_t spare_bytes() const { return spares_.retained_bytes(); }
 
  private:
@@ -161,6 +162,33 @@ TEST(GradientAggregator, EachContractsPushesAreSummedApart) {
   gatherer.Push(1, 3, 5);
   gatherer.Push(2, 3, 6);
   EXPECT_THAT(gatherer.Due(), ElementsAre(11));
+}
+
+TEST(GradientAggregator, PushesBeyondAreInNoSumBeforeTheirRelease) {
+  Gatherer gatherer({.kind = Contract::Kind::kBuffered, .buffer = 3}, {1, 2, 3});
+  gatherer.aggregator().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  gatherer.Push(1, 1, 1);
+  gatherer.Push(1, 2, 20);
+  gatherer.Push(2, 1, 2);
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  EXPECT_EQ(gatherer.aggregator().held_bytes(), 2 * sizeof(float));
+  gatherer.aggregator().HurryHeld();
+  EXPECT_THAT(gatherer.Due(), ElementsAre(3));
+  EXPECT_THAT(gatherer.pushes(), ElementsAre(11, 21));
+  gatherer.aggregator().Release();
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  gatherer.Push(2, 2, 40);
+  gatherer.Push(3, 1, 80);
+  EXPECT_THAT(gatherer.Due(), ElementsAre(140));
+  EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 22, 31));
+}
+
+TEST(GradientAggregator, ASwitchOfTheContractAppliesWhatIsBeyond) {
+  Gatherer gatherer({.kind = Contract::Kind::kAsync}, {1, 2});
+  gatherer.aggregator().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  gatherer.Push(1, 2, 20);
+  gatherer.SwitchTo({.kind = Contract::Kind::kBsp});
+  EXPECT_THAT(gatherer.Due(), ElementsAre(20));
 }
 
 }  // namespace

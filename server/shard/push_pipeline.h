@@ -46,6 +46,9 @@ class PushPipeline {
   void Resume(GroupId group, Step step) { aggregator_.Resume(group, step); }
   void SwitchTo(const Contract& contract) { aggregator_.SwitchTo(contract); }
   void FlushPartialBuffer() { aggregator_.FlushPartialBuffer(); }
+  void HoldBeyond(absl::btree_map<GroupId, Step> last) { aggregator_.HoldBeyond(std::move(last)); }
+  void HurryHeld() { aggregator_.HurryHeld(); }
+  void Release() { aggregator_.Release(); }
   size_t held_bytes() const { return aggregator_.held_bytes(); }
 
   // Says what waits.

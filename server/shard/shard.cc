@@ -44,6 +44,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
   if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
     replica.content()->ForgetPushes();
   }
+  FollowOrder();
 }
 
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
@@ -56,6 +57,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     return;
   }
   ++(*duplicate ? shard_.counters.duplicates : shard_.counters.pushes);
+  if (pipeline_.gate().IsBeyond(GroupId(push.group()), Step(push.step()))) alignment_.NoteHeld(now);
   const bool is_held = shard_.ledger.AckOf(key).has_value();
   if (push.flush() && is_held && !Planted(PlantedBug::kIgnoreFlush)) {
     pipeline_.FlushPartialBuffer();
@@ -84,18 +86,43 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
 
 bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
   const Version before = version();
-  while (const auto update = pipeline_.ApplyNext(now, outbox)) {
-    replies_.QueueDurableAcks(now, *update);
+  const auto apply_all = [&] {
+    while (const auto update = pipeline_.ApplyNext(now, outbox)) {
+      replies_.QueueDurableAcks(now, *update);
+    }
+  };
+  apply_all();
+  if (alignment_.is_aligning() &&
+      alignment_.IsReached([this](GroupId group, Step step) { return IsReceived(group, step); })) {
+    pipeline_.HurryHeld();
+    apply_all();
+    if (!pipeline_.gate().HoldsUpTo()) {
+      Cut(now, outbox);
+      apply_all();
+    }
   }
   return version() != before;
+}
+
+bool Shard::IsReceived(GroupId group, Step step) const {
+  const Producer producer{.kind = Producer::Kind::kGroup, .id = group.value()};
+  return content().push_history().Contains(producer, step.value()) ||
+         shard_.ledger.AckOf({.producer = producer, .sequence = step.value()}).has_value();
+}
+
+void Shard::Cut(absl::Time now, Outbox& outbox) {
+  shard_.replica.Append(now, CutRecord(alignment_.order()), {}, outbox);
+  alignment_.End();
+  pipeline_.Release();
 }
 
 void Shard::Settle(absl::Time now, Outbox& outbox) {
   if (!suspended_) {
     AckLedger& ledger = shard_.ledger;
     shard_.replica.SetEarlyAcksPending(now, ledger.early_acks_pending(), outbox);
-    ledger.UpdateFlush(
-        now, shard_.replica.has_required_successor() && pipeline_.gate().sums_on_arrival());
+    // What is beyond a cut cannot be made due before.
+    ledger.UpdateFlush(now, shard_.replica.has_required_successor() &&
+                                pipeline_.gate().sums_on_arrival() && !alignment_.is_aligning());
     replies_.SendDurable(now, outbox);
   }
   replies_.RefuseLateUndurable(now, outbox);
@@ -110,6 +137,7 @@ void Shard::Close(absl::Time now, const absl::Status& why, Outbox& outbox) {
 void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox) {
   shard_.view = std::move(view);
   FollowContract();
+  FollowOrder();
   shard_.waited_for = contract().WaitedFor(shard_.view->live_groups());
   shard_.correction.Forget(
       [this](const Producer& producer) { return IsGone(producer, *shard_.view); });
@@ -132,6 +160,23 @@ void Shard::Resume(absl::Time now, Outbox& outbox) {
   Proceed(now, outbox);
 }
 
+void Shard::FollowOrder() {
+  const proto::ClusterView& view = shard_.view->proto();
+  const uint64_t ordered = view.has_snapshot() ? view.snapshot().id() : 0;
+  if (alignment_.order() != 0 && alignment_.order() != ordered) {
+    alignment_.End();
+    pipeline_.Release();
+  }
+  // A cut stays in the content, whichever server is the head.
+  if (ordered <= content().last_cut()) return;
+  if (alignment_.order() == ordered) {
+    alignment_.Update(view.snapshot());
+    return;
+  }
+  alignment_.Begin(view.snapshot(), contract(), pipeline_.gate());
+  if (alignment_.is_aligning()) pipeline_.HoldBeyond(alignment_.last());
+}
+
 void Shard::FollowContract() {
   const absl::StatusOr<Contract> newest = ContractInForce(*shard_.view->FindTable(shard_.id.table));
   // What this server does not know, or a scheduler would never ask for, changes nothing.
@@ -143,16 +188,20 @@ void Shard::FollowContract() {
 absl::Time Shard::NextWake() const {
   if (suspended_) return replies_.next_undurable_deadline();
   return std::min({replies_.next_parked_deadline(), replies_.next_undurable_deadline(),
-                   pipeline_.gate().NextDue(), shard_.ledger.flush_at()});
+                   pipeline_.gate().NextDue(), shard_.ledger.flush_at(), alignment_.deadline()});
 }
 
 void Shard::Wake(absl::Time now, Outbox& outbox) {
   if (!suspended_) {
     const absl::Time flush_at = shard_.ledger.flush_at();
     if (flush_at <= now) pipeline_.FlushPartialBuffer();
-    if (std::min(pipeline_.gate().NextDue(), flush_at) <= now && ApplyDue(now, outbox)) {
-      replies_.ReleaseParked(now, outbox);
+    const bool gives_up = alignment_.deadline() <= now;
+    if (gives_up) {
+      alignment_.Wake(now, pipeline_.gate());
+      pipeline_.Release();
     }
+    const bool may_be_due = gives_up || std::min(pipeline_.gate().NextDue(), flush_at) <= now;
+    if (may_be_due && ApplyDue(now, outbox)) replies_.ReleaseParked(now, outbox);
   }
   // Readers for which the shard is fresh enough by now have their reply; the others are late.
   replies_.RefuseLateParked(now, outbox);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +15,7 @@
 #include "common/runtime/actor.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
+#include "server/shard/cut_alignment.h"
 #include "server/shard/push_pipeline.h"
 #include "server/shard/served_shard.h"
 #include "server/shard/shard_replies.h"
@@ -90,6 +93,8 @@ class Shard {
   size_t queued_bytes() const;
   // How stale its pushes are, and how it corrects for that.
   proto::TableAsynchrony ReportAsynchrony() const;
+  // Why the shard makes no cut for the snapshot that the view orders; once.
+  std::optional<std::string> TakeCutFailure() { return alignment_.TakeFailure(); }
 
  private:
   Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& replica,
@@ -98,6 +103,12 @@ class Shard {
   const ShardContent& content() const { return shard_.content(); }
   const Contract& contract() const { return pipeline_.contract(); }
   void FollowContract();
+  // The view's order of a snapshot.
+  void FollowOrder();
+  // Whether the push has been received; it may be applied or wait.
+  bool IsReceived(GroupId group, Step step) const;
+  // Makes the cut that the view orders.
+  void Cut(absl::Time now, Outbox& outbox);
   // Applies the updates that are due and replies to readers for which the shard is fresh enough.
   void Proceed(absl::Time now, Outbox& outbox);
   // True when the shard has a new version.
@@ -107,6 +118,7 @@ class Shard {
   ServedShard shard_;
   PushPipeline pipeline_;
   ShardReplies replies_;
+  CutAlignment alignment_;
   bool suspended_ = false;
 };
 
