@@ -42,8 +42,8 @@ struct Config {
   // How long a data loop spins before it sleeps: shorter round trips, at the price of a busy core.
   // Keep 0 when processes share cores; 0 … 1 ms.
   absl::Duration spin = absl::ZeroDuration();
-  // Memory that each data loop keeps for updates while old values are still being sent. A larger
-  // value means fewer allocations; 1 MiB … 1 GiB.
+  // Memory that each data loop keeps for updates while old values, or old state of optimizers, are
+  // still being sent. A larger value means fewer allocations; 1 MiB … 1 GiB.
   uint64_t spare_bytes_max = 16 << 20;
   // Bytes of requests that wait in all data loops. One eighth is for requests in flight; clients
   // are told this limit. (It is small, because a client retries a request that waits long.) The

@@ -36,85 +36,94 @@ void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
 
 void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& v) {
+                    SlotSpans velocity) {
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float v,
+                                               float& v_out) {
     const float g = Gradient(s.gradient, sum, in);
     const float next = s.momentum * v + g;
-    v = next;
+    v_out = next;
     out = in - s.learning_rate * next;
   };
   ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out),
-          State(velocity));
+          In(velocity.in), Out(velocity.out));
 }
 
 void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& v) {
+                    SlotSpans velocity) {
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float v,
+                                               float& v_out) {
     const float g = Gradient(s.gradient, sum, in);
     const float next = s.momentum * v + g;
-    v = next;
+    v_out = next;
     out = in - s.learning_rate * (g + s.momentum * next);
   };
   ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out),
-          State(velocity));
+          In(velocity.in), Out(velocity.out));
 }
 
 void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
                    std::span<const float> values_in, std::span<float> values_out,
-                   std::span<float> squares) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& q) {
+                   SlotSpans squares) {
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float q,
+                                               float& q_out) {
     const float g = Gradient(s.gradient, sum, in);
     const float next = q + g * g;
-    q = next;
+    q_out = next;
     out = in - s.learning_rate * g / (sqrtf(next) + s.epsilon);
   };
   ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out),
-          State(squares));
+          In(squares.in), Out(squares.out));
 }
 
 void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& m,
-                                               float& q) {
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square) {
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float m,
+                                               float& m_out, float q, float& q_out) {
     const float g = Gradient(s.gradient, sum, in);
     const float next_mean = s.beta1 * m + s.one_minus_beta1 * g;
     const float next_square = s.beta2 * q + s.one_minus_beta2 * g * g;
-    m = next_mean;
-    q = next_square;
+    m_out = next_mean;
+    q_out = next_square;
     const float root = sqrtf(next_square) * s.root_correction;
     out = s.keep * in - s.rate * next_mean / (root + s.epsilon);
   };
-  ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out), State(mean),
-          State(square));
+  ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out), In(mean.in),
+          Out(mean.out), In(square.in), Out(square.out));
 }
 
 void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
                          std::span<const float> values_in, std::span<float> values_out,
-                         std::span<float> held) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& h) {
+                         SlotSpans velocity, SlotSpans held) {
+  if (velocity.out.data() != velocity.in.data()) {
+    ForEach(
+        velocity.out.size(), [] __device__(float in, float& out) { out = in; }, In(velocity.in),
+        Out(velocity.out));
+  }
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float h,
+                                               float& h_out) {
     const float g = Gradient(s.gradient, sum, in);
-    h += g;
+    h_out = h + g;
     out = in - s.learning_rate * (g * s.share);
   };
-  ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out), State(held));
+  ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out), In(held.in),
+          Out(held.out));
 }
 
 void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
                             std::span<const float> gradient_sum, std::span<const float> values_in,
-                            std::span<float> values_out, std::span<float> velocity,
-                            std::span<float> held) {
-  const auto update = [s = scalars] __device__(float sum, float in, float& out, float& v,
-                                               float& h) {
+                            std::span<float> values_out, SlotSpans velocity, SlotSpans held) {
+  const auto update = [s = scalars] __device__(float sum, float in, float& out, float v,
+                                               float& v_out, float h, float& h_out) {
     const float g = Gradient(s.gradient, sum, in);
     const float next = s.momentum * v + (h + g) * s.share;
-    v = next;
-    h = 0;
+    v_out = next;
+    h_out = 0;
     out = in - s.learning_rate * (g * s.share + s.momentum * next);
   };
   ForEach(values_out.size(), update, In(gradient_sum), In(values_in), Out(values_out),
-          State(velocity), State(held));
+          In(velocity.in), Out(velocity.out), In(held.in), Out(held.out));
 }
 
 void AddInto(std::span<float> sum, std::span<const float> x) {

@@ -29,28 +29,27 @@ void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
 
 void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity);
+                    SlotSpans velocity);
 
 void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity);
+                    SlotSpans velocity);
 
 void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
                    std::span<const float> values_in, std::span<float> values_out,
-                   std::span<float> squares);
+                   SlotSpans squares);
 
 void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square);
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square);
 
 void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
                          std::span<const float> values_in, std::span<float> values_out,
-                         std::span<float> held);
+                         SlotSpans velocity, SlotSpans held);
 
 void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
                             std::span<const float> gradient_sum, std::span<const float> values_in,
-                            std::span<float> values_out, std::span<float> velocity,
-                            std::span<float> held);
+                            std::span<float> values_out, SlotSpans velocity, SlotSpans held);
 
 void AddInto(std::span<float> sum, std::span<const float> x);
 

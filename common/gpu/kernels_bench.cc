@@ -54,7 +54,7 @@ void BM_GpuAdam(benchmark::State& state) {
                                .beta2 = 0.999f,
                                .one_minus_beta2 = 0.001f};
   Measure(state, 28, [&](auto gradient, auto values, auto mean, auto square) {
-    gpu::UpdateAdam(scalars, gradient, values, values, mean, square);
+    gpu::UpdateAdam(scalars, gradient, values, values, InPlace(mean), InPlace(square));
   });
 }
 

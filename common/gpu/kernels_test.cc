@@ -24,9 +24,8 @@ namespace {
 
 constexpr GradientScalars kGradient = {.gradient_scale = 1.0f / 7, .weight_decay = 0.013f};
 
-using Kernel =
-    std::function<void(std::span<const float> sum, std::span<const float> in, std::span<float> out,
-                       std::span<float> slot0, std::span<float> slot1)>;
+using Kernel = std::function<void(std::span<const float> sum, std::span<const float> in,
+                                  std::span<float> out, SlotSpans slot0, SlotSpans slot1)>;
 
 class GpuKernelsTest : public GpuTest {
  protected:
@@ -59,24 +58,37 @@ class GpuKernelsTest : public GpuTest {
     const std::vector<float> values = RandomFloats(random, fill, total);
     const std::vector<float> slot0 = RandomFloats(random, fill, total);
     const std::vector<float> slot1 = RandomFloats(random, fill, total);
+    const std::vector<float> filler = RandomFloats(random, fill, total);
     const auto part = [&start](std::span<float> x) { return x.subspan(start.values); };
-    const auto input = [&start](std::span<const float> x) { return x.subspan(start.values); };
+    const auto slot = [&part](std::span<float> in, std::span<float> out) {
+      return SlotSpans{.in = part(in), .out = part(out)};
+    };
     const auto gradient = [&start](std::span<const float> x) { return x.subspan(start.gradient); };
-
-    std::vector<float> expected = values, expected0 = slot0, expected1 = slot1;
-    on_cpu(gradient(sum), input(expected), part(expected), part(expected0), part(expected1));
 
     for (const bool in_place : {true, false}) {
       SCOPED_TRACE(in_place ? "in place" : "out of place");
-      gpu::Floats gpu_sum = OnGpu(sum), gpu_in = OnGpu(values), gpu_other = OnGpu(values);
-      gpu::Floats gpu0 = OnGpu(slot0), gpu1 = OnGpu(slot1);
+      std::vector<float> in = values, in0 = slot0, in1 = slot1;
+      std::vector<float> other = filler, other0 = filler, other1 = filler;
+      std::vector<float>& out = in_place ? in : other;
+      std::vector<float>& out0 = in_place ? in0 : other0;
+      std::vector<float>& out1 = in_place ? in1 : other1;
+      on_cpu(gradient(sum), part(in), part(out), slot(in0, out0), slot(in1, out1));
+
+      gpu::Floats gpu_sum = OnGpu(sum), gpu_in = OnGpu(values), gpu_other = OnGpu(filler);
+      gpu::Floats gpu_in0 = OnGpu(slot0), gpu_other0 = OnGpu(filler);
+      gpu::Floats gpu_in1 = OnGpu(slot1), gpu_other1 = OnGpu(filler);
       gpu::Floats& gpu_out = in_place ? gpu_in : gpu_other;
-      on_gpu(gradient(gpu_sum.span()), input(gpu_in.span()), part(gpu_out.span()),
-             part(gpu0.span()), part(gpu1.span()));
-      ExpectSameBits(FromGpu(gpu_out), expected);
-      ExpectSameBits(FromGpu(gpu0), expected0);
-      ExpectSameBits(FromGpu(gpu1), expected1);
-      if (!in_place) ExpectSameBits(FromGpu(gpu_in), values);
+      gpu::Floats& gpu_out0 = in_place ? gpu_in0 : gpu_other0;
+      gpu::Floats& gpu_out1 = in_place ? gpu_in1 : gpu_other1;
+      on_gpu(gradient(gpu_sum.span()), part(gpu_in.span()), part(gpu_out.span()),
+             slot(gpu_in0.span(), gpu_out0.span()), slot(gpu_in1.span(), gpu_out1.span()));
+      ExpectSameBits(FromGpu(gpu_out), out);
+      ExpectSameBits(FromGpu(gpu_out0), out0);
+      ExpectSameBits(FromGpu(gpu_out1), out1);
+      if (in_place) continue;
+      ExpectSameBits(FromGpu(gpu_in), values);
+      ExpectSameBits(FromGpu(gpu_in0), slot0);
+      ExpectSameBits(FromGpu(gpu_in1), slot1);
     }
   }
 };
@@ -137,12 +149,12 @@ TEST_F(GpuKernelsTest, DelayedNesterov) {
       .gradient = kGradient, .learning_rate = 0.03f, .momentum = 0.9f, .share = 1.0f / 3};
   ExpectAgreement(
       [&](auto sum, auto in, auto out, auto velocity, auto held) {
-        HoldDelayedNesterov(s, sum, in, out, held);
-        ReleaseDelayedNesterov(s, sum, out, out, velocity, held);
+        HoldDelayedNesterov(s, sum, in, out, velocity, held);
+        ReleaseDelayedNesterov(s, sum, out, out, InPlace(velocity.out), InPlace(held.out));
       },
       [&](auto sum, auto in, auto out, auto velocity, auto held) {
-        gpu::HoldDelayedNesterov(s, sum, in, out, held);
-        gpu::ReleaseDelayedNesterov(s, sum, out, out, velocity, held);
+        gpu::HoldDelayedNesterov(s, sum, in, out, velocity, held);
+        gpu::ReleaseDelayedNesterov(s, sum, out, out, InPlace(velocity.out), InPlace(held.out));
       });
 }
 
@@ -150,14 +162,14 @@ TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {
   // The slots are used as sums here: the second kernel must see the results of the first.
   ExpectAgreement(
       [](auto sum, auto, auto, auto slot0, auto slot1) {
-        AddInto(slot0, sum);
-        Scale(slot0, 0.37f);
-        AddInto(slot1, slot0);
+        AddInto(slot0.out, sum);
+        Scale(slot0.out, 0.37f);
+        AddInto(slot1.out, slot0.out);
       },
       [](auto sum, auto, auto, auto slot0, auto slot1) {
-        gpu::AddInto(slot0, sum);
-        gpu::Scale(slot0, 0.37f);
-        gpu::AddInto(slot1, slot0);
+        gpu::AddInto(slot0.out, sum);
+        gpu::Scale(slot0.out, 0.37f);
+        gpu::AddInto(slot1.out, slot0.out);
       });
 }
 
@@ -165,8 +177,8 @@ TEST_F(GpuKernelsTest, AddIntoAndScaleInTheOrderAsked) {
 TEST_F(GpuKernelsTest, ScalesByZeroAndOneLikeTheProcessor) {
   for (const float factor : {0.0f, -0.0f, 1.0f}) {
     SCOPED_TRACE(factor);
-    ExpectAgreement([&](auto, auto, auto, auto slot0, auto) { Scale(slot0, factor); },
-                    [&](auto, auto, auto, auto slot0, auto) { gpu::Scale(slot0, factor); });
+    ExpectAgreement([&](auto, auto, auto, auto slot0, auto) { Scale(slot0.out, factor); },
+                    [&](auto, auto, auto, auto slot0, auto) { gpu::Scale(slot0.out, factor); });
   }
 }
 

@@ -23,7 +23,7 @@ class Adam final : public Optimizer {
  private:
   void Update(const UpdateContext& context, std::span<const float> gradient_sum,
               std::span<const float> values_in, std::span<float> values_out,
-              std::span<const std::span<float>> slots) const override {
+              std::span<const SlotSpans> slots) const override {
     const bool decoupled = config_.kind == OptimizerKind::kAdamW;
     const double gradient_decay = decoupled ? 0 : config_.weight_decay;
     const double value_decay = decoupled ? context.learning_rate * config_.weight_decay : 0;

@@ -20,7 +20,7 @@ class DelayedNesterov final : public Optimizer {
  private:
   void Update(const UpdateContext& context, std::span<const float> gradient_sum,
               std::span<const float> values_in, std::span<float> values_out,
-              std::span<const std::span<float>> slots) const override {
+              std::span<const SlotSpans> slots) const override {
     const DelayedNesterovScalars scalars = {
         .gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
                      .weight_decay = static_cast<float>(config_.weight_decay)},
@@ -31,7 +31,8 @@ class DelayedNesterov final : public Optimizer {
       kernels_.release_delayed_nesterov(scalars, gradient_sum, values_in, values_out, slots[0],
                                         slots[1]);
     } else {
-      kernels_.hold_delayed_nesterov(scalars, gradient_sum, values_in, values_out, slots[1]);
+      kernels_.hold_delayed_nesterov(scalars, gradient_sum, values_in, values_out, slots[0],
+                                     slots[1]);
     }
   }
 

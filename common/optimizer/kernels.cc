@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/optimizer/kernels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -35,71 +36,72 @@ void Sgd(const SgdScalars s, const float* sum, const float* in, float* out, size
   }
 }
 
-void Momentum(const MomentumScalars s, const float* sum, const float* in, float* out, float* v,
-              size_t count) {
+void Momentum(const MomentumScalars s, const float* sum, const float* in, float* out,
+              const float* v_in, float* v_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    const float next = s.momentum * v[i] + g;
-    v[i] = next;
+    const float next = s.momentum * v_in[i] + g;
+    v_out[i] = next;
     out[i] = in[i] - s.learning_rate * next;
   }
 }
 
-void Nesterov(const MomentumScalars s, const float* sum, const float* in, float* out, float* v,
-              size_t count) {
+void Nesterov(const MomentumScalars s, const float* sum, const float* in, float* out,
+              const float* v_in, float* v_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    const float next = s.momentum * v[i] + g;
-    v[i] = next;
+    const float next = s.momentum * v_in[i] + g;
+    v_out[i] = next;
     out[i] = in[i] - s.learning_rate * (g + s.momentum * next);
   }
 }
 
-void Adagrad(const AdagradScalars s, const float* sum, const float* in, float* out, float* q,
-             size_t count) {
+void Adagrad(const AdagradScalars s, const float* sum, const float* in, float* out,
+             const float* q_in, float* q_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    const float next = q[i] + g * g;
-    q[i] = next;
+    const float next = q_in[i] + g * g;
+    q_out[i] = next;
     out[i] = in[i] - s.learning_rate * g / (std::sqrt(next) + s.epsilon);
   }
 }
 
-void Adam(const AdamScalars s, const float* sum, const float* in, float* out, float* m, float* q,
-          size_t count) {
+void Adam(const AdamScalars s, const float* sum, const float* in, float* out, const float* m_in,
+          float* m_out, const float* q_in, float* q_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    const float next_mean = s.beta1 * m[i] + s.one_minus_beta1 * g;
-    const float next_square = s.beta2 * q[i] + s.one_minus_beta2 * g * g;
-    m[i] = next_mean;
-    q[i] = next_square;
+    const float next_mean = s.beta1 * m_in[i] + s.one_minus_beta1 * g;
+    const float next_square = s.beta2 * q_in[i] + s.one_minus_beta2 * g * g;
+    m_out[i] = next_mean;
+    q_out[i] = next_square;
     const float root = std::sqrt(next_square) * s.root_correction;
     out[i] = s.keep * in[i] - s.rate * next_mean / (root + s.epsilon);
   }
 }
 
 void HoldNesterov(const DelayedNesterovScalars s, const float* sum, const float* in, float* out,
-                  float* h, size_t count) {
+                  const float* h_in, float* h_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    h[i] += g;
+    h_out[i] = h_in[i] + g;
     out[i] = in[i] - s.learning_rate * (g * s.share);
   }
 }
 
 void ReleaseNesterov(const DelayedNesterovScalars s, const float* sum, const float* in, float* out,
-                     float* v, float* h, size_t count) {
+                     const float* v_in, float* v_out, const float* h_in, float* h_out,
+                     size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = Gradient(s.gradient, sum[i], in[i]);
-    const float next = s.momentum * v[i] + (h[i] + g) * s.share;
-    v[i] = next;
-    h[i] = 0;
+    const float next = s.momentum * v_in[i] + (h_in[i] + g) * s.share;
+    v_out[i] = next;
+    h_out[i] = 0;
     out[i] = in[i] - s.learning_rate * (g * s.share + s.momentum * next);
   }
 }
@@ -151,51 +153,53 @@ void UpdateSgd(const SgdScalars& scalars, std::span<const float> gradient_sum,
 
 void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity) {
+                    SlotSpans velocity) {
   HWY_DYNAMIC_DISPATCH(Momentum)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.in.data(),
+   velocity.out.data(), values_out.size());
 }
 
 void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity) {
+                    SlotSpans velocity) {
   HWY_DYNAMIC_DISPATCH(Nesterov)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.in.data(),
+   velocity.out.data(), values_out.size());
 }
 
 void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
                    std::span<const float> values_in, std::span<float> values_out,
-                   std::span<float> squares) {
+                   SlotSpans squares) {
   HWY_DYNAMIC_DISPATCH(Adagrad)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), squares.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), squares.in.data(),
+   squares.out.data(), values_out.size());
 }
 
 void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square) {
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square) {
   HWY_DYNAMIC_DISPATCH(Adam)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), mean.data(), square.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), mean.in.data(),
+   mean.out.data(), square.in.data(), square.out.data(), values_out.size());
 }
 
 void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
                          std::span<const float> values_in, std::span<float> values_out,
-                         std::span<float> held) {
+                         SlotSpans velocity, SlotSpans held) {
+  if (velocity.out.data() != velocity.in.data()) {
+    std::copy(velocity.in.begin(), velocity.in.end(), velocity.out.begin());
+  }
   HWY_DYNAMIC_DISPATCH(HoldNesterov)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), held.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), held.in.data(),
+   held.out.data(), values_out.size());
 }
 
 void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
                             std::span<const float> gradient_sum, std::span<const float> values_in,
-                            std::span<float> values_out, std::span<float> velocity,
-                            std::span<float> held) {
+                            std::span<float> values_out, SlotSpans velocity, SlotSpans held) {
   HWY_DYNAMIC_DISPATCH(ReleaseNesterov)
-  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(), held.data(),
-   values_out.size());
+  (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.in.data(),
+   velocity.out.data(), held.in.data(), held.out.data(), values_out.size());
 }
 
 void CompensateDelay(float strength, std::span<const float> gradient_sum,

@@ -10,8 +10,9 @@ namespace covey {
 //
 // Pure and thread-safe. All spans of one call have the same length; any alignment. `values_out` is
 // either the very same memory as `values_in` (update in place) or disjoint from it (update into a
-// fresh buffer while the old one is still being sent); every other span is disjoint from it. Both
-// give the same bits.
+// fresh buffer while the old one is still being read); every other span is disjoint from it. The
+// same holds for the `in` and `out` of each slot, whichever way the others take. All give the same
+// bits.
 //
 // Determinism: element i depends only on element i of the inputs, in the order of operations
 // written in kernels.cc, rounded as IEEE 754 single precision after each operation. So the result
@@ -19,10 +20,18 @@ namespace covey {
 // and no -ffast-math.
 //
 // Cost, in bytes moved per element, in place: SGD 12, momentum, Nesterov and Adagrad 20, Adam 28,
-// AllFinite 4; into another buffer 4 more, because a cache line is read before it is written. The
-// arithmetic is hidden behind the memory traffic: a core that moves 20 GB/s should update 1.7
-// (SGD), 1.0 (momentum, Adagrad) or 0.7 (Adam) billion elements per second. kernels_bench.cc
-// measures it, and BENCHMARKS.md has figures.
+// AllFinite 4; for each array that is written to another buffer 4 more, because a cache line is
+// read before it is written. The arithmetic is hidden behind the memory traffic: a core that moves
+// 20 GB/s should update 1.7 (SGD), 1.0 (momentum, Adagrad) or 0.7 (Adam) billion elements per
+// second. kernels_bench.cc measures it, and BENCHMARKS.md has figures.
+
+// A state slot of an optimizer, which an update reads and writes.
+struct SlotSpans {
+  std::span<const float> in;
+  std::span<float> out;
+};
+// For an update in place.
+inline SlotSpans InPlace(std::span<float> slot) { return {.in = slot, .out = slot}; }
 
 // Scalars of all updates. The gradient of an element is
 //   g = gradient_sum * gradient_scale + weight_decay * value
@@ -49,13 +58,13 @@ struct MomentumScalars {
 };
 void UpdateMomentum(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity);
+                    SlotSpans velocity);
 
 // Nesterov's acceleration in the form of Sutskever et al. 2013, as PyTorch writes it:
 //   velocity = momentum * velocity + g;   value -= learning_rate * (g + momentum * velocity)
 void UpdateNesterov(const MomentumScalars& scalars, std::span<const float> gradient_sum,
                     std::span<const float> values_in, std::span<float> values_out,
-                    std::span<float> velocity);
+                    SlotSpans velocity);
 
 // Adagrad (Duchi et al. 2011) as PyTorch writes it, epsilon outside the root:
 //   squares += g * g;   value -= learning_rate * g / (sqrt(squares) + epsilon)
@@ -66,7 +75,7 @@ struct AdagradScalars {
 };
 void UpdateAdagrad(const AdagradScalars& scalars, std::span<const float> gradient_sum,
                    std::span<const float> values_in, std::span<float> values_out,
-                   std::span<float> squares);
+                   SlotSpans squares);
 
 // Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019) as PyTorch writes them:
 //   mean   = beta1 * mean + (1 - beta1) * g
@@ -87,8 +96,8 @@ struct AdamScalars {
   float one_minus_beta2 = 1;
 };
 void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square);
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square);
 
 // Nesterov's acceleration with a velocity that absorbs gradients once per N updates (Liu et al.
 // 2024, "delayed Nesterov" with activation c = 0):
@@ -97,7 +106,8 @@ void UpdateAdam(const AdamScalars& scalars, std::span<const float> gradient_sum,
 //                      value -= learning_rate * (g / N + momentum * velocity)
 //   the others:        value -= learning_rate * (g / N)
 // So N gradients move the values as far as one Nesterov step of their mean; with N = 1 the bits are
-// those of UpdateNesterov. Release does every Nth update, Hold the others.
+// those of UpdateNesterov. Release does every Nth update, Hold the others. Hold leaves the velocity
+// as it is: in place it does not touch it, else it copies it.
 struct DelayedNesterovScalars {
   GradientScalars gradient = {};
   float learning_rate = 0;
@@ -106,11 +116,10 @@ struct DelayedNesterovScalars {
 };
 void HoldDelayedNesterov(const DelayedNesterovScalars& scalars, std::span<const float> gradient_sum,
                          std::span<const float> values_in, std::span<float> values_out,
-                         std::span<float> held);
+                         SlotSpans velocity, SlotSpans held);
 void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
                             std::span<const float> gradient_sum, std::span<const float> values_in,
-                            std::span<float> values_out, std::span<float> velocity,
-                            std::span<float> held);
+                            std::span<float> values_out, SlotSpans velocity, SlotSpans held);
 
 // Delay compensation (DC-ASGD, Zheng et al. 2017): what the gradient, computed on `previous`, would
 // be at `values`, to first order, with the square of the gradient in place of the Hessian. For the

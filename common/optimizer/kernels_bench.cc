@@ -57,7 +57,7 @@ void BM_Momentum(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) {
     UpdateMomentum({.learning_rate = 0.01f, .momentum = 0.9f}, a.gradient, a.values, a.values,
-                   a.slot);
+                   InPlace(a.slot));
     benchmark::ClobberMemory();
   }
   Report(state, 20);
@@ -67,7 +67,7 @@ void BM_Nesterov(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) {
     UpdateNesterov({.learning_rate = 0.01f, .momentum = 0.9f}, a.gradient, a.values, a.values,
-                   a.slot);
+                   InPlace(a.slot));
     benchmark::ClobberMemory();
   }
   Report(state, 20);
@@ -77,7 +77,7 @@ void BM_Adagrad(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) {
     UpdateAdagrad({.learning_rate = 0.01f, .epsilon = 1e-8f}, a.gradient, a.values, a.values,
-                  a.slot);
+                  InPlace(a.slot));
     benchmark::ClobberMemory();
   }
   Report(state, 20);
@@ -92,16 +92,34 @@ void BM_Adam(benchmark::State& state) {
                                .beta2 = 0.999f,
                                .one_minus_beta2 = 0.001f};
   for (auto _ : state) {
-    UpdateAdam(scalars, a.gradient, a.values, a.values, a.slot, a.other_slot);
+    UpdateAdam(scalars, a.gradient, a.values, a.values, InPlace(a.slot), InPlace(a.other_slot));
     benchmark::ClobberMemory();
   }
   Report(state, 28);
 }
 
+void BM_AdamIntoOtherBuffers(benchmark::State& state) {
+  Arrays a(state);
+  std::vector<float> mean(a.slot.size()), square(a.slot.size());
+  const AdamScalars scalars = {.rate = 0.01f,
+                               .epsilon = 1e-8f,
+                               .beta1 = 0.9f,
+                               .one_minus_beta1 = 0.1f,
+                               .beta2 = 0.999f,
+                               .one_minus_beta2 = 0.001f};
+  for (auto _ : state) {
+    UpdateAdam(scalars, a.gradient, a.values, a.other_values, {.in = a.slot, .out = mean},
+               {.in = a.other_slot, .out = square});
+    benchmark::ClobberMemory();
+  }
+  Report(state, 40);
+}
+
 void BM_Lars(benchmark::State& state) {
   Arrays a(state);
   for (auto _ : state) {
-    UpdateLars({.learning_rate = 0.01f, .momentum = 0.9f}, a.gradient, a.values, a.values, a.slot);
+    UpdateLars({.learning_rate = 0.01f, .momentum = 0.9f}, a.gradient, a.values, a.values,
+               InPlace(a.slot));
     benchmark::ClobberMemory();
   }
   Report(state, 28);
@@ -116,7 +134,7 @@ void BM_Lamb(benchmark::State& state) {
                                .beta2 = 0.999f,
                                .one_minus_beta2 = 0.001f};
   for (auto _ : state) {
-    UpdateLamb(scalars, a.gradient, a.values, a.values, a.slot, a.other_slot);
+    UpdateLamb(scalars, a.gradient, a.values, a.values, InPlace(a.slot), InPlace(a.other_slot));
     benchmark::ClobberMemory();
   }
   Report(state, 40);
@@ -143,6 +161,7 @@ BENCHMARK(BM_Momentum)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Nesterov)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adagrad)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Adam)->Arg(kCached)->Arg(kBeyondCache);
+BENCHMARK(BM_AdamIntoOtherBuffers)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Lars)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_Lamb)->Arg(kCached)->Arg(kBeyondCache);
 BENCHMARK(BM_CompensateDelay)->Arg(kCached)->Arg(kBeyondCache);

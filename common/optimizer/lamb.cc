@@ -22,7 +22,7 @@ class Lamb final : public Optimizer {
  private:
   void Update(const UpdateContext& context, std::span<const float> gradient_sum,
               std::span<const float> values_in, std::span<float> values_out,
-              std::span<const std::span<float>> slots) const override {
+              std::span<const SlotSpans> slots) const override {
     const double mean_correction = 1 / (1 - Power(config_.beta1, context.update_index));
     const double square_correction = 1 / (1 - Power(config_.beta2, context.update_index));
     kernels_.lamb({.gradient_scale = static_cast<float>(context.gradient_scale),

@@ -23,7 +23,7 @@ class Momentum final : public Optimizer {
  private:
   void Update(const UpdateContext& context, std::span<const float> gradient_sum,
               std::span<const float> values_in, std::span<float> values_out,
-              std::span<const std::span<float>> slots) const override {
+              std::span<const SlotSpans> slots) const override {
     const MomentumScalars scalars = {
         .gradient = {.gradient_scale = static_cast<float>(context.gradient_scale),
                      .weight_decay = weight_decay_},

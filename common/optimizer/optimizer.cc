@@ -104,13 +104,15 @@ absl::Status OptimizerConfig::Validate() const {
 
 void Optimizer::Apply(const UpdateContext& context, std::span<const float> gradient_sum,
                       std::span<const float> values_in, std::span<float> values_out,
-                      std::span<const std::span<float>> slots) const {
+                      std::span<const SlotSpans> slots) const {
   COVEY_CHECK(context.update_index >= 1);
   COVEY_CHECK(!context.momentum || (*context.momentum >= 0 && *context.momentum < 1));
   COVEY_CHECK(gradient_sum.size() == values_out.size());
   COVEY_CHECK(values_in.size() == values_out.size());
   COVEY_CHECK(slots.size() == static_cast<size_t>(state_slots()));
-  for (const std::span<float> slot : slots) COVEY_CHECK(slot.size() == values_out.size());
+  for (const SlotSpans& slot : slots) {
+    COVEY_CHECK(slot.in.size() == values_out.size() && slot.out.size() == values_out.size());
+  }
   Update(context, gradient_sum, values_in, values_out, slots);
 }
 

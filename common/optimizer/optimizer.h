@@ -89,17 +89,19 @@ class Optimizer {
   // Each slot holds zeros before the first update.
   virtual int state_slots() const = 0;
 
-  // Preconditions (checked): one span of slots per state slot; all spans of one length;
-  // update_index ≥ 1. `values_out` is exactly `values_in`, or overlaps no other span. No
-  // allocation; bytes moved: kernels.h. NaN and infinity propagate; callers check gradients before.
+  // Preconditions (checked): one entry of `slots` per state slot; all spans of one length;
+  // update_index ≥ 1. `values_out` is exactly `values_in`, or overlaps no other span; likewise each
+  // slot's `out` is exactly its `in`, or overlaps no other span. Every `out` holds the slot after
+  // the update, also where a kind leaves a slot as it is. No allocation; bytes moved: kernels.h.
+  // NaN and infinity propagate; callers check gradients before.
   void Apply(const UpdateContext& context, std::span<const float> gradient_sum,
              std::span<const float> values_in, std::span<float> values_out,
-             std::span<const std::span<float>> slots) const;
+             std::span<const SlotSpans> slots) const;
 
  private:
   virtual void Update(const UpdateContext& context, std::span<const float> gradient_sum,
                       std::span<const float> values_in, std::span<float> values_out,
-                      std::span<const std::span<float>> slots) const = 0;
+                      std::span<const SlotSpans> slots) const = 0;
 };
 
 // An optimizer over the memory of these kernels. INVALID_ARGUMENT: as OptimizerConfig::Validate, or

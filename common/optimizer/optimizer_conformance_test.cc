@@ -47,9 +47,10 @@ struct State {
   State(const Optimizer& optimizer, size_t count)
       : values(RandomFloats(1, count)), slots(optimizer.state_slots(), std::vector<float>(count)) {}
 
-  std::vector<std::span<float>> Slots(size_t first, size_t count) {
-    std::vector<std::span<float>> result;
-    for (auto& slot : slots) result.push_back(std::span(slot).subspan(first, count));
+  // In place.
+  std::vector<SlotSpans> Slots(size_t first, size_t count) {
+    std::vector<SlotSpans> result;
+    for (auto& slot : slots) result.push_back(InPlace(std::span(slot).subspan(first, count)));
     return result;
   }
   bool operator==(const State& other) const {
@@ -96,17 +97,38 @@ TEST_P(OptimizerConformanceTest, MovesEveryValue) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_NE(before.values[i], after.values[i]) << i;
 }
 
-TEST_P(OptimizerConformanceTest, OutOfPlaceGivesTheSameBitsAndLeavesTheInput) {
-  State state(*optimizer_, kCount);
-  for (uint64_t update = 1; update <= kUpdates; ++update) {
-    const std::vector<float> before = state.values;
-    std::vector<float> fresh(kCount, std::numeric_limits<float>::quiet_NaN());
-    optimizer_->Apply(Context(update), GradientSum(update), state.values, fresh,
-                      state.Slots(0, kCount));
-    ASSERT_TRUE(SameBits(state.values, before));
-    state.values = fresh;
+// Values and slots, in each combination of in place and out of place.
+TEST_P(OptimizerConformanceTest, OutOfPlaceGivesTheBitsOfInPlaceAndLeavesTheInput) {
+  const State whole = Whole();
+  const size_t slots = whole.slots.size();
+  for (uint32_t out_of_place = 0; out_of_place < 2u << slots; ++out_of_place) {
+    SCOPED_TRACE(out_of_place);
+    const auto is_out_of_place = [&](size_t array) { return (out_of_place >> array & 1) != 0; };
+    State state(*optimizer_, kCount);
+    for (uint64_t update = 1; update <= kUpdates; ++update) {
+      const State before = state;
+      State fresh = state;
+      fresh.values.assign(kCount, std::numeric_limits<float>::quiet_NaN());
+      for (auto& slot : fresh.slots) slot = fresh.values;
+      std::vector<SlotSpans> spans;
+      for (size_t i = 0; i < slots; ++i) {
+        spans.push_back({.in = state.slots[i],
+                         .out = is_out_of_place(1 + i) ? fresh.slots[i] : state.slots[i]});
+      }
+      optimizer_->Apply(Context(update), GradientSum(update), state.values,
+                        is_out_of_place(0) ? fresh.values : state.values, spans);
+      if (is_out_of_place(0)) {
+        ASSERT_TRUE(SameBits(state.values, before.values));
+        state.values = fresh.values;
+      }
+      for (size_t i = 0; i < slots; ++i) {
+        if (!is_out_of_place(1 + i)) continue;
+        ASSERT_TRUE(SameBits(state.slots[i], before.slots[i])) << i;
+        state.slots[i] = fresh.slots[i];
+      }
+    }
+    EXPECT_TRUE(state == whole);
   }
-  EXPECT_TRUE(state == Whole());
 }
 
 // Slices of random lengths, zero among them, start at any alignment and run in any order.
@@ -192,6 +214,12 @@ TEST_P(OptimizerConformanceTest, WrongLengthsAreABug) {
   EXPECT_DEATH(
       optimizer_->Apply(Context(1), short_gradient, state.values, state.values, state.Slots(0, 4)),
       "gradient_sum.size");
+  if (state.slots.empty()) return;
+  std::vector<SlotSpans> slots = state.Slots(0, 4);
+  slots.back().in = slots.back().in.first(3);
+  EXPECT_DEATH(
+      optimizer_->Apply(Context(1), std::vector<float>(4), state.values, state.values, slots),
+      "slot.in.size");
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, OptimizerConformanceTest, testing::ValuesIn(kConfigs),

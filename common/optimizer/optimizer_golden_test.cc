@@ -103,7 +103,8 @@ void ExpectFollowsItsDefinition(const OptimizerConfig& config) {
   std::vector<History> histories(kElements);
 
   std::vector<std::vector<float>> state((*optimizer)->state_slots(), std::vector<float>(kElements));
-  const std::vector<std::span<float>> slots(state.begin(), state.end());
+  std::vector<SlotSpans> slots;
+  for (std::vector<float>& slot : state) slots.push_back(InPlace(slot));
 
   double largest_move = 0;
   for (int update = 1; update <= kUpdates; ++update) {
@@ -184,7 +185,7 @@ TEST(OptimizerGoldenTest, FirstStepOfAdamMovesByTheRate) {
   ASSERT_TRUE(optimizer.ok());
   std::vector<float> values = {1, 1, 1}, mean(3), square(3);
   const std::vector<float> gradient = {1e-3f, -40, 7};
-  const std::vector<std::span<float>> slots = {mean, square};
+  const std::vector<SlotSpans> slots = {InPlace(mean), InPlace(square)};
   (*optimizer)->Apply({.learning_rate = 0.25}, gradient, values, values, slots);
   EXPECT_NEAR(values[0], 0.75, 1e-5);
   EXPECT_NEAR(values[1], 1.25, 1e-6);
@@ -196,7 +197,7 @@ TEST(OptimizerGoldenTest, SecondStepOfMomentumByHand) {
   ASSERT_TRUE(optimizer.ok());
   std::vector<float> values = {8}, velocity = {0};
   const std::vector<float> gradient = {2};
-  const std::vector<std::span<float>> slots = {velocity};
+  const std::vector<SlotSpans> slots = {InPlace(velocity)};
   (*optimizer)->Apply({.learning_rate = 1}, gradient, values, values, slots);
   EXPECT_EQ(values[0], 6);
   (*optimizer)->Apply({.learning_rate = 1, .update_index = 2}, gradient, values, values, slots);
@@ -209,7 +210,7 @@ TEST(OptimizerGoldenTest, TwoUpdatesOfDelayedNesterovByHand) {
       MakeOptimizer({.kind = OptimizerKind::kDelayedNesterov, .momentum = 0.5, .delay = 2});
   ASSERT_TRUE(optimizer.ok());
   std::vector<float> values = {8}, velocity = {0}, held = {0};
-  const std::vector<std::span<float>> slots = {velocity, held};
+  const std::vector<SlotSpans> slots = {InPlace(velocity), InPlace(held)};
   const std::vector<float> first = {2}, second = {4};
   (*optimizer)->Apply({.learning_rate = 1}, first, values, values, slots);
   EXPECT_EQ(values[0], 7);

@@ -87,9 +87,14 @@ TEST_P(TrustKernelsTest, LarsInTheOrderOfTheNaiveLoop) {
       expected.values[i] -= s.learning_rate * v;
     }
     UpdateLars(s, c.Part(c.sum), c.Part(actual.values), c.Part(actual.values),
-               c.Part(actual.slot0));
+               InPlace(c.Part(actual.slot0)));
     ASSERT_TRUE(SameBits(actual.values, expected.values)) << length;
     ASSERT_TRUE(SameBits(actual.slot0, expected.slot0)) << length;
+    Case other(random, length);
+    UpdateLars(s, c.Part(c.sum), c.Part(c.values), other.Part(other.values),
+               {.in = c.Part(c.slot0), .out = other.Part(other.slot0)});
+    ASSERT_TRUE(SameBits(other.Part(other.values), c.Part(expected.values))) << length;
+    ASSERT_TRUE(SameBits(other.Part(other.slot0), c.Part(expected.slot0))) << length;
   }
 }
 
@@ -121,11 +126,18 @@ TEST_P(TrustKernelsTest, LambInTheOrderOfTheNaiveLoop) {
     const double ratio = length == 0 ? 1 : NaiveNorm(c.Part(c.values)) / NaiveNorm(step);
     const float rate = static_cast<float>(s.learning_rate * ratio);
     for (size_t i = 0; i < length; ++i) expected.values[c.start + i] -= rate * step[i];
-    UpdateLamb(s, c.Part(c.sum), c.Part(actual.values), c.Part(actual.values), c.Part(actual.slot0),
-               c.Part(actual.slot1));
+    UpdateLamb(s, c.Part(c.sum), c.Part(actual.values), c.Part(actual.values),
+               InPlace(c.Part(actual.slot0)), InPlace(c.Part(actual.slot1)));
     ASSERT_TRUE(SameBits(actual.values, expected.values)) << length;
     ASSERT_TRUE(SameBits(actual.slot0, expected.slot0)) << length;
     ASSERT_TRUE(SameBits(actual.slot1, expected.slot1)) << length;
+    Case other(random, length);
+    UpdateLamb(s, c.Part(c.sum), c.Part(c.values), other.Part(other.values),
+               {.in = c.Part(c.slot0), .out = other.Part(other.slot0)},
+               {.in = c.Part(c.slot1), .out = other.Part(other.slot1)});
+    ASSERT_TRUE(SameBits(other.Part(other.values), c.Part(expected.values))) << length;
+    ASSERT_TRUE(SameBits(other.Part(other.slot0), c.Part(expected.slot0))) << length;
+    ASSERT_TRUE(SameBits(other.Part(other.slot1), c.Part(expected.slot1))) << length;
   }
 }
 
@@ -190,7 +202,8 @@ void ExpectFollowsItsDefinition(const OptimizerConfig& config, double rate) {
   Vector expected(values.begin(), values.end());
   std::vector<Vector> gradients, steps;
   std::vector<std::vector<float>> state((*optimizer)->state_slots(), std::vector<float>(kElements));
-  const std::vector<std::span<float>> slots(state.begin(), state.end());
+  std::vector<SlotSpans> slots;
+  for (std::vector<float>& slot : state) slots.push_back(InPlace(slot));
   double largest_move = 0;
   for (int update = 1; update <= kUpdates; ++update) {
     const std::vector<float> noise = RandomFloats(random, kElements, -1, 1);
@@ -241,7 +254,7 @@ TEST(TrustGoldenTest, FirstStepOfLarsMovesByTheTrustRatio) {
       MakeOptimizer({.kind = OptimizerKind::kLars, .trust_coefficient = 0.5}).value();
   std::vector<float> values = {3, 4}, velocity = {0, 0};
   const std::vector<float> gradient = {5, 12};
-  const std::vector<std::span<float>> slots = {velocity};
+  const std::vector<SlotSpans> slots = {InPlace(velocity)};
   optimizer->Apply({.learning_rate = 1}, gradient, values, values, slots);
   EXPECT_FLOAT_EQ(values[0], 3 - 2.5f / 13 * 5);
   EXPECT_FLOAT_EQ(values[1], 4 - 2.5f / 13 * 12);
@@ -252,7 +265,7 @@ TEST(TrustGoldenTest, FirstStepOfLambMovesByTheNormOfTheValues) {
   const auto optimizer = MakeOptimizer({.kind = OptimizerKind::kLamb}).value();
   std::vector<float> values = {6, 0, 0, 8}, mean(4), square(4);
   const std::vector<float> gradient = {3, -1, 40, 7};
-  const std::vector<std::span<float>> slots = {mean, square};
+  const std::vector<SlotSpans> slots = {InPlace(mean), InPlace(square)};
   optimizer->Apply({.learning_rate = 0.1}, gradient, values, values, slots);
   EXPECT_NEAR(values[0], 5.5, 1e-5);
   EXPECT_NEAR(values[1], 0.5, 1e-5);
@@ -264,7 +277,8 @@ TEST(TrustGoldenTest, ValuesMayLeaveZero) {
   for (const OptimizerKind kind : {OptimizerKind::kLars, OptimizerKind::kLamb}) {
     const auto optimizer = MakeOptimizer({.kind = kind}).value();
     std::vector<std::vector<float>> state(optimizer->state_slots(), std::vector<float>(2));
-    const std::vector<std::span<float>> slots(state.begin(), state.end());
+    std::vector<SlotSpans> slots;
+    for (std::vector<float>& slot : state) slots.push_back(InPlace(slot));
     std::vector<float> values = {0, 0};
     const std::vector<float> gradient = {1, -1}, nothing = {0, 0};
     optimizer->Apply({.learning_rate = 0.5}, nothing, values, values, slots);

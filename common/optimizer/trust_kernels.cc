@@ -48,13 +48,13 @@ double RatioOfLars(const LarsScalars s, const float* sum, const float* value, si
   return norm == 0 || divisor == 0 ? 1 : s.trust * norm / divisor;
 }
 
-void Lars(const LarsScalars s, float ratio, const float* sum, const float* in, float* out, float* v,
-          size_t count) {
+void Lars(const LarsScalars s, float ratio, const float* sum, const float* in, float* out,
+          const float* v_in, float* v_out, size_t count) {
   COVEY_ELEMENTWISE
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] * s.gradient_scale + s.weight_decay * in[i];
-    const float next = s.momentum * v[i] + ratio * g;
-    v[i] = next;
+    const float next = s.momentum * v_in[i] + ratio * g;
+    v_out[i] = next;
     out[i] = in[i] - s.learning_rate * next;
   }
 }
@@ -65,8 +65,8 @@ inline float LambStep(const LambScalars& s, float mean, float square, float valu
 }
 
 // LAMB's first pass: updates the running means, and leaves the values unchanged. Returns the ratio.
-double RatioOfLamb(const LambScalars s, const float* sum, const float* value, float* m, float* q,
-                   size_t count) {
+double RatioOfLamb(const LambScalars s, const float* sum, const float* value, const float* m_in,
+                   float* m_out, const float* q_in, float* q_out, size_t count) {
   SquareSum value_squares, step_squares;
   for (size_t first = 0; first < count; first += kTrustLanes) {
     const size_t lanes = std::min(kTrustLanes, count - first);
@@ -74,10 +74,10 @@ double RatioOfLamb(const LambScalars s, const float* sum, const float* value, fl
     for (size_t lane = 0; lane < lanes; ++lane) {
       const size_t i = first + lane;
       const float g = sum[i] * s.gradient_scale;
-      const float next_mean = s.beta1 * m[i] + s.one_minus_beta1 * g;
-      const float next_square = s.beta2 * q[i] + s.one_minus_beta2 * g * g;
-      m[i] = next_mean;
-      q[i] = next_square;
+      const float next_mean = s.beta1 * m_in[i] + s.one_minus_beta1 * g;
+      const float next_square = s.beta2 * q_in[i] + s.one_minus_beta2 * g * g;
+      m_out[i] = next_mean;
+      q_out[i] = next_square;
       value_squares.Add(lane, value[i]);
       step_squares.Add(lane, LambStep(s, next_mean, next_square, value[i]));
     }
@@ -119,22 +119,22 @@ double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum
 }
 
 void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> velocity) {
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans velocity) {
   const float ratio = static_cast<float>(LarsRatio(scalars, gradient_sum, values_in));
   HWY_DYNAMIC_DISPATCH(Lars)
-  (scalars, ratio, gradient_sum.data(), values_in.data(), values_out.data(), velocity.data(),
-   values_out.size());
+  (scalars, ratio, gradient_sum.data(), values_in.data(), values_out.data(), velocity.in.data(),
+   velocity.out.data(), values_out.size());
 }
 
 void UpdateLamb(const LambScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square) {
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square) {
   const double ratio = HWY_DYNAMIC_DISPATCH(RatioOfLamb)(
-      scalars, gradient_sum.data(), values_in.data(), mean.data(), square.data(), values_in.size());
+      scalars, gradient_sum.data(), values_in.data(), mean.in.data(), mean.out.data(),
+      square.in.data(), square.out.data(), values_in.size());
   const float rate = static_cast<float>(scalars.learning_rate * ratio);
   HWY_DYNAMIC_DISPATCH(Lamb)
-  (scalars, rate, values_in.data(), values_out.data(), mean.data(), square.data(),
+  (scalars, rate, values_in.data(), values_out.data(), mean.out.data(), square.out.data(),
    values_out.size());
 }
 

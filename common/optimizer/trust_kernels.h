@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <span>
 
+#include "common/optimizer/kernels.h"
+
 namespace covey {
 
 // Updates whose rate follows the ratio of two norms, over all elements of the call: unlike those of
@@ -33,8 +35,7 @@ struct LarsScalars {
 double LarsRatio(const LarsScalars& scalars, std::span<const float> gradient_sum,
                  std::span<const float> values);
 void UpdateLars(const LarsScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> velocity);
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans velocity);
 
 // LAMB (You et al. 2020, arXiv 1904.00962) with the identity for its scaling function:
 //   mean   = beta1 * mean + (1 - beta1) * gradient
@@ -57,7 +58,7 @@ struct LambScalars {
   float one_minus_beta2 = 1;
 };
 void UpdateLamb(const LambScalars& scalars, std::span<const float> gradient_sum,
-                std::span<const float> values_in, std::span<float> values_out,
-                std::span<float> mean, std::span<float> square);
+                std::span<const float> values_in, std::span<float> values_out, SlotSpans mean,
+                SlotSpans square);
 
 }  // namespace covey

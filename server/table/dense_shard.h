@@ -37,9 +37,10 @@ struct UpdateAdjustment {
 // An element range of a dense float32 table: its values, the state of its optimizer, and the counts
 // of updates and samples. Its owner decides which pushes are admitted.
 //
-// Actor-confined, except that handles from Values() may be read and dropped on any thread.
-// Deterministic: the bits depend on the config and on the sequence of Apply calls only, not on the
-// kind of memory. Memory: the values, and the same size for each state slot of the optimizer.
+// Actor-confined, except that handles from Values() and Slot() may be read and dropped on any
+// thread. Deterministic: the bits depend on the config and on the sequence of Apply calls only, not
+// on the kind of memory. Memory: the values, and the same size for each state slot of the
+// optimizer.
 class DenseShard {
  public:
   // Allocates and initializes. `memory` outlives the shard.
@@ -49,8 +50,8 @@ class DenseShard {
                                                             TableMemory& memory);
 
   // One update by the mean of a gradient over `samples` training examples, given as their sum. The
-  // learning rate is that of the total of samples, these included. The bytes that Values() has
-  // given out never change.
+  // learning rate is that of the total of samples, these included. The bytes that Values() and
+  // Slot() have given out never change.
   //
   // INVALID_ARGUMENT: the gradient has another length than the shard, or samples is 0 or makes the
   // total overflow; nothing has changed then. Not idempotent: callers refuse duplicates before. NaN

@@ -91,11 +91,13 @@ TEST_F(DenseShardTest, AHeldHandleNeverChanges) {
   std::vector<std::vector<float>> seen;
   Random random(9);
   for (int update = 0; update < 200; ++update) {
-    if (random.Chance(0.5)) {
-      held.push_back(shard->Values());
+    // Of the values and of both slots.
+    for (int array = 0; array < 3; ++array) {
+      if (!random.Chance(0.3)) continue;
+      held.push_back(array == 0 ? shard->Values() : shard->Slot(array - 1));
       seen.push_back(Copy(held.back().As<float>()));
     }
-    if (!held.empty() && random.Chance(0.4)) {
+    while (!held.empty() && random.Chance(0.5)) {
       const size_t dropped = random.Below(held.size());
       held.erase(held.begin() + dropped);
       seen.erase(seen.begin() + dropped);
@@ -111,21 +113,54 @@ TEST_F(DenseShardTest, ReadersDoNotChangeTheResult) {
   const auto alone = Open(kConfig, memory_);
   const auto read = Open(kConfig, memory_);
   for (int update = 0; update < 20; ++update) {
+    // In turns of nothing, some arrays and all.
     const Buffer reader = update % 3 == 0 ? Buffer() : read->Values();
+    const Buffer slot_reader = update % 4 == 0 ? Buffer() : read->Slot(update % 2);
+    const Buffer other_slot_reader = update % 5 == 0 ? read->Slot(0) : Buffer();
     const std::vector<float> gradient = RandomGradient(update, 100);
     ASSERT_TRUE(alone->Apply(gradient, 10).ok());
     ASSERT_TRUE(read->Apply(gradient, 10).ok());
     const Buffer expected = alone->Values();
     ASSERT_EQ(std::memcmp(read->Values().data(), expected.data(), expected.size()), 0) << update;
+    for (size_t slot = 0; slot < 2; ++slot) {
+      const Buffer state = alone->Slot(slot);
+      ASSERT_EQ(std::memcmp(read->Slot(slot).data(), state.data(), state.size()), 0) << update;
+    }
   }
 }
 
 TEST_F(DenseShardTest, WritesInPlaceWhenNobodyReads) {
   const auto shard = Open(kConfig, memory_);
   const uint8_t* const memory = shard->Values().data();
+  const uint8_t* const slot = shard->Slot(1).data();
   ASSERT_TRUE(shard->Apply(RandomGradient(1, 100), 10).ok());
   EXPECT_EQ(shard->Values().data(), memory);
+  EXPECT_EQ(shard->Slot(1).data(), slot);
   EXPECT_EQ(spares_.retained_bytes(), 0);
+}
+
+TEST_F(DenseShardTest, WritesElsewhereOnlyWhatSomebodyReads) {
+  const auto shard = Open(kConfig, memory_);
+  const uint8_t* const memory = shard->Values().data();
+  const uint8_t* const other_slot = shard->Slot(1).data();
+  const Buffer reader = shard->Slot(0);
+  ASSERT_TRUE(shard->Apply(RandomGradient(1, 100), 10).ok());
+  EXPECT_EQ(shard->Values().data(), memory);
+  EXPECT_NE(shard->Slot(0).data(), reader.data());
+  EXPECT_EQ(shard->Slot(1).data(), other_slot);
+  EXPECT_EQ(spares_.retained_bytes(), 400);
+}
+
+TEST_F(DenseShardTest, ContinuesFromContentThatOthersRead) {
+  const auto first = Open(kConfig, memory_);
+  ASSERT_TRUE(first->Apply(RandomGradient(1, 100), 10).ok());
+  const auto second = Open(kConfig, memory_);
+  second->Restore(first->Values(), {first->Slot(0), first->Slot(1)}, first->version(),
+                  first->samples());
+  ASSERT_TRUE(second->Apply(RandomGradient(2, 100), 10).ok());
+  ASSERT_TRUE(first->Apply(RandomGradient(2, 100), 10).ok());
+  EXPECT_EQ(Copy(second->Values().As<float>()), Copy(first->Values().As<float>()));
+  EXPECT_EQ(Copy(second->Slot(1).As<float>()), Copy(first->Slot(1).As<float>()));
 }
 
 TEST_F(DenseShardTest, AlternatesBetweenTwoBuffersUnderOneReader) {

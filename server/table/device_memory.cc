@@ -20,7 +20,7 @@ class DeviceShard final : public ShardMemory {
               std::vector<std::unique_ptr<DeviceArray>> arrays)
       : optimizer_(std::move(optimizer)), memory_(memory), arrays_(std::move(arrays)) {
     for (size_t slot = 0; slot < slots(); ++slot) {
-      slot_spans_.push_back(arrays_[slot + 1]->elements());
+      slots_.push_back(InPlace(arrays_[slot + 1]->elements()));
     }
   }
 
@@ -30,7 +30,7 @@ class DeviceShard final : public ShardMemory {
     const std::span<float> values = arrays_[0]->elements();
     const std::span<float> gradient = memory_.gradient_->elements().first(values.size());
     memory_.device_.CopyIn(gradient_sum, gradient);
-    optimizer_->Apply(context, gradient, values, values, slot_spans_);
+    optimizer_->Apply(context, gradient, values, values, slots_);
     is_copied_ = false;
   }
 
@@ -49,7 +49,7 @@ class DeviceShard final : public ShardMemory {
 
   Buffer Slot(size_t slot) override {
     Buffer copy = memory_.spares_.Take(bytes());
-    memory_.device_.CopyOut(slot_spans_[slot], copy.MutableAs<float>());
+    memory_.device_.CopyOut(slots_[slot].in, copy.MutableAs<float>());
     memory_.spares_.Retire(copy);
     return copy;
   }
@@ -59,7 +59,7 @@ class DeviceShard final : public ShardMemory {
     memory_.device_.CopyIn(values.As<float>(), arrays_[0]->elements());
     for (size_t slot = 0; slot < slots(); ++slot) {
       COVEY_CHECK(new_slots[slot].size() == bytes());
-      memory_.device_.CopyIn(new_slots[slot].As<float>(), slot_spans_[slot]);
+      memory_.device_.CopyIn(new_slots[slot].As<float>(), slots_[slot].out);
     }
     is_copied_ = false;
   }
@@ -70,7 +70,7 @@ class DeviceShard final : public ShardMemory {
   const std::unique_ptr<Optimizer> optimizer_;
   DeviceMemory& memory_;
   const std::vector<std::unique_ptr<DeviceArray>> arrays_;
-  std::vector<std::span<float>> slot_spans_;
+  std::vector<SlotSpans> slots_;
   Buffer copy_;             // of the values; empty before the first read
   bool is_copied_ = false;  // copy_ is of the newest values
 };

@@ -13,11 +13,11 @@ namespace covey::server {
 
 // Tables in the memory of a device. A gradient is copied in, and the update runs there. Values are
 // copied out when they are read, at most once per update, so updates that nobody reads cost no
-// copy and no wait.
+// copy and no wait. A slot is copied out each time that it is read.
 //
 // Memory of the device: values and slots of each shard, and one gradient of the largest shard. Of
-// the host: the newest copy of the values of each shard that was ever read, and old ones while they
-// are being sent.
+// the host: the newest copy of the values of each shard that was ever read, and old ones and copies
+// of slots while they are being read.
 class DeviceMemory final : public TableMemory {
  public:
   // `device` and `spares` outlive it and the shards.

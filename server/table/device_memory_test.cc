@@ -139,6 +139,17 @@ TEST_F(DeviceMemoryTest, ReadersKeepTheValuesThatTheyWereGiven) {
   EXPECT_EQ(Copy(old), before);
 }
 
+TEST_F(DeviceMemoryTest, ReadersKeepTheSlotsThatTheyWereGiven) {
+  const auto shard = Open(memory_, OptimizerKind::kMomentum);
+  Random random(8);
+  ASSERT_TRUE(shard->Apply(RandomGradient(random), 1).ok());
+  const Buffer old = shard->Slot(0);
+  const std::vector<float> before = Copy(old);
+  ASSERT_TRUE(shard->Apply(RandomGradient(random), 1).ok());
+  EXPECT_NE(Copy(shard->Slot(0)), before);
+  EXPECT_EQ(Copy(old), before);
+}
+
 TEST_F(DeviceMemoryTest, AGradientMayChangeAfterTheCall) {
   const auto on_device = Open(memory_, OptimizerKind::kSgd),
              on_host = Open(host_, OptimizerKind::kSgd);

@@ -15,48 +15,56 @@ namespace {
 class HostShard final : public ShardMemory {
  public:
   HostShard(std::unique_ptr<Optimizer> optimizer, Buffer values, SpareBuffers& spares)
-      : optimizer_(std::move(optimizer)), spares_(spares), values_(std::move(values)) {
+      : optimizer_(std::move(optimizer)), spares_(spares) {
+    arrays_.push_back(std::move(values));
     for (int slot = 0; slot < optimizer_->state_slots(); ++slot) {
-      slots_.push_back(Buffer::Allocate(values_.size()));
-      slot_spans_.push_back(slots_.back().MutableAs<float>());
-      std::fill(slot_spans_.back().begin(), slot_spans_.back().end(), 0.0f);
+      const std::span<float> zeros =
+          arrays_.emplace_back(Buffer::Allocate(bytes())).MutableAs<float>();
+      std::fill(zeros.begin(), zeros.end(), 0.0f);
     }
+    spans_.resize(arrays_.size());
+    replaced_.resize(arrays_.size());
   }
 
-  size_t slots() const override { return slots_.size(); }
+  size_t slots() const override { return arrays_.size() - 1; }
 
   void Update(const UpdateContext& context, std::span<const float> gradient_sum) override {
-    if (values_.IsUnique()) {
-      const std::span<float> values = values_.MutableAs<float>();
-      optimizer_->Apply(context, gradient_sum, values, values, slot_spans_);
-      return;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      spans_[i].in = arrays_[i].As<float>();
+      if (!arrays_[i].IsUnique()) {
+        replaced_[i] = std::exchange(arrays_[i], spares_.Take(bytes()));
+      }
+      spans_[i].out = arrays_[i].MutableAs<float>();
     }
-    Buffer next = spares_.Take(values_.size());
-    optimizer_->Apply(context, gradient_sum, values_.As<float>(), next.MutableAs<float>(),
-                      slot_spans_);
-    spares_.Retire(std::exchange(values_, std::move(next)));
+    optimizer_->Apply(context, gradient_sum, spans_[0].in, spans_[0].out,
+                      std::span(spans_).subspan(1));
+    // Not before: a later Take of the same update must not return what is still read.
+    for (Buffer& array : replaced_) {
+      if (!array.empty()) spares_.Retire(std::exchange(array, Buffer()));
+    }
   }
 
-  Buffer Values() override { return values_; }
-  Buffer Slot(size_t slot) override { return slots_[slot]; }
+  Buffer Values() override { return arrays_[0]; }
+  Buffer Slot(size_t slot) override { return arrays_[slot + 1]; }
 
-  void Restore(Buffer values, std::vector<Buffer> slots) override {
-    COVEY_CHECK(values.size() == values_.size() && slots.size() == slots_.size());
-    values_ = std::move(values);
-    slots_ = std::move(slots);
-    slot_spans_.clear();
-    for (Buffer& slot : slots_) {
-      COVEY_CHECK(slot.size() == values_.size());
-      slot_spans_.push_back(slot.MutableAs<float>());
+  void Restore(Buffer values, std::vector<Buffer> new_slots) override {
+    COVEY_CHECK(values.size() == bytes() && new_slots.size() == slots());
+    arrays_[0] = std::move(values);
+    for (size_t slot = 0; slot < slots(); ++slot) {
+      COVEY_CHECK(new_slots[slot].size() == bytes());
+      arrays_[slot + 1] = std::move(new_slots[slot]);
     }
   }
 
  private:
+  size_t bytes() const { return arrays_[0].size(); }
+
   const std::unique_ptr<Optimizer> optimizer_;
   SpareBuffers& spares_;
-  Buffer values_;
-  std::vector<Buffer> slots_;
-  std::vector<std::span<float>> slot_spans_;  // of slots_
+  std::vector<Buffer> arrays_;  // the values, then each slot
+  // Of the update in progress, one for each array. They are kept so that no update allocates.
+  std::vector<SlotSpans> spans_;
+  std::vector<Buffer> replaced_;  // empty: written in place
 };
 
 }  // namespace

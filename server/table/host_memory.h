@@ -10,8 +10,9 @@
 
 namespace covey::server {
 
-// Tables in the memory of the process. Values() is the memory itself, without a copy: an update
-// writes in place when no other handle refers to the values, otherwise into a spare buffer.
+// Tables in the memory of the process. Values() and Slot() are the memory itself, without a copy:
+// an update writes an array in place when no other handle refers to it, otherwise into a spare
+// buffer.
 class HostMemory final : public TableMemory {
  public:
   // `spares` outlives it and the shards.

@@ -8,10 +8,10 @@
 
 namespace covey::server {
 
-// Memory for updates whose current values are still being sent: the update is written into a spare
-// buffer, and the old values become a spare once their last reader is done. So an update under load
-// needs no new pages, and a server needs little more memory than its tables. One per data loop,
-// shared by its shards, which it must outlive.
+// Memory for updates whose current values or slots are still being read: the update is written into
+// a spare buffer, and the old array becomes a spare once its last reader is done. So an update
+// under load needs no new pages, and a server needs little more memory than its tables. One per
+// data loop, shared by its shards, which it must outlive.
 //
 // Actor-confined; readers of the buffers may drop them on any thread. Limits: always keeps the
 // newest spare, and older ones only while all together stay within `retained_bytes_max`; a dropped

@@ -15,8 +15,8 @@ namespace covey::server {
 // The values of a shard and the state slots of its optimizer, in the memory that holds them; and
 // the optimizer, which runs where they are. Updates take effect in the order of calls.
 //
-// Actor-confined, except that handles from Values() may be read and dropped on any thread. The bits
-// do not depend on the kind of memory.
+// Actor-confined, except that handles from Values() and Slot() may be read and dropped on any
+// thread. The bits do not depend on the kind of memory.
 class ShardMemory {
  public:
   virtual ~ShardMemory() = default;
@@ -26,11 +26,10 @@ class ShardMemory {
   virtual void Update(const UpdateContext& context, std::span<const float> gradient_sum) = 0;
   // The values after all updates so far, in host memory; the bytes under the handle never change.
   virtual Buffer Values() = 0;
-  // A slot after all updates so far, in host memory; the next call may change the bytes under the
-  // handle. Precondition: slot < slots().
+  // The same for a slot. Precondition: slot < slots().
   virtual Buffer Slot(size_t slot) = 0;
   // Replaces the content. Preconditions (checked): as many slots, all buffers of the same size as
-  // the values; the slots are not referenced elsewhere.
+  // the values.
   virtual void Restore(Buffer values, std::vector<Buffer> slots) = 0;
 };
 

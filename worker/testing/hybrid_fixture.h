@@ -105,7 +105,8 @@ class FakeShard {
 
   void Apply(std::span<const float> sum, uint64_t samples) {
     samples_ += samples;
-    std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
+    std::vector<SlotSpans> slots;
+    for (std::vector<float>& slot : slots_) slots.push_back(InPlace(slot));
     optimizer_->Apply({.learning_rate = schedule_.RateAt(samples_),
                        .gradient_scale = 1 / static_cast<double>(samples),
                        .update_index = ++updates_},

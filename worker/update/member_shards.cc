@@ -29,7 +29,7 @@ MemberShards::MemberShards(const Config& config, std::unique_ptr<Optimizer> opti
     Shard& shard = shards_.emplace_back();
     shard.values = std::span(values_).subspan(first, count);
     for (std::vector<float>& slot : slots_) {
-      shard.slots.push_back(std::span(slot).subspan(first, count));
+      shard.slots.push_back(InPlace(std::span(slot).subspan(first, count)));
     }
     first += count;
   }

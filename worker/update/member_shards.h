@@ -44,7 +44,7 @@ class MemberShards {
  private:
   struct Shard {
     std::span<float> values;
-    std::vector<std::span<float>> slots;
+    std::vector<SlotSpans> slots;
   };
 
   MemberShards(const Config& config, std::unique_ptr<Optimizer> optimizer,

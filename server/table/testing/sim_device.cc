@@ -35,6 +35,7 @@ std::span<T> Real(const std::span<T>& x) {
   COVEY_CHECK(IsOnDevice(x));
   return Moved(x);
 }
+SlotSpans Real(const SlotSpans& slot) { return {.in = Real(slot.in), .out = Real(slot.out)}; }
 
 template <auto kernel>
 struct OnDevice;

@@ -43,7 +43,7 @@ constexpr Kernel kKernels[] = {
      .update =
          [](const Shard& shard) {
            UpdateMomentum({.learning_rate = 1e-6f, .momentum = 0.9f}, shard.gradient, shard.values,
-                          shard.values, shard.first);
+                          shard.values, InPlace(shard.first));
          }},
     {.name = "adam",
      .streams = 7,
@@ -55,7 +55,8 @@ constexpr Kernel kKernels[] = {
                        .one_minus_beta1 = 0.1f,
                        .beta2 = 0.999f,
                        .one_minus_beta2 = 0.001f},
-                      shard.gradient, shard.values, shard.values, shard.first, shard.second);
+                      shard.gradient, shard.values, shard.values, InPlace(shard.first),
+                      InPlace(shard.second));
          }},
 };
 
