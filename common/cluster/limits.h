@@ -135,6 +135,18 @@ static_assert(kGroupSlicesInFlightMax < kTransportQueueMessagesMax);
 // outage.
 inline constexpr size_t kUnansweredBeatsMax = 32;
 
+// Bytes that one StoreRead returns. The largest file that is read whole is a manifest: 131072
+// shards with 13 pieces each, and the view, need about 70 MiB.
+inline constexpr uint64_t kStoreReadMax = 128 << 20;
+// Files that one process writes at a time: one per data loop of a server.
+inline constexpr size_t kStoreOpenFilesMax = 256;
+// Files and folders in one folder of a store.
+inline constexpr size_t kStoreEntriesMax = 65536;
+// Requests that wait in a store, and their bytes, unless its options say otherwise.
+inline constexpr size_t kStoreQueueRequestsMax = 4096;
+inline constexpr size_t kStoreQueueBytesDefault = 64 << 20;
+static_assert(kStoreQueueBytesDefault >= kFrameBytesMax);
+
 inline constexpr size_t kBarrierNamesMax = 4096;
 inline constexpr absl::Duration kBarrierMax = absl::Hours(1);
 inline constexpr size_t kEventsKeptMax = 4096;
