@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/snapshot/manifest.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/base/check.h"
+#include "common/base/crc32c.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "common/snapshot/fixed_bytes.h"
+#include "common/snapshot/manifest_checks.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+namespace covey {
+namespace {
+
+constexpr char kMagic[] = "COVEYMAN";
+constexpr size_t kMagicBytes = 8;
+constexpr size_t kHeaderBytes = 32;
+constexpr size_t kLengthAt = 16;
+constexpr size_t kChecksumAt = 24;
+constexpr size_t kHeaderChecksumAt = 28;
+
+absl::Status CheckHeader(std::span<const uint8_t> bytes) {
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) {
+    return absl::DataLossError("it is not a manifest: cut off, damaged, or another file");
+  }
+  if (Crc32c(bytes.first(kHeaderChecksumAt)) != ReadFixed<uint32_t>(bytes, kHeaderChecksumAt)) {
+    return absl::DataLossError("its header, bytes 0 to 31, differs from its checksum");
+  }
+  if (const uint16_t major = ReadFixed<uint16_t>(bytes, 8); major != kManifestMajor) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the snapshot has format ", major, ", and this program reads format ",
+                     kManifestMajor, ": use the version of Covey that wrote it"));
+  }
+  const uint64_t length = ReadFixed<uint64_t>(bytes, kLengthAt);
+  if (length != bytes.size() - kHeaderBytes) {
+    return absl::DataLossError(absl::StrCat("it has ", bytes.size() - kHeaderBytes,
+                                            " bytes after its header, which says ", length));
+  }
+  if (Crc32c(bytes.subspan(kHeaderBytes)) != ReadFixed<uint32_t>(bytes, kChecksumAt)) {
+    return absl::DataLossError("its message, from byte 32 on, differs from its checksum");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string SnapshotFolderName(uint64_t id, uint64_t epoch) {
+  return absl::StrFormat("snapshot-%06d-e%d", id, epoch);
+}
+
+std::optional<SnapshotName> ParseSnapshotFolderName(absl::string_view folder) {
+  absl::string_view rest = folder;
+  if (!absl::ConsumePrefix(&rest, "snapshot-")) return std::nullopt;
+  const size_t at = rest.find("-e");
+  SnapshotName name;
+  if (at == absl::string_view::npos || !absl::SimpleAtoi(rest.substr(0, at), &name.id) ||
+      !absl::SimpleAtoi(rest.substr(at + 2), &name.epoch) ||
+      SnapshotFolderName(name.id, name.epoch) != folder) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
+  COVEY_RETURN_IF_ERROR(CheckManifest(manifest));
+  const size_t length = manifest.ByteSizeLong();
+  if (length > kStoreReadMax - kHeaderBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the manifest has ", length, " bytes, more than a store reads at once: ", kStoreReadMax,
+        "; use larger shards"));
+  }
+  Buffer file = Buffer::Allocate(kHeaderBytes + length);
+  const std::span<uint8_t> bytes = {file.MutableData(), file.size()};
+  std::fill_n(bytes.begin(), kHeaderBytes, uint8_t{0});
+  {
+    google::protobuf::io::ArrayOutputStream stream(bytes.data() + kHeaderBytes,
+                                                   static_cast<int>(length));
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps in the order of their keys
+    COVEY_CHECK(manifest.SerializeToCodedStream(&coded));
+  }
+  std::memcpy(bytes.data(), kMagic, kMagicBytes);
+  WriteFixed(kManifestMajor, 8, bytes);
+  WriteFixed(kManifestMinor, 10, bytes);
+  WriteFixed(uint64_t{length}, kLengthAt, bytes);
+  WriteFixed(Crc32c(bytes.subspan(kHeaderBytes)), kChecksumAt, bytes);
+  WriteFixed(Crc32c(bytes.first(kHeaderChecksumAt)), kHeaderChecksumAt, bytes);
+  return file;
+}
+
+absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> bytes) {
+  COVEY_RETURN_IF_ERROR(CheckHeader(bytes));
+  proto::SnapshotManifest manifest;
+  const std::span<const uint8_t> message = bytes.subspan(kHeaderBytes);
+  if (message.size() > kStoreReadMax ||
+      !manifest.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::DataLossError("its message is intact, but not one of this version of Covey");
+  }
+  if (const absl::Status status = CheckManifest(manifest); !status.ok()) {
+    return absl::DataLossError(status.message());
+  }
+  return manifest;
+}
+
+}  // namespace covey

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/buffer.h"
+#include "proto/snapshot.pb.h"
+
+namespace covey {
+
+// The manifest of a snapshot as bytes. Pure. The snapshot is complete when this file, the last one
+// of its folder, is there and intact.
+//
+//   offset  bytes   field (little endian)
+//   0       8       "COVEYMAN"
+//   8       2       major version, 1
+//   10      2       minor version, 0
+//   12      4       0
+//   16      8       length of the message
+//   24      4       CRC-32C of the message
+//   28      4       CRC-32C of the above
+//   32      length  SnapshotManifest, serialized; the file ends here
+//
+// Versions: a reader refuses another major version, and takes any minor one: it ignores fields that
+// it does not know, and zeros that have got a meaning.
+inline constexpr char kManifestName[] = "MANIFEST";
+inline constexpr uint16_t kManifestMajor = 1;
+inline constexpr uint16_t kManifestMinor = 0;
+
+// "snapshot-000017-e42".
+std::string SnapshotFolderName(uint64_t id, uint64_t epoch);
+
+struct SnapshotName {
+  uint64_t id = 0;
+  uint64_t epoch = 0;
+};
+// Nothing when no snapshot's folder has this name.
+std::optional<SnapshotName> ParseSnapshotFolderName(absl::string_view folder);
+
+// Equal manifests give equal bytes. INVALID_ARGUMENT: as CheckManifest, so that nothing is
+// published that a reader refuses; RESOURCE_EXHAUSTED: larger than kStoreReadMax.
+absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest);
+
+// DATA_LOSS: damaged, or as CheckManifest; FAILED_PRECONDITION: another major version.
+absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> bytes);
+
+}  // namespace covey

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/snapshot/manifest_checks.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
+#include "common/cluster/view.h"
+#include "common/optimizer/optimizer.h"
+#include "common/snapshot/manifest.h"
+#include "common/snapshot/part_format.h"
+#include "common/store/folder.h"
+#include "common/table/definition.h"
+
+namespace covey {
+namespace {
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::Status CheckGroups(const proto::SnapshotManifest& manifest, const ClusterView& view) {
+  const proto::CutStep* before = nullptr;
+  for (const proto::CutStep& group : manifest.groups()) {
+    if (before != nullptr && before->group() >= group.group()) {
+      return Invalid("group ", group.group(), " follows group ", before->group());
+    }
+    if (view.FindGroup(GroupId(group.group())) == nullptr || group.step() > kPushSequenceMax) {
+      return Invalid("group ", group.group(), " at step ", group.step(),
+                     " is none of the snapshot's view");
+    }
+    before = &group;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFiles(const proto::SnapshotManifest& manifest) {
+  if (manifest.files_size() >= static_cast<int>(kStoreEntriesMax)) {
+    return Invalid(manifest.files_size(), " files; at most ", kStoreEntriesMax - 1, " are allowed");
+  }
+  const std::string* before = nullptr;
+  for (const proto::SnapshotFile& file : manifest.files()) {
+    COVEY_RETURN_IF_ERROR(CheckEntryName(file.name()));
+    if (file.name() == kManifestName || (before != nullptr && *before >= file.name())) {
+      return Invalid("file ", file.name(), " is out of order, or twice in the list");
+    }
+    if (file.bytes() < kPartBlockBytes || file.bytes() % kPartBlockBytes != 0 ||
+        file.bytes() >= uint64_t{1} << 60) {
+      return Invalid("file ", file.name(), " has ", file.bytes(), " bytes, which no part file has");
+    }
+    before = &file.name();
+  }
+  return absl::OkStatus();
+}
+
+// Where a piece lies in its file.
+struct Extent {
+  int file = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  auto operator<=>(const Extent&) const = default;
+};
+
+// What a table's shards consist of.
+struct Content {
+  uint64_t elements = 0;
+  // Values, and the slots of the optimizer.
+  uint32_t arrays = 0;
+};
+
+// The array of a piece: 0 = values, 1 = slot 0.
+uint64_t ArrayOf(const proto::SnapshotPiece& piece) {
+  return piece.kind() == proto::ReplicaPiece::VALUES ? 0 : uint64_t{piece.slot()} + 1;
+}
+
+absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& content) {
+  uint64_t array = 0;
+  uint64_t first = 0;
+  int records = 0;
+  for (const proto::SnapshotPiece& piece : shard.pieces()) {
+    if (piece.bytes() > kFrameBytesMax) {
+      return Invalid("a piece has ", piece.bytes(), " bytes, more than ", kFrameBytesMax);
+    }
+    if (piece.kind() == proto::ReplicaPiece::RECORD) {
+      if (array != content.arrays || piece.slot() != 0 || piece.first() != 0) break;
+      ++records;
+      continue;
+    }
+    const uint64_t elements = piece.bytes() / sizeof(float);
+    if ((piece.kind() != proto::ReplicaPiece::VALUES &&
+         piece.kind() != proto::ReplicaPiece::SLOT) ||
+        (piece.kind() == proto::ReplicaPiece::VALUES && piece.slot() != 0) || records > 0 ||
+        array == content.arrays || ArrayOf(piece) != array || piece.first() != first ||
+        elements == 0 || piece.bytes() % sizeof(float) != 0 ||
+        elements > content.elements - first) {
+      return Invalid("the piece of kind ", piece.kind(), ", slot ", piece.slot(), ", with ",
+                     piece.bytes(), " bytes from element ", piece.first(),
+                     " does not continue array ", array, " of ", content.arrays, " at element ",
+                     first, " of ", content.elements);
+    }
+    first += elements;
+    if (first < content.elements) continue;
+    first = 0;
+    ++array;
+  }
+  if (array == content.arrays && records > 0) return absl::OkStatus();
+  return Invalid("its pieces hold ", array, " of ", content.arrays,
+                 " arrays (values and the optimizer's slots) and ", records,
+                 " records; all arrays and a record are needed");
+}
+
+// Adds the places of the shard's pieces to `extents`.
+absl::Status PlacePieces(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard,
+                         std::vector<Extent>& extents) {
+  const auto& files = manifest.files();
+  const auto file = std::lower_bound(
+      files.begin(), files.end(), shard.file(),
+      [](const proto::SnapshotFile& a, const std::string& b) { return a.name() < b; });
+  if (file == files.end() || file->name() != shard.file()) {
+    return Invalid("its file '", shard.file().substr(0, kNameBytesMax), "' is not in the list");
+  }
+  for (const proto::SnapshotPiece& piece : shard.pieces()) {
+    const uint64_t space = PieceSpace(piece.bytes());
+    if (piece.offset() % kPartBlockBytes != 0 || piece.offset() < 2 * kPartBlockBytes ||
+        piece.offset() > file->bytes() ||
+        space - kPartBlockBytes > file->bytes() - piece.offset()) {
+      return Invalid("the piece of ", piece.bytes(), " bytes at offset ", piece.offset(),
+                     " is not inside ", file->name(), ", which has ", file->bytes(), " bytes");
+    }
+    const uint64_t begin = piece.offset() - kPartBlockBytes;
+    extents.push_back(
+        {.file = static_cast<int>(file - files.begin()), .begin = begin, .end = begin + space});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> ArraysOf(const proto::Table& table) {
+  COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
+  COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,
+                         MakeOptimizer(definition.optimizer));
+  return static_cast<uint32_t>(optimizer->state_slots()) + 1;
+}
+
+absl::Status CheckShard(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard,
+                        const Content& content, std::vector<Extent>& extents) {
+  if (shard.generation() == 0 || shard.samples() > kShardSamplesMax) {
+    return Invalid("generation ", shard.generation(), " with ", shard.samples(),
+                   " samples cannot be");
+  }
+  COVEY_RETURN_IF_ERROR(CheckPieces(shard, content));
+  return PlacePieces(manifest, shard, extents);
+}
+
+absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterView& view) {
+  std::vector<Extent> extents;
+  std::set<std::string> names;
+  int next = 0;
+  for (const proto::Table& table : view.proto().tables()) {
+    const std::string where = absl::StrCat("table '", table.spec().name(), "'");
+    if (!names.insert(table.spec().name()).second) return Invalid("two tables are named ", where);
+    const absl::StatusOr<uint32_t> arrays = ArraysOf(table);
+    if (!arrays.ok()) return Annotate(where, arrays.status());
+    for (const proto::Shard& wanted : table.shards()) {
+      const bool there = next < manifest.shards_size() &&
+                         manifest.shards(next).table() == table.id() &&
+                         manifest.shards(next).shard() == wanted.index();
+      if (!there) return Invalid(where, ": shard ", wanted.index(), " is missing");
+      COVEY_RETURN_IF_ERROR(
+          Annotate(absl::StrCat(where, ", shard ", wanted.index()),
+                   CheckShard(manifest, manifest.shards(next++),
+                              {.elements = wanted.element_count(), .arrays = *arrays}, extents)));
+    }
+  }
+  if (next != manifest.shards_size()) {
+    return Invalid("shard ", manifest.shards(next).shard(), " of table ",
+                   manifest.shards(next).table(), " is none of the snapshot's tables");
+  }
+  std::sort(extents.begin(), extents.end());
+  for (size_t i = 1; i < extents.size(); ++i) {
+    if (extents[i].file == extents[i - 1].file && extents[i].begin < extents[i - 1].end) {
+      return Invalid("two pieces overlap in ", manifest.files(extents[i].file).name(),
+                     " at offset ", extents[i].begin);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckManifest(const proto::SnapshotManifest& manifest) {
+  const std::string folder = SnapshotFolderName(manifest.id(), manifest.epoch());
+  if (manifest.id() == 0 || manifest.folder() != folder) {
+    return Invalid("it is of folder '", manifest.folder().substr(0, kNameBytesMax), "', but id ",
+                   manifest.id(), " and epoch ", manifest.epoch(), " mean ", folder);
+  }
+  const absl::StatusOr<std::shared_ptr<const ClusterView>> view =
+      ClusterView::Make(manifest.state().view());
+  if (!view.ok()) return Annotate("the cluster's state", view.status());
+  COVEY_RETURN_IF_ERROR(CheckGroups(manifest, **view));
+  COVEY_RETURN_IF_ERROR(CheckFiles(manifest));
+  return CheckShards(manifest, **view);
+}
+
+}  // namespace covey

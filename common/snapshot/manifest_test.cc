@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/snapshot/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
+#include "common/snapshot/fixed_bytes.h"
+#include "common/snapshot/manifest_checks.h"
+#include "common/snapshot/testing/small_snapshot.h"
+
+namespace covey {
+namespace {
+
+using proto::SnapshotManifest;
+
+SnapshotManifest Good() { return SmallSnapshot::Make(17, 42).manifest; }
+
+std::vector<uint8_t> Encoded() {
+  const Buffer bytes = *EncodeManifest(Good());
+  return {bytes.bytes().begin(), bytes.bytes().end()};
+}
+
+// Makes length and checksums those of the bytes.
+void Seal(std::vector<uint8_t>& bytes) {
+  const std::span<uint8_t> all = bytes;
+  WriteFixed(uint64_t{bytes.size() - 32}, 16, all);
+  WriteFixed(Crc32c(all.subspan(32)), 24, all);
+  WriteFixed(Crc32c(all.first(28)), 28, all);
+}
+
+TEST(ManifestTest, RoundTrip) {
+  const std::vector<uint8_t> bytes = Encoded();
+  EXPECT_EQ("COVEYMAN", std::string(bytes.begin(), bytes.begin() + 8));
+  const absl::StatusOr<SnapshotManifest> decoded = DecodeManifest(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(Good().SerializeAsString(), decoded->SerializeAsString());
+}
+
+TEST(ManifestTest, FolderNames) {
+  EXPECT_EQ("snapshot-000017-e42", SnapshotFolderName(17, 42));
+  EXPECT_EQ("snapshot-12345678-e1", SnapshotFolderName(12345678, 1));
+  ASSERT_TRUE(ParseSnapshotFolderName("snapshot-000017-e42").has_value());
+  EXPECT_EQ(17u, ParseSnapshotFolderName("snapshot-000017-e42")->id);
+  EXPECT_EQ(42u, ParseSnapshotFolderName("snapshot-000017-e42")->epoch);
+  for (const char* name :
+       {"", "snapshot-", "snapshot-17-e42", "snapshot-000017", "snapshot-000017-e", "snapshot-17",
+        "snapshot-000017-e042", "snapshot-000017-e42x", "snapshot-+00017-e42", "other-000017-e42",
+        "snapshot-000017-e99999999999999999999"}) {
+    EXPECT_FALSE(ParseSnapshotFolderName(name).has_value()) << name;
+  }
+}
+
+TEST(ManifestTest, AnotherMajorVersionIsNamed) {
+  std::vector<uint8_t> bytes = Encoded();
+  bytes[8] = 3;
+  Seal(bytes);
+  const absl::Status status = DecodeManifest(bytes).status();
+  EXPECT_EQ(absl::StatusCode::kFailedPrecondition, status.code());
+  EXPECT_NE(std::string::npos, status.ToString().find("has format 3")) << status;
+  bytes[8] = 1;
+  bytes[10] = 7;
+  Seal(bytes);
+  EXPECT_TRUE(DecodeManifest(bytes).ok()) << "an unknown minor version is read";
+}
+
+TEST(ManifestTest, IntactBytesOfAnythingElseNeverCrash) {
+  const std::vector<uint8_t> good = Encoded();
+  Random random(1);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<uint8_t> bytes = good;
+    for (uint64_t flips = 1 + random.Below(3); flips > 0; --flips) {
+      bytes[32 + random.Below(bytes.size() - 32)] ^= static_cast<uint8_t>(1 + random.Below(255));
+    }
+    if (random.Chance(0.1)) bytes.resize(32 + random.Below(bytes.size() - 32));
+    Seal(bytes);
+    const absl::Status status = DecodeManifest(bytes).status();
+    EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kDataLoss) << status;
+    refused += status.ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+struct Wrong {
+  const char* message;
+  std::function<void(SnapshotManifest&)> change;
+};
+
+TEST(ManifestTest, EveryPartFitsTheOthers) {
+  const auto tables = [](SnapshotManifest& m) {
+    return m.mutable_state()->mutable_view()->mutable_tables();
+  };
+  const std::vector<Wrong> wrongs = {
+      {"id 0 and epoch 42", [](auto& m) { m.set_id(0); }},
+      {"mean snapshot-000018-e42", [](auto& m) { m.set_id(18); }},
+      {"mean snapshot-000017-e43", [](auto& m) { m.set_epoch(43); }},
+      {"folder '../x'", [](auto& m) { m.set_folder("../x"); }},
+      {"the cluster's state",
+       [&](auto& m) { tables(m)->Mutable(0)->mutable_shards()->RemoveLast(); }},
+      {"two tables are named",
+       [&](auto& m) { tables(m)->Mutable(1)->mutable_spec()->set_name("weights"); }},
+      {"table 'weights'",
+       [&](auto& m) {
+         tables(m)->Mutable(0)->mutable_spec()->mutable_optimizer()->set_momentum(2);
+       }},
+      {"1 of 2 arrays",
+       [&](auto& m) { m.mutable_shards(0)->mutable_pieces()->DeleteSubrange(1, 1); }},
+      {"2 of 3 arrays",
+       [&](auto& m) {
+         tables(m)->Mutable(0)->mutable_spec()->mutable_optimizer()->set_kind(
+             proto::Optimizer::ADAM);
+       }},
+      {"does not continue array 1 of 1",
+       [&](auto& m) {
+         tables(m)->Mutable(0)->mutable_spec()->mutable_optimizer()->set_kind(
+             proto::Optimizer::SGD);
+       }},
+      {"group 9", [](auto& m) { m.mutable_groups(0)->set_group(9); }},
+      {"group 1 follows group 1", [](auto& m) { *m.add_groups() = m.groups(0); }},
+      {"none of the snapshot's view", [](auto& m) { m.mutable_groups(0)->set_step(~uint64_t{0}); }},
+      {"cannot be a name", [](auto& m) { m.mutable_files(0)->set_name("../part"); }},
+      {"out of order", [](auto& m) { m.mutable_files(1)->set_name(m.files(0).name()); }},
+      {"out of order", [](auto& m) { m.mutable_files()->SwapElements(0, 1); }},
+      {"out of order", [](auto& m) { m.mutable_files(0)->set_name("MANIFEST"); }},
+      {"which no part file has", [](auto& m) { m.mutable_files(0)->set_bytes(100); }},
+      {"which no part file has", [](auto& m) { m.mutable_files(0)->set_bytes(0); }},
+      {"which no part file has", [](auto& m) { m.mutable_files(0)->set_bytes(uint64_t{1} << 60); }},
+      {"is not inside", [](auto& m) { m.mutable_files(0)->set_bytes(m.files(0).bytes() - 64); }},
+      {"is missing", [](auto& m) { m.mutable_shards()->RemoveLast(); }},
+      {"is missing", [](auto& m) { m.mutable_shards()->SwapElements(0, 1); }},
+      {"is missing", [](auto& m) { m.mutable_shards(1)->set_shard(0); }},
+      {"is none of the snapshot's tables", [](auto& m) { *m.add_shards() = m.shards(0); }},
+      {"generation 0", [](auto& m) { m.mutable_shards(0)->set_generation(0); }},
+      {"samples cannot be", [](auto& m) { m.mutable_shards(0)->set_samples(~uint64_t{0}); }},
+      {"is not in the list", [](auto& m) { m.mutable_shards(0)->set_file("part-9-9-000.cvp"); }},
+      {"0 of 2 arrays", [](auto& m) { m.mutable_shards(0)->clear_pieces(); }},
+      {"0 records", [](auto& m) { m.mutable_shards(0)->mutable_pieces()->RemoveLast(); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_bytes(68); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_bytes(60); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_bytes(0); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_bytes(62); }},
+      {"more than",
+       [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_bytes(~uint64_t{0}); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_first(4); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_slot(1); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(1)->set_slot(1); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(1)->set_slot(~0u); }},
+      {"does not continue", [](auto& m) { m.mutable_shards(0)->mutable_pieces(1)->set_kind(9); }},
+      {"arrays", [](auto& m) { m.mutable_shards(0)->mutable_pieces()->SwapElements(1, 2); }},
+      {"is not inside", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(129); }},
+      {"is not inside", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(64); }},
+      {"is not inside",
+       [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(m.files(0).bytes()); }},
+      {"is not inside",
+       [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(~uint64_t{63}); }},
+      {"overlap",
+       [](auto& m) {
+         m.mutable_shards(0)->mutable_pieces(0)->set_offset(m.shards(0).pieces(1).offset());
+       }},
+      {"overlap", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(192); }},
+  };
+  ASSERT_TRUE(CheckManifest(Good()).ok()) << CheckManifest(Good());
+  for (size_t i = 0; i < wrongs.size(); ++i) {
+    SnapshotManifest manifest = Good();
+    wrongs[i].change(manifest);
+    const absl::Status status = CheckManifest(manifest);
+    EXPECT_EQ(absl::StatusCode::kInvalidArgument, status.code()) << i << ": " << wrongs[i].message;
+    EXPECT_NE(std::string::npos, status.ToString().find(wrongs[i].message)) << i << ": " << status;
+    EXPECT_EQ(status.code(), EncodeManifest(manifest).status().code());
+  }
+}
+
+}  // namespace
+}  // namespace covey

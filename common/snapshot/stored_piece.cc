@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/snapshot/stored_piece.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace covey {
+
+StoredRange RangeOf(const proto::SnapshotPiece& piece) {
+  return {.offset = piece.offset() - kPartBlockBytes, .bytes = PieceSpace(piece.bytes())};
+}
+
+PieceHeader HeaderOf(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece) {
+  return {.shard = {TableId(shard.table()), ShardIndex(shard.shard())},
+          .generation = shard.generation(),
+          .index = shard.index(),
+          .kind = static_cast<proto::ReplicaPiece::Kind>(piece.kind()),
+          .slot = piece.slot(),
+          .first = piece.first(),
+          .bytes = piece.bytes(),
+          .checksum = piece.checksum()};
+}
+
+absl::StatusOr<Buffer> PayloadOf(const proto::SnapshotShard& shard,
+                                 const proto::SnapshotPiece& piece, const Buffer& stored) {
+  if (stored.size() != RangeOf(piece).bytes) {
+    return absl::DataLossError(
+        absl::StrCat("the piece has ", stored.size(), " bytes instead of ", RangeOf(piece).bytes));
+  }
+  COVEY_ASSIGN_OR_RETURN(const PieceHeader header,
+                         DecodePieceHeader(stored.bytes().first(kPartBlockBytes)));
+  if (header != HeaderOf(shard, piece)) {
+    return absl::DataLossError(
+        absl::StrCat("the piece is not the one that the manifest names: it is of shard ",
+                     header.shard.index.value(), " of table ", header.shard.table.value(),
+                     ", generation ", header.generation, ", record ", header.index));
+  }
+  COVEY_RETURN_IF_ERROR(CheckPayload(header, stored.bytes().subspan(kPartBlockBytes)));
+  return stored.Slice(kPartBlockBytes, header.bytes);
+}
+
+absl::Status CheckPartHeader(const proto::SnapshotManifest& manifest, const Buffer& header) {
+  if (header.size() != kPartBlockBytes) return absl::DataLossError("the file has no header");
+  COVEY_ASSIGN_OR_RETURN(const PartHeader found, DecodePartHeader(header.bytes()));
+  const PartHeader wanted = {
+      .job = manifest.state().view().job(), .snapshot = manifest.id(), .epoch = manifest.epoch()};
+  if (found == wanted) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the file is of another snapshot: ", found.snapshot,
+                                          " of epoch ", found.epoch,
+                                          found.job == wanted.job ? "" : " of another job"));
+}
+
+}  // namespace covey
