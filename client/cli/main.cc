@@ -10,6 +10,7 @@
 #include "client/cli/scale/drain_command.h"
 #include "client/cli/scale/scale_command.h"
 #include "client/cli/simulate/simulate_command.h"
+#include "client/cli/snapshot/snapshot_command.h"
 #include "client/cli/status/status_command.h"
 #include "client/cli/status/tables_command.h"
 
@@ -25,6 +26,7 @@ constexpr Command kCommands[] = {
     {"run", "runs a program on a whole cluster on this machine", RunCommand},
     {"scale", "changes the numbers of servers and workers", ScaleCommand},
     {"simulate", "predicts a training run on a cluster that need not exist", SimulateCommand},
+    {"snapshot", "lists, shows, verifies and deletes the snapshots in a folder", SnapshotCommand},
     {"status", "shows nodes, groups and tables of a cluster, and its health", StatusCommand},
     {"tables", "shows the tables of a cluster, and changes their contracts", TablesCommand},
 };

@@ -51,7 +51,7 @@ _ROOMS = {
     "server": ["table", "replication", "shard", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
-    "client/cli": ["console", "process", "scheduler", "model", "status", "report", "run", "scale", "bench",
+    "client/cli": ["console", "process", "scheduler", "model", "snapshot", "status", "report", "run", "scale", "bench",
                    "chaos", "simulate", "."],
     "tests/sim": ["network", "process", "config", "faults", "cluster", "checkers", "workloads",
                   "."],

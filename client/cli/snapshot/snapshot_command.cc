@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/snapshot/snapshot_command.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/cli/console/command.h"
+#include "client/cli/console/figures.h"
+#include "client/cli/console/text_file.h"
+#include "client/cli/scheduler/scheduler_options.h"
+#include "client/cli/snapshot/snapshot_view.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "common/runtime/process_main.h"
+#include "common/snapshot/manifest.h"
+#include "common/snapshot/snapshot_reader.h"
+#include "common/store/disk_folder.h"
+
+namespace covey::cli {
+namespace {
+
+struct Asked {
+  std::string store;
+  bool json = false;
+  bool force = false;
+  // "list", or the action and the name of a snapshot.
+  std::string action;
+  std::string name;
+};
+
+absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
+  constexpr char kHow[] = "write list, show [NAME], verify [NAME] or delete NAME";
+  if (words.empty()) return absl::InvalidArgumentError(absl::StrCat("what is to be done? ", kHow));
+  asked.action = words[0];
+  if (words.size() > 1) asked.name = words[1];
+  const bool one_word = asked.action == "list" && words.size() == 1;
+  const bool two_words = asked.action == "delete" && words.size() == 2;
+  const bool either = (asked.action == "show" || asked.action == "verify") && words.size() <= 2;
+  if (!one_word && !two_words && !either) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "' with ", words.size() - 1, " words after it; ", kHow));
+  }
+  if (!asked.name.empty() && !ParseSnapshotFolderName(asked.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", asked.name, "' is not the name of a snapshot; one looks as ",
+                     SnapshotFolderName(17, 42), ", and covey snapshot list shows all"));
+  }
+  if (asked.store.empty()) {
+    return absl::InvalidArgumentError("no store given; pass --store DIR or set COVEY_STORE");
+  }
+  return absl::OkStatus();
+}
+
+// The newest complete snapshot. NOT_FOUND: there is none.
+absl::StatusOr<std::string> NewestComplete(Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
+  for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
+    if (snapshot->complete.ok()) return snapshot->folder;
+  }
+  return absl::NotFoundError(
+      "there is no complete snapshot; covey snapshot list shows what is there");
+}
+
+absl::StatusOr<std::string> List(const Asked& asked, Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
+  return asked.json ? SnapshotsJson(snapshots) : SnapshotsText(snapshots);
+}
+
+absl::StatusOr<std::string> Show(const Asked& asked, Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
+  return asked.json ? SnapshotJson(reader.manifest(), reader.bytes())
+                    : SnapshotText(reader.manifest(), reader.bytes());
+}
+
+// Says on standard error how far it is, once per second.
+absl::Status VerifyAloud(const SnapshotReader& reader) {
+  absl::Time last = MonotonicNow();
+  return reader.Verify([&last](uint64_t done, uint64_t all) {
+    if (WaitForTermination(absl::ZeroDuration())) {
+      return absl::CancelledError("interrupted; not all was verified");
+    }
+    if (const absl::Time now = MonotonicNow(); now - last >= absl::Seconds(1)) {
+      last = now;
+      WriteAll(STDERR_FILENO, absl::StrCat("covey snapshot: verified ", ShowBytes(done), " of ",
+                                           ShowBytes(all), "\n"));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::string> Verify(const Asked& asked, Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
+  COVEY_RETURN_IF_ERROR(VerifyAloud(reader));
+  const int files = reader.manifest().files_size() + 1;
+  if (!asked.json) {
+    return absl::StrCat(asked.name, " is intact: ", ShowBytes(reader.bytes()), " in ", files,
+                        " files\n");
+  }
+  const nlohmann::ordered_json json = {
+      {"name", asked.name}, {"intact", true}, {"bytes", reader.bytes()}, {"files", files}};
+  return json.dump(2) + "\n";
+}
+
+// The newest complete snapshot is what a job would restore, and a newer one may be in the making.
+absl::Status CheckDeletable(const Asked& asked, Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
+  bool has_newer = false;
+  for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
+    if (snapshot->folder != asked.name) {
+      has_newer = has_newer || snapshot->complete.ok();
+      continue;
+    }
+    if (has_newer || asked.force) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        snapshot->complete.ok()
+            ? absl::StrCat(asked.name, " is the newest complete snapshot; --force deletes it")
+            : absl::StrCat(asked.name,
+                           " is not complete, and no newer snapshot is: a cluster may "
+                           "be writing it; --force deletes it"));
+  }
+  return absl::NotFoundError(absl::StrCat("there is no snapshot ", asked.name, " in ", asked.store,
+                                          "; covey snapshot list shows all"));
+}
+
+absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {
+  COVEY_RETURN_IF_ERROR(CheckDeletable(asked, store));
+  COVEY_RETURN_IF_ERROR(store.Remove(asked.name, kManifestName));
+  if (!asked.json) return absl::StrCat("deleted ", asked.name, "\n");
+  return nlohmann::ordered_json({{"deleted", asked.name}}).dump(2) + "\n";
+}
+
+absl::StatusOr<std::string> Run(Asked asked) {
+  COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFolder> store,
+                         DiskFolder::Open(asked.store, DiskFolder::Missing::kIsError));
+  if (asked.action == "list") return List(asked, *store);
+  if (asked.action == "delete") return Delete(asked, *store);
+  if (asked.name.empty()) {
+    COVEY_ASSIGN_OR_RETURN(asked.name, NewestComplete(*store));
+  }
+  return asked.action == "show" ? Show(asked, *store) : Verify(asked, *store);
+}
+
+}  // namespace
+
+int SnapshotCommand(int count, const char* const* arguments) {
+  Asked asked;
+  std::vector<std::string> words;
+  ConfigFile options("covey snapshot",
+                     "Lists, shows, verifies and deletes the snapshots in a folder; needs no "
+                     "running cluster. `verify` reads every byte, and names the file and offset "
+                     "of the first damage. Exit code: 0 ok, 1 failed or damaged.");
+  options.Add("store", &asked.store, "folder with the snapshots; required");
+  options.Add("force", &asked.force,
+              "delete: also the newest complete snapshot, or one that may be in the making");
+  AddOutput(options, &asked.json);
+  options.TakeRest(&words,
+                   "list | show [NAME] | verify [NAME] | delete NAME   NAME as `list` shows it; "
+                   "without it the newest complete snapshot");
+  if (const auto code = LoadWithShortOutput(options, count, arguments)) return *code;
+  if (const absl::Status status = SetWords(words, asked); !status.ok()) {
+    PrintFailure(arguments[0], status);
+    return kExitUsage;
+  }
+  const absl::StatusOr<std::string> output = Run(asked);
+  if (!output.ok()) {
+    PrintFailure(arguments[0], output.status());
+    return kExitFailed;
+  }
+  WriteAll(STDOUT_FILENO, *output);
+  return kExitOk;
+}
+
+}  // namespace covey::cli

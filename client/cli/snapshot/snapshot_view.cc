@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/snapshot/snapshot_view.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "client/cli/console/figures.h"
+#include "client/cli/console/text_table.h"
+
+namespace covey::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string ShowTime(uint64_t unix_ms) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(static_cast<int64_t>(unix_ms)),
+                          absl::UTCTimeZone());
+}
+
+// The least and the most of a number, over the shards of a table.
+struct Span {
+  uint64_t least = ~uint64_t{0};
+  uint64_t most = 0;
+
+  void Add(uint64_t value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  std::string Show() const {
+    return least == most ? ShowCount(least)
+                         : absl::StrCat(ShowCount(least), " to ", ShowCount(most));
+  }
+  ordered_json Json() const { return {{"least", least}, {"most", most}}; }
+};
+
+// A table in a snapshot.
+struct TableFigures {
+  const proto::Table* table = nullptr;
+  uint64_t value_bytes = 0;
+  Span version;
+  Span samples;
+};
+
+std::vector<TableFigures> TablesOf(const proto::SnapshotManifest& manifest) {
+  std::vector<TableFigures> tables;
+  auto shard = manifest.shards().begin();
+  for (const proto::Table& table : manifest.state().view().tables()) {
+    TableFigures& figures = tables.emplace_back();
+    figures.table = &table;
+    for (; shard != manifest.shards().end() && shard->table() == table.id(); ++shard) {
+      figures.version.Add(shard->version());
+      figures.samples.Add(shard->samples());
+    }
+    for (const proto::Shard& range : table.shards()) {
+      figures.value_bytes += range.element_count() * sizeof(float);
+    }
+  }
+  return tables;
+}
+
+// Examples of the ledger's present pass that are finished.
+uint64_t FinishedInPass(const proto::WorkLedger& ledger) {
+  uint64_t examples = 0;
+  for (const proto::WorkItem& item : ledger.finished()) {
+    if (item.pass() == ledger.pass()) examples += item.count();
+  }
+  return examples;
+}
+
+ordered_json JsonOf(const SnapshotSummary& snapshot) {
+  const bool complete = snapshot.complete.ok();
+  return {{"name", snapshot.folder},
+          {"id", snapshot.id},
+          {"epoch", snapshot.epoch},
+          {"complete", complete},
+          {"reason", std::string(snapshot.complete.message())},
+          {"ordered_unix_ms", snapshot.ordered_unix_ms},
+          {"step", snapshot.step},
+          {"tables", snapshot.tables},
+          {"bytes", snapshot.bytes}};
+}
+
+// Replaces invalid UTF-8, which a name in a damaged file may have.
+std::string Print(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string SnapshotsText(const std::vector<SnapshotSummary>& snapshots) {
+  if (snapshots.empty()) return "no snapshots\n";
+  TextTable text({"NAME", "ID", "ORDERED (UTC)", "STEP", "TABLES", "BYTES", "STATE"});
+  for (const SnapshotSummary& snapshot : snapshots) {
+    if (!snapshot.complete.ok()) {
+      text.Add({snapshot.folder, absl::StrCat(snapshot.id), "-", "-", "-", "-",
+                absl::StrCat("not complete: ", snapshot.complete.message())});
+      continue;
+    }
+    text.Add({snapshot.folder, absl::StrCat(snapshot.id), ShowTime(snapshot.ordered_unix_ms),
+              ShowCount(snapshot.step), ShowCount(snapshot.tables), ShowBytes(snapshot.bytes),
+              "complete"});
+  }
+  return text.Render();
+}
+
+std::string SnapshotsJson(const std::vector<SnapshotSummary>& snapshots) {
+  ordered_json json = ordered_json::array();
+  for (const SnapshotSummary& snapshot : snapshots) json.push_back(JsonOf(snapshot));
+  return Print(json);
+}
+
+std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes) {
+  std::string all =
+      absl::StrCat(manifest.folder(), ": job ", manifest.state().view().job_name(), ", ordered ",
+                   ShowTime(manifest.ordered_unix_ms()), " UTC in epoch ", manifest.epoch(), ", ",
+                   ShowBytes(bytes), " in ", manifest.files_size() + 1, " files\n\n");
+  TextTable tables({"TABLE", "SHAPE", "SHARDS", "VALUES", "VERSION", "SAMPLES"});
+  for (const TableFigures& figures : TablesOf(manifest)) {
+    tables.Add({figures.table->spec().name(), absl::StrJoin(figures.table->spec().shape(), "x"),
+                absl::StrCat(figures.table->shards_size()), ShowBytes(figures.value_bytes),
+                figures.version.Show(), figures.samples.Show()});
+  }
+  absl::StrAppend(&all, tables.empty() ? "no tables\n" : tables.Render());
+  TextTable groups({"GROUP", "LAST STEP"});
+  for (const proto::CutStep& group : manifest.groups()) {
+    groups.Add({absl::StrCat(group.group()), ShowCount(group.step())});
+  }
+  if (!groups.empty()) absl::StrAppend(&all, "\n", groups.Render());
+  TextTable data({"DATA SET", "PASSES DONE", "DONE OF THE NEXT PASS"});
+  for (const proto::WorkLedger& ledger : manifest.state().work()) {
+    data.Add({ledger.name(),
+              absl::StrCat(ShowCount(ledger.pass()), " of ", ShowCount(ledger.passes())),
+              absl::StrCat(ShowCount(FinishedInPass(ledger)), " of ", ShowCount(ledger.examples()),
+                           " examples")});
+  }
+  if (!data.empty()) absl::StrAppend(&all, "\n", data.Render());
+  return all;
+}
+
+std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes) {
+  ordered_json json = {{"name", manifest.folder()},
+                       {"id", manifest.id()},
+                       {"epoch", manifest.epoch()},
+                       {"job", manifest.state().view().job_name()},
+                       {"ordered_unix_ms", manifest.ordered_unix_ms()},
+                       {"bytes", bytes},
+                       {"files", manifest.files_size() + 1},
+                       {"tables", ordered_json::array()},
+                       {"groups", ordered_json::array()},
+                       {"data_sets", ordered_json::array()}};
+  for (const TableFigures& figures : TablesOf(manifest)) {
+    json["tables"].push_back({{"name", figures.table->spec().name()},
+                              {"shape", std::vector<uint64_t>(figures.table->spec().shape().begin(),
+                                                              figures.table->spec().shape().end())},
+                              {"shards", figures.table->shards_size()},
+                              {"value_bytes", figures.value_bytes},
+                              {"version", figures.version.Json()},
+                              {"samples", figures.samples.Json()}});
+  }
+  for (const proto::CutStep& group : manifest.groups()) {
+    json["groups"].push_back({{"group", group.group()}, {"last_step", group.step()}});
+  }
+  for (const proto::WorkLedger& ledger : manifest.state().work()) {
+    json["data_sets"].push_back({{"name", ledger.name()},
+                                 {"examples", ledger.examples()},
+                                 {"passes", ledger.passes()},
+                                 {"passes_done", ledger.pass()},
+                                 {"examples_done_of_next_pass", FinishedInPass(ledger)}});
+  }
+  return Print(json);
+}
+
+}  // namespace covey::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/snapshot/snapshot_view.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/snapshot/testing/small_snapshot.h"
+
+namespace covey::cli {
+namespace {
+
+std::vector<SnapshotSummary> Snapshots() {
+  return {{.folder = "snapshot-000003-e7",
+           .id = 3,
+           .epoch = 7,
+           .complete = {},
+           .bytes = 2048,
+           .ordered_unix_ms = 1'700'000'180'000,
+           .tables = 2,
+           .step = 1300},
+          {.folder = "snapshot-000004-e7",
+           .id = 4,
+           .epoch = 7,
+           .complete = absl::NotFoundError("snapshot-000004-e7/MANIFEST is missing")}};
+}
+
+TEST(SnapshotViewTest, Lists) {
+  EXPECT_EQ("no snapshots\n", SnapshotsText({}));
+  EXPECT_EQ(
+      "NAME                ID        ORDERED (UTC)   STEP  TABLES    BYTES  STATE\n"
+      "snapshot-000003-e7   3  2023-11-14 22:16:20  1,300       2  2.0 KiB  complete\n"
+      "snapshot-000004-e7   4                    -      -       -        -  not complete: "
+      "snapshot-000004-e7/MANIFEST is missing\n",
+      SnapshotsText(Snapshots()));
+  const auto json = nlohmann::json::parse(SnapshotsJson(Snapshots()));
+  EXPECT_EQ("snapshot-000003-e7", json[0]["name"]);
+  EXPECT_EQ(true, json[0]["complete"]);
+  EXPECT_EQ(1300, json[0]["step"]);
+  EXPECT_EQ(false, json[1]["complete"]);
+  EXPECT_EQ("snapshot-000004-e7/MANIFEST is missing", json[1]["reason"]);
+}
+
+TEST(SnapshotViewTest, ShowsOne) {
+  proto::SnapshotManifest manifest = SmallSnapshot::Make(17, 42).manifest;
+  manifest.mutable_shards(1)->set_version(341);
+  EXPECT_EQ(
+      "snapshot-000017-e42: job small, ordered 2023-11-14 22:30:20 UTC in epoch 42, 3.0 KiB in 3 "
+      "files\n\n"
+      "TABLE    SHAPE  SHARDS  VALUES     VERSION  SAMPLES\n"
+      "weights    5x4       2    80 B  340 to 341   10,880\n"
+      "bias         3       1    12 B         340   10,880\n"
+      "\n"
+      "GROUP  LAST STEP\n"
+      "    1      1,700\n"
+      "\n"
+      "DATA SET  PASSES DONE  DONE OF THE NEXT PASS\n"
+      "train          1 of 3  250 of 1,000 examples\n",
+      SnapshotText(manifest, 3072));
+  const auto json = nlohmann::json::parse(SnapshotJson(manifest, 3072));
+  EXPECT_EQ("small", json["job"]);
+  EXPECT_EQ("weights", json["tables"][0]["name"]);
+  EXPECT_EQ(std::vector<int>({5, 4}), json["tables"][0]["shape"]);
+  EXPECT_EQ(340, json["tables"][0]["version"]["least"]);
+  EXPECT_EQ(341, json["tables"][0]["version"]["most"]);
+  EXPECT_EQ(1700, json["groups"][0]["last_step"]);
+  EXPECT_EQ(250, json["data_sets"][0]["examples_done_of_next_pass"]);
+}
+
+}  // namespace
+}  // namespace covey::cli
