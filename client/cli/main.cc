@@ -26,7 +26,8 @@ constexpr Command kCommands[] = {
     {"run", "runs a program on a whole cluster on this machine", RunCommand},
     {"scale", "changes the numbers of servers and workers", ScaleCommand},
     {"simulate", "predicts a training run on a cluster that need not exist", SimulateCommand},
-    {"snapshot", "lists, shows, verifies and deletes the snapshots in a folder", SnapshotCommand},
+    {"snapshot", "lists, shows, verifies, exports and deletes the snapshots in a folder",
+     SnapshotCommand},
     {"status", "shows nodes, groups and tables of a cluster, and its health", StatusCommand},
     {"tables", "shows the tables of a cluster, and changes their contracts", TablesCommand},
 };

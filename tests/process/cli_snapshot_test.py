@@ -4,9 +4,11 @@
 import json
 import os
 import pathlib
+import struct
 
 from tests import report
 from tests.process import cluster
+from tests.process import safetensors
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "common/snapshot/testdata/format_1.txt"
 _OLDER, _NEWER = "snapshot-000003-e7", "snapshot-000005-e9"
@@ -74,6 +76,23 @@ class CliSnapshotTest(cluster.ProcessTest):
         # The newest complete one is now the older.
         self.assertEqual(_OLDER, self.json("verify")["name"])
 
+    def test_exports(self):
+        def value(element, shard=0):  # as SmallSnapshot makes them
+            return struct.unpack("<f", bytes([0, 0, 16 * (element + shard) % 256, 0x40]))[0]
+
+        out = os.path.join(self.folder, "model.safetensors")
+        exported = self.json("export", "--out", out)
+        self.assertEqual([_NEWER, os.path.getsize(out)], [exported["name"], exported["bytes"]])
+        tensors, metadata = safetensors.read(out)
+        self.assertEqual(
+            {"weights": ("F32", [5, 4], [value(i) for i in range(16)] + [value(i, 1) for i in range(4)]),
+             "bias": ("F32", [3], [value(i) for i in range(3)])}, tensors)
+        self.assertEqual(_NEWER, metadata["covey_snapshot"])
+        self.flip(f"{_OLDER}/part-2-1-000.cvp", 140)
+        self.refused(1, "part-2-1-000.cvp, offset 64: ", "export", _OLDER, "--out", out)
+        self.assertEqual(_NEWER, safetensors.read(out)[1]["covey_snapshot"])
+        self.assertEqual(["model.safetensors", "store"], sorted(os.listdir(self.folder)))
+
     def test_deletes(self):
         self.refused(1, "is the newest complete snapshot; --force deletes it", "delete", _NEWER)
         os.mkdir(os.path.join(self.store, "snapshot-000006-e9"))
@@ -91,6 +110,7 @@ class CliSnapshotTest(cluster.ProcessTest):
         self.refused(2, "write list, show [NAME]")
         self.refused(2, "'remove' with 1 words", "remove", _NEWER)
         self.refused(2, "'delete' with 0 words", "delete")
+        self.refused(2, "no file given; pass --out", "export")
         self.refused(2, "'../store' is not the name of a snapshot", "delete", "../store")
         self.store += "/none"
         self.refused(1, "cannot open the store's folder", "list")

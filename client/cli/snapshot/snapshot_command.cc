@@ -15,6 +15,7 @@
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
+#include "client/cli/snapshot/snapshot_export.h"
 #include "client/cli/snapshot/snapshot_view.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -31,19 +32,22 @@ struct Asked {
   std::string store;
   bool json = false;
   bool force = false;
+  // Of `export`: the file to write.
+  std::string out;
   // "list", or the action and the name of a snapshot.
   std::string action;
   std::string name;
 };
 
 absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
-  constexpr char kHow[] = "write list, show [NAME], verify [NAME] or delete NAME";
+  constexpr char kHow[] = "write list, show [NAME], verify [NAME], export [NAME] or delete NAME";
   if (words.empty()) return absl::InvalidArgumentError(absl::StrCat("what is to be done? ", kHow));
   asked.action = words[0];
   if (words.size() > 1) asked.name = words[1];
   const bool one_word = asked.action == "list" && words.size() == 1;
   const bool two_words = asked.action == "delete" && words.size() == 2;
-  const bool either = (asked.action == "show" || asked.action == "verify") && words.size() <= 2;
+  const bool reads = asked.action == "show" || asked.action == "verify" || asked.action == "export";
+  const bool either = reads && words.size() <= 2;
   if (!one_word && !two_words && !either) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[0], "' with ", words.size() - 1, " words after it; ", kHow));
@@ -52,6 +56,9 @@ absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", asked.name, "' is not the name of a snapshot; one looks as ",
                      SnapshotFolderName(17, 42), ", and covey snapshot list shows all"));
+  }
+  if (asked.action == "export" && asked.out.empty()) {
+    return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
   if (asked.store.empty()) {
     return absl::InvalidArgumentError("no store given; pass --store DIR or set COVEY_STORE");
@@ -109,6 +116,17 @@ absl::StatusOr<std::string> Verify(const Asked& asked, Folder& store) {
   return json.dump(2) + "\n";
 }
 
+absl::StatusOr<std::string> Export(const Asked& asked, Folder& store) {
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
+  COVEY_ASSIGN_OR_RETURN(const uint64_t bytes, ExportSnapshot(reader, asked.out));
+  if (!asked.json) {
+    return absl::StrCat("wrote ", asked.out, ": the values of ", asked.name, ", ", ShowBytes(bytes),
+                        "\n");
+  }
+  const nlohmann::ordered_json json = {{"name", asked.name}, {"file", asked.out}, {"bytes", bytes}};
+  return json.dump(2) + "\n";
+}
+
 // The newest complete snapshot is what a job would restore, and a newer one may be in the making.
 absl::Status CheckDeletable(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
@@ -145,6 +163,7 @@ absl::StatusOr<std::string> Run(Asked asked) {
   if (asked.name.empty()) {
     COVEY_ASSIGN_OR_RETURN(asked.name, NewestComplete(*store));
   }
+  if (asked.action == "export") return Export(asked, *store);
   return asked.action == "show" ? Show(asked, *store) : Verify(asked, *store);
 }
 
@@ -154,16 +173,19 @@ int SnapshotCommand(int count, const char* const* arguments) {
   Asked asked;
   std::vector<std::string> words;
   ConfigFile options("covey snapshot",
-                     "Lists, shows, verifies and deletes the snapshots in a folder; needs no "
-                     "running cluster. `verify` reads every byte, and names the file and offset "
-                     "of the first damage. Exit code: 0 ok, 1 failed or damaged.");
+                     "Lists, shows, verifies, exports and deletes the snapshots in a folder; needs "
+                     "no running cluster. `verify` reads every byte, and names the file and "
+                     "offset of the first damage. `export` writes the values of all tables to a "
+                     "safetensors file, as float32. Exit code: 0 ok, 1 failed or damaged.");
   options.Add("store", &asked.store, "folder with the snapshots; required");
   options.Add("force", &asked.force,
               "delete: also the newest complete snapshot, or one that may be in the making");
+  options.Add("out", &asked.out, "export: file to write, as in model.safetensors");
   AddOutput(options, &asked.json);
-  options.TakeRest(&words,
-                   "list | show [NAME] | verify [NAME] | delete NAME   NAME as `list` shows it; "
-                   "without it the newest complete snapshot");
+  options.TakeRest(
+      &words,
+      "list | show [NAME] | verify [NAME] | export [NAME] | delete NAME   NAME as `list` shows it; "
+      "without it the newest complete snapshot");
   if (const auto code = LoadWithShortOutput(options, count, arguments)) return *code;
   if (const absl::Status status = SetWords(words, asked); !status.ok()) {
     PrintFailure(arguments[0], status);

@@ -3,7 +3,7 @@
 
 namespace covey::cli {
 
-// `covey snapshot`: lists, shows, verifies and deletes the snapshots in a folder.
+// `covey snapshot`: lists, shows, verifies, exports and deletes the snapshots in a folder.
 int SnapshotCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli
