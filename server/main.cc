@@ -247,7 +247,7 @@ int Main(int argc, const char* const* argv) {
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},
-              "memory kept per data loop for updates of tables that are still being sent");
+              "memory kept per data loop for updates while old values are still being sent");
   options.Add("queued-bytes-max", ConfigFile::Bytes{&config.queued_bytes_max},
               "memory for all waiting requests; beyond it clients are told to retry later");
   options.Add("drain-deadline", &config.drain_deadline,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
@@ -18,57 +19,83 @@ namespace {
 // windows.
 constexpr uint64_t kRecordBytesMax = uint64_t{kProducersPerShardMax} * kDedupWindow * 20;
 
+Buffer FrameOf(const proto::ReplicaRecord& record) {
+  const std::string bytes = record.SerializeAsString();
+  return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
 }  // namespace
 
-ContentExport::ContentExport(const ShardContent& content)
-    : index_(content.index()), version_(content.version().value()), samples_(content.samples()) {
-  CutUp(content.Values(), proto::ReplicaPiece::VALUES, 0);
-  for (uint32_t slot = 0; slot < content.slots(); ++slot) {
-    CutUp(Buffer::CopyOf(content.Slot(slot).bytes()), proto::ReplicaPiece::SLOT, slot);
+ContentExport::ContentExport(ContentCut cut) : cut_(std::move(cut)) {
+  AddParts(cut_.values, proto::ReplicaPiece::VALUES, 0);
+  for (uint32_t slot = 0; slot < cut_.slots.size(); ++slot) {
+    AddParts(cut_.slots[slot], proto::ReplicaPiece::SLOT, slot);
   }
-  for (const proto::ReplicaRecord& record : content.DescribeRecord()) {
-    const std::string bytes = record.SerializeAsString();
-    pieces_.push_back(
-        {.kind = proto::ReplicaPiece::RECORD,
-         .frame = Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}),
-         .checksum = {}});
+  std::vector<proto::ReplicaRecord> records = cut_.Describe();
+  last_record_ = std::move(records.back());
+  records.pop_back();
+  for (const proto::ReplicaRecord& record : records) {
+    parts_.push_back({.kind = proto::ReplicaPiece::RECORD, .frame = FrameOf(record)});
+  }
+  parts_.push_back({.kind = proto::ReplicaPiece::RECORD});
+}
+
+void ContentExport::AddParts(const Buffer& elements, proto::ReplicaPiece::Kind kind,
+                             uint32_t slot) {
+  for (size_t offset = 0; offset < elements.size(); offset += kReplicaPieceBytesMax) {
+    const size_t size = std::min(kReplicaPieceBytesMax, elements.size() - offset);
+    parts_.push_back({.kind = kind,
+                      .slot = slot,
+                      .first = offset / sizeof(float),
+                      .frame = elements.Slice(offset, size)});
   }
 }
 
-void ContentExport::CutUp(const Buffer& elements, proto::ReplicaPiece::Kind kind, uint32_t slot) {
-  for (size_t offset = 0; offset < elements.size(); offset += kReplicaPieceBytesMax) {
-    const size_t size = std::min(kReplicaPieceBytesMax, elements.size() - offset);
-    pieces_.push_back({.kind = kind,
-                       .slot = slot,
-                       .first = offset / sizeof(float),
-                       .frame = elements.Slice(offset, size),
-                       .checksum = {}});
+uint32_t ContentExport::ChecksumOf(Part& part) {
+  if (!part.checksum) part.checksum = FrameChecksum(part.frame);
+  return *part.checksum;
+}
+
+uint64_t ContentExport::Digest() {
+  std::vector<uint32_t> checksums;  // of the values, then of each slot
+  for (Part& part : parts_) {
+    if (part.kind == proto::ReplicaPiece::RECORD) break;
+    const uint32_t checksum = ChecksumOf(part);
+    if (part.first == 0) {
+      checksums.push_back(checksum);
+    } else {
+      checksums.back() = JoinCrc32c(checksums.back(), checksum, part.frame.size());
+    }
   }
+  return cut_.Digest(checksums);
 }
 
 Message ContentExport::Piece(uint64_t number) {
-  Cut& cut = pieces_[number];
+  Part& part = parts_[number];
+  if (part.frame.empty()) {
+    last_record_.set_digest(Digest());
+    part.frame = FrameOf(last_record_);
+  }
   Message message;
   proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
-  piece.set_index(index_);
-  piece.set_version(version_);
-  piece.set_samples(samples_);
+  piece.set_index(cut_.index);
+  piece.set_version(cut_.version.value());
+  piece.set_samples(cut_.samples);
   piece.set_piece(number);
-  piece.set_pieces(pieces_.size());
-  piece.set_kind(cut.kind);
-  piece.set_slot(cut.slot);
-  piece.set_first(cut.first);
-  if (!cut.checksum) cut.checksum = FrameChecksum(cut.frame);
-  AddFrame(message, cut.frame, *cut.checksum);
+  piece.set_pieces(parts_.size());
+  piece.set_kind(part.kind);
+  piece.set_slot(part.slot);
+  piece.set_first(part.first);
+  AddFrame(message, part.frame, ChecksumOf(part));
   return message;
 }
 
 Message ContentExport::Query(uint64_t number) const {
   Message message;
   proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
-  piece.set_index(index_);
+  piece.set_index(cut_.index);
   piece.set_piece(number);
-  piece.set_pieces(pieces_.size());
+  piece.set_pieces(parts_.size());
   return message;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,41 +11,46 @@
 #include "common/base/buffer.h"
 #include "common/net/message.h"
 #include "proto/replication.pb.h"
+#include "server/replication/content_cut.h"
 #include "server/replication/shard_content.h"
 
 namespace covey::server {
 
-// A shard's content as of one record, cut into pieces of at most kReplicaPieceBytesMax for a
-// replica that has none. Values are sent without a copy, since updates do not overwrite values that
-// are referenced. The optimizer's slots, which updates do overwrite, are copied at construction.
+// A shard's content as of one record, in pieces of at most kReplicaPieceBytesMax for a replica that
+// has none. Values and slots are sent without a copy. Each byte is checksummed once, when its piece
+// is made; the digest of the content, which the last piece contains, is made from these checksums.
 //
-// Actor-confined. Memory: as much as the slots, and one old copy of the values.
+// Actor-confined. Memory as ContentCut.
 class ContentExport {
  public:
-  explicit ContentExport(const ShardContent& content);
+  explicit ContentExport(ContentCut cut);
 
-  uint64_t index() const { return index_; }
-  uint64_t pieces() const { return pieces_.size(); }
-  uint64_t PieceBytes(uint64_t piece) const { return pieces_[piece].frame.size(); }
-  // A ReplicaPiece; without address and chain. Precondition: piece < pieces().
+  uint64_t index() const { return cut_.index; }
+  uint64_t pieces() const { return parts_.size(); }
+  // A ReplicaPiece; without address and chain. Precondition: piece < pieces(). Cost of the first
+  // call for a piece: one pass over it; for the last piece, also over those that were not made yet.
   Message Piece(uint64_t piece);
+  // Of its frame. Precondition: the piece was made.
+  uint64_t PieceBytes(uint64_t piece) const { return parts_[piece].frame.size(); }
   // A ReplicaPiece without a frame, which is a query: are this piece, and all before it, held?
   Message Query(uint64_t piece) const;
 
  private:
-  struct Cut {
+  struct Part {
     proto::ReplicaPiece::Kind kind;
     uint32_t slot = 0;
     uint64_t first = 0;
-    Buffer frame;
-    std::optional<uint32_t> checksum;
+    Buffer frame = {};  // of the last part: empty until it is made
+    std::optional<uint32_t> checksum = std::nullopt;
   };
-  void CutUp(const Buffer& elements, proto::ReplicaPiece::Kind kind, uint32_t slot);
+  void AddParts(const Buffer& elements, proto::ReplicaPiece::Kind kind, uint32_t slot);
+  static uint32_t ChecksumOf(Part& part);
+  // Of the content.
+  uint64_t Digest();
 
-  const uint64_t index_;
-  const uint64_t version_;
-  const uint64_t samples_;
-  std::vector<Cut> pieces_;
+  const ContentCut cut_;
+  proto::ReplicaRecord last_record_;  // the last part, without the digest
+  std::vector<Part> parts_;
 };
 
 // Assembles the content from its pieces. A piece that does not fit is ignored; a piece of another

@@ -46,13 +46,14 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
   const auto content = Fresh();
   for (uint64_t step = 1; step <= 3; ++step) Advance(*content, step);
   const uint64_t digest = content->Digest();
-  ContentExport pieces(*content);
+  ContentExport pieces(content->Cut());
   // Changes during the transfer are not in it.
   Advance(*content, 4);
   ContentImport import(Fresh());
   for (uint64_t piece = 0; piece < pieces.pieces(); ++piece) {
-    EXPECT_LE(pieces.PieceBytes(piece), kReplicaPieceBytesMax);
     const Message message = pieces.Piece(piece);
+    EXPECT_LE(pieces.PieceBytes(piece), kReplicaPieceBytesMax);
+    EXPECT_EQ(pieces.PieceBytes(piece), message.frames[0].size());
     EXPECT_TRUE(CheckFrameChecksums(message).ok());
     // Twice, as a network may do.
     for (int i = 0; i < 2; ++i) {
@@ -70,12 +71,41 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
   EXPECT_EQ(copy->Digest(), content->Digest());
 }
 
+TEST_F(ContentPieces, AreNotCopiedAndMayBeMadeInAnyOrder) {
+  const auto content = Fresh();
+  Advance(*content, 1);
+  ShardRecord cut_record = CutRecord(17);
+  cut_record.index = 2;
+  ASSERT_TRUE(content->Apply(absl::UnixEpoch(), cut_record, {}).ok());
+  const ContentCut cut = content->Cut();
+  ContentExport forward(cut), backward(cut);
+  ASSERT_EQ(forward.pieces(), 5u);  // two of the values, two of the slot, one of the rest
+  for (uint64_t piece = 5; piece-- > 0;) backward.Piece(piece);
+  std::vector<const uint8_t*> frames;
+  for (uint64_t piece = 0; piece < 5; ++piece) {
+    const Message message = forward.Piece(piece);
+    frames.push_back(message.frames[0].data());
+    EXPECT_EQ(message.envelope.frame_checksums(0), FrameChecksum(message.frames[0]));
+    EXPECT_EQ(message.envelope.frame_checksums(0),
+              backward.Piece(piece).envelope.frame_checksums(0));
+  }
+  frames.pop_back();
+  EXPECT_EQ(frames, (std::vector<const uint8_t*>{
+                        cut.values.data(), cut.values.data() + kReplicaPieceBytesMax,
+                        cut.slots[0].data(), cut.slots[0].data() + kReplicaPieceBytesMax}));
+  proto::ReplicaRecord record;
+  const Message last = forward.Piece(4);
+  ASSERT_TRUE(record.ParseFromArray(last.frames[0].data(), last.frames[0].size()));
+  EXPECT_EQ(record.last_cut(), 17u);
+  EXPECT_EQ(record.digest(), content->Digest());
+}
+
 TEST_F(ContentPieces, BeginAnewWithAnotherRecord) {
   const auto content = Fresh();
   Advance(*content, 1);
-  ContentExport first(*content);
+  ContentExport first(content->Cut());
   Advance(*content, 2);
-  ContentExport second(*content);
+  ContentExport second(content->Cut());
   ContentImport import(Fresh());
   EXPECT_TRUE(import.Add(absl::UnixEpoch(), first.Piece(0)).ok());
   EXPECT_EQ(import.next_piece(), 1u);
@@ -90,7 +120,7 @@ TEST_F(ContentPieces, BeginAnewWithAnotherRecord) {
 TEST_F(ContentPieces, AreRefusedWhenTheyFitNothing) {
   const auto content = Fresh();
   Advance(*content, 1);
-  ContentExport pieces(*content);
+  ContentExport pieces(content->Cut());
   std::vector<Message> wrong(7, pieces.Piece(0));
   const auto body = [&](size_t i) { return wrong[i].envelope.mutable_replica_piece(); };
   body(0)->set_first(kElements);
@@ -113,7 +143,7 @@ TEST_F(ContentPieces, AreRefusedWhenTheyAreWrongTogether) {
   const auto content = Fresh();
   Advance(*content, 1);
   for (const bool leaves_out : {false, true}) {
-    ContentExport pieces(*content);
+    ContentExport pieces(content->Cut());
     ContentImport import(Fresh());
     absl::Status status;
     const uint64_t count = leaves_out ? 1 : pieces.pieces();

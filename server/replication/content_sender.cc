@@ -22,9 +22,10 @@ uint64_t ContentSender::SendMore(absl::FunctionRef<void(Message)> post) {
   for (uint64_t piece = held_; piece < sent_; ++piece) in_flight += export_.PieceBytes(piece);
   uint64_t bytes = 0;
   while (HasPiece(sent_) && in_flight < kPieceBytesInFlight) {
+    post(export_.Piece(sent_));
     in_flight += export_.PieceBytes(sent_);
     bytes += export_.PieceBytes(sent_);
-    post(export_.Piece(sent_++));
+    ++sent_;
   }
   return bytes;
 }

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "common/net/message.h"
+#include "server/replication/content_cut.h"
 #include "server/replication/content_pieces.h"
-#include "server/replication/shard_content.h"
 
 namespace covey::server {
 
@@ -18,7 +19,7 @@ namespace covey::server {
 // Actor-confined. Memory as ContentExport.
 class ContentSender {
  public:
-  explicit ContentSender(const ShardContent& content) : export_(content) {}
+  explicit ContentSender(ContentCut cut) : export_(std::move(cut)) {}
 
   // The record as of which the content is.
   uint64_t index() const { return export_.index(); }

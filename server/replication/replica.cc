@@ -135,7 +135,7 @@ bool Replica::IsLastFull() const {
 void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
   if (record.cut != 0 && IsLastFull()) {
     cuts_.push_back(
-        {.snapshot = record.cut, .content = std::make_unique<ContentExport>(*content_)});
+        {.snapshot = record.cut, .content = std::make_unique<ContentExport>(content_->Cut())});
   }
   // Kept until the successor has acknowledged the record.
   if (link() != nullptr) record.gradient.frame = environment_.spares.Kept(record.gradient.frame);

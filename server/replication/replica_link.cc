@@ -144,7 +144,7 @@ void ReplicaLink::OnReply(absl::Time now, const proto::ReplicateReply& reply, co
 
 void ReplicaLink::StartFilling(const Source& source) {
   state_.Apply(Event::kFilled);
-  content_ = std::make_unique<ContentSender>(source.content);
+  content_ = std::make_unique<ContentSender>(source.content.Cut());
   ready_at_.reset();
   gap_filled_at_.reset();
   timed_.reset();

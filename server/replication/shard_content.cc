@@ -5,23 +5,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/planted_bug.h"
-#include "common/base/random.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 
 namespace covey::server {
-namespace {
-
-// A part of the record is closed once it has this many bytes; one more producer adds at most 80
-// KiB.
-constexpr size_t kRecordPartBytes = 1 << 20;
-static_assert(kRecordPartBytes + kDedupWindow * 20 < kReplicaPieceBytesMax);
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardContent>> ShardContent::Create(absl::Time now,
                                                                    const DenseShardConfig& config,
@@ -62,41 +51,25 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
   return absl::OkStatus();
 }
 
-uint64_t ShardContent::Digest() const {
-  uint64_t digest = MixBits(index_);
-  const auto take_in = [&digest](uint64_t value) { digest = MixBits(digest ^ value); };
-  take_in(samples());
-  take_in(discarded_);
-  take_in(last_cut_);
-  proto::ShardState state;
-  clocks_.Describe(version(), state);
-  // Otherwise the digest would reveal the planted bug.
-  if (!Planted(PlantedBug::kDropClocksOnMove)) take_in(state.clock_digest());
-  take_in(push_history_.Digest());
-  take_in(ValuesChecksum());
-  for (size_t slot = 0; slot < slots(); ++slot) take_in(Crc32c(Slot(slot).bytes()));
-  return digest;
+ContentCut ShardContent::Cut() const {
+  ContentCut cut{.index = index_,
+                 .version = version(),
+                 .samples = samples(),
+                 .discarded = discarded_,
+                 .last_cut = last_cut_,
+                 .values = Values(),
+                 .slots = {},
+                 .clocks = clocks_,
+                 .push_history = push_history_};
+  for (size_t slot = 0; slot < slots(); ++slot) cut.slots.push_back(Slot(slot));
+  return cut;
 }
 
-std::vector<proto::ReplicaRecord> ShardContent::DescribeRecord() const {
-  std::vector<proto::ReplicaRecord> parts(1);
-  size_t bytes = 0;
-  push_history_.Describe([&](proto::ProducerRecord record) {
-    if (bytes >= kRecordPartBytes) {
-      parts.emplace_back();
-      bytes = 0;
-    }
-    bytes += record.ByteSizeLong();
-    *parts.back().add_producers() = std::move(record);
-  });
-  proto::ShardState state;
-  clocks_.Describe(version(), state);
-  proto::ReplicaRecord& last = parts.back();
-  if (!Planted(PlantedBug::kDropClocksOnMove)) *last.mutable_clocks() = state.clocks();
-  last.set_discarded(discarded_);
-  last.set_last_cut(last_cut_);
-  last.set_digest(Digest());
-  return parts;
+uint64_t ShardContent::Digest() const {
+  const ContentCut cut = Cut();
+  std::vector<uint32_t> checksums = {ValuesChecksum()};
+  for (const Buffer& slot : cut.slots) checksums.push_back(Crc32c(slot.bytes()));
+  return cut.Digest(checksums);
 }
 
 absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t version,

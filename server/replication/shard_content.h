@@ -14,6 +14,7 @@
 #include "common/cluster/ids.h"
 #include "common/contract/read_gate.h"
 #include "proto/replication.pb.h"
+#include "server/replication/content_cut.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/table/dense_shard.h"
@@ -37,13 +38,14 @@ class ShardContent {
   // changed then. Precondition: `gradient` is the record's, decoded; empty when there is no update.
   absl::Status Apply(absl::Time now, const ShardRecord& record, std::span<const float> gradient);
 
+  // Everything as of the newest record, to be sent or saved. Reads no value and no slot where they
+  // are in the host's memory; a device copies them out of its own.
+  ContentCut Cut() const;
   // Equal for equal content. One pass over all bytes.
   uint64_t Digest() const;
-
-  // All but values and slots, in parts that each keep a frame small; and back, from all parts
-  // together. FAILED_PRECONDITION: the digest differs. INVALID_ARGUMENT: no server makes such a
-  // description. After an error the content must not be used.
-  std::vector<proto::ReplicaRecord> DescribeRecord() const;
+  // Continues from a content: its values and slots, and all parts of ContentCut::Describe() with
+  // the digest in the last. FAILED_PRECONDITION: the digest differs. INVALID_ARGUMENT: no server
+  // makes such a description. After an error the content must not be used.
   absl::Status Restore(absl::Time now, uint64_t index, uint64_t version, uint64_t samples,
                        Buffer values, std::vector<Buffer> slots,
                        const std::vector<proto::ReplicaRecord>& records);
