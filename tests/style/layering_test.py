@@ -16,7 +16,7 @@ _RUNTIME = _NET + ["common/runtime"]
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
-                    "common/faults", "common/store", "common/snapshot"]
+                    "common/faults", "common/store", "common/snapshot", "common/format"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -26,6 +26,7 @@ _MAY_INCLUDE = {
     "common/net": _CLUSTER,
     "common/runtime": _NET,
     "common/tensor": _BASE,
+    "common/format": _TENSOR,
     "common/optimizer": _TENSOR,
     "common/gpu": _TENSOR + ["common/optimizer"],
     "common/collective": _CLUSTER,

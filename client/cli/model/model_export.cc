@@ -10,13 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
-#include "client/cli/model/safetensors.h"
 #include "client/cli/model/whole_file.h"
 #include "client/cli/scheduler/scheduler_stub.h"
 #include "client/parameter_client.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/format/safetensors_writer.h"
 #include "common/runtime/process_main.h"
 #include "common/tensor/codec.h"
 #include "proto/view.pb.h"
@@ -32,16 +32,14 @@ constexpr size_t kChunkElements = 1 << 20;
 // A larger magnitude is infinite in float16.
 constexpr float kFloat16Limit = 65520;
 
-// One table, and its place in the file.
 struct Source {
   client::Table table;
-  SafetensorsEntry entry;
+  std::vector<uint64_t> shape;
 };
 
 Source SourceOf(const proto::Table& table) {
   const auto& shape = table.spec().shape();
-  return {.table = client::TableOf(table),
-          .entry = {.name = table.spec().name(), .shape = {shape.begin(), shape.end()}}};
+  return {.table = client::TableOf(table), .shape = {shape.begin(), shape.end()}};
 }
 
 class Export {
@@ -143,15 +141,14 @@ absl::StatusOr<ExportedModel> Export::Run(const std::string& scheduler, const st
                          client::ParameterClient::Connect({.scheduler = scheduler, .job = job}));
 
   ExportedModel model;
-  std::vector<SafetensorsEntry> entries;
+  std::vector<SafetensorsTensor> tensors;
   for (const Source& source : sources) {
-    entries.push_back(source.entry);
+    tensors.push_back({source.table.name, *SafetensorsTypeOf(options_.format), source.shape});
     model.bytes += EncodedBytes(options_.format, source.table.elements);
   }
   // "format": "pt" is what readers for PyTorch ask for.
-  const std::pair<std::string, std::string> notes[] = {
-      {"format", "pt"}, {"covey_version", kVersion}, {"covey_job", job}};
-  const std::string head = SafetensorsHead(options_.format, entries, notes);
+  const std::string head =
+      SafetensorsHead(tensors, {{"format", "pt"}, {"covey_version", kVersion}, {"covey_job", job}});
   model.bytes += head.size();
 
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<WholeFile> file,
@@ -161,8 +158,7 @@ absl::StatusOr<ExportedModel> Export::Run(const std::string& scheduler, const st
   for (const Source& source : sources) {
     COVEY_ASSIGN_OR_RETURN(const uint64_t version, Read(source.table));
     COVEY_RETURN_IF_ERROR(Write(source.table, *file));
-    model.tables.push_back(
-        {.name = source.entry.name, .shape = source.entry.shape, .version = version});
+    model.tables.push_back({.name = source.table.name, .shape = source.shape, .version = version});
     bytes_done += EncodedBytes(options_.format, source.table.elements);
     ShowProgress(model.tables.size(), sources.size(), bytes_done, model.bytes);
   }
@@ -176,7 +172,7 @@ absl::Status ExportOptions::Validate() const {
   if (path.empty()) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
-  if (!SafetensorsHas(format)) {
+  if (!SafetensorsTypeOf(format).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("--type is ", WireFormatName(format),
                                                    "; choose float32, float16 or bfloat16"));
   }
