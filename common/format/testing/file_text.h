@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/format/npy.h"
 #include "common/format/safetensors_reader.h"
 
 namespace covey {
@@ -39,6 +40,20 @@ inline absl::StatusOr<SafetensorsContent> ReadSafetensors(absl::string_view file
       SafetensorsHeadBytes(bytes.first(std::min(bytes.size(), kSafetensorsPrefixBytes)),
                            bytes.size()));
   return ReadSafetensorsHead(bytes.first(head), bytes.size());
+}
+
+inline absl::StatusOr<NpyArray> ReadNpy(absl::string_view file) {
+  const auto bytes = BytesOf(file);
+  COVEY_ASSIGN_OR_RETURN(
+      const uint64_t head,
+      NpyHeadBytes(bytes.first(std::min(bytes.size(), kNpyPrefixBytes)), bytes.size()));
+  return ReadNpyHead(bytes.first(head), bytes.size());
+}
+
+// As in golden_npy.h.
+inline std::string Describe(const NpyArray& array) {
+  return absl::StrCat(WireFormatName(array.format), " [", absl::StrJoin(array.shape, ","), "] ",
+                      array.begin);
 }
 
 // As in golden_safetensors.h.
