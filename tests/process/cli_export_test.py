@@ -6,6 +6,7 @@ import os
 
 from tests import report
 from tests.process import cluster
+from tests.process import npy
 from tests.process import safetensors
 
 
@@ -49,6 +50,27 @@ class CliExportTest(cluster.ProcessTest):
         self.refused(1, "no table 'none'", running.address, "--tables", "counters,none")
         self.assertEqual(3.0, safetensors.read(self.path)[0]["counters"][2][0])
         self.assertEqual(sorted([*before, "model.safetensors"]), self.files())
+
+    def test_one_table_as_npy(self):
+        running = cluster.Cluster(self, servers=2)
+        for _ in range(3):
+            running.count()
+        self.path = os.path.join(self.folder, "counters.npy")
+        for kind, name in [("float32", "<f4"), ("float16", "<f2")]:
+            run = self.export(running.address, "--type", kind)
+            self.assertEqual(0, run.code, run)
+            self.assertEqual((name, (4,), [3.0] * 4), npy.read(self.path))
+        self.refused(2, "bfloat16, which NPY files do not have", running.address,
+                     "--type", "bfloat16")
+        self.assertEqual("<f2", npy.read(self.path)[0])
+
+    def test_several_tables_are_not_one_npy(self):
+        self.path = os.path.join(self.folder, "model.npy")
+        run = self.start_run(1, 1, [cluster.SYNTHETIC, "--tensors", 2, "--tensor-kib", 1,
+                                    "--steps", 1], ["--export", self.path])
+        self.assertEqual(1, run.exit_code(), run)
+        self.assertRegex(str(run), "holds one table, and these are 3; name one, as in --tables ")
+        self.assertFalse(os.path.exists(self.path))
 
     def test_wrong_usage_and_nobody(self):
         self.refused(3, "127.0.0.1:1", "127.0.0.1:1")

@@ -39,12 +39,14 @@ int ExportCommand(int count, const char* const* arguments) {
   std::string job = "default";
   ConfigFile options("covey export",
                      "Writes the values of a running cluster's tables to a safetensors file, one "
-                     "tensor per table, for PyTorch, JAX and others. Training goes on meanwhile; "
+                     "tensor per table, for PyTorch, JAX and others; or one table to an NPY file, "
+                     "for NumPy. Training goes on meanwhile; "
                      "tables that change may be some updates apart. Exit code: 0 written, 1 "
                      "failed and nothing written, 3 no scheduler answers.");
   scheduler.AddTo(options);
   options.Add("job", &job, "job of the scheduler");
-  options.Add("out", &what.path, "file to write, as in model.safetensors; required");
+  options.Add("out", &what.path,
+              "file to write, required: model.safetensors, or weight.npy for one table");
   options.Add(
       "tables",
       [&what](absl::string_view text) {
@@ -61,7 +63,7 @@ int ExportCommand(int count, const char* const* arguments) {
         return format.status();
       },
       [&what] { return std::string(WireFormatName(what.format)); },
-      "type of the tensors: float32, float16 or bfloat16");
+      "type of the tensors: float32, float16 or bfloat16 (not in NPY)");
   options.Add("timeout", &what.timeout, "longest wait for the values of one table");
   if (const auto code = scheduler.Load(options, count, arguments)) return *code;
   if (const absl::Status status = what.Validate(); !status.ok()) {

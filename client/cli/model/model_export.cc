@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/model/whole_file.h"
@@ -16,6 +17,8 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/cluster/limits.h"
+#include "common/format/npy.h"
 #include "common/format/safetensors_writer.h"
 #include "common/runtime/process_main.h"
 #include "common/tensor/codec.h"
@@ -32,6 +35,10 @@ constexpr size_t kChunkElements = 1 << 20;
 // A larger magnitude is infinite in float16.
 constexpr float kFloat16Limit = 65520;
 
+static_assert(kTableDimensionsMax <= NpyLimits::kExtents);
+
+bool IsNpy(absl::string_view path) { return absl::EndsWith(path, ".npy"); }
+
 struct Source {
   client::Table table;
   std::vector<uint64_t> shape;
@@ -40,6 +47,19 @@ struct Source {
 Source SourceOf(const proto::Table& table) {
   const auto& shape = table.spec().shape();
   return {.table = client::TableOf(table), .shape = {shape.begin(), shape.end()}};
+}
+
+// What the file begins with. `sources`: one for NPY.
+std::string HeadOf(const ExportOptions& options, const std::string& job,
+                   std::span<const Source> sources) {
+  if (IsNpy(options.path)) return NpyHead(options.format, sources.front().shape);
+  std::vector<SafetensorsTensor> tensors;
+  for (const Source& source : sources) {
+    tensors.push_back({source.table.name, *SafetensorsTypeOf(options.format), source.shape});
+  }
+  // "format": "pt" is what readers for PyTorch ask for.
+  return SafetensorsHead(tensors,
+                         {{"format", "pt"}, {"covey_version", kVersion}, {"covey_job", job}});
 }
 
 class Export {
@@ -85,6 +105,12 @@ absl::StatusOr<std::vector<Source>> Export::FindTables(const std::string& schedu
   }
   if (sources.empty())
     return absl::NotFoundError("the cluster has no tables, so nothing to export");
+  if (IsNpy(options_.path) && sources.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("an NPY file holds one table, and these are ",
+                                                   sources.size(), "; name one, as in --tables ",
+                                                   sources[0].table.name,
+                                                   ", or export to a .safetensors file"));
+  }
   std::sort(sources.begin(), sources.end(),
             [](const Source& a, const Source& b) { return a.table.name < b.table.name; });
   return sources;
@@ -141,14 +167,10 @@ absl::StatusOr<ExportedModel> Export::Run(const std::string& scheduler, const st
                          client::ParameterClient::Connect({.scheduler = scheduler, .job = job}));
 
   ExportedModel model;
-  std::vector<SafetensorsTensor> tensors;
   for (const Source& source : sources) {
-    tensors.push_back({source.table.name, *SafetensorsTypeOf(options_.format), source.shape});
     model.bytes += EncodedBytes(options_.format, source.table.elements);
   }
-  // "format": "pt" is what readers for PyTorch ask for.
-  const std::string head =
-      SafetensorsHead(tensors, {{"format", "pt"}, {"covey_version", kVersion}, {"covey_job", job}});
+  const std::string head = HeadOf(options_, job, sources);
   model.bytes += head.size();
 
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<WholeFile> file,
@@ -171,6 +193,12 @@ absl::StatusOr<ExportedModel> Export::Run(const std::string& scheduler, const st
 absl::Status ExportOptions::Validate() const {
   if (path.empty()) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
+  }
+  if (IsNpy(path) && format == WireFormat::kBfloat16) {
+    return absl::InvalidArgumentError(
+        "--type is bfloat16, which NPY files do not have; choose float32 or float16, or export to "
+        "a "
+        ".safetensors file");
   }
   if (!SafetensorsTypeOf(format).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("--type is ", WireFormatName(format),

@@ -16,11 +16,12 @@ namespace covey::cli {
 
 // What ExportModel writes, and where.
 struct ExportOptions {
-  // The file; it is replaced as a whole when it exists.
+  // The file; it is replaced as a whole when it exists. NPY where the name ends in ".npy", else
+  // safetensors.
   std::string path;
   // Names of tables; empty = all tables of the job.
   std::vector<std::string> tables;
-  // The type of every tensor: float32, float16 or bfloat16.
+  // The type of every tensor: float32, float16 or, not in NPY, bfloat16.
   WireFormat format = WireFormat::kFloat32;
   // The longest wait for the values of one table.
   absl::Duration timeout = absl::Minutes(10);
@@ -46,14 +47,16 @@ struct ExportedModel {
 std::string DescribeExport(absl::string_view path, const ExportedModel& model);
 
 // Writes the values of a running cluster's tables as one safetensors file, a tensor per table, by
-// the table's name and in its shape. Readers: safetensors, PyTorch, JAX, vLLM and others.
+// the table's name and in its shape (readers: safetensors, PyTorch, JAX, vLLM and others); or those
+// of one table as an NPY file, in its shape.
 //
 // Joins the cluster as a client meanwhile. Needs memory for the largest table, and holds one table
 // at a time. Training goes on; a shard's values are those of its newest durable version, so tables
 // that change meanwhile may be some updates apart. `progress` is called at most once per second,
 // with one line for a person. Blocks; ends with CANCELLED after SIGINT or SIGTERM.
 //
-// NOT_FOUND: no table, or none of that name. UNAVAILABLE: no scheduler answers. OUT_OF_RANGE: a
+// NOT_FOUND: no table, or none of that name. INVALID_ARGUMENT: NPY, and not exactly one table.
+// UNAVAILABLE: no scheduler answers. OUT_OF_RANGE: a
 // value is beyond float16. DEADLINE_EXCEEDED: a table was not read in time. Else: the file could
 // not be written. The file is as before then.
 absl::StatusOr<ExportedModel> ExportModel(const std::string& scheduler, const std::string& job,

@@ -81,8 +81,8 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
   file.Add("json", &options.json_file, "write result and history to this JSON file");
   file.Add("export", &options.export_file,
-           "when the programs have ended well, write the model to this safetensors file; see covey "
-           "export");
+           "when the programs have ended well, write the model to this safetensors file; a .npy "
+           "file where it is one table; see covey export");
   file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
   file.Add("scheduler-binary", &options.scheduler_binary,
            "scheduler; default: the one beside covey");
