@@ -42,6 +42,7 @@ _BANS = [
         r"|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(",
         "take `now` as an argument",
         allowed={
+            "client/cli/run/local_cluster.cc": "dates the curves for TensorBoard",
             "client/cli/run/run_command.cc": "dates the report",
             "common/base/clock.cc": "where `now` comes from",
             "tests/process/outage_probe.cc": "measures",

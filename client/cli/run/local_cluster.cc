@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/model/model_export.h"
 #include "client/cli/process/signal_descriptor.h"
+#include "client/cli/report/event_files.h"
 #include "client/cli/run/run_display.h"
 #include "client/cli/run/run_fleet.h"
 #include "client/cli/run/status_follower.h"
@@ -31,7 +33,9 @@ class LocalCluster {
       : options_(options),
         start_(MonotonicNow()),
         display_(options, terminal),
-        fleet_(options, paths, start_, display_, outcome_.incidents) {}
+        fleet_(options, paths, start_, display_, outcome_.incidents) {
+    if (!options.events_folder.empty()) events_.emplace(options.events_folder, absl::Now());
+  }
 
   RunOutcome Run();
 
@@ -44,6 +48,8 @@ class LocalCluster {
   void TakeSignals(absl::Time now);
   void FollowStatus(absl::Time now);
   void TakeStatus(absl::Time now, const proto::StatusReply& status);
+  // Writes the curves; after a failure no more.
+  void WriteEvents();
   // Writes the model, while nothing else is done: all programs have ended.
   void Export();
   // Whether the final status is awaited before the cluster stops.
@@ -59,6 +65,8 @@ class LocalCluster {
   RunFleet fleet_;
   // From the start of servers and workers until the scheduler is told to end.
   std::optional<StatusFollower> status_;
+  // Absent where no event files are wanted, or could not be written.
+  std::optional<EventFiles> events_;
 };
 
 RunOutcome LocalCluster::Run() {
@@ -159,6 +167,7 @@ void LocalCluster::FollowStatus(absl::Time now) {
 void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) {
   const absl::Duration elapsed = now - start_;
   outcome_.history.Add(elapsed, status);
+  WriteEvents();
   for (const GroupHistory& group : outcome_.history.groups()) {
     if (!group.points.empty()) fleet_.TrainingHasBegun(now);
   }
@@ -168,6 +177,14 @@ void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) 
   }
   fleet_.TakeView(now, status.view());
   if (!fleet_.supervisor().stopping()) display_.ShowProgress(now, elapsed, status);
+}
+
+void LocalCluster::WriteEvents() {
+  if (!events_.has_value()) return;
+  if (const absl::Status written = events_->Write(outcome_.history); !written.ok()) {
+    display_.Say(absl::StrCat("--events: ", written.message(), "; no more curves are written"));
+    events_.reset();
+  }
 }
 
 void LocalCluster::Export() {

@@ -80,6 +80,9 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("grace", &options.grace, "time from SIGTERM to SIGKILL for a process that does not end");
   file.Add("report", &options.report_file, "write one HTML page with curves to this file");
   file.Add("json", &options.json_file, "write result and history to this JSON file");
+  file.Add("events", &options.events_folder,
+           "while the run goes on, write its curves to this folder, for TensorBoard; take a new "
+           "folder for each run");
   file.Add("export", &options.export_file,
            "when the programs have ended well, write the model to this safetensors file; a .npy "
            "file where it is one table; see covey export");
@@ -97,7 +100,12 @@ absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
   for (const std::string& file : {options.report_file, options.json_file, options.export_file}) {
     if (!file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(file));
   }
-  return FindBinaries(options);
+  COVEY_ASSIGN_OR_RETURN(LocalPaths paths, FindBinaries(options));
+  if (!options.events_folder.empty()) {
+    COVEY_RETURN_IF_ERROR(MakeFolder(options.events_folder));
+    COVEY_RETURN_IF_ERROR(CheckWritable(absl::StrCat(options.events_folder, "/group")));
+  }
+  return paths;
 }
 
 absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {

@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/model/safetensors.h"
 #include "client/cli/model/whole_file.h"
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/format/safetensors_writer.h"
 #include "common/runtime/process_main.h"
 #include "proto/replication.pb.h"
 

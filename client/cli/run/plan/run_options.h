@@ -48,6 +48,8 @@ struct RunOptions {
   // Written at the end; empty = no report.
   std::string report_file;
   std::string json_file;
+  // Written while the run goes on; empty = no event files.
+  std::string events_folder;
   // The model, written when the programs have ended well; empty = not written.
   std::string export_file;
   // One file per process with all its output; empty = none.
