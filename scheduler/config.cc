@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/config.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/cluster/limits.h"
 
 namespace covey::scheduler {
@@ -35,6 +39,43 @@ GroupsOptions Config::groups_options() const {
 }
 
 ChainsOptions Config::chains_options() const { return {.replacement_wait = replacement_wait}; }
+
+SnapshotsOptions Config::snapshots_options() const {
+  return {.has_store = !store.empty(),
+          .every = snapshot_every,
+          .every_samples = snapshot_every_samples,
+          .kept = snapshots_kept,
+          .deadline = snapshot_deadline};
+}
+
+absl::Status Config::SetSnapshotEvery(absl::string_view text) {
+  snapshot_every = SnapshotsOptions().every;
+  snapshot_every_samples = 0;
+  for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    double samples = 0;
+    absl::string_view number = part;
+    // absl writes minutes as "m".
+    const std::string duration = absl::StrReplaceAll(part, {{"min", "m"}});
+    if (absl::ConsumeSuffix(&number, "samples")) {
+      if (!absl::SimpleAtod(number, &samples) || !(samples >= 1 && samples <= 1e18)) {
+        return Bad("snapshot-every", std::string(part), "a number like 1e6samples is needed");
+      }
+      snapshot_every_samples = static_cast<uint64_t>(samples);
+    } else if (!absl::ParseDuration(duration, &snapshot_every)) {
+      return Bad("snapshot-every", std::string(part), "a duration like 10min, or 1e6samples");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Config::SnapshotEvery() const {
+  std::string text;
+  if (snapshot_every != absl::InfiniteDuration()) text = absl::FormatDuration(snapshot_every);
+  if (snapshot_every_samples > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", snapshot_every_samples, "samples");
+  }
+  return text;
+}
 
 absl::Status Config::Validate() const {
   if (job_name.empty() || job_name.size() > kNameBytesMax) {
@@ -96,6 +137,22 @@ absl::Status Config::Validate() const {
   }
   if (stragglers.probation < absl::Seconds(1) || stragglers.probation > absl::Hours(24)) {
     return Bad("straggler-probation", absl::FormatDuration(stragglers.probation),
+               "1s to 24h are allowed");
+  }
+  const bool wants_snapshots =
+      snapshot_every != absl::InfiniteDuration() || snapshot_every_samples > 0 || !restore.empty();
+  if (wants_snapshots && store.empty()) {
+    return absl::InvalidArgumentError(
+        "snapshot-every and restore need a store: name its folder with --store DIR");
+  }
+  if (snapshot_every < absl::Seconds(1)) {
+    return Bad("snapshot-every", absl::FormatDuration(snapshot_every), "at least 1s is allowed");
+  }
+  if (snapshots_kept < 1 || snapshots_kept > 1000) {
+    return Bad("snapshots-kept", snapshots_kept, "1 to 1000 are allowed");
+  }
+  if (snapshot_deadline < absl::Seconds(1) || snapshot_deadline > absl::Hours(24)) {
+    return Bad("snapshot-deadline", absl::FormatDuration(snapshot_deadline),
                "1s to 24h are allowed");
   }
   if (port > 65535) return Bad("port", port, "0 (any) to 65535 are allowed");

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "scheduler/groups/groups_options.h"
 #include "scheduler/nodes/membership_options.h"
 #include "scheduler/placement/chains_options.h"
+#include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/state/job_spec.h"
 
 namespace covey::scheduler {
@@ -40,7 +42,16 @@ struct Config {
   // Tables whose momentum asynchrony raises above their target become buffered.
   bool contract_fallback = true;
 
+  // SnapshotsOptions.
+  std::string store;  // the folder of the store; empty = none
+  absl::Duration snapshot_every = SnapshotsOptions().every;
+  uint64_t snapshot_every_samples = SnapshotsOptions().every_samples;
+  uint32_t snapshots_kept = SnapshotsOptions().kept;
+  absl::Duration snapshot_deadline = SnapshotsOptions().deadline;
+
   // Settings of the process, which main reads.
+  // The snapshot that a new job continues: "latest", or the name of its folder. Empty = none.
+  std::string restore;
   std::string host = "127.0.0.1";
   // 0 = any free port.
   uint32_t port = 0;
@@ -55,6 +66,12 @@ struct Config {
   MembershipOptions membership_options() const;
   GroupsOptions groups_options() const;
   ChainsOptions chains_options() const;
+  SnapshotsOptions snapshots_options() const;
+
+  // `snapshot_every` and `snapshot_every_samples` as text: "10min", "1e6samples" or both with a
+  // comma between. INVALID_ARGUMENT: it is something else.
+  absl::Status SetSnapshotEvery(absl::string_view text);
+  std::string SnapshotEvery() const;
 
   // INVALID_ARGUMENT: names the setting, its value and the allowed range.
   absl::Status Validate() const;

@@ -19,11 +19,13 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       scaling(state, groups),
       contract_fallback({.enabled = config.contract_fallback}, state, tables),
       barriers(state),
-      dispatcher(state) {}
+      dispatcher(state),
+      snapshots(config.snapshots_options(), state, dispatcher) {}
 
 void Machines::Start(absl::Time now) {
   membership.Start(now);
   dispatcher.Start(now);
+  snapshots.Start(now);
   // The log does not contain the leases of servers.
   for (const proto::Node& node : state.view().nodes()) {
     if (node.role() == proto::SERVER && node.state() == proto::Node::DEAD) {
@@ -45,15 +47,23 @@ void Machines::Tick(absl::Time now, Answer answer) {
   std::vector<DataDispatcher::Answer> reported;
   dispatcher.Tick(now, reported);
   AnswerAll(reported, answer);
+  PlaceRestoredTables();
+  snapshots.Tick(now);
+}
+
+void Machines::PlaceRestoredTables() {
+  if (state.record().has_restore() && membership.CheckServers().ok()) tables.PlaceRestored();
 }
 
 absl::Time Machines::NextTick() const {
-  return std::min({membership.NextDeath(), barriers.NextDeadline(), dispatcher.NextTick()});
+  return std::min({membership.NextDeath(), barriers.NextDeadline(), dispatcher.NextTick(),
+                   snapshots.NextTick()});
 }
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
   stragglers.OnDeparture(node);
   contract_fallback.OnDeparture(node);
+  snapshots.OnDeparture(node);
   std::vector<Barriers::Answer> withdrawn;
   barriers.OnDeparture(node, withdrawn);
   AnswerAll(withdrawn, answer);

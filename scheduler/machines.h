@@ -15,6 +15,7 @@
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
+#include "scheduler/snapshots/snapshots.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/tables/contract_fallback.h"
 #include "scheduler/tables/tables.h"
@@ -39,6 +40,8 @@ struct Machines {
   void Tick(absl::Time now, Answer answer);
   // When Tick has to be called at the latest.
   absl::Time NextTick() const;
+  // Places the tables of the snapshot that this job continues, once all expected servers are there.
+  void PlaceRestoredTables();
   // Membership has found that a node is no longer ALIVE: notifies the other machines.
   void OnDeparture(absl::Time now, NodeId node, Answer answer);
 
@@ -53,6 +56,7 @@ struct Machines {
   ContractFallback contract_fallback;
   Barriers barriers;
   DataDispatcher dispatcher;
+  Snapshots snapshots;
 };
 
 // For machines that reply to several requests at a time.

@@ -2,12 +2,14 @@
 
 // The scheduler's process: puts the actor on a loop between gRPC and the log. Read top to bottom.
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -20,6 +22,9 @@
 #include "common/runtime/config_file.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
+#include "common/snapshot/snapshot_reader.h"
+#include "common/store/disk_folder.h"
+#include "common/store/store_thread.h"
 #include "scheduler/config.h"
 #include "scheduler/log/log_backend.h"
 #include "scheduler/log/standby.h"
@@ -27,6 +32,7 @@
 #include "scheduler/port_file.h"
 #include "scheduler/rpc/grpc_service.h"
 #include "scheduler/scheduler_actor.h"
+#include "scheduler/snapshots/restored_job.h"
 
 namespace covey::scheduler {
 namespace {
@@ -50,6 +56,26 @@ std::string AddressOf(const Config& config, const ProcessConfig& process, uint32
   return absl::StrCat(any ? HostName() : config.host, ":", port);
 }
 
+// The state with which a new job continues a snapshot of the store.
+absl::StatusOr<proto::LogRecord> StateOfSnapshot(const Config& config, Folder& store) {
+  std::string folder = config.restore;
+  if (folder == "latest") {
+    COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> found, ListSnapshots(store));
+    const auto newest =
+        std::find_if(found.rbegin(), found.rend(),
+                     [](const SnapshotSummary& summary) { return summary.complete.ok(); });
+    if (newest == found.rend()) {
+      return absl::NotFoundError(absl::StrCat("restore: ", config.store,
+                                              " holds no complete snapshot; look at it with "
+                                              "'covey snapshot list --store ",
+                                              config.store, "'"));
+    }
+    folder = newest->folder;
+  }
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader snapshot, SnapshotReader::Open(store, folder));
+  return RestoredJob(config.job(), snapshot.manifest());
+}
+
 absl::Status Run(const Config& config, const ProcessConfig& process) {
   std::optional<SchedulerActor> actor;
   Standby front;
@@ -59,11 +85,28 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
                   .incarnation = Incarnation(RandomFromSystem() | 1),
                   .thread_name = "scheduler"},
                  front, prober);
+  std::unique_ptr<StoreThread> store;
+  std::optional<proto::LogRecord> restored;
+  if (!config.store.empty()) {
+    COVEY_ASSIGN_OR_RETURN(auto folder,
+                           DiskFolder::Open(config.store, DiskFolder::Missing::kIsCreated));
+    if (!config.restore.empty()) {
+      COVEY_ASSIGN_OR_RETURN(restored, StateOfSnapshot(config, *folder));
+    }
+    store =
+        std::make_unique<StoreThread>(StoreThread::Options(), std::move(folder),
+                                      [&loop](Message reply) { loop.Deliver(std::move(reply)); });
+    loop.AddPort({kSchedulerNode, kStoreLoop}, *store);
+  }
   std::unique_ptr<GrpcService> service;
   // On the loop's thread, or before it has started.
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
       LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
+      if (restored) LogInfo("not_restored", {{"reason", "the log continues a job already"}});
+    } else if (restored) {
+      recovered = restored;
+      LogInfo("restored", {{"snapshot", restored->restore().folder()}});
     }
     actor.emplace(config, std::move(recovered));
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
@@ -123,6 +166,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   }
   service->Shutdown();
   loop.Stop();
+  if (store != nullptr) store->Stop();
   log->Stop();
   return outcome.ok() ? failure : outcome;
 }
@@ -167,6 +211,22 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
               "HOST:PORT at which others reach this scheduler; empty = the address it listens at");
 }
 
+void DeclareSnapshots(Config& config, ConfigFile& options) {
+  options.Add("store", &config.store,
+              "folder in which snapshots are stored, shared with all servers; empty = none");
+  options.Add("restore", &config.restore,
+              "snapshot that a new job continues: latest, or the name of its folder in the store");
+  options.Add(
+      "snapshot-every", [&config](absl::string_view text) { return config.SetSnapshotEvery(text); },
+      [&config] { return config.SnapshotEvery(); },
+      "how often a snapshot is made: a duration like 10min, a number of examples like "
+      "1e6samples, or both with a comma between; empty = only when asked for");
+  options.Add("snapshots-kept", &config.snapshots_kept,
+              "complete snapshots that stay in the store; older ones are removed");
+  options.Add("snapshot-deadline", &config.snapshot_deadline,
+              "a snapshot that takes longer is given up");
+}
+
 void Declare(Config& config, ConfigFile& options) {
   options.Add("job", &config.job_name, "name of the job; every process that joins must give it");
   options.Add("servers", &config.servers, "servers to wait for");
@@ -193,6 +253,7 @@ void Declare(Config& config, ConfigFile& options) {
   options.Add("regroup-after", &config.regroup_after,
               "how long after a member has left its group re-forms without it");
   DeclareStragglers(config.stragglers, options);
+  DeclareSnapshots(config, options);
   options.Add(
       "contract-fallback", &config.contract_fallback,
       "give tables whose momentum asynchrony raises above their target a buffered contract");

@@ -61,6 +61,8 @@ void RequestHandlers::Register(const Call& call) {
   const auto registration =
       machines_.membership.Register(call.now, request, call.request.incarnation());
   if (!registration.ok()) return Refuse(call, registration.status());
+  // Before any request that could create a table of the same name.
+  machines_.PlaceRestoredTables();
   ReconcileChains(call.now);
   Message reply = MakeControlReply(call.request);
   proto::RegisterReply& body = *reply.envelope.mutable_register_reply();
@@ -76,7 +78,10 @@ void RequestHandlers::Heartbeat(const Call& call) {
   const proto::HeartbeatRequest& request = call.envelope().heartbeat_request();
   const NodeId node = call.sender();
   machines_.membership.OnHeartbeat(call.now, node, request);
-  if (request.has_progress()) machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
+  if (request.has_progress()) {
+    machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
+    machines_.snapshots.OnProgress(call.now, node, request.progress());
+  }
   machines_.contract_fallback.OnHeartbeat(node, request.load());
   Message reply = MakeControlReply(call.request);
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
@@ -152,6 +157,19 @@ void RequestHandlers::ReportReplicas(const Call& call) {
   Answer(call, MakeControlReply(call.request));
 }
 
+void RequestHandlers::ReportSnapshot(const Call& call) {
+  machines_.snapshots.OnReport(call.now, call.envelope().snapshot_report_request());
+  Answer(call, MakeControlReply(call.request));
+}
+
+void RequestHandlers::CreateSnapshot(const Call& call) {
+  const auto id = machines_.snapshots.Create(call.now, AskedBy(call.sender()));
+  if (!id.ok()) return Refuse(call, id.status());
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_create_snapshot_reply()->set_snapshot(*id);
+  Answer(call, std::move(reply));
+}
+
 void RequestHandlers::Leave(const Call& call) {
   const NodeId node = call.sender();
   if (!machines_.membership.HasLeft(node, call.request.incarnation())) {
@@ -191,6 +209,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   *body.mutable_view() = state_.view();
   machines_.membership.FillStatus(call.now, body);
   machines_.stragglers.FillStatus(body);
+  machines_.snapshots.FillStatus(call.now, body);
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
   body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(call.uptime)));
   Answer(call, std::move(reply));

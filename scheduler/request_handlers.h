@@ -64,6 +64,8 @@ class RequestHandlers {
   void Drain(const Call& call);
   void Scale(const Call& call);
   void ReportReplicas(const Call& call);
+  void ReportSnapshot(const Call& call);
+  void CreateSnapshot(const Call& call);
   void GetWork(const Call& call);
 
   void Refuse(const Call& call, const absl::Status& status);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
+#include "common/net/own_process.h"
 
 namespace covey::scheduler {
 namespace {
@@ -47,6 +48,7 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
     trail_.Add(now - started_, decision);
     if (on_decision_) on_decision_(decision);
   }
+  for (Message& request : machines_.snapshots.TakeRequests()) outbox.Send(std::move(request));
   pipeline_.Flush(outbox);
 }
 
@@ -58,6 +60,8 @@ void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& out
     OnConnectionLost(message, outbox);
   } else if (message.envelope.has_probe_reply()) {
     OnProbeReply(now, message, outbox);
+  } else if (message.envelope.has_store_reply()) {
+    if (IsFromOwnProcess(message)) machines_.snapshots.OnStoreReply(now, message);
   } else {
     handlers_.Handle(now, now - started_, message, outbox);
   }

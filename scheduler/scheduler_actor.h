@@ -37,7 +37,8 @@ namespace covey::scheduler {
 //  3. While the scheduler itself stood still, no node's silence counts.
 //
 // Sends DiskAppend to {self, kDiskLoop} and expects DiskDurable back; likewise ProbeRequest to
-// {self, kProbeLoop} and ProbeReply. Actor-confined and deterministic.
+// {self, kProbeLoop} and ProbeReply, and StoreRequest to {self, kStoreLoop} and StoreReply.
+// Actor-confined and deterministic.
 class SchedulerActor : public Actor {
  public:
   // `recovered`: the newest record of the log (RecoverLog); nothing = a new job.

@@ -37,6 +37,9 @@ struct Config {
   // Where the tables are: host (the memory of this process) or cuda (that of a GPU). The servers of
   // a job may differ in it.
   std::string table_memory = "host";
+  // The folder of the store of snapshots, the same one for the scheduler and all servers of the
+  // job. Empty = none: the job can neither make nor continue snapshots.
+  std::string store;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
   uint32_t loops = 0;
   // How long a data loop spins before it sleeps: shorter round trips, at the price of a busy core.

@@ -18,6 +18,10 @@ void HostAgenda::Keep(ShardId id, ShardHost::Settled settled) {
   } else if (!unopened_.empty()) {
     unopened_.erase(id);
   }
+  for (Replica::TakenCut& cut : settled.cuts) for_snapshots_.cuts.push_back({id, std::move(cut)});
+  if (settled.cut_failure)
+    for_snapshots_.failures.emplace_back(id, *std::move(settled.cut_failure));
+  if (settled.load_from) for_snapshots_.loads.emplace_back(id, *std::move(settled.load_from));
   KeepReports(std::move(settled));
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -26,6 +28,19 @@ class HostAgenda {
   // To be called after the last call of a removed host: only its reports count.
   void KeepReports(ShardHost::Settled settled);
 
+  // What concerns snapshots, since the last call.
+  struct ForSnapshots {
+    struct Cut {
+      ShardId shard;
+      Replica::TakenCut cut;
+    };
+    std::vector<Cut> cuts;
+    // Why a shard makes no cut; and the folder from which a shard is to be loaded.
+    std::vector<std::pair<ShardId, std::string>> failures;
+    std::vector<std::pair<ShardId, std::string>> loads;
+  };
+  ForSnapshots TakeForSnapshots() { return std::exchange(for_snapshots_, {}); }
+
   // Sends one message with all reports to the control loop, if there are any.
   void SendReports(const Address& control_loop, Outbox& outbox);
   // The earliest deadline of any host.
@@ -37,6 +52,7 @@ class HostAgenda {
   absl::Time next_deadline_ = absl::InfiniteFuture();
   absl::btree_set<ShardId> unopened_;
   std::vector<proto::ReplicaReport> reports_;  // not sent yet
+  ForSnapshots for_snapshots_;                 // not taken yet
 };
 
 }  // namespace covey::server

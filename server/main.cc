@@ -25,6 +25,8 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/process_main.h"
 #include "common/runtime/topology_labels.h"
+#include "common/store/disk_folder.h"
+#include "common/store/store_thread.h"
 #include "server/config.h"
 #include "server/request_credits.h"
 #include "server/server_actor.h"
@@ -38,6 +40,8 @@ namespace {
 
 constexpr uint32_t kDefaultLoopsMax = 64;
 constexpr absl::Duration kLeaveMax = absl::Seconds(3);
+// What a data loop may have under way to the store: twice what it sends and reads ahead.
+constexpr uint64_t kStoreBytesPerLoop = 8 * kReplicaPieceBytesMax;
 
 // One thread that serves shards. The order of members lets the loop be destroyed first.
 struct DataLoop {
@@ -79,6 +83,7 @@ class ServerProcess {
     std::vector<std::string> endpoints = {""};
     queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
     arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
+    COVEY_RETURN_IF_ERROR(OpenStore(loops));
     for (uint32_t number = 1; number <= loops; ++number) {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
@@ -123,10 +128,21 @@ class ServerProcess {
     over_.WaitFor(config_.drain_deadline + kLeaveMax);
     control_->Stop();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
+    if (store_ != nullptr) store_->Stop();
     return actor_->member().failure();
   }
 
  private:
+  absl::Status OpenStore(uint32_t loops) {
+    if (config_.store.empty()) return absl::OkStatus();
+    COVEY_ASSIGN_OR_RETURN(auto folder,
+                           DiskFolder::Open(config_.store, DiskFolder::Missing::kIsCreated));
+    store_ = std::make_unique<StoreThread>(
+        StoreThread::Options{.queue_bytes_max = loops * kStoreBytesPerLoop}, std::move(folder),
+        [this](Message reply) { data_loops_port_.Send(std::move(reply)); });
+    return absl::OkStatus();
+  }
+
   absl::Status OpenDataLoop(uint32_t number) {
     auto data_loop = std::make_unique<DataLoop>();
     const std::string listen =
@@ -144,6 +160,7 @@ class ServerProcess {
         .spare_bytes_max = config_.spare_bytes_max,
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
         .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_,
+        .has_store = store_ != nullptr,
         .device = std::move(device)});
     data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
     data_loop->loop =
@@ -193,6 +210,7 @@ class ServerProcess {
     for (const auto& data_loop : data_loops_) {
       data_loop->loop->SetIdentity(job_, member.node());
       data_loop->loop->AddPort({member.node(), 0}, *control_port_);
+      if (store_ != nullptr) data_loop->loop->AddPort({member.node(), kStoreLoop}, *store_);
       data_loop->loop->Start();
     }
     LogInfo("server_joined", {{"rank", member.rank()},
@@ -210,6 +228,7 @@ class ServerProcess {
   size_t arriving_bytes_per_loop_ = 0;  // a part of the field before
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
+  std::unique_ptr<StoreThread> store_;  // null = none
   std::unique_ptr<Transport> control_transport_;
   std::unique_ptr<ServerActor> actor_;
   std::unique_ptr<EventLoop> control_;
@@ -244,6 +263,9 @@ int Main(int argc, const char* const* argv) {
               "HOST:PORT[,HOST:PORT], one per data loop: where others reach it, if that differs");
   options.Add("table-memory", &config.table_memory,
               "where the tables are: host, or cuda (the memory of a GPU)");
+  options.Add("store", &config.store,
+              "folder in which snapshots are stored, shared with the scheduler and other servers; "
+              "empty = none");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},

@@ -20,6 +20,7 @@ Member::Options AsServer(Member::Options options) {
 ServerActor::ServerActor(const Options& options)
     : member_(AsServer(options.member), next_request_id_),
       reports_(next_request_id_),
+      snapshots_(next_request_id_),
       drain_(member_, next_request_id_),
       loads_(std::max<size_t>(1, options.member.endpoints.size())) {
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
@@ -48,12 +49,14 @@ void ServerActor::MembershipChanged(absl::Time now, Outbox& outbox) {
     outbox.Send(std::move(message));
   }
   reports_.FollowView(*member_.view());
+  snapshots_.FollowView(*member_.view());
   drain_.FollowView(now, outbox);
 }
 
 void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   if (member_.Receive(now, message, outbox)) return ForwardLease(outbox);
   if (drain_.Receive(now, message, outbox)) return;
+  if (message.envelope.has_snapshot_report_reply()) return snapshots_.OnReply(message);
   const uint32_t loop = message.envelope.from_loop();
   if (!IsFromOwnProcess(message) || loop == 0 || loop >= loads_.size()) return;
   if (message.envelope.has_heartbeat_request()) TakeLoad(message);
@@ -61,6 +64,11 @@ void ServerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
     reports_.Add(now, message.envelope.replica_report_request());
     reports_.FollowView(*member_.view());
     reports_.Wake(now, outbox);
+  }
+  if (message.envelope.has_snapshot_report_request()) {
+    snapshots_.Add(now, message.envelope.snapshot_report_request());
+    snapshots_.FollowView(*member_.view());
+    snapshots_.Wake(now, outbox);
   }
 }
 
@@ -73,13 +81,17 @@ void ServerActor::TakeLoad(const Message& message) {
 
 void ServerActor::Wake(absl::Time now, Outbox& outbox) {
   member_.Wake(now, outbox);
-  if (member_.state() == Member::State::kMember) reports_.Wake(now, outbox);
+  if (member_.state() == Member::State::kMember) {
+    reports_.Wake(now, outbox);
+    snapshots_.Wake(now, outbox);
+  }
   drain_.Wake(now, outbox);
 }
 
 absl::Time ServerActor::NextWake() const {
-  const absl::Time reports =
-      member_.state() == Member::State::kMember ? reports_.NextWake() : absl::InfiniteFuture();
+  const absl::Time reports = member_.state() == Member::State::kMember
+                                 ? std::min(reports_.NextWake(), snapshots_.NextWake())
+                                 : absl::InfiniteFuture();
   return std::min({member_.NextWake(), reports, drain_.NextWake()});
 }
 

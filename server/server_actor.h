@@ -12,13 +12,14 @@
 #include "common/runtime/member.h"
 #include "server/replica_reports.h"
 #include "server/server_drain.h"
+#include "server/snapshot_reports.h"
 
 namespace covey::server {
 
 // A server's control loop (loop 0). It keeps the server a member of the cluster, and forwards each
 // new view and the end of the lease to the data loops (loops 1 …) of the process. It adds up the
-// loads that they report, and forwards their reports about replicas to the scheduler. It drains the
-// server before the server leaves.
+// loads that they report, and forwards their reports about replicas and snapshots to the scheduler.
+// It drains the server before the server leaves.
 //
 // Actor-confined. Deterministic in its options.
 class ServerActor : public Actor {
@@ -54,6 +55,7 @@ class ServerActor : public Actor {
   uint64_t next_request_id_ = 1;
   Member member_;
   ReplicaReports reports_;
+  SnapshotReports snapshots_;
   ServerDrain drain_;
   std::vector<proto::ServerLoad> loads_;  // by data loop, as last reported
   Epoch forwarded_;

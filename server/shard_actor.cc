@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/net/own_process.h"
 #include "server/server_load.h"
 #include "server/shard/push_checks.h"
@@ -32,7 +33,44 @@ ShardActor::ShardActor(const Options& options)
 
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Dispatch(now, message, outbox);
+  FinishCall(now, outbox);
+}
+
+void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
   agenda_.SendReports({self_.node, 0}, outbox);
+  HostAgenda::ForSnapshots todo = agenda_.TakeForSnapshots();
+  const absl::Status store =
+      options_.has_store
+          ? absl::OkStatus()
+          : absl::FailedPreconditionError(absl::StrCat(
+                view_->NameOf(self_.node), " has no store; start all servers with --store DIR"));
+  for (auto& [shard, cut] : todo.cuts) {
+    if (!store.ok()) {
+      snapshot_writer_.Fail(shard, std::string(store.message()), outbox);
+      continue;
+    }
+    snapshot_writer_.Add(shard, hosts_.at(shard)->replica().generation(), std::move(cut), outbox);
+  }
+  for (const auto& [shard, why] : todo.failures) snapshot_writer_.Fail(shard, why, outbox);
+  for (const auto& [shard, folder] : todo.loads) {
+    if (store.ok()) {
+      shard_loader_.Want(shard, folder, self_.node, outbox);
+    } else {
+      agenda_.Keep(shard, hosts_.at(shard)->Load(now, store, outbox));
+    }
+  }
+}
+
+void ShardActor::OnStoreReply(absl::Time now, const Message& message, Outbox& outbox) {
+  if (!shard_loader_.OnStoreReply(message, outbox)) {
+    return snapshot_writer_.OnStoreReply(message, outbox);
+  }
+  for (const ShardLoader::Piece& piece : shard_loader_.TakePieces()) {
+    const auto host = hosts_.find(piece.shard);
+    if (host != hosts_.end()) {
+      agenda_.Keep(piece.shard, host->second->Load(now, piece.message, outbox));
+    }
+  }
 }
 
 void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox) {
@@ -52,6 +90,12 @@ void ShardActor::Dispatch(absl::Time now, const Message& message, Outbox& outbox
     case proto::Envelope::kLeaseNotice:
       if (IsFromOwnProcess(message)) {
         AdoptLease(now, message.envelope.lease_notice(), outbox);
+        return;
+      }
+      break;
+    case proto::Envelope::kStoreReply:
+      if (IsFromOwnProcess(message)) {
+        OnStoreReply(now, message, outbox);
         return;
       }
       break;
@@ -77,6 +121,7 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
   if (!view.ok() || (*view)->epoch() <= view_->epoch()) return;
   view_ = *std::move(view);
   self_ = message.to();
+  snapshot_writer_.FollowView(*view_, self_, outbox);
   if (next_report_ == absl::InfiniteFuture()) next_report_ = now + options_.report_every;
 
   auto before = std::exchange(hosts_, {});
@@ -170,13 +215,13 @@ void ShardActor::Wake(absl::Time now, Outbox& outbox) {
   if (now >= agenda_.next_deadline()) {
     agenda_.BeginRound();
     for (auto& [id, host] : hosts_) agenda_.Keep(id, host->Wake(now, outbox));
-    agenda_.SendReports({self_.node, 0}, outbox);
+    FinishCall(now, outbox);
   }
   if (now >= next_report_) ReportLoad(now, outbox);
   // One shard at a time, so that requests do not wait for all of them.
   if (const auto id = agenda_.next_to_open()) {
     agenda_.Keep(*id, hosts_.at(*id)->Open(now, outbox));
-    agenda_.SendReports({self_.node, 0}, outbox);
+    FinishCall(now, outbox);
   }
 }
 

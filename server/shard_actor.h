@@ -21,6 +21,8 @@
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
 #include "server/shard_host.h"
+#include "server/snapshot/shard_loader.h"
+#include "server/snapshot/snapshot_writer.h"
 #include "server/table/device.h"
 #include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
@@ -34,7 +36,8 @@ namespace covey::server {
 //
 // The control loop sends it its own address, the view and the end of the lease. These messages have
 // no connection; the same messages with a connection come from a stranger and are dropped. A shard
-// is opened at its first request, or when the loop is idle; opening fills it from the initializer.
+// is opened at its first request, or when the loop is idle; opening fills it from the initializer,
+// or from a snapshot in the process's store, to which it sends StoreRequest at {self, kStoreLoop}.
 // A shard stays open through changes of its chain; it is closed, and its content lost, when the
 // view takes it away or gives it a new generation.
 //
@@ -56,6 +59,8 @@ class ShardActor : public Actor {
     // Bytes that may wait in this loop: gradients until their update, records until their
     // acknowledgement, old values until they are read. Beyond it pushes and pulls are refused.
     size_t queued_bytes_max = kQueuedBytesDefault;
+    // Whether the process has a store of snapshots.
+    bool has_store = true;
     // Holds the tables, for this loop alone. Null: they are in the memory of the process.
     std::shared_ptr<Device> device;
   };
@@ -85,6 +90,9 @@ class ShardActor : public Actor {
   ShardHost* Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox);
   void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
   void ReportLoad(absl::Time now, Outbox& outbox);
+  // What the hosts have left to the loop is done: reports are sent, cuts stored, shards loaded.
+  void FinishCall(absl::Time now, Outbox& outbox);
+  void OnStoreReply(absl::Time now, const Message& message, Outbox& outbox);
 
   // Constant after construction.
   const Options options_;
@@ -100,6 +108,8 @@ class ShardActor : public Actor {
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;
   HostAgenda agenda_;
+  SnapshotWriter snapshot_writer_;
+  ShardLoader shard_loader_;
   absl::Time next_report_ = absl::InfiniteFuture();
 };
 

@@ -36,7 +36,8 @@ ShardHost::Settled ShardHost::Settle(absl::Time now, Outbox& outbox) {
           .needs_open = needs_open(),
           .reports = replica_.TakeReports(),
           .cuts = replica_.TakeCuts(),
-          .cut_failure = shard_ == nullptr ? std::nullopt : shard_->TakeCutFailure()};
+          .cut_failure = shard_ == nullptr ? std::nullopt : shard_->TakeCutFailure(),
+          .load_from = replica_.TakeLoadRequest()};
 }
 
 absl::Time ShardHost::NextWake() const {
@@ -49,7 +50,19 @@ absl::Time ShardHost::NextWake() const {
 }
 
 bool ShardHost::needs_open() const {
-  return shard_ == nullptr && failure_.ok() && (replica_.is_head() || replica_.may_open());
+  return shard_ == nullptr && failure().ok() && (replica_.is_head() || replica_.may_open());
+}
+
+absl::Status ShardHost::failure() const {
+  if (replica_.state() != ReplicaState::kLoading) return failure_;
+  return absl::UnavailableError(
+      absl::StrCat("the shard is being read from ", view_->FindShard(id_)->origin(), "; retry"));
+}
+
+ShardHost::Settled ShardHost::Load(absl::Time now, const absl::StatusOr<Message>& piece,
+                                   Outbox& outbox) {
+  replica_.Load(now, piece, outbox);
+  return Settle(now, outbox);
 }
 
 ShardHost::Settled ShardHost::SetView(absl::Time now, std::shared_ptr<const ClusterView> view,
@@ -151,7 +164,8 @@ ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
                                     {"shard", id_.index.value()},
                                     {"reason", failure_.message()}});
   }
-  if (!failure_.ok() || !replica_.is_head()) return Settle(now, outbox);
+  const bool is_loading = replica_.state() == ReplicaState::kLoading;
+  if (!failure_.ok() || is_loading || !replica_.is_head()) return Settle(now, outbox);
   if (replica_.content() == nullptr) {
     failure_ = absl::UnavailableError(
         "the content was lost when its digest turned out wrong; another server takes over, retry");

@@ -61,6 +61,8 @@ class ShardHost {
     // Content to be stored; and why there is none for the snapshot that the view orders.
     std::vector<Replica::TakenCut> cuts;
     std::optional<std::string> cut_failure;
+    // The folder in the store from which the shard is to be loaded.
+    std::optional<std::string> load_from;
   };
 
   ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
@@ -84,6 +86,8 @@ class ShardHost {
   // Fills the replica and opens the shard, unless that is done. If it is impossible, failure() says
   // why.
   Settled Open(absl::Time now, Outbox& outbox);
+  // As Replica::Load.
+  Settled Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox& outbox);
   // Precondition: CheckRequest and failure() are OK, and needs_open() is false.
   Settled Push(absl::Time now, const Message& request, Outbox& outbox);
   Settled Pull(absl::Time now, const Message& request, Outbox& outbox);
@@ -92,7 +96,8 @@ class ShardHost {
 
   bool is_head() const { return replica_.is_head(); }
   bool needs_open() const;
-  const absl::Status& failure() const { return failure_; }
+  // Why the shard is not open: it cannot be, or it is still being loaded (UNAVAILABLE).
+  absl::Status failure() const;
   const Replica& replica() const { return replica_; }
   // Null: this server is not the head, or the shard is not open.
   const Shard* shard() const { return shard_.get(); }

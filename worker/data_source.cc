@@ -41,6 +41,12 @@ proto::WorkRequest MakeRequest(const DataSource::Options& options) {
   return request;
 }
 
+void TakeReport(LocalWorkQueue& work, proto::WorkRequest& request) {
+  LocalWorkQueue::Report report = work.TakeReport(MonotonicNow(), kWorkItemsPerRequestMax);
+  for (proto::WorkItem& item : report.finished) *request.add_finished() = std::move(item);
+  request.set_finished_step(report.finished_step);
+}
+
 }  // namespace
 
 // The state that the loop's replies change; they may arrive after the source is destroyed.
@@ -112,9 +118,9 @@ DataSource::~DataSource() {
     }
     state_->closed = true;
     if (!state_->failure.ok()) return;
-    for (proto::WorkItem& item : state_->work.TakeReport(kWorkItemsPerRequestMax)) {
-      *last.add_finished() = std::move(item);
-    }
+    TakeReport(state_->work, last);
+    // A report that is still under way may arrive after this one.
+    if (state_->reporting) last.clear_finished_step();
     for (proto::WorkItem& item : state_->work.TakeUntrained()) {
       // The scheduler takes back the other items when this worker leaves.
       if (last.returned_size() == static_cast<int>(kWorkItemsPerRequestMax)) break;
@@ -142,17 +148,15 @@ void DataSource::Ask(const std::shared_ptr<State>& state) {
           (2 * wanted - state->work.waiting() - 1) / state->options.item_examples + 1;
       request.set_wanted(static_cast<uint32_t>(std::min<uint64_t>(items, kWorkItemsPerRequestMax)));
     }
-    if (!state->reporting && state->work.has_report()) {
+    if (!state->reporting && state->work.HasReport(MonotonicNow())) {
       state->reporting = true;
       proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
       request = MakeRequest(state->options);
-      for (proto::WorkItem& item : state->work.TakeReport(kWorkItemsPerRequestMax)) {
-        *request.add_finished() = std::move(item);
-      }
+      TakeReport(state->work, request);
     }
   }
   for (proto::Envelope& request : requests) {
-    const bool is_report = request.work_request().finished_size() > 0;
+    const bool is_report = request.work_request().wanted() == 0;
     const auto answered = [state, is_report](absl::Time now, const absl::Status& status,
                                              const proto::Envelope* reply, Outbox&) {
       {
@@ -191,7 +195,7 @@ absl::StatusOr<std::span<const uint32_t>> DataSource::Take(uint64_t samples) {
     MutexLock lock(state_->mutex);
     COVEY_RETURN_IF_ERROR(state_->failure);
     if (state_->work.waiting() > 0 || state_->done || samples == 0 || now >= until) {
-      pieces = state_->work.Take(now, samples);
+      pieces = state_->work.Take(now, samples, worker_.core().steps());
       break;
     }
     const absl::Time next = state_->asking ? until : std::min(until, state_->ask_again);
@@ -209,8 +213,8 @@ absl::StatusOr<std::span<const uint32_t>> DataSource::Take(uint64_t samples) {
 void DataSource::Finish(size_t under_way) {
   {
     MutexLock lock(state_->mutex);
-    state_->work.Finish(under_way);
-    if (state_->reporting || !state_->work.has_report()) return;
+    state_->work.Finish(under_way, worker_.core().steps());
+    if (state_->reporting || !state_->work.HasReport(MonotonicNow())) return;
   }
   Ask(state_);
 }

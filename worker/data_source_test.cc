@@ -19,6 +19,9 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "proto/scheduler_service.grpc.pb.h"
+#include "worker/data/local_work_queue.h"
+#include "worker/data/step_numbers.h"
+#include "worker/engine/worker_core.h"
 #include "worker/worker.h"
 
 namespace covey::worker {
@@ -85,6 +88,11 @@ class FakeScheduler : public proto::Scheduler::Service {
     return status;
   }
 
+  // Whether a request so far `fits`.
+  bool Has(const std::function<bool(const proto::WorkRequest&)>& fits) {
+    MutexLock lock(mutex_);
+    return std::any_of(requests_.begin(), requests_.end(), fits);
+  }
   // The first request so far that `fits`; waits for one, and returns nothing when none comes.
   bool Await(const std::function<bool(const proto::WorkRequest&)>& fits) {
     MutexLock lock(mutex_);
@@ -229,6 +237,39 @@ TEST_F(DataSourceTest, ReportsWhatIsTrainedAndGivesBackTheRestAtItsEnd) {
   EXPECT_TRUE(scheduler_->Await([](const proto::WorkRequest& request) {
     return request.returned_size() > 0 && request.returned(0).first() == 10;
   })) << "the batch that was under way";
+}
+
+TEST_F(DataSourceTest, ReportsTheStepsOfItsGroup) {
+  ASSERT_NO_FATAL_FAILURE(Join(InOrder()));
+  auto source = Open({.name = "set", .examples = 4, .item_examples = 4, .passes = 1});
+  ASSERT_NE(source, nullptr);
+  StepNumbers& steps = worker_->core().steps();
+  // What HybridStep tells in Begin, and in the Wait of the next step.
+  const auto step = [&](uint64_t number) {
+    EXPECT_TRUE(source->Take(2).ok());
+    source->Finish(1);
+    steps.Begin();
+    steps.Set(steps.begun(), Step(number));
+  };
+  step(41);
+  step(43);
+  EXPECT_TRUE(scheduler_->Await([](const proto::WorkRequest& request) {
+    return request.finished_size() == 1 && request.finished(0).count() == 2 &&
+           request.finished(0).step() == 41 && request.finished_step() == 41;
+  }));
+  step(44);
+  EXPECT_TRUE(scheduler_->Await([](const proto::WorkRequest& request) {
+    return request.finished_size() == 1 && request.finished(0).step() == 43;
+  }));
+  // Nothing is left to train.
+  const absl::Time until = MonotonicNow() + LocalWorkQueue::kStepReportInterval + kPatience;
+  const auto told = [&] {
+    return scheduler_->Has([](const proto::WorkRequest& request) {
+      return request.finished_size() == 0 && request.wanted() == 0 && request.finished_step() > 44;
+    });
+  };
+  for (uint64_t number = 45; !told() && MonotonicNow() < until; ++number) step(number);
+  EXPECT_TRUE(told());
 }
 
 TEST_F(DataSourceTest, TakesPartWithoutExamplesWhenNoneAreThere) {

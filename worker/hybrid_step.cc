@@ -83,6 +83,7 @@ absl::Status HybridStep::Begin(uint64_t samples) {
   }
   for (State& state : states_) state.submitted = false;
   samples_ = samples;
+  core_.steps().Begin();
   return core_.Post([](WorkerActor& actor, absl::Time now, Outbox& outbox) {
     actor.hybrid().BeginStep(now, outbox);
   });
@@ -101,6 +102,7 @@ absl::Status HybridStep::Submit(size_t tensor) {
                                      : "not waited for since the last step; wait for it"));
   }
   state.submitted = true;
+  state.own_step = core_.steps().begun();
   Start(tensor, Way::kSubmit);
   return absl::OkStatus();
 }
@@ -113,7 +115,8 @@ void HybridStep::Start(size_t tensor, Way way) {
                         .gradient = state.tensor.gradient,
                         .values = state.tensor.values,
                         .samples = samples_,
-                        .server_times = &timer_->server_times(tensor)};
+                        .server_times = &timer_->server_times(tensor),
+                        .step = way == Way::kSubmit ? &state.step : nullptr};
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {
     handle.Complete({.status = status});
   };
@@ -141,10 +144,16 @@ absl::Status HybridStep::Wait(size_t tensor) {
   }
   State& state = states_[tensor];
   state.under_way = false;
-  if (state.handle.done()) return state.handle.Wait();
-  const absl::Time begin = MonotonicNow();
-  const absl::Status status = state.handle.Wait();
-  timer_->Waited(tensor, begin, MonotonicNow());
+  absl::Status status;
+  if (state.handle.done()) {
+    status = state.handle.Wait();
+  } else {
+    const absl::Time begin = MonotonicNow();
+    status = state.handle.Wait();
+    timer_->Waited(tensor, begin, MonotonicNow());
+  }
+  const uint64_t own_step = std::exchange(state.own_step, 0);
+  if (own_step > 0 && status.ok()) core_.steps().Set(own_step, state.step);
   return status;
 }
 

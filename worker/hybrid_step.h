@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/handle.h"
+#include "common/cluster/ids.h"
 #include "proto/table.pb.h"
 #include "worker/hybrid_options.h"
 #include "worker/progress.h"
@@ -137,6 +138,10 @@ class HybridStep {
     Handle handle{client::OperationResult{}};
     bool submitted = true;  // in this step
     bool under_way = false;
+    // The program's count of the step that it waits for, 0 = none; and the group's number of it,
+    // which the loop writes.
+    uint64_t own_step = 0;
+    Step step;
   };
 
   HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors);

@@ -69,8 +69,8 @@ void Worker::AdoptGroup(WorkerActor& actor) {
   groups_ = static_cast<uint32_t>(view.proto().groups_size());
   for (const proto::Group& other : view.proto().groups()) {
     size_ += static_cast<uint32_t>(other.members_size());
-    // Groups stay in the view when they have ended, and only a late one has a first step.
-    if (other.first_step() == 0) ++initial_groups_;
+    // Groups stay in the view when they have ended, and late ones have a later first step.
+    if (other.first_step() == view.proto().groups(0).first_step()) ++initial_groups_;
   }
 }
 

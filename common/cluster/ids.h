@@ -48,5 +48,7 @@ struct Address {
 inline constexpr uint32_t kDiskLoop = 0xffffffff;
 // A port of the scheduler that probes whether a process still listens at an endpoint.
 inline constexpr uint32_t kProbeLoop = 0xfffffffe;
+// The process's store of snapshots.
+inline constexpr uint32_t kStoreLoop = 0xfffffffd;
 
 }  // namespace covey

@@ -23,7 +23,8 @@ bool GroupRoster::OnDeparture(NodeId worker) {
 const proto::Group& GroupRoster::AddGroup(const std::vector<NodeId>& members, Transaction& change) {
   proto::ClusterView& view = change.EditView();
   proto::Group& group = *view.add_groups();
-  group.set_id(static_cast<uint32_t>(view.groups_size()));
+  const uint32_t first = std::max(state_.record().first_group(), 1u);
+  group.set_id(first + static_cast<uint32_t>(view.groups_size()) - 1);
   group.set_generation(1);
   for (NodeId member : members) {
     group.add_members(member.value());

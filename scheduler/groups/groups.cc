@@ -63,8 +63,10 @@ void Groups::FormFirst(Transaction& change) {
       workers.push_back({.node = NodeId(node.id()), .rank = node.rank(), .labels = node.labels()});
     }
   }
+  const uint64_t steps_before = state_.record().steps_before();
   for (const std::vector<NodeId>& members : PlanGroups(std::move(workers), job.groups)) {
-    roster_.AddGroup(members, change);
+    const proto::Group& group = roster_.AddGroup(members, change);
+    if (steps_before > 0) change.Edit(group).set_first_step(steps_before + 1);
   }
   change.Add(FirstGroupsFormed{.groups = view.groups_size()});
 }

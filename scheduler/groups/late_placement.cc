@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/late_placement.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -63,7 +64,8 @@ void LatePlacement::Place(absl::Time now, Transaction& change) {
   }
   for (const std::vector<NodeId>& workers : placement.new_groups) {
     const proto::Group& group = roster_.AddGroup(workers, change);
-    change.Edit(group).set_first_step(roster_.highest_step() + 1);
+    change.Edit(group).set_first_step(
+        std::max(roster_.highest_step(), state_.record().steps_before()) + 1);
     change.Add(LateGroupFormed{.group = GroupId(group.id()),
                                .members = NamesOf(view, workers),
                                .first_step = group.first_step()});

@@ -123,6 +123,33 @@ std::string Text(const ContractChanged& e) {
   return absl::StrCat(Named(e.name, e.table), " goes from ", e.from, " to ", e.to, Because(e.why));
 }
 
+std::string Text(const SnapshotOrdered& e) {
+  std::vector<std::string> steps;
+  for (const auto& [group, step] : e.steps) {
+    steps.push_back(absl::StrCat(Named(group), " after step ", step));
+  }
+  return absl::StrCat("snapshot ", e.id, " ordered, ", e.why, ": ",
+                      steps.empty() ? "no group trains" : absl::StrJoin(steps, ", "));
+}
+
+std::string Text(const SnapshotPassed& e) {
+  return absl::StrCat("all groups have passed the steps of snapshot ", e.id);
+}
+
+std::string Text(const SnapshotCompleted& e) {
+  return absl::StrCat("snapshot ", e.id, " is complete: ", e.bytes, " bytes in ", e.folder,
+                      " after ", absl::FormatDuration(e.took));
+}
+
+std::string Text(const SnapshotFailed& e) {
+  return absl::StrCat("snapshot ", e.id, " failed", e.again ? ", to be tried again" : "", ": ",
+                      e.reason);
+}
+
+std::string Text(const TablesRestored& e) {
+  return absl::StrCat(e.tables, " tables restored from ", e.snapshot);
+}
+
 std::string Text(const ShardChange& change) {
   switch (change.kind) {
     case ShardChange::Kind::kJoining:
@@ -214,7 +241,8 @@ std::string Describe(const std::vector<Event>& events) {
 bool IsRoutine(const Event& event) {
   return std::holds_alternative<ReplicaReportsTaken>(event) ||
          std::holds_alternative<ItemsHandedOut>(event) ||
-         std::holds_alternative<ExamplesFinished>(event);
+         std::holds_alternative<ExamplesFinished>(event) ||
+         std::holds_alternative<SnapshotPassed>(event);
 }
 
 bool AffectsPlacement(const Event& event) {
@@ -225,7 +253,8 @@ bool AffectsPlacement(const Event& event) {
          std::holds_alternative<DrainRequested>(event) ||
          std::holds_alternative<DrainCancelled>(event) ||
          std::holds_alternative<JobScaled>(event) || std::holds_alternative<TableCreated>(event) ||
-         std::holds_alternative<TableDropped>(event);
+         std::holds_alternative<TableDropped>(event) ||
+         std::holds_alternative<TablesRestored>(event);
 }
 
 }  // namespace covey::scheduler

@@ -139,6 +139,32 @@ struct ContractChanged {
   std::string why = {};
 };
 
+// Snapshots.
+struct SnapshotOrdered {
+  uint64_t id = 0;
+  std::map<GroupId, uint64_t> steps = {};
+  std::string why = {};
+};
+// All groups have finished the ordered steps.
+struct SnapshotPassed {
+  uint64_t id = 0;
+};
+struct SnapshotCompleted {
+  uint64_t id = 0;
+  std::string folder = {};
+  uint64_t bytes = 0;
+  absl::Duration took = {};
+};
+struct SnapshotFailed {
+  uint64_t id = 0;
+  std::string reason = {};
+  bool again = false;
+};
+struct TablesRestored {
+  std::string snapshot = {};
+  int tables = 0;
+};
+
 // Chains. Shards with the same change are counted together.
 struct ShardChange {
   enum class Kind {
@@ -207,6 +233,7 @@ using Event = std::variant<
     FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers, GroupContinuesWithoutLeavers,
     GroupContinuesWithoutDraining, GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged,
     MinimumMembersChanged, WorkerMoved, WorkerEvicted, TableCreated, TableDropped, ContractChanged,
+    SnapshotOrdered, SnapshotPassed, SnapshotCompleted, SnapshotFailed, TablesRestored,
     ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
     ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
 

@@ -42,10 +42,11 @@ const proto::Node* FindHolder(const proto::ClusterView& view, proto::Role role, 
 }
 
 const proto::Group* FindGroup(const proto::ClusterView& view, GroupId id) {
-  // Ids are assigned in order from 1, and ended groups stay in the list.
-  return id.value() == 0 || id.value() > static_cast<uint32_t>(view.groups_size())
-             ? nullptr
-             : &view.groups(static_cast<int>(id.value()) - 1);
+  // Ids are assigned in order, and ended groups stay in the list.
+  if (view.groups().empty() || id.value() < view.groups(0).id()) return nullptr;
+  const uint32_t index = id.value() - view.groups(0).id();
+  return index < static_cast<uint32_t>(view.groups_size()) ? &view.groups(static_cast<int>(index))
+                                                           : nullptr;
 }
 
 const proto::Group* FindActiveGroupOf(const proto::ClusterView& view, NodeId worker) {

@@ -75,6 +75,26 @@ void AddFollowers(uint32_t replicas, ServerLoads& loads, proto::Table& table) {
   }
 }
 
+void AddShards(const std::vector<PlacedShard>& placed, proto::Table& table, Transaction& change) {
+  for (const PlacedShard& place : placed) {
+    proto::Shard& shard = change.EditChain(*table.add_shards());
+    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
+    shard.set_first_element(place.first_element);
+    shard.set_element_count(place.element_count);
+    shard.set_generation(change.epoch().value());
+    proto::Replica& head = *shard.add_chain();
+    head.set_node(place.home.node.value());
+    head.set_loop(place.home.loop);
+  }
+}
+
+// The bytes of the largest shard of a table that is cut already: what PlaceShards needs to cut it
+// in the same way.
+uint64_t ShardBytesOf(const proto::Table& table) {
+  const uint64_t bytes = table.shards(0).element_count() * sizeof(float);
+  return (bytes + 63) / 64 * 64;
+}
+
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {
   return std::find_if(view.tables().begin(), view.tables().end(),
                       [&](const proto::Table& table) { return table.spec().name() == name; });
@@ -129,16 +149,7 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   proto::Table& table = *change.EditView().add_tables();
   table.set_id(change.TakeTableId().value());
   *table.mutable_spec() = spec;
-  for (const PlacedShard& placed : PlaceShards(elements, shard_bytes, std::move(homes))) {
-    proto::Shard& shard = change.EditChain(*table.add_shards());
-    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
-    shard.set_first_element(placed.first_element);
-    shard.set_element_count(placed.element_count);
-    shard.set_generation(change.epoch().value());
-    proto::Replica& head = *shard.add_chain();
-    head.set_node(placed.home.node.value());
-    head.set_loop(placed.home.loop);
-  }
+  AddShards(PlaceShards(elements, shard_bytes, std::move(homes)), table, change);
   AddFollowers(replicas, loads, table);
   const TableId id(table.id());
   change.Add(TableCreated{.name = spec.name(),
@@ -148,6 +159,29 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
                           .replicas = table.shards(0).chain_size()});
   change.Commit();
   return id;
+}
+
+void Tables::PlaceRestored() {
+  if (!state_.record().has_restore()) return;
+  const proto::Restore restore = state_.record().restore();
+  Transaction change(state_);
+  for (const proto::Table& before : restore.tables()) {
+    ServerLoads loads = Present(state_.view());
+    const std::vector<PlacedShard> placed =
+        PlaceShards(before.shards(before.shards_size() - 1).first_element() +
+                        before.shards(before.shards_size() - 1).element_count(),
+                    ShardBytesOf(before), Homes(state_.view(), loads));
+    proto::Table& table = *change.EditView().add_tables();
+    table.set_id(before.id());
+    *table.mutable_spec() = before.spec();
+    if (before.has_contract()) *table.mutable_contract() = before.contract();
+    AddShards(placed, table, change);
+    for (proto::Shard& shard : *table.mutable_shards()) shard.set_origin(restore.folder());
+    AddFollowers(ReplicasWanted(before.spec()), loads, table);
+  }
+  change.EditUnpublished().clear_restore();
+  change.Add(TablesRestored{.snapshot = restore.folder(), .tables = restore.tables_size()});
+  change.Commit();
 }
 
 absl::Status Tables::Drop(absl::string_view name) {

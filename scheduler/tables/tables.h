@@ -26,6 +26,11 @@ class Tables {
   // spec asks for more replicas than there are servers.
   absl::StatusOr<TableId> Create(const proto::TableSpec& spec);
 
+  // Places the tables of the snapshot that this job continues (LogRecord.restore), if that is still
+  // to be done: cut as they were, over the servers that there are. Precondition: some server is
+  // ALIVE.
+  void PlaceRestored();
+
   // NOT_FOUND: no such table.
   absl::Status Drop(absl::string_view name);
 

@@ -31,8 +31,13 @@ void DataDispatcher::Start(absl::Time now) {
   for (const proto::WorkLedger& record : state_.record().work()) {
     Dataset dataset{.ledger = ExampleLedger(record, now + kLease), .is_recovered = true};
     dataset.finished_recorded = dataset.ledger.finished();
-    datasets_.emplace(record.name(), std::move(dataset));
+    Emplace(record.name(), std::move(dataset));
   }
+}
+
+void DataDispatcher::Emplace(const std::string& name, Dataset dataset) {
+  const auto added = datasets_.emplace(name, std::move(dataset)).first;
+  cut_.AddDataset(name, added->second.ledger);
 }
 
 absl::Status DataDispatcher::Check(const proto::WorkRequest& request) const {
@@ -110,8 +115,7 @@ void DataDispatcher::AddDataset(const proto::WorkRequest& request, NodeId node,
   added.set_item_examples(request.item_examples());
   added.set_passes(request.passes());
   added.set_seed(request.seed());
-  datasets_.emplace(request.name(),
-                    Dataset{.ledger = ExampleLedger(added, absl::InfiniteFuture())});
+  Emplace(request.name(), {.ledger = ExampleLedger(added, absl::InfiniteFuture())});
   // In growing order of name.
   auto& all = *change.EditUnpublished().mutable_work();
   *all.Add() = added;
@@ -134,6 +138,7 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   const NodeId node = message.from().node;
   if (FindRecord(request.name()) == nullptr) AddDataset(request, node, change);
   Dataset& dataset = datasets_.at(request.name());
+  cut_.Note(message);
   for (const proto::WorkItem& item : request.finished()) dataset.ledger.Finish(item);
   TakeBack(message, dataset);
   std::vector<Range> items;
@@ -249,6 +254,7 @@ proto::WorkReply DataDispatcher::ReplyOf(const Dataset& dataset, const std::vect
 
 void DataDispatcher::OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers) {
   Transaction change(state_);
+  cut_.Forget(node);
   for (auto& [name, dataset] : datasets_) {
     dataset.given.erase(node);
     dataset.returned.erase(node);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "common/net/message.h"
 #include "proto/log.pb.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/work/data_cut.h"
 #include "scheduler/work/example_ledger.h"
 
 namespace covey::scheduler {
@@ -42,7 +44,7 @@ class DataDispatcher {
   // Passes times examples; far from overflow.
   static constexpr uint64_t kExamplesMax = uint64_t{1} << 62;
 
-  explicit DataDispatcher(ClusterState& state) : state_(state) {}
+  explicit DataDispatcher(ClusterState& state) : state_(state), cut_(state) {}
 
   // Once, before anything else.
   void Start(absl::Time now);
@@ -64,6 +66,15 @@ class DataDispatcher {
   void OnDeparture(absl::Time now, NodeId node, std::vector<Answer>& answers);
   // When Tick has to be called.
   absl::Time NextTick() const;
+
+  // The training data of a snapshot: data_cut.h.
+  absl::Status BeginCut(std::map<GroupId, uint64_t> last_steps) {
+    return cut_.Begin(std::move(last_steps));
+  }
+  void EndCut() { cut_.End(); }
+  bool CutIsComplete() const { return cut_.WaitsFor().empty(); }
+  std::string CutWaitsFor() const { return cut_.WaitsFor(); }
+  std::vector<proto::WorkLedger> LedgersAtCut() const { return cut_.Ledgers(); }
 
  private:
   using Range = ExampleLedger::Range;
@@ -89,6 +100,7 @@ class DataDispatcher {
   };
 
   absl::Status Check(const proto::WorkRequest& request) const;
+  void Emplace(const std::string& name, Dataset dataset);
   absl::Status CheckSameDescription(const proto::WorkRequest& request,
                                     const proto::WorkLedger& record) const;
   void AddDataset(const proto::WorkRequest& request, NodeId node, Transaction& change);
@@ -108,6 +120,7 @@ class DataDispatcher {
 
   ClusterState& state_;
   std::map<std::string, Dataset> datasets_;  // one for each record in the state
+  DataCut cut_;
   // Lowest id of the nodes that have registered since Start.
   NodeId first_newcomer_;
   absl::Time last_record_ = absl::InfinitePast();

@@ -11,14 +11,21 @@ ExampleLedger::ExampleLedger(const proto::WorkLedger& record, absl::Time lease_e
     : examples_(record.examples()),
       item_examples_(record.item_examples()),
       passes_(record.passes()) {
-  finished_.Add({0, record.pass() * examples_});
+  next_ = record.pass() * examples_;
+  finished_.Add({0, next_});
   for (const proto::WorkItem& item : record.finished()) {
     const Range range = PositionsOf(item);
     finished_.Add(range);
     next_ = std::max(next_, range.first + range.count);
   }
+  const std::vector<Range> unfinished = finished_.Missing({0, next_});
+  const bool has_allowance = !record.finished().empty() && record.finished().rbegin()->count() == 0;
+  if (!has_allowance) {
+    free_.Add(unfinished);
+    return;
+  }
   allowed_ = next_;
-  orphaned_.Add(finished_.Missing({0, next_}));
+  orphaned_.Add(unfinished);
   if (!orphaned_.empty()) orphaned_until_ = lease_end;
 }
 
@@ -42,6 +49,15 @@ bool ExampleLedger::Exists(const proto::WorkItem& item) const {
 bool ExampleLedger::WasGiven(const proto::WorkItem& item) const {
   const Range range = PositionsOf(item);
   return range.first + range.count <= next_;
+}
+
+std::vector<ExampleLedger::Range> ExampleLedger::Unfinished(const proto::WorkItem& item) const {
+  return finished_.Missing(PositionsOf(item));
+}
+
+bool ExampleLedger::MayHold(NodeId node) const {
+  const auto leased = leased_.find(node);
+  return !orphaned_.empty() || (leased != leased_.end() && !leased->second.empty());
 }
 
 void ExampleLedger::Finish(const proto::WorkItem& item) {
@@ -127,12 +143,12 @@ bool ExampleLedger::ExtendAllowance() {
   return true;
 }
 
-void ExampleLedger::WriteTo(proto::WorkLedger& record) const {
-  const auto gaps = finished_.Missing({0, total()});
+void ExampleLedger::WriteFinished(const RangeSet& finished, proto::WorkLedger& record) const {
+  const auto gaps = finished.Missing({0, total()});
   record.set_pass((gaps.empty() ? total() : gaps.front().first) / examples_);
   record.clear_finished();
   const uint64_t start = record.pass() * examples_;
-  for (Range range : finished_.ranges()) {
+  for (Range range : finished.ranges()) {
     const uint64_t end = range.first + range.count;
     if (end <= start) continue;
     for (uint64_t first = std::max(range.first, start); first < end;) {
@@ -141,7 +157,17 @@ void ExampleLedger::WriteTo(proto::WorkLedger& record) const {
       first += count;
     }
   }
+}
+
+void ExampleLedger::WriteTo(proto::WorkLedger& record) const {
+  WriteFinished(finished_, record);
   *record.add_finished() = ItemOf({allowed_, 0});
+}
+
+void ExampleLedger::WriteWithout(const RangeSet& unfinished, proto::WorkLedger& record) const {
+  RangeSet finished = finished_;
+  for (const Range& range : unfinished.ranges()) finished.Remove(range);
+  WriteFinished(finished, record);
 }
 
 }  // namespace covey::scheduler

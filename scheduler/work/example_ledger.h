@@ -28,6 +28,9 @@ namespace covey::scheduler {
 // know the holders of those examples ("orphaned"). It gives them again only when the lease is over
 // and their pass has no other examples left, unless they are reported before.
 //
+// A record without that last range, as a snapshot has it, says that nothing is leased: all that is
+// not finished may be given at once.
+//
 // Deterministic. Not thread-safe.
 class ExampleLedger {
  public:
@@ -47,6 +50,11 @@ class ExampleLedger {
   // Whether the data set has such an item.
   bool Exists(const proto::WorkItem& item) const;
   proto::WorkItem ItemOf(Range range) const;
+  Range PositionsOf(const proto::WorkItem& item) const;
+  // The part of an item that is not finished, in growing order.
+  std::vector<Range> Unfinished(const proto::WorkItem& item) const;
+  // Whether examples are leased to the node, or to an unknown holder, which it may be.
+  bool MayHold(NodeId node) const;
 
   void Finish(const proto::WorkItem& item);
   void GiveBack(NodeId node, const proto::WorkItem& item);
@@ -66,9 +74,11 @@ class ExampleLedger {
   // leave. Moves the limit ahead.
   bool ExtendAllowance();
   void WriteTo(proto::WorkLedger& record) const;
+  // A record in which `unfinished` is not finished, and nothing is leased.
+  void WriteWithout(const RangeSet& unfinished, proto::WorkLedger& record) const;
 
  private:
-  Range PositionsOf(const proto::WorkItem& item) const;
+  void WriteFinished(const RangeSet& finished, proto::WorkLedger& record) const;
   // Examples from `first` to the end of its pass.
   uint64_t LeftInPass(uint64_t first) const { return examples_ - first % examples_; }
   bool MayGiveOrphaned() const;
@@ -84,7 +94,8 @@ class ExampleLedger {
   RangeSet orphaned_;
   absl::Time orphaned_until_ = absl::InfiniteFuture();
   bool orphaned_lease_is_over_ = false;
-  // The first example that was never given, and how far the record allows to give.
+  // The first example that was never given, and how far the record allows to give: 0 = it says that
+  // nothing is leased.
   uint64_t next_ = 0;
   uint64_t allowed_ = 0;
 };

@@ -40,13 +40,13 @@ void Downstream::Forget() {
   durable_ = 0;
 }
 
-void Downstream::StartFrom(absl::Time now, const Held& held) {
+void Downstream::StartFrom(absl::Time now, const Held& held, bool is_joining) {
   log_.Reset(held.content.index() + 1);
   if (link_ != nullptr) {
     proto::Replica successor;
     successor.set_node(link_->successor().node.value());
     successor.set_loop(link_->successor().loop);
-    successor.set_joining(true);
+    successor.set_joining(is_joining);
     link_.reset();
     LinkTo(now, successor);
   }

@@ -48,9 +48,9 @@ class Downstream {
   void Follow(absl::Time now, const proto::Replica* successor);
   // The replica has lost its content.
   void Forget();
-  // The replica holds new content: a successor, which joins as all behind a joining replica do,
-  // starts from it.
-  void StartFrom(absl::Time now, const Held& held);
+  // The replica holds new content: a successor starts from it. `is_joining`: the successor, as all
+  // behind a joining replica do.
+  void StartFrom(absl::Time now, const Held& held, bool is_joining);
 
   // Sends what may be sent. To be called after a change of the chain.
   void Send(absl::Time now, const Held& held, Outbox& outbox);

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/planted_bug.h"
+#include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
@@ -53,6 +54,7 @@ void Replica::FollowRole(bool joining, bool overtaken) {
   }
   switch (state_) {
     case ReplicaState::kFresh:
+    case ReplicaState::kLoading:
       return;
     case ReplicaState::kUnfit:
       // Reports of an older chain count no longer.
@@ -104,16 +106,43 @@ void Replica::RejectContent(const absl::Status& why, ReplicaState next) {
 
 absl::Status Replica::Open(absl::Time now) {
   if (!may_open()) return absl::OkStatus();
-  auto rules = RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
-  if (!rules.ok()) return rules.status();
-  auto content = ShardContent::Create(now, rules->shard, environment_.memory);
+  absl::StatusOr<std::unique_ptr<ShardContent>> content = MakeContent(now);
   if (!content.ok()) {
     return Annotate(absl::StrCat("table=", view_->FindTable(id_.table)->spec().name()),
                     content.status());
   }
-  content_ = *std::move(content);
-  Enter(ReplicaState::kJoined);
+  if (const std::string& origin = view_->FindShard(id_)->origin(); !origin.empty()) {
+    import_ = std::make_unique<ContentImport>(*std::move(content));
+    load_from_ = origin;
+    Enter(ReplicaState::kLoading);
+  } else {
+    content_ = *std::move(content);
+    Enter(ReplicaState::kJoined);
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ShardContent>> Replica::MakeContent(absl::Time now) const {
+  COVEY_ASSIGN_OR_RETURN(const TableRules rules,
+                         RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_)));
+  return ShardContent::Create(now, rules.shard, environment_.memory);
+}
+
+void Replica::Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox& outbox) {
+  if (state_ != ReplicaState::kLoading) return;
+  if (!piece.ok()) return RejectContent(piece.status(), ReplicaState::kUnfit);
+  const absl::StatusOr<bool> complete = import_->Add(now, *piece);
+  if (!complete.ok()) return RejectContent(complete.status(), ReplicaState::kUnfit);
+  if (!*complete) return;
+  content_ = import_->Take();
+  import_.reset();
+  Enter(ReplicaState::kJoined);
+  const proto::Shard& shard = *view_->FindShard(id_);
+  const int next = place_.position() + 1;
+  downstream_.StartFrom(now, held(), next < shard.chain_size() && shard.chain(next).joining());
+  downstream_.Send(now, held(), outbox);
+  // The records that came meanwhile were dropped.
+  if (!is_head()) Acknowledge(/*missing=*/true, outbox);
 }
 
 void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> gradient,
@@ -214,6 +243,7 @@ void Replica::OnRecord(absl::Time now, const Message& message, Outbox& outbox) {
   if (!place_.Admits(message, request.chain(), outbox)) return;
   if (message.from() != place_.predecessor() && !Planted(PlantedBug::kAcceptOldEpoch)) return;
   if (may_open() && !Open(now).ok()) return;
+  if (state_ == ReplicaState::kLoading) return;
   const bool is_next =
       content_ != nullptr && !IsQuery(request) &&
       (request.index() == content_->index() + 1 ||
@@ -249,9 +279,7 @@ absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
 }
 
 bool Replica::BeginImport(absl::Time now) {
-  auto rules = RulesOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
-  if (!rules.ok()) return false;
-  auto content = ShardContent::Create(now, rules->shard, environment_.memory);
+  absl::StatusOr<std::unique_ptr<ShardContent>> content = MakeContent(now);
   if (content.status() != std::exchange(import_failure_, content.status()) && !content.ok()) {
     LogWarning("replica_not_filled", {{"table", id_.table.value()},
                                       {"shard", id_.index.value()},
@@ -267,7 +295,7 @@ void Replica::EndImport(absl::Time now) {
   content_ = import_->Take();
   import_.reset();
   Enter(ReplicaState::kCatchingUp);
-  downstream_.StartFrom(now, held());
+  downstream_.StartFrom(now, held(), /*is_joining=*/true);
 }
 
 void Replica::OnPiece(absl::Time now, const Message& message, Outbox& outbox) {

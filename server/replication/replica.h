@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -68,11 +69,17 @@ class Replica {
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, const Address& self,
                Outbox& outbox);
 
-  // Fills itself from the initializer, unless it has content or must get it from another server.
+  // Fills itself from the initializer, unless it has content or must get it from another server; a
+  // restored shard begins to load.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
   // RESOURCE_EXHAUSTED: too little memory is free for it.
   absl::Status Open(absl::Time now);
   bool may_open() const { return state_ == ReplicaState::kFresh; }
+  // The folder in the store from which the shard is to be loaded; nothing once it has been taken.
+  std::optional<std::string> TakeLoadRequest() { return std::exchange(load_from_, std::nullopt); }
+  // The next piece of the content from the store, a ReplicaPiece with checksum; or why there is
+  // none. Without effect when the replica does not load any more.
+  void Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox& outbox);
   ReplicaState state() const { return state_; }
 
   // Precondition: ReplicateRequest, ReplicateReply or ReplicaPiece of this shard.
@@ -129,6 +136,8 @@ class Replica {
   void ImportPiece(absl::Time now, const Message& message);
   // False: this server cannot hold the shard.
   bool BeginImport(absl::Time now);
+  // As of the table's definition, with values of the initializer.
+  absl::StatusOr<std::unique_ptr<ShardContent>> MakeContent(absl::Time now) const;
   void EndImport(absl::Time now);
   // Whether the piece, or one before it, has not come, and is needed.
   bool Lacks(const proto::ReplicaPiece& piece) const;
@@ -156,7 +165,8 @@ class Replica {
 
   ReplicaState state_ = ReplicaState::kFresh;
   std::unique_ptr<ShardContent> content_;
-  std::unique_ptr<ContentImport> import_;  // kImporting
+  std::unique_ptr<ContentImport> import_;  // kImporting and kLoading
+  std::optional<std::string> load_from_;   // not taken yet
   absl::Status import_failure_;            // why the newest import could not begin; logged once
   absl::Time announce_at_ = absl::InfiniteFuture();
 };

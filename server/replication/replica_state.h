@@ -22,8 +22,14 @@ namespace covey::server {
 //         view: joining     └──────────────────────────────────────▲
 //
 // A replica that requests or imports when the view calls it joined is unfit.
+//
+// The content of a restored shard comes from the store instead of the initializer:
+//
+//     kFresh ─▶ kLoading ─▶ kJoined;   to kUnfit when the store's pieces are wrong,
+//                                      to kRequesting when the view says joining
 enum class ReplicaState {
-  kFresh,       // nothing; the initializer makes its content
+  kFresh,       // nothing; the initializer makes its content, or the store has it
+  kLoading,     // joined; some pieces of the content have come from the store
   kRequesting,  // joining, without content: asks the server in front
   kImporting,   // joining; some pieces of the content are here
   kCatchingUp,  // joining, with content
@@ -34,6 +40,10 @@ enum class ReplicaState {
 inline constexpr Transition<ReplicaState> kReplicaTransitions[] = {
     {ReplicaState::kFresh, ReplicaState::kJoined},
     {ReplicaState::kFresh, ReplicaState::kRequesting},
+    {ReplicaState::kFresh, ReplicaState::kLoading},
+    {ReplicaState::kLoading, ReplicaState::kJoined},
+    {ReplicaState::kLoading, ReplicaState::kRequesting},
+    {ReplicaState::kLoading, ReplicaState::kUnfit},
     {ReplicaState::kRequesting, ReplicaState::kRequesting},
     {ReplicaState::kRequesting, ReplicaState::kImporting},
     {ReplicaState::kRequesting, ReplicaState::kUnfit},

@@ -11,7 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/cluster.h"
+#include "worker/data/step_numbers.h"
 #include "worker/data_source.h"
+#include "worker/engine/worker_core.h"
 #include "worker/hybrid_step.h"
 #include "worker/worker.h"
 
@@ -83,6 +85,7 @@ TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
   EXPECT_TRUE((*hybrid)->Submit(0).ok());
   EXPECT_TRUE((*hybrid)->Finish().ok());
   EXPECT_EQ(values, std::vector<float>(4, -1));
+  EXPECT_EQ(worker_->core().steps().Of(1), Step(1)) << "for the account of its training data";
 }
 
 TEST_F(WorkerTest, LearnsWhereTheTimeOfAStepGoes) {

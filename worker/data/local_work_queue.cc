@@ -23,18 +23,19 @@ void LocalWorkQueue::Add(const proto::WorkItem& item) {
   waiting_examples_ += item.count();
 }
 
-std::vector<proto::WorkItem> LocalWorkQueue::Take(absl::Time now, uint64_t examples) {
+std::vector<proto::WorkItem> LocalWorkQueue::Take(absl::Time now, uint64_t examples,
+                                                  const StepNumbers& steps) {
   if (newest_at_ <= now) {
     const absl::Duration interval = now - newest_at_;
     pace_ = pace_ == absl::ZeroDuration() ? interval : pace_ + (interval - pace_) * kNewestShare;
   }
   newest_at_ = now;
   newest_ = examples;
-  std::vector<proto::WorkItem>& batch = batches_.emplace_back();
+  Batch& batch = batches_.emplace_back(Batch{.own_step = steps.begun() + 1});
   while (examples > 0 && !waiting_.empty()) {
     proto::WorkItem& next = waiting_.front();
     const uint64_t count = std::min(examples, next.count());
-    proto::WorkItem& piece = batch.emplace_back(next);
+    proto::WorkItem& piece = batch.pieces.emplace_back(next);
     piece.set_count(count);
     next.set_first(next.first() + count);
     next.set_count(next.count() - count);
@@ -42,35 +43,57 @@ std::vector<proto::WorkItem> LocalWorkQueue::Take(absl::Time now, uint64_t examp
     examples -= count;
     waiting_examples_ -= count;
   }
-  return batch;
+  return batch.pieces;
 }
 
-void LocalWorkQueue::Finish(size_t under_way) {
+void LocalWorkQueue::Finish(size_t under_way, const StepNumbers& steps) {
   while (batches_.size() > under_way) {
-    for (proto::WorkItem& piece : batches_.front()) {
-      if (!trained_.empty() && Continues(trained_.back(), piece)) {
-        trained_.back().set_count(trained_.back().count() + piece.count());
-      } else {
-        trained_.push_back(std::move(piece));
-      }
+    Batch& batch = batches_.front();
+    const uint64_t step = steps.Of(batch.own_step).value();
+    for (proto::WorkItem& piece : batch.pieces) {
+      piece.set_step(step);
+      AddTrained(piece);
     }
+    if (step > 0) finished_step_ = step;
     batches_.pop_front();
   }
 }
 
-std::vector<proto::WorkItem> LocalWorkQueue::TakeReport(size_t items_max) {
-  std::vector<proto::WorkItem> report;
-  while (report.size() < items_max && !trained_.empty()) {
-    report.push_back(std::move(trained_.front()));
+void LocalWorkQueue::AddTrained(const proto::WorkItem& piece) {
+  if (!trained_.empty() && Continues(trained_.back(), piece)) {
+    proto::WorkItem& last = trained_.back();
+    const bool is_same_step = last.step() == piece.step();
+    if (is_same_step || trained_.size() >= kPiecesMax) {
+      last.set_count(last.count() + piece.count());
+      if (!is_same_step) last.set_step(0);
+      return;
+    }
+  }
+  trained_.push_back(piece);
+}
+
+bool LocalWorkQueue::HasReport(absl::Time now) const {
+  if (!trained_.empty()) return true;
+  return finished_step_ != reported_step_ && now >= reported_at_ + kStepReportInterval;
+}
+
+LocalWorkQueue::Report LocalWorkQueue::TakeReport(absl::Time now, size_t items_max) {
+  Report report;
+  while (report.finished.size() < items_max && !trained_.empty()) {
+    report.finished.push_back(std::move(trained_.front()));
     trained_.pop_front();
   }
+  reported_at_ = now;
+  if (!trained_.empty()) return report;
+  report.finished_step = finished_step_;
+  reported_step_ = finished_step_;
   return report;
 }
 
 std::vector<proto::WorkItem> LocalWorkQueue::TakeUntrained() {
   std::vector<proto::WorkItem> untrained;
-  for (std::vector<proto::WorkItem>& batch : batches_) {
-    untrained.insert(untrained.end(), batch.begin(), batch.end());
+  for (const Batch& batch : batches_) {
+    untrained.insert(untrained.end(), batch.pieces.begin(), batch.pieces.end());
   }
   untrained.insert(untrained.end(), waiting_.begin(), waiting_.end());
   batches_.clear();

@@ -14,6 +14,7 @@
 #include "common/runtime/actor.h"
 #include "common/runtime/loop_runner.h"
 #include "worker/config.h"
+#include "worker/data/step_numbers.h"
 #include "worker/engine/worker_actor.h"
 #include "worker/group/communicator.h"
 #include "worker/group/group_round.h"
@@ -50,6 +51,8 @@ class WorkerCore {
 
   const WorkerConfig& config() const { return config_; }
   client::Connection& connection() { return *connection_; }
+  // Only on the program's thread.
+  StepNumbers& steps() { return steps_; }
 
   using Task = std::function<void(WorkerActor&, absl::Time, Outbox&)>;
   // Runs `task` on the loop, later. UNAVAILABLE, and it never runs: the loop is stopping, or its
@@ -75,6 +78,7 @@ class WorkerCore {
 
   const WorkerConfig config_;
   std::unique_ptr<client::Connection> connection_;
+  StepNumbers steps_;
   WorkerActor* actor_ = nullptr;  // owned by the connection; used on the loop only
 };
 

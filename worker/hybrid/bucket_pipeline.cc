@@ -54,6 +54,7 @@ void BucketPipeline::Enter(State to) {
 }
 
 void BucketPipeline::Submit(absl::Time now, Step step, TensorRequest request, Outbox& outbox) {
+  if (request.step != nullptr) *request.step = step;
   if (step > begun_) {
     requests_.AddSubmission(step, std::move(request));
   } else {
@@ -129,6 +130,10 @@ void BucketPipeline::StepAside(absl::Time now, absl::Time deadline, Outbox& outb
 void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
   begun_ = begun_.Next();
   BucketTask task{.step = begun_, .requests = requests_.TakeSubmissions()};
+  // The submissions may have been renumbered.
+  for (const TensorRequest& request : task.requests) {
+    if (request.step != nullptr) *request.step = begun_;
+  }
   task.samples = task.requests.front().samples;
   task.deadline = task.requests.front().deadline;
   PlaceValues(task);

@@ -72,6 +72,7 @@ class Pair {
             .values = values_[rank],
             .samples = 1,
             .server_times = &server_times[rank],
+            .step = &steps[rank],
             .done = [this, rank](absl::Time, const absl::Status& status, Outbox&) {
               outcomes[rank].push_back(status);
             }};
@@ -139,6 +140,7 @@ class Pair {
   std::vector<std::shared_ptr<BucketPipeline>> pipelines;
   std::vector<absl::Status> outcomes[2];
   ServerTimes server_times[2];
+  Step steps[2];
   bool steps_may_begin = true;
 
  private:
@@ -327,6 +329,18 @@ TEST(BucketPipelineTest, StepsThatTheGroupTookAsideDropTheSubmission) {
 }
 
 constexpr absl::Duration Ms(int64_t ms) { return absl::Milliseconds(ms); }
+
+TEST(BucketPipelineTest, ASubmissionTellsItsStepAlsoWhenTheGroupRenumbersIt) {
+  Pair pair;
+  pair.steps_may_begin = false;
+  pair.Submit(0, 1);
+  EXPECT_EQ(pair.steps[0], Step(1));
+  BucketPipeline::Rejoining next = pair.Alone(0);
+  pair.pipelines[0]->Adopt(BucketOf({{0, 2}, {2, 2}}), std::move(next.update), Step(7));
+  pair.steps_may_begin = true;
+  pair.pipelines[0]->Advance(pair.ring.now(), pair.ring.outbox(0));
+  EXPECT_EQ(pair.steps[0], Step(8));
+}
 
 TEST(BucketPipelineTimesTest, AStepWaitsForServersFromItsSumUntilItsNewValues) {
   Pair pair;

@@ -112,6 +112,8 @@ TEST_P(HybridLatenessTest, ALateProgramBeginsWithTheGroupsStep) {
   // The program began at step 1, and comes now; its step is the group's.
   f.StepOf(1, 1000, 1);
   EXPECT_EQ(f.fleet.hybrids[1]->step().value(), 3u);
+  EXPECT_EQ((f.fleet.steps[{1, 0}]), Step(3));
+  EXPECT_EQ((f.fleet.steps[{0, 0}]), Step(2));
 }
 
 TEST_P(HybridLatenessTest, AProgramThatBeganInTimeAndEndsLateIsDropped) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "worker/hybrid/server_times.h"
 
@@ -28,6 +29,9 @@ struct TensorRequest {
   // If it is not null, written before `done` is called with the values of a step or a pull: when
   // the tensor's bucket waited for servers.
   ServerTimes* server_times = nullptr;
+  // If it is not null, written before `done` is called for a submission: the group's number of the
+  // step that it was for.
+  Step* step = nullptr;
   // Called once, always. The call may run inside the one that starts the request.
   std::function<void(absl::Time, const absl::Status&, Outbox&)> done;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/ids.h"
 #include "common/net/frame_checksum.h"
 #include "common/optimizer/definition.h"
 #include "common/tensor/codec.h"
@@ -336,6 +337,7 @@ class Fleet {
             .values = values[{rank, tensor}],
             .samples = samples,
             .deadline = ring.now() + kPatience,
+            .step = &steps[{rank, tensor}],
             .done = [this](absl::Time, const absl::Status& status, Outbox&) {
               outcomes.push_back(status);
             }};
@@ -425,6 +427,7 @@ class Fleet {
   std::vector<std::unique_ptr<HybridStepEngine>> hybrids;
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> gradients;  // by member and tensor
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> values;
+  std::map<std::pair<uint32_t, size_t>, covey::Step> steps;  // that submissions were for
   std::vector<absl::Status> outcomes;
 
  private:

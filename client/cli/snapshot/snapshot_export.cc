@@ -53,24 +53,25 @@ absl::StatusOr<uint64_t> ExportSnapshot(const SnapshotReader& snapshot, const st
   if (tables.empty()) {
     return absl::NotFoundError("the snapshot has no tables, so nothing to export");
   }
-  std::vector<SafetensorsEntry> entries;
+  std::vector<SafetensorsTensor> tensors;
   uint64_t bytes = 0;
   for (const proto::Table* table : tables) {
     if (table->spec().name() == "__metadata__") {
       return absl::InvalidArgumentError(
           "safetensors cannot hold a table that is named __metadata__");
     }
-    entries.push_back({.name = table->spec().name(),
+    tensors.push_back({.name = table->spec().name(),
+                       .type = SafetensorsType::kF32,
                        .shape = {table->spec().shape().begin(), table->spec().shape().end()}});
-    bytes += entries.back().elements() * sizeof(float);
+    COVEY_ASSIGN_OR_RETURN(const uint64_t table_bytes, tensors.back().Bytes());
+    bytes += table_bytes;
   }
   // "format": "pt" is what readers for PyTorch ask for.
-  const std::pair<std::string, std::string> notes[] = {
-      {"format", "pt"},
-      {"covey_version", kVersion},
-      {"covey_job", manifest.state().view().job_name()},
-      {"covey_snapshot", manifest.folder()}};
-  const std::string head = SafetensorsHead(WireFormat::kFloat32, entries, notes);
+  const std::string head =
+      SafetensorsHead(tensors, {{"format", "pt"},
+                                {"covey_version", kVersion},
+                                {"covey_job", manifest.state().view().job_name()},
+                                {"covey_snapshot", manifest.folder()}});
   bytes += head.size();
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<WholeFile> file, WholeFile::Begin(path, bytes));
   COVEY_RETURN_IF_ERROR(file->Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/snapshots/snapshots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/snapshot/manifest.h"
+#include "scheduler/snapshots/cut_plan.h"
+#include "scheduler/state/view_lookup.h"
+
+namespace covey::scheduler {
+namespace {
+
+// How far ahead the first order lies; each further attempt lies twice as far. Views reach servers
+// in a fraction of a second, and workers report their steps twice per second.
+constexpr absl::Duration kFirstLead = absl::Milliseconds(1500);
+// Between two attempts.
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(500);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr size_t kStatusesKept = 16;
+
+bool HasJoiningReplica(const proto::ClusterView& view) {
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      for (const proto::Replica& replica : shard.chain()) {
+        if (replica.joining()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+uint64_t Snapshots::Request(proto::StoreRequest request, Buffer bytes) {
+  Message& message = requests_.emplace_back();
+  message.set_to({kSchedulerNode, kStoreLoop});
+  request.set_id(next_request_++);
+  *message.envelope.mutable_store_request() = std::move(request);
+  if (!bytes.empty()) message.frames.push_back(std::move(bytes));
+  return next_request_ - 1;
+}
+
+void Snapshots::Start(absl::Time now) {
+  last_begun_ = now;
+  if (state_.view().has_snapshot()) {
+    // What servers have reported is lost.
+    Transaction change(state_);
+    change.Add(SnapshotFailed{.id = order().id(), .reason = "the scheduler has restarted"});
+    Withdraw(change);
+    change.Commit();
+  }
+  if (!options_.has_store) {
+    phase_ = Phase::kIdle;
+    return;
+  }
+  List("");
+}
+
+void Snapshots::List(const std::string& folder) {
+  proto::StoreRequest request;
+  request.set_path(folder);
+  request.mutable_list();
+  listings_[Request(std::move(request))] = folder;
+}
+
+void Snapshots::OnList(const std::string& folder, const absl::Status& status,
+                       const proto::StoreReply& reply) {
+  if (!status.ok()) {
+    LogWarning("snapshot_store", {{"folder", folder}, {"reason", status.message()}});
+  }
+  for (const proto::StoreEntry& entry : reply.entries()) {
+    if (folder.empty() && entry.is_folder() && ParseSnapshotFolderName(entry.name()))
+      List(entry.name());
+  }
+  if (!folder.empty()) {
+    const bool is_complete =
+        std::any_of(reply.entries().begin(), reply.entries().end(),
+                    [](const auto& entry) { return entry.name() == kManifestName; });
+    (is_complete ? complete_ : incomplete_).push_back(folder);
+    highest_id_ = std::max(highest_id_, ParseSnapshotFolderName(folder)->id);
+  }
+  if (listings_.empty()) OnListed();
+}
+
+void Snapshots::OnListed() {
+  const auto by_id = [](const std::string& a, const std::string& b) {
+    return ParseSnapshotFolderName(a)->id < ParseSnapshotFolderName(b)->id;
+  };
+  std::sort(complete_.begin(), complete_.end(), by_id);
+  if (state_.record().next_snapshot() <= highest_id_) {
+    Transaction change(state_);
+    change.EditUnpublished().set_next_snapshot(highest_id_ + 1);
+    change.Commit();
+  }
+  // A newer incomplete one may be in the making elsewhere.
+  for (const std::string& folder : incomplete_) {
+    if (!complete_.empty() && by_id(folder, complete_.back())) Remove(folder);
+  }
+  incomplete_.clear();
+  RemoveOld();
+  phase_ = Phase::kIdle;
+}
+
+proto::SnapshotStatus& Snapshots::Known(uint64_t id) {
+  const auto found = std::find_if(known_.begin(), known_.end(),
+                                  [id](const auto& status) { return status.id() == id; });
+  if (found != known_.end()) return *found;
+  if (known_.size() >= kStatusesKept) known_.pop_front();
+  proto::SnapshotStatus& status = known_.emplace_back();
+  status.set_id(id);
+  return status;
+}
+
+absl::StatusOr<uint64_t> Snapshots::Create(absl::Time now, const std::string& why) {
+  if (!options_.has_store) {
+    return absl::FailedPreconditionError(
+        "snapshot: this job has no store; start its scheduler and servers with --store DIR");
+  }
+  if (phase_ == Phase::kOrdered || phase_ == Phase::kPublishing) return order().id();
+  if (phase_ == Phase::kIdle) Begin(now, why);
+  return std::max<uint64_t>(1, state_.record().next_snapshot());
+}
+
+void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress) {
+  forecast_.OnProgress(now, worker, progress.step(), progress.samples());
+}
+
+bool Snapshots::IsDue(absl::Time now) const {
+  if (state_.view().tables().empty()) return false;
+  return now - last_begun_ >= options_.every ||
+         (options_.every_samples > 0 &&
+          forecast_.samples() - samples_at_last_ >= options_.every_samples);
+}
+
+void Snapshots::Begin(absl::Time now, const std::string& why) {
+  phase_ = Phase::kWanted;
+  work_ = {.why = why, .since = now};
+  last_begun_ = now;
+  samples_at_last_ = forecast_.samples();
+}
+
+void Snapshots::Tick(absl::Time now) {
+  if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) Begin(now, "as scheduled");
+  if (phase_ == Phase::kWanted && now >= work_.not_before) Order(now);
+  if (phase_ == Phase::kOrdered) FollowOrder(now);
+}
+
+absl::Time Snapshots::NextTick() const {
+  switch (phase_) {
+    case Phase::kListing:
+    case Phase::kPublishing:
+      return absl::InfiniteFuture();
+    case Phase::kIdle:
+      return options_.has_store ? last_begun_ + options_.every : absl::InfiniteFuture();
+    case Phase::kWanted:
+      return std::max(work_.not_before, last_begun_ + kTick);
+    case Phase::kOrdered:
+      return work_.since + options_.deadline;
+  }
+  return absl::InfiniteFuture();
+}
+
+void Snapshots::Order(absl::Time now) {
+  work_.not_before = now + kTick;
+  const bool waits_too_long = now - work_.since > options_.deadline;
+  // A chain that changes would break the order.
+  if (HasJoiningReplica(state_.view()) && !waits_too_long) return;
+  const auto cut = PlanCut(state_.view(), forecast_, now + kFirstLead * (1 << work_.attempt));
+  if (!cut.ok() && waits_too_long) return Fail(now, std::string(cut.status().message()));
+  if (!cut.ok()) return;
+  std::map<GroupId, uint64_t> steps;
+  for (const proto::CutStep& last : *cut) steps.emplace(GroupId(last.group()), last.step());
+  if (const absl::Status data = dispatcher_.BeginCut(steps); !data.ok()) {
+    return Fail(now, std::string(data.message()));
+  }
+
+  Transaction change(state_);
+  const uint64_t id = std::max<uint64_t>(1, state_.record().next_snapshot());
+  change.EditUnpublished().set_next_snapshot(id + 1);
+  proto::SnapshotOrder& order = *change.EditView().mutable_snapshot();
+  order.set_id(id);
+  order.set_epoch(change.epoch().value());
+  order.set_folder(SnapshotFolderName(id, change.epoch().value()));
+  for (const proto::CutStep& last : *cut) *order.add_groups() = last;
+  change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
+  change.Commit();
+  work_.ordered_at = change.epoch().value();
+  work_.shards_ordered = ShardsInView();
+  work_.generations.clear();
+  for (const proto::Group& group : state_.view().groups()) {
+    work_.generations[group.id()] = group.generation();
+  }
+  work_.shards.clear();
+  work_.files.clear();
+  phase_ = Phase::kOrdered;
+  proto::SnapshotStatus& status = Known(id);
+  status.set_folder(order.folder());
+  status.set_state(proto::SnapshotStatus::UNDER_WAY);
+  status.set_shards(static_cast<uint32_t>(work_.shards_ordered));
+}
+
+size_t Snapshots::ShardsInView() const {
+  size_t shards = 0;
+  for (const proto::Table& table : state_.view().tables()) {
+    shards += static_cast<size_t>(table.shards_size());
+  }
+  return shards;
+}
+
+std::string Snapshots::WhyBroken() const {
+  const proto::ClusterView& view = state_.view();
+  int active = 0;
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    ++active;
+    const bool is_ordered =
+        std::any_of(order().groups().begin(), order().groups().end(),
+                    [&](const proto::CutStep& last) { return last.group() == group.id(); });
+    if (!is_ordered) return absl::StrCat("group ", group.id(), " has formed meanwhile");
+    if (work_.generations.at(group.id()) != group.generation()) {
+      return absl::StrCat("the members of group ", group.id(), " have changed meanwhile");
+    }
+  }
+  if (active != order().groups_size()) return "a group has ended meanwhile";
+  for (const proto::Table& table : view.tables()) {
+    if (table.contract_epoch() > work_.ordered_at) {
+      return absl::StrCat("the contract of table '", table.spec().name(),
+                          "' has changed meanwhile");
+    }
+    for (const proto::Shard& shard : table.shards()) {
+      if (shard.chain_epoch() > work_.ordered_at) {
+        return absl::StrCat("servers of table '", table.spec().name(), "' have changed meanwhile");
+      }
+    }
+  }
+  if (work_.shards_ordered != ShardsInView()) return "a table was created or dropped meanwhile";
+  return "";
+}
+
+void Snapshots::FollowOrder(absl::Time now) {
+  if (const std::string broken = WhyBroken(); !broken.empty()) return Fail(now, broken);
+  if (now - work_.since > options_.deadline) {
+    return Fail(now,
+                absl::StrCat("it was not complete after ", absl::FormatDuration(options_.deadline),
+                             "; ", work_.shards.size(), " of ", ShardsInView(),
+                             " shards were stored. ", dispatcher_.CutWaitsFor()));
+  }
+  if (!order().passed()) {
+    const bool passed =
+        std::all_of(order().groups().begin(), order().groups().end(), [&](const auto& last) {
+          return forecast_.HasFinished(*FindGroup(state_.view(), GroupId(last.group())),
+                                       last.step());
+        });
+    if (passed) {
+      Transaction change(state_);
+      change.EditView().mutable_snapshot()->set_passed(true);
+      change.Add(SnapshotPassed{.id = order().id()});
+      change.Commit();
+    }
+  }
+  if (work_.shards.size() == ShardsInView() && dispatcher_.CutIsComplete()) Publish(now);
+}
+
+void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& report) {
+  if (phase_ != Phase::kOrdered || report.snapshot() != order().id()) return;
+  if (!report.failure().empty()) return Fail(now, report.failure());
+  for (const proto::SnapshotShard& shard : report.shards()) {
+    work_.shards.try_emplace({shard.table(), shard.shard()}, shard);
+  }
+  for (const proto::SnapshotFile& file : report.files()) work_.files[file.name()] = file.bytes();
+  Known(order().id()).set_shards_written(static_cast<uint32_t>(work_.shards.size()));
+  FollowOrder(now);
+}
+
+void Snapshots::Publish(absl::Time now) {
+  proto::SnapshotManifest manifest;
+  manifest.set_id(order().id());
+  manifest.set_epoch(order().epoch());
+  manifest.set_folder(order().folder());
+  *manifest.mutable_groups() = order().groups();
+  proto::LogRecord& state = *manifest.mutable_state();
+  state = state_.record();
+  state.clear_work();
+  for (const proto::WorkLedger& ledger : dispatcher_.LedgersAtCut()) *state.add_work() = ledger;
+  state.clear_barriers();
+  state.mutable_view()->clear_snapshot();
+  for (const auto& [id, shard] : work_.shards) *manifest.add_shards() = shard;
+  work_.bytes = 0;
+  for (const auto& [name, bytes] : work_.files) {
+    proto::SnapshotFile& file = *manifest.add_files();
+    file.set_name(name);
+    file.set_bytes(bytes);
+    work_.bytes += bytes;
+  }
+  absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
+  if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));
+  proto::StoreRequest request;
+  request.set_path(absl::StrCat(order().folder(), "/", kManifestName));
+  request.mutable_publish();
+  work_.manifest_request = Request(std::move(request), *std::move(bytes));
+  phase_ = Phase::kPublishing;
+}
+
+void Snapshots::OnStoreReply(absl::Time now, const Message& message) {
+  const proto::StoreReply& reply = message.envelope.store_reply();
+  const absl::Status status = StatusOf(message);
+  if (const auto listed = listings_.find(reply.id()); listed != listings_.end()) {
+    const std::string folder = listed->second;
+    listings_.erase(listed);
+    OnList(folder, status, reply);
+    return;
+  }
+  // A snapshot that failed early has no folder to be removed.
+  if (!status.ok() && !absl::IsNotFound(status)) {
+    LogWarning("snapshot_store", {{"reason", status.message()}});
+  }
+  if (phase_ != Phase::kPublishing || reply.id() != work_.manifest_request) return;
+  if (!status.ok()) return Fail(now, std::string(status.message()));
+  Complete(now);
+}
+
+void Snapshots::Withdraw(Transaction& change) {
+  change.EditView().clear_snapshot();
+  dispatcher_.EndCut();
+}
+
+void Snapshots::Complete(absl::Time now) {
+  Transaction change(state_);
+  const std::string folder = order().folder();
+  proto::SnapshotStatus& status = Known(order().id());
+  status.set_state(proto::SnapshotStatus::COMPLETE);
+  status.set_bytes(work_.bytes);
+  status.set_took_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - work_.since)));
+  change.Add(SnapshotCompleted{
+      .id = order().id(), .folder = folder, .bytes = work_.bytes, .took = now - work_.since});
+  Withdraw(change);
+  change.Commit();
+  complete_.push_back(folder);
+  RemoveOld();
+  phase_ = Phase::kIdle;
+}
+
+void Snapshots::Remove(const std::string& folder) {
+  proto::StoreRequest request;
+  request.set_path(folder);
+  request.mutable_remove()->set_first(kManifestName);
+  Request(std::move(request));
+}
+
+void Snapshots::RemoveOld() {
+  while (complete_.size() > options_.kept) {
+    Remove(complete_.front());
+    complete_.erase(complete_.begin());
+  }
+}
+
+void Snapshots::Fail(absl::Time now, const std::string& reason) {
+  const bool again = ++work_.attempt < kAttemptsMax && now - work_.since < options_.deadline;
+  Transaction change(state_);
+  const bool was_ordered = state_.view().has_snapshot();
+  const uint64_t id =
+      was_ordered ? order().id() : std::max<uint64_t>(1, state_.record().next_snapshot());
+  change.Add(SnapshotFailed{.id = id, .reason = reason, .again = again});
+  proto::SnapshotStatus& status = Known(id);
+  status.set_state(proto::SnapshotStatus::FAILED);
+  status.set_reason(reason);
+  if (was_ordered) {
+    // What servers have stored of it means nothing.
+    Remove(order().folder());
+    Withdraw(change);
+  }
+  change.Commit();
+  phase_ = again ? Phase::kWanted : Phase::kIdle;
+  work_.not_before = now + kRetryAfter;
+}
+
+void Snapshots::FillStatus(absl::Time now, proto::StatusReply& reply) const {
+  for (const proto::SnapshotStatus& known : known_) {
+    proto::SnapshotStatus& status = *reply.add_snapshots();
+    status = known;
+    if (status.state() == proto::SnapshotStatus::UNDER_WAY) {
+      status.set_took_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - work_.since)));
+    }
+  }
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+#include "proto/process.pb.h"
+#include "proto/scheduler.pb.h"
+#include "scheduler/snapshots/snapshots_options.h"
+#include "scheduler/snapshots/step_forecast.h"
+#include "scheduler/state/cluster_state.h"
+#include "scheduler/work/data_dispatcher.h"
+
+namespace covey::scheduler {
+
+// Makes snapshots: the state of the job after exactly these steps of each group, and nothing else,
+// while training goes on.
+//
+//                    steps that lie ahead           every shard is stored, and the
+//                    are in the view                training data is accounted for
+//   idle ─▶ wanted ────────────────────▶ ordered ─────────────────────────────────▶ publishing
+//     ▲       ▲                            │                                            │
+//     │       └── tried again, at most ────┤ a group or a chain has changed, a shard    │
+//     │           kAttemptsMax times       │ came too late, or the store refuses        │
+//     └───────── given up ─────────────────┴──────────── the manifest is stored ────────┘
+//
+// Servers store the shards (server/snapshot), and report; the manifest is stored last and makes the
+// snapshot complete. Old snapshots are removed then, the manifest first.
+//
+// Invariants: 1. A manifest names only parts that were reported under its order. 2. The groups,
+// their members, and the chains of all shards are the same from the order to the last report;
+// otherwise the order is withdrawn. 3. An id is never used twice.
+//
+// Actor-confined, deterministic. `state` and `dispatcher` outlive it. A snapshot that is under way
+// when the scheduler restarts is withdrawn.
+class Snapshots {
+ public:
+  using Options = SnapshotsOptions;
+  static constexpr int kAttemptsMax = 4;
+
+  Snapshots(const Options& options, ClusterState& state, DataDispatcher& dispatcher)
+      : options_(options), state_(state), dispatcher_(dispatcher) {}
+
+  // Once, before anything else: looks what the store holds.
+  void Start(absl::Time now);
+  // A user asks for one; the id that it will have. FAILED_PRECONDITION: there is no store.
+  absl::StatusOr<uint64_t> Create(absl::Time now, const std::string& why);
+  // A worker's heartbeat.
+  void OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress);
+  void OnDeparture(NodeId node) { forecast_.OnDeparture(node); }
+  // A server has stored some shards, or cannot.
+  void OnReport(absl::Time now, const proto::SnapshotReportRequest& report);
+  void OnStoreReply(absl::Time now, const Message& reply);
+  // To be called at least every half second, and after each change of the state.
+  void Tick(absl::Time now);
+  absl::Time NextTick() const;
+
+  // For the store, since the last call.
+  std::vector<Message> TakeRequests() { return std::exchange(requests_, {}); }
+  void FillStatus(absl::Time now, proto::StatusReply& reply) const;
+
+ private:
+  enum class Phase { kListing, kIdle, kWanted, kOrdered, kPublishing };
+
+  // The snapshot that is under way.
+  struct Work {
+    std::string why;
+    absl::Time since;
+    absl::Time not_before = absl::InfinitePast();
+    int attempt = 0;
+    // From the order on.
+    uint64_t ordered_at = 0;  // epoch
+    size_t shards_ordered = 0;
+    std::map<uint32_t, uint64_t> generations;  // of groups
+    std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;
+    std::map<std::string, uint64_t> files;
+    uint64_t manifest_request = 0;
+    uint64_t bytes = 0;
+  };
+
+  bool IsDue(absl::Time now) const;
+  void Begin(absl::Time now, const std::string& why);
+  void Order(absl::Time now);
+  // Why the order can no longer be carried out; empty = it can.
+  std::string WhyBroken() const;
+  void FollowOrder(absl::Time now);
+  void Publish(absl::Time now);
+  // The snapshot cannot be made; perhaps a later one can.
+  void Fail(absl::Time now, const std::string& reason);
+  void Complete(absl::Time now);
+  void Withdraw(Transaction& change);
+  void RemoveOld();
+  uint64_t Request(proto::StoreRequest request, Buffer bytes = Buffer());
+  const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }
+  size_t ShardsInView() const;
+  proto::SnapshotStatus& Known(uint64_t id);
+  void List(const std::string& folder);
+  void OnList(const std::string& folder, const absl::Status& status,
+              const proto::StoreReply& reply);
+  void OnListed();
+  void Remove(const std::string& folder);
+
+  const Options options_;
+  ClusterState& state_;
+  DataDispatcher& dispatcher_;
+
+  Phase phase_ = Phase::kListing;
+  Work work_;
+  StepForecast forecast_;
+  absl::Time last_begun_ = absl::InfinitePast();
+  uint64_t samples_at_last_ = 0;
+  uint64_t next_request_ = 1;
+  // Folders that are being listed, by request; "" = the store's own.
+  std::map<uint64_t, std::string> listings_;
+  std::vector<std::string> incomplete_;
+  uint64_t highest_id_ = 0;
+  std::vector<Message> requests_;
+  // Folders of complete snapshots in the store, in growing order of id.
+  std::vector<std::string> complete_;
+  std::deque<proto::SnapshotStatus> known_;  // of this process, newest last
+};
+
+}  // namespace covey::scheduler

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace covey::scheduler {
+
+// When snapshots are made. A value.
+struct SnapshotsOptions {
+  // Whether this scheduler and its servers have a store.
+  bool has_store = false;
+  // A snapshot begins so long after the one before has begun; infinite = only when asked for.
+  absl::Duration every = absl::InfiniteDuration();
+  // And after so many training examples; 0 = not by examples.
+  uint64_t every_samples = 0;
+  // Complete snapshots that stay in the store; the oldest ones are removed.
+  uint32_t kept = 3;
+  // A snapshot that takes longer is given up.
+  absl::Duration deadline = absl::Minutes(10);
+};
+
+}  // namespace covey::scheduler

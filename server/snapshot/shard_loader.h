@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/ids.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "proto/snapshot.pb.h"
+
+namespace covey::server {
+
+// Reads the contents of restored shards from the store, for one loop: one shard after the other, a
+// bounded number of pieces in flight. Each piece is checked before it is given on.
+//
+//   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─▶ TakePieces
+//
+// Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces.
+class ShardLoader {
+ public:
+  struct Piece {
+    ShardId shard;
+    // A ReplicaPiece with its frame; or why the shard cannot be loaded: then none follows. Errors:
+    // as the store, DATA_LOSS: damaged, NOT_FOUND: not in this snapshot.
+    absl::StatusOr<Message> message;
+  };
+
+  // The shard is to be loaded from this folder.
+  void Want(ShardId shard, const std::string& folder, NodeId self, Outbox& outbox);
+  // Precondition: a StoreReply of this process. False: it is no reply to this loader.
+  bool OnStoreReply(const Message& reply, Outbox& outbox);
+  // The pieces that have arrived since the last call.
+  std::vector<Piece> TakePieces() { return std::exchange(arrived_, {}); }
+
+ private:
+  struct Wanted {
+    ShardId shard;
+    std::string folder;
+  };
+
+  void SendMore(Outbox& outbox);
+  void Request(const std::string& path, const proto::StoreRead& read, Outbox& outbox);
+  void OnManifest(const Message& reply);
+  absl::StatusOr<Message> MakePiece(const Message& reply) const;
+  // The first wanted shard is done with.
+  void Finish();
+  void Fail(const absl::Status& why);
+
+  NodeId self_;
+  std::deque<Wanted> wanted_;  // the first is being read
+  // Of the folder named in it.
+  std::optional<proto::SnapshotManifest> manifest_;
+  const proto::SnapshotShard* entry_ = nullptr;  // of the first, in the manifest
+  int next_to_request_ = 0;
+  int next_to_arrive_ = 0;
+  std::map<uint64_t, int> requested_;  // piece by request; -1 = the manifest
+  uint64_t next_request_ = uint64_t{1} << 62;
+  std::vector<Piece> arrived_;
+};
+
+}  // namespace covey::server

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/snapshot/snapshot_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
+#include "common/snapshot/part_format.h"
+
+namespace covey::server {
+namespace {
+
+// As for a replica that is being filled: the disk always has something to write, and memory stays
+// bounded.
+constexpr uint64_t kBytesInFlight = 2 * kReplicaPieceBytesMax;
+
+// Whether `self` has the last full replica of the shard.
+bool HasLastFull(const proto::Shard& shard, const Address& self) {
+  const auto last = std::find_if(shard.chain().rbegin(), shard.chain().rend(),
+                                 [](const proto::Replica& replica) { return !replica.joining(); });
+  return last != shard.chain().rend() && NodeId(last->node()) == self.node &&
+         last->loop() == self.loop;
+}
+
+}  // namespace
+
+std::string SnapshotWriter::file_name() const {
+  return absl::StrCat("part-", self_.node.value(), "-", self_.loop, ".cvp");
+}
+
+std::string SnapshotWriter::path() const { return absl::StrCat(folder_, "/", file_name()); }
+
+void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Outbox& outbox) {
+  const uint64_t ordered = view.proto().has_snapshot() ? view.proto().snapshot().id() : 0;
+  if (ordered == order_) return;
+  if (is_writing() && offset_ > 0) {
+    proto::StoreRequest remove;
+    remove.set_path(path());
+    remove.mutable_remove();
+    Request(std::move(remove), {}, outbox);
+  }
+  const uint64_t next_request = next_request_;
+  *this = SnapshotWriter();
+  next_request_ = next_request;
+  self_ = self;
+  if (ordered == 0) return;
+  const proto::SnapshotOrder& order = view.proto().snapshot();
+  job_ = view.proto().job();
+  order_ = ordered;
+  epoch_ = order.epoch();
+  folder_ = order.folder();
+  for (const proto::Table& table : view.proto().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      if (HasLastFull(shard, self)) {
+        awaited_.insert({TableId(table.id()), ShardIndex(shard.index())});
+      }
+    }
+  }
+  is_over_ = awaited_.empty();
+}
+
+void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox) {
+  if (!is_writing() || cut.snapshot != order_ || awaited_.erase(id) == 0) return;
+  if (offset_ == 0) {
+    const PartBlock header = EncodePartHeader({.job = job_, .snapshot = order_, .epoch = epoch_});
+    Append({Buffer::CopyOf(header)}, outbox);
+  }
+  PendingShard& pending = pending_.emplace_back();
+  pending.entry.set_table(id.table.value());
+  pending.entry.set_shard(id.index.value());
+  pending.entry.set_generation(generation);
+  pending.entry.set_index(cut.content->index());
+  pending.entry.set_file(file_name());
+  pending.content = std::move(cut.content);
+  SendMore(outbox);
+}
+
+void SnapshotWriter::SendMore(Outbox& outbox) {
+  while (!pending_.empty() && bytes_in_flight_ < kBytesInFlight) SendPiece(outbox);
+  if (!awaited_.empty() || !pending_.empty() || sync_request_ != 0) return;
+  proto::StoreRequest sync;
+  sync.set_path(path());
+  sync.mutable_sync();
+  sync_request_ = next_request_;
+  Request(std::move(sync), {}, outbox);
+}
+
+void SnapshotWriter::SendPiece(Outbox& outbox) {
+  PendingShard& shard = pending_.front();
+  const Message message = shard.content->Piece(shard.next_piece);
+  const proto::ReplicaPiece& piece = message.envelope.replica_piece();
+  const Buffer& payload = message.frames[0];
+  shard.entry.set_version(piece.version());
+  shard.entry.set_samples(piece.samples());
+  proto::SnapshotPiece& entry = *shard.entry.add_pieces();
+  entry.set_offset(offset_ + kPartBlockBytes);
+  entry.set_bytes(payload.size());
+  entry.set_checksum(message.envelope.frame_checksums(0));
+  entry.set_kind(piece.kind());
+  entry.set_slot(piece.slot());
+  entry.set_first(piece.first());
+  Append(PieceFrames({.shard = {TableId(shard.entry.table()), ShardIndex(shard.entry.shard())},
+                      .generation = shard.entry.generation(),
+                      .index = shard.entry.index(),
+                      .kind = piece.kind(),
+                      .slot = piece.slot(),
+                      .first = piece.first(),
+                      .bytes = payload.size(),
+                      .checksum = entry.checksum()},
+                     payload),
+         outbox);
+  if (++shard.next_piece < shard.content->pieces()) return;
+  sent_.push_back(std::move(shard.entry));
+  pending_.pop_front();
+}
+
+void SnapshotWriter::Append(std::vector<Buffer> frames, Outbox& outbox) {
+  uint64_t bytes = 0;
+  for (const Buffer& frame : frames) bytes += frame.size();
+  proto::StoreRequest append;
+  append.set_path(path());
+  append.mutable_append()->set_offset(offset_);
+  in_flight_.emplace(next_request_, bytes);
+  bytes_in_flight_ += bytes;
+  offset_ += bytes;
+  Request(std::move(append), std::move(frames), outbox);
+}
+
+void SnapshotWriter::Request(proto::StoreRequest request, std::vector<Buffer> frames,
+                             Outbox& outbox) {
+  Message message;
+  message.set_to({self_.node, kStoreLoop});
+  request.set_id(next_request_++);
+  *message.envelope.mutable_store_request() = std::move(request);
+  for (Buffer& frame : frames) message.frames.push_back(std::move(frame));
+  outbox.Send(std::move(message));
+}
+
+void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
+  const uint64_t id = message.envelope.store_reply().id();
+  const bool is_sync = id == sync_request_ && id != 0;
+  const auto append = in_flight_.find(id);
+  if (!is_writing() || (append == in_flight_.end() && !is_sync)) return;
+  const absl::Status status = StatusOf(message);
+  proto::SnapshotReportRequest report;
+  if (!status.ok()) {
+    report.set_failure(std::string(status.message()));
+    Report(std::move(report), outbox);
+    return;
+  }
+  if (!is_sync) {
+    bytes_in_flight_ -= append->second;
+    in_flight_.erase(append);
+    return SendMore(outbox);
+  }
+  for (proto::SnapshotShard& shard : sent_) *report.add_shards() = std::move(shard);
+  proto::SnapshotFile& file = *report.add_files();
+  file.set_name(file_name());
+  file.set_bytes(offset_);
+  Report(std::move(report), outbox);
+}
+
+void SnapshotWriter::Fail(ShardId id, const std::string& why, Outbox& outbox) {
+  if (!is_writing()) return;
+  proto::SnapshotReportRequest report;
+  report.set_failure(
+      absl::StrCat("table ", id.table.value(), " shard ", id.index.value(), ": ", why));
+  Report(std::move(report), outbox);
+}
+
+void SnapshotWriter::Report(proto::SnapshotReportRequest report, Outbox& outbox) {
+  is_over_ = true;
+  pending_.clear();
+  report.set_snapshot(order_);
+  Message message;
+  message.set_to({self_.node, 0});
+  *message.envelope.mutable_snapshot_report_request() = std::move(report);
+  outbox.Send(std::move(message));
+}
+
+}  // namespace covey::server

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/container/btree_set.h"
+#include "common/cluster/ids.h"
+#include "common/cluster/view.h"
+#include "common/net/message.h"
+#include "common/runtime/actor.h"
+#include "proto/scheduler.pb.h"
+#include "server/replication/replica.h"
+
+namespace covey::server {
+
+// Stores a loop's part of the snapshot that the view orders: the content of each shard of which
+// this loop has the last full replica, in one file.
+//
+//   cuts ─▶ pieces, a bounded number of bytes in flight ─▶ store ─▶ synced ─▶ report
+//
+// Nothing waits for the store: cuts are handles, and training goes on meanwhile. A part that cannot
+// be stored is reported as a failure; an order that is withdrawn is forgotten, its file removed.
+//
+// Actor-confined. Deterministic. Memory: the old values and slots of the cuts that are not stored
+// yet, once updates have followed.
+class SnapshotWriter {
+ public:
+  // The newest view, and who this loop is in it. To be called before the shards follow the view.
+  void FollowView(const ClusterView& view, const Address& self, Outbox& outbox);
+  // A shard of this loop has been cut. Without effect for another snapshot than the ordered one.
+  void Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox);
+  // A shard of this loop makes no cut.
+  void Fail(ShardId id, const std::string& why, Outbox& outbox);
+  // Precondition: a StoreReply of this process.
+  void OnStoreReply(const Message& reply, Outbox& outbox);
+
+ private:
+  struct PendingShard {
+    proto::SnapshotShard entry;
+    std::unique_ptr<ContentExport> content;
+    uint64_t next_piece = 0;
+  };
+
+  bool is_writing() const { return order_ != 0 && !is_over_; }
+  void SendMore(Outbox& outbox);
+  void SendPiece(Outbox& outbox);
+  // Appends the frames to the file.
+  void Append(std::vector<Buffer> frames, Outbox& outbox);
+  void Request(proto::StoreRequest request, std::vector<Buffer> frames, Outbox& outbox);
+  void Report(proto::SnapshotReportRequest report, Outbox& outbox);
+  std::string path() const;
+  std::string file_name() const;
+
+  Address self_;
+  uint64_t job_ = 0;
+  // SnapshotOrder.id; 0 = none. Whether nothing more is to be done for it.
+  uint64_t order_ = 0;
+  bool is_over_ = true;
+  uint64_t epoch_ = 0;
+  std::string folder_;
+  absl::btree_set<ShardId> awaited_;  // not cut yet
+  std::deque<PendingShard> pending_;  // cut; the first is being sent
+  std::vector<proto::SnapshotShard> sent_;
+  uint64_t offset_ = 0;                     // size of the file, with what is in flight
+  std::map<uint64_t, uint64_t> in_flight_;  // bytes by request
+  uint64_t bytes_in_flight_ = 0;
+  uint64_t sync_request_ = 0;  // 0 = not sent
+  uint64_t next_request_ = 1;
+};
+
+}  // namespace covey::server
