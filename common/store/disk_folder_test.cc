@@ -75,7 +75,7 @@ TEST_F(DiskFolderTest, AFullDiskEndsTheFile) {
   ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &none));
 
   EXPECT_EQ(absl::StatusCode::kResourceExhausted, status.code()) << status;
-  EXPECT_NE(std::string::npos, status.ToString().find(path_ + "/s/part")) << status;
+  EXPECT_NE(std::string::npos, status.ToString().find(path_ + "/" + "s/part")) << status;
   EXPECT_TRUE(folder_->List("s")->empty());
   EXPECT_EQ(status, Append("s/part", 0, "1"));
   EXPECT_EQ(status, folder_->Sync("s/part"));
@@ -87,10 +87,10 @@ TEST_F(DiskFolderTest, AFullDiskEndsTheFile) {
 
 TEST_F(DiskFolderTest, LeavesForeignFilesAlone) {
   ASSERT_TRUE(Append("s/part", 0, "1").ok());
-  std::ofstream(path_ + "/s/.nfs0001") << "x";
+  std::ofstream(path_ + "/" + "s/.nfs0001") << "x";
   const absl::Status status = folder_->Remove("s", "MANIFEST");
   EXPECT_EQ(absl::StatusCode::kFailedPrecondition, status.code()) << status;
-  EXPECT_EQ(0, access((path_ + "/s/.nfs0001").c_str(), F_OK));
+  EXPECT_EQ(0, access((path_ + "/" + "s/.nfs0001").c_str(), F_OK));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/table/host_memory.h"
 #include "server/testing/chain_fixture.h"
 
 namespace covey::server {
@@ -145,11 +146,90 @@ Steps WalkUnknownTail() {
   return walk.walked();
 }
 
+// A replica of a restored shard, on server 2.
+class Loading {
+ public:
+  Loading() : job_(kAsync, 0) {
+    proto::Shard& shard = *job_.view.mutable_tables(0)->mutable_shards(0);
+    shard.set_origin("snapshot-000001-e1");
+    shard.set_chain_epoch(1);
+    Follow();
+    EXPECT_TRUE(replica_.Open(kNow).ok());
+    walked_.insert({State::kFresh, replica_.state()});
+    EXPECT_EQ(replica_.TakeLoadRequest(), "snapshot-000001-e1");
+  }
+
+  // The pieces of a content that is as the initializer makes it.
+  void LoadAll() {
+    const proto::Table& table = job_.view.tables(0);
+    const TableRules rules = *RulesOf(table, table.shards(0));
+    ContentExport content((*ShardContent::Create(kNow, rules.shard, memory_))->Cut());
+    for (uint64_t piece = 0; piece < content.pieces(); ++piece) Load(content.Piece(piece));
+  }
+  void Load(const absl::StatusOr<Message>& piece) {
+    const State before = replica_.state();
+    replica_.Load(kNow, piece, outbox_);
+    if (replica_.state() != before) walked_.insert({before, replica_.state()});
+  }
+  void SetJoining() {
+    proto::Shard& shard = *job_.view.mutable_tables(0)->mutable_shards(0);
+    proto::Replica& self = *shard.add_chain();
+    self = shard.chain(0);
+    self.set_joining(true);
+    shard.mutable_chain(0)->set_node(kTestServer.value() + 1);
+    shard.set_chain_epoch(2);
+    const State before = replica_.state();
+    Follow();
+    walked_.insert({before, replica_.state()});
+  }
+  const Replica& replica() const { return replica_; }
+  const Steps& walked() const { return walked_; }
+
+ private:
+  static constexpr absl::Time kNow = absl::UnixEpoch();
+
+  void Follow() {
+    job_.view.set_epoch(job_.view.epoch() + 1);
+    replica_.SetView(kNow, *ClusterView::Make(job_.view), {kTestServer, 1}, outbox_);
+  }
+
+  TestJob job_;
+  SpareBuffers spares_{1 << 20};
+  HostMemory memory_{spares_};
+  ShardCounters counters_;
+  Replica replica_{{TableId(kTestTable), ShardIndex(0)},
+                   kTestGeneration,
+                   {.memory = memory_, .spares = spares_, .counters = counters_}};
+  Outbox outbox_;
+  Steps walked_;
+};
+
+Steps WalkLoaded() {
+  Loading loading;
+  EXPECT_EQ(loading.replica().content(), nullptr);
+  loading.LoadAll();
+  EXPECT_NE(loading.replica().content(), nullptr);
+  return loading.walked();
+}
+
+Steps WalkDamagedInStore() {
+  Loading loading;
+  loading.Load(absl::DataLossError("damaged"));
+  return loading.walked();
+}
+
+Steps WalkJoiningWhileLoading() {
+  Loading loading;
+  loading.SetJoining();
+  return loading.walked();
+}
+
 TEST(ReplicaState, EveryTransitionOfTheTableIsWalkedAndNoOther) {
   Steps walked;
   for (const Steps& steps : {WalkInitializer(), WalkJoining(), WalkOvertakenWhileJoining(),
                              WalkUnfitWithoutContent(0, State::kRequesting),
-                             WalkUnfitWithoutContent(1, State::kImporting), WalkUnknownTail()}) {
+                             WalkUnfitWithoutContent(1, State::kImporting), WalkUnknownTail(),
+                             WalkLoaded(), WalkDamagedInStore(), WalkJoiningWhileLoading()}) {
     walked.insert(steps.begin(), steps.end());
   }
   Steps table;

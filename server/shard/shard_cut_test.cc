@@ -45,6 +45,7 @@ class CutTest {
   void Publish() {
     job_.view.set_epoch(job_.view.epoch() + 1);
     driver_.AdoptView(job_);
+    driver_.Sent();  // reports and requests to the store
   }
 
   // Pushes a gradient of this value. Its reply.

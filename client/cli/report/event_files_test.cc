@@ -55,7 +55,7 @@ class EventFilesTest : public testing::Test {
   }
 
   const std::unique_ptr<TemporaryFolder> folder_ = TemporaryFolder::Make().value();
-  const std::string path_ = folder_->path() + "/a/b";
+  const std::string path_ = folder_->path() + "/" + "a/b";
   proto::StatusReply status_ = StatusForTests();
   RunHistory history_;
   EventFiles files_{path_, kStart};
@@ -69,7 +69,7 @@ TEST_F(EventFilesTest, PointsAreInTheFileAtOnce) {
   ASSERT_EQ(files_.Write(history_), absl::OkStatus());
   const std::vector<std::string> paths = FilesIn(path_);
   ASSERT_EQ(paths.size(), 1u) << "group 1 has finished no step";
-  EXPECT_THAT(paths[0], HasSubstr("/a/b/group-0/events.out.tfevents.1700000000."));
+  EXPECT_THAT(paths[0], HasSubstr("a/b/group-0/events.out.tfevents.1700000000."));
   const std::string first = absl::StrCat(EventFileStart(kStart), RecordOf(absl::Seconds(2), 31));
   EXPECT_EQ(ReadTextFile(paths[0]).value(), first);
 
