@@ -42,7 +42,7 @@ class CliEventsTest(cluster.ProcessTest):
 
     def test_the_curves_are_those_of_the_history(self):
         begun = time.time()
-        run = self.train(60)
+        run = self.train(200)
         run.await_line(r"group 1 step \d+.*group 2 step \d+")
         self.assertEqual(2, len(self.files()))
         for path in self.files().values():
