@@ -39,6 +39,10 @@ class HostAgenda {
     std::vector<std::pair<ShardId, std::string>> failures;
     std::vector<std::pair<ShardId, std::string>> loads;
   };
+  bool has_for_snapshots() const {
+    return !for_snapshots_.cuts.empty() || !for_snapshots_.failures.empty() ||
+           !for_snapshots_.loads.empty();
+  }
   ForSnapshots TakeForSnapshots() { return std::exchange(for_snapshots_, {}); }
 
   // Sends one message with all reports to the control loop, if there are any.

@@ -38,6 +38,7 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
 
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
   agenda_.SendReports({self_.node, 0}, outbox);
+  if (!agenda_.has_for_snapshots()) return;
   HostAgenda::ForSnapshots todo = agenda_.TakeForSnapshots();
   const absl::Status store =
       options_.has_store

@@ -77,6 +77,10 @@ uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes) {
   return DivideUp(elements, ElementsPerShard(elements, shard_bytes));
 }
 
+uint64_t ShardBytesOf(uint64_t elements_per_shard) {
+  return Align(elements_per_shard * kElementBytes);
+}
+
 std::vector<PlacedShard> PlaceShards(uint64_t elements, uint64_t shard_bytes,
                                      std::vector<ShardHome> homes) {
   COVEY_CHECK(!homes.empty());

@@ -36,6 +36,10 @@ uint64_t AutomaticShardBytes(uint64_t table_bytes, size_t loops);
 // How many shards of at most `shard_bytes` a table makes.
 uint64_t ShardCount(uint64_t elements, uint64_t shard_bytes);
 
+// The `shard_bytes` with which PlaceShards cuts a table as it was cut before, into shards of at
+// most this many elements.
+uint64_t ShardBytesOf(uint64_t elements_per_shard);
+
 // Cuts a table of float32 into shards of nearly equal size, each at most `shard_bytes` and starting
 // at a multiple of 64 bytes. The head of each shard goes to the loop with the least bytes +
 // head_bytes. The shards that a loop heads count twice, because a head answers all requests and a

@@ -46,9 +46,14 @@ bool UpdateGate::IsBeyond(GroupId group, Step step) const {
 }
 
 bool UpdateGate::HoldsUpTo() const {
-  const bool holds_step =
-      !steps_.empty() && !IsBeyond(steps_.begin()->second.begin()->first, steps_.begin()->first);
-  return !overdue_.empty() || !arrivals_.empty() || !late_.empty() || holds_step;
+  return !overdue_.empty() || !arrivals_.empty() || !late_.empty() ||
+         (!steps_.empty() && !FirstStepIsBeyond());
+}
+
+bool UpdateGate::FirstStepIsBeyond() const {
+  if (steps_.empty()) return false;
+  const auto& [step, pushes] = *steps_.begin();
+  return IsBeyond(pushes.begin()->first, step);
 }
 
 void UpdateGate::HurryHeld() {
@@ -225,10 +230,9 @@ std::optional<UpdateGate::Update> UpdateGate::TakeDue(absl::Time now, const Grou
 
 std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups) {
   if (!late_.empty()) return CutFirstLate();
-  if (steps_.empty()) return std::nullopt;
+  if (steps_.empty() || FirstStepIsBeyond()) return std::nullopt;
   const Step step = steps_.begin()->first;
   const HeldStep& pushes = steps_.begin()->second;
-  if (IsBeyond(pushes.begin()->first, step)) return std::nullopt;
   if (pushes.size() < WaitedFor(step, groups) ||
       !AllReach(step, groups, [&](GroupId group) { return pushes.contains(group); })) {
     return std::nullopt;
@@ -238,11 +242,8 @@ std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups
 
 std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const GroupCensus& groups) {
   next_due_ = absl::InfiniteFuture();
-  if (steps_.empty() && late_.empty()) return std::nullopt;
+  if ((steps_.empty() && late_.empty()) || FirstStepIsBeyond()) return std::nullopt;
   const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
-  if (!steps_.empty() && IsBeyond(steps_.begin()->second.begin()->first, round)) {
-    return std::nullopt;
-  }
   const bool complete =
       AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });
   if (!complete && !QuorumWaitIsOver(now, round) && !LateIsFull()) return std::nullopt;

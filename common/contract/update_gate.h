@@ -137,6 +137,7 @@ class UpdateGate {
   std::optional<Update> TakeStep(const GroupCensus& groups);
   std::optional<Update> TakeRound(absl::Time now, const GroupCensus& groups);
   std::optional<Update> TakeArrivals(const GroupCensus& groups);
+  bool FirstStepIsBeyond() const;
   bool HasPart(GroupId group, Step round) const;
   bool QuorumWaitIsOver(absl::Time now, Step round);
   bool LateIsFull() const;

@@ -41,7 +41,7 @@ absl::Status WriteManifestFirst(const SmallSnapshot& snapshot, Folder& store) {
   return status;
 }
 
-// What is wrong in a store; empty = its newest complete snapshot is whole, and at least `oldest`.
+// The fault of a store; empty = its newest complete snapshot is whole, and at least `oldest`.
 std::string WrongIn(Folder& store, uint64_t oldest) {
   const absl::StatusOr<std::vector<SnapshotSummary>> snapshots = ListSnapshots(store);
   if (!snapshots.ok()) return snapshots.status().ToString();

@@ -61,7 +61,7 @@ TEST_F(DiskFolderTest, FollowsNoLinks) {
   EXPECT_FALSE(folder_->List("folder").ok());
   EXPECT_NE(0, access((outside + "/new").c_str(), F_OK));
   EXPECT_EQ(0, access((outside + "/secret").c_str(), F_OK));
-  // What is neither file nor folder is not shown.
+  // Other entries than files and folders are not shown.
   EXPECT_TRUE(folder_->List("")->empty());
 }
 

@@ -48,12 +48,7 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
   for (const proto::Table& table : before.view().tables()) {
     proto::Table& restored = *restore.add_tables();
     restored = table;
-    for (proto::Shard& shard : *restored.mutable_shards()) {
-      shard.clear_chain();
-      shard.clear_chain_epoch();
-      shard.set_origin(manifest.folder());
-    }
-    restored.clear_contract_epoch();
+    for (proto::Shard& shard : *restored.mutable_shards()) shard.clear_chain();
   }
   return record;
 }

@@ -121,7 +121,7 @@ absl::StatusOr<uint64_t> Snapshots::Create(absl::Time now, const std::string& wh
   }
   if (phase_ == Phase::kOrdered || phase_ == Phase::kPublishing) return order().id();
   if (phase_ == Phase::kIdle) Begin(now, why);
-  return std::max<uint64_t>(1, state_.record().next_snapshot());
+  return next_id();
 }
 
 void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress) {
@@ -178,7 +178,7 @@ void Snapshots::Order(absl::Time now) {
   }
 
   Transaction change(state_);
-  const uint64_t id = std::max<uint64_t>(1, state_.record().next_snapshot());
+  const uint64_t id = next_id();
   change.EditUnpublished().set_next_snapshot(id + 1);
   proto::SnapshotOrder& order = *change.EditView().mutable_snapshot();
   order.set_id(id);
@@ -190,8 +190,8 @@ void Snapshots::Order(absl::Time now) {
   work_.ordered_at = change.epoch().value();
   work_.shards_ordered = ShardsInView();
   work_.generations.clear();
-  for (const proto::Group& group : state_.view().groups()) {
-    work_.generations[group.id()] = group.generation();
+  for (const proto::CutStep& last : *cut) {
+    work_.generations[last.group()] = FindGroup(state_.view(), GroupId(last.group()))->generation();
   }
   work_.shards.clear();
   work_.files.clear();
@@ -212,19 +212,19 @@ size_t Snapshots::ShardsInView() const {
 
 std::string Snapshots::WhyBroken() const {
   const proto::ClusterView& view = state_.view();
-  int active = 0;
+  size_t active = 0;
   for (const proto::Group& group : view.groups()) {
     if (group.state() != proto::Group::ACTIVE) continue;
     ++active;
-    const bool is_ordered =
-        std::any_of(order().groups().begin(), order().groups().end(),
-                    [&](const proto::CutStep& last) { return last.group() == group.id(); });
-    if (!is_ordered) return absl::StrCat("group ", group.id(), " has formed meanwhile");
-    if (work_.generations.at(group.id()) != group.generation()) {
+    const auto ordered = work_.generations.find(group.id());
+    if (ordered == work_.generations.end()) {
+      return absl::StrCat("group ", group.id(), " has formed meanwhile");
+    }
+    if (ordered->second != group.generation()) {
       return absl::StrCat("the members of group ", group.id(), " have changed meanwhile");
     }
   }
-  if (active != order().groups_size()) return "a group has ended meanwhile";
+  if (active != work_.generations.size()) return "a group has ended meanwhile";
   for (const proto::Table& table : view.tables()) {
     if (table.contract_epoch() > work_.ordered_at) {
       return absl::StrCat("the contract of table '", table.spec().name(),
@@ -361,8 +361,7 @@ void Snapshots::Fail(absl::Time now, const std::string& reason) {
   const bool again = ++work_.attempt < kAttemptsMax && now - work_.since < options_.deadline;
   Transaction change(state_);
   const bool was_ordered = state_.view().has_snapshot();
-  const uint64_t id =
-      was_ordered ? order().id() : std::max<uint64_t>(1, state_.record().next_snapshot());
+  const uint64_t id = was_ordered ? order().id() : next_id();
   change.Add(SnapshotFailed{.id = id, .reason = reason, .again = again});
   proto::SnapshotStatus& status = Known(id);
   status.set_state(proto::SnapshotStatus::FAILED);

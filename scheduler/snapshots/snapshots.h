@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +61,7 @@ class Snapshots {
   // A server has stored some shards, or cannot.
   void OnReport(absl::Time now, const proto::SnapshotReportRequest& report);
   void OnStoreReply(absl::Time now, const Message& reply);
-  // To be called at least every half second, and after each change of the state.
+  // To be called at NextTick, and at least every half second.
   void Tick(absl::Time now);
   absl::Time NextTick() const;
 
@@ -81,7 +81,7 @@ class Snapshots {
     // From the order on.
     uint64_t ordered_at = 0;  // epoch
     size_t shards_ordered = 0;
-    std::map<uint32_t, uint64_t> generations;  // of groups
+    std::map<uint32_t, uint64_t> generations;  // of the ordered groups
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;
     std::map<std::string, uint64_t> files;
     uint64_t manifest_request = 0;
@@ -103,6 +103,7 @@ class Snapshots {
   uint64_t Request(proto::StoreRequest request, Buffer bytes = Buffer());
   const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }
   size_t ShardsInView() const;
+  uint64_t next_id() const { return std::max<uint64_t>(1, state_.record().next_snapshot()); }
   proto::SnapshotStatus& Known(uint64_t id);
   void List(const std::string& folder);
   void OnList(const std::string& folder, const absl::Status& status,

@@ -11,7 +11,7 @@ namespace covey::scheduler {
 struct SnapshotsOptions {
   // Whether this scheduler and its servers have a store.
   bool has_store = false;
-  // A snapshot begins so long after the one before has begun; infinite = only when asked for.
+  // Time from the beginning of one snapshot to that of the next; infinite = only when asked for.
   absl::Duration every = absl::InfiniteDuration();
   // And after so many training examples; 0 = not by examples.
   uint64_t every_samples = 0;

@@ -88,13 +88,6 @@ void AddShards(const std::vector<PlacedShard>& placed, proto::Table& table, Tran
   }
 }
 
-// The bytes of the largest shard of a table that is cut already: what PlaceShards needs to cut it
-// in the same way.
-uint64_t ShardBytesOf(const proto::Table& table) {
-  const uint64_t bytes = table.shards(0).element_count() * sizeof(float);
-  return (bytes + 63) / 64 * 64;
-}
-
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {
   return std::find_if(view.tables().begin(), view.tables().end(),
                       [&](const proto::Table& table) { return table.spec().name() == name; });
@@ -167,10 +160,10 @@ void Tables::PlaceRestored() {
   Transaction change(state_);
   for (const proto::Table& before : restore.tables()) {
     ServerLoads loads = Present(state_.view());
+    const proto::Shard& last = before.shards(before.shards_size() - 1);
     const std::vector<PlacedShard> placed =
-        PlaceShards(before.shards(before.shards_size() - 1).first_element() +
-                        before.shards(before.shards_size() - 1).element_count(),
-                    ShardBytesOf(before), Homes(state_.view(), loads));
+        PlaceShards(last.first_element() + last.element_count(),
+                    ShardBytesOf(before.shards(0).element_count()), Homes(state_.view(), loads));
     proto::Table& table = *change.EditView().add_tables();
     table.set_id(before.id());
     *table.mutable_spec() = before.spec();

@@ -10,6 +10,13 @@
 
 namespace covey::server {
 
+bool HasLastFull(const proto::Shard& shard, const Address& self) {
+  const auto last = std::find_if(shard.chain().rbegin(), shard.chain().rend(),
+                                 [](const proto::Replica& replica) { return !replica.joining(); });
+  return last != shard.chain().rend() && NodeId(last->node()) == self.node &&
+         last->loop() == self.loop;
+}
+
 bool ChainPlace::Follows(const proto::Shard& shard) const {
   return position_ >= 0 && chain_.chain_epoch() == shard.chain_epoch();
 }

@@ -14,6 +14,10 @@
 
 namespace covey::server {
 
+// Whether `self` has the last full replica of the shard: all that it holds, the other full ones
+// hold, too. Pure.
+bool HasLastFull(const proto::Shard& shard, const Address& self);
+
 // A server's place in the chain of a shard, as the newest view gives it, and the fence between
 // chains of different epochs.
 //

@@ -154,17 +154,9 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
   PassOn(now, std::move(record), outbox);
 }
 
-bool Replica::IsLastFull() const {
-  const auto& chain = view_->FindShard(id_)->chain();
-  return std::all_of(chain.begin() + place_.position(), chain.end(), [&](const proto::Replica& r) {
-    return r.joining() != (r.node() == place_.self().node.value());
-  });
-}
-
 void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
-  if (record.cut != 0 && IsLastFull()) {
-    cuts_.push_back(
-        {.snapshot = record.cut, .content = std::make_unique<ContentExport>(content_->Cut())});
+  if (record.cut != 0 && HasLastFull(*view_->FindShard(id_), place_.self())) {
+    cuts_.push_back({.snapshot = record.cut, .content = content_->Cut()});
   }
   // Kept until the successor has acknowledged the record.
   if (link() != nullptr) record.gradient.frame = environment_.spares.Kept(record.gradient.frame);

@@ -58,7 +58,7 @@ class Replica {
   // The content after a record that is a cut.
   struct TakenCut {
     uint64_t snapshot = 0;  // SnapshotOrder.id
-    std::unique_ptr<ContentExport> content;
+    ContentCut content;
   };
 
   Replica(ShardId id, uint64_t generation, const Environment& environment);
@@ -144,8 +144,6 @@ class Replica {
   void OnReply(absl::Time now, const Message& message, Outbox& outbox);
   // Tells the predecessor what is held and what is durable. `missing` as in ReplicateReply.
   void Acknowledge(bool missing, Outbox& outbox) const;
-  // Whether all replicas behind this one, which has joined, are joining.
-  bool IsLastFull() const;
   // The content holds the record: it goes to the successor.
   void PassOn(absl::Time now, ShardRecord record, Outbox& outbox);
   // Precondition: there is content.

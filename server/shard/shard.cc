@@ -120,7 +120,7 @@ void Shard::Settle(absl::Time now, Outbox& outbox) {
   if (!suspended_) {
     AckLedger& ledger = shard_.ledger;
     shard_.replica.SetEarlyAcksPending(now, ledger.early_acks_pending(), outbox);
-    // What is beyond a cut cannot be made due before.
+    // Pushes beyond a cut become due only after it.
     ledger.UpdateFlush(now, shard_.replica.has_required_successor() &&
                                 pipeline_.gate().sums_on_arrival() && !alignment_.is_aligning());
     replies_.SendDurable(now, outbox);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/net/frame_checksum.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/stored_piece.h"
 
 namespace covey::server {
 namespace {
@@ -53,10 +54,10 @@ void ShardLoader::SendMore(Outbox& outbox) {
       entry_ = &*found;
     }
     if (next_to_request_ == entry_->pieces_size()) return;
-    const proto::SnapshotPiece& piece = entry_->pieces(next_to_request_);
+    const StoredRange range = RangeOf(entry_->pieces(next_to_request_));
     proto::StoreRead read;
-    read.set_offset(piece.offset());
-    read.set_bytes(piece.bytes());
+    read.set_offset(range.offset);
+    read.set_bytes(range.bytes);
     requested_.emplace(next_request_, next_to_request_++);
     Request(absl::StrCat(first.folder, "/", entry_->file()), read, outbox);
   }
@@ -95,11 +96,13 @@ void ShardLoader::OnManifest(const Message& reply) {
 absl::StatusOr<Message> ShardLoader::MakePiece(const Message& reply) const {
   if (const absl::Status status = StatusOf(reply); !status.ok()) return status;
   const proto::SnapshotPiece& entry = entry_->pieces(next_to_arrive_);
-  if (reply.frames.size() != 1 || reply.frames[0].size() != entry.bytes() ||
-      FrameChecksum(reply.frames[0]) != entry.checksum()) {
-    return absl::DataLossError(absl::StrCat(
-        wanted_.front().folder, "/", entry_->file(), " is damaged between byte ", entry.offset(),
-        " and ", entry.offset() + entry.bytes(), "; continue an older snapshot"));
+  const absl::StatusOr<Buffer> payload =
+      PayloadOf(*entry_, entry, reply.frames.empty() ? Buffer() : reply.frames[0]);
+  if (!payload.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(wanted_.front().folder, "/", entry_->file(), " is damaged between byte ",
+                     entry.offset(), " and ", entry.offset() + entry.bytes(), ": ",
+                     payload.status().message(), "; continue an older snapshot"));
   }
   Message message;
   proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
@@ -111,7 +114,7 @@ absl::StatusOr<Message> ShardLoader::MakePiece(const Message& reply) const {
   piece.set_kind(static_cast<proto::ReplicaPiece::Kind>(entry.kind()));
   piece.set_slot(entry.slot());
   piece.set_first(entry.first());
-  AddFrame(message, reply.frames[0], entry.checksum());
+  AddFrame(message, *payload, entry.checksum());
   return message;
 }
 

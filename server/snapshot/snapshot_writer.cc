@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
 #include "common/snapshot/part_format.h"
+#include "common/snapshot/stored_piece.h"
+#include "server/replication/chain_place.h"
 
 namespace covey::server {
 namespace {
@@ -14,14 +16,6 @@ namespace {
 // As for a replica that is being filled: the disk always has something to write, and memory stays
 // bounded.
 constexpr uint64_t kBytesInFlight = 2 * kReplicaPieceBytesMax;
-
-// Whether `self` has the last full replica of the shard.
-bool HasLastFull(const proto::Shard& shard, const Address& self) {
-  const auto last = std::find_if(shard.chain().rbegin(), shard.chain().rend(),
-                                 [](const proto::Replica& replica) { return !replica.joining(); });
-  return last != shard.chain().rend() && NodeId(last->node()) == self.node &&
-         last->loop() == self.loop;
-}
 
 }  // namespace
 
@@ -70,9 +64,9 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
   pending.entry.set_table(id.table.value());
   pending.entry.set_shard(id.index.value());
   pending.entry.set_generation(generation);
-  pending.entry.set_index(cut.content->index());
+  pending.entry.set_index(cut.content.index);
   pending.entry.set_file(file_name());
-  pending.content = std::move(cut.content);
+  pending.cut = std::move(cut.content);
   SendMore(outbox);
 }
 
@@ -88,6 +82,9 @@ void SnapshotWriter::SendMore(Outbox& outbox) {
 
 void SnapshotWriter::SendPiece(Outbox& outbox) {
   PendingShard& shard = pending_.front();
+  if (shard.content == nullptr) {
+    shard.content = std::make_unique<ContentExport>(std::move(shard.cut));
+  }
   const Message message = shard.content->Piece(shard.next_piece);
   const proto::ReplicaPiece& piece = message.envelope.replica_piece();
   const Buffer& payload = message.frames[0];
@@ -100,16 +97,7 @@ void SnapshotWriter::SendPiece(Outbox& outbox) {
   entry.set_kind(piece.kind());
   entry.set_slot(piece.slot());
   entry.set_first(piece.first());
-  Append(PieceFrames({.shard = {TableId(shard.entry.table()), ShardIndex(shard.entry.shard())},
-                      .generation = shard.entry.generation(),
-                      .index = shard.entry.index(),
-                      .kind = piece.kind(),
-                      .slot = piece.slot(),
-                      .first = piece.first(),
-                      .bytes = payload.size(),
-                      .checksum = entry.checksum()},
-                     payload),
-         outbox);
+  Append(PieceFrames(HeaderOf(shard.entry, entry), payload), outbox);
   if (++shard.next_piece < shard.content->pieces()) return;
   sent_.push_back(std::move(shard.entry));
   pending_.pop_front();

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/btree_set.h"
 #include "common/cluster/ids.h"
@@ -41,7 +42,8 @@ class SnapshotWriter {
  private:
   struct PendingShard {
     proto::SnapshotShard entry;
-    std::unique_ptr<ContentExport> content;
+    ContentCut cut;
+    std::unique_ptr<ContentExport> content;  // of `cut`, once its turn has come
     uint64_t next_piece = 0;
   };
 

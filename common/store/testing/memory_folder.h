@@ -55,7 +55,7 @@ class MemoryFolder : public Folder {
     std::string bytes;
     std::map<std::string, int> names;
   };
-  // What is on the disk: nodes by number. The store's own folder is node 0.
+  // The disk's files and folders by number; the store's own folder is 0.
   struct State {
     std::map<int, Node> nodes = {{0, {.is_folder = true, .bytes = {}, .names = {}}}};
   };
