@@ -6,8 +6,8 @@ import os
 
 from tests import report
 from tests.process import cluster
-from tests.process import npy
-from tests.process import safetensors
+from tests.process import npy_file
+from tests.process import safetensors_file
 
 
 class CliExportTest(cluster.ProcessTest):
@@ -39,7 +39,7 @@ class CliExportTest(cluster.ProcessTest):
         for kind, name in [("float32", "F32"), ("float16", "F16"), ("bfloat16", "BF16")]:
             run = self.export(running.address, "--type", kind, "--tables", "counters")
             self.assertEqual(0, run.code, run)
-            tensors, metadata = safetensors.read(self.path)
+            tensors, metadata = safetensors_file.read(self.path)
             self.assertEqual({"counters": (name, [4], [3.0] * 4)}, tensors)
             self.assertEqual("pt", metadata["format"])
         run = self.export(running.address, "-o", "json")
@@ -48,7 +48,7 @@ class CliExportTest(cluster.ProcessTest):
         self.assertEqual([{"name": "counters", "shape": [4], "version": 3}], written["tables"])
 
         self.refused(1, "no table 'none'", running.address, "--tables", "counters,none")
-        self.assertEqual(3.0, safetensors.read(self.path)[0]["counters"][2][0])
+        self.assertEqual(3.0, safetensors_file.read(self.path)[0]["counters"][2][0])
         self.assertEqual(sorted([*before, "model.safetensors"]), self.files())
 
     def test_one_table_as_npy(self):
@@ -59,10 +59,10 @@ class CliExportTest(cluster.ProcessTest):
         for kind, name in [("float32", "<f4"), ("float16", "<f2")]:
             run = self.export(running.address, "--type", kind)
             self.assertEqual(0, run.code, run)
-            self.assertEqual((name, (4,), [3.0] * 4), npy.read(self.path))
+            self.assertEqual((name, (4,), [3.0] * 4), npy_file.read(self.path))
         self.refused(2, "bfloat16, which NPY files do not have", running.address,
                      "--type", "bfloat16")
-        self.assertEqual("<f2", npy.read(self.path)[0])
+        self.assertEqual("<f2", npy_file.read(self.path)[0])
 
     def test_several_tables_are_not_one_npy(self):
         self.path = os.path.join(self.folder, "model.npy")
@@ -93,7 +93,7 @@ class CliExportTest(cluster.ProcessTest):
         run = self.run_program(f'{cluster.COUNTER} "$COVEY_SCHEDULER" "$COVEY_JOB"')
         self.assertEqual(0, run.code, run)
         self.assertIn(f"wrote {self.path}: 1 table", str(run))
-        self.assertEqual([1.0] * 4, safetensors.read(self.path)[0]["counters"][2])
+        self.assertEqual([1.0] * 4, safetensors_file.read(self.path)[0]["counters"][2])
 
     def test_a_run_that_fails_leaves_no_model(self):
         run = self.run_program(f'{cluster.COUNTER} "$COVEY_SCHEDULER" "$COVEY_JOB"; exit 1')

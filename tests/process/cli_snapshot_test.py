@@ -8,7 +8,7 @@ import struct
 
 from tests import report
 from tests.process import cluster
-from tests.process import safetensors
+from tests.process import safetensors_file
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "common/snapshot/testdata/format_1.txt"
 _OLDER, _NEWER = "snapshot-000003-e7", "snapshot-000005-e9"
@@ -83,14 +83,14 @@ class CliSnapshotTest(cluster.ProcessTest):
         out = os.path.join(self.folder, "model.safetensors")
         exported = self.json("export", "--out", out)
         self.assertEqual([_NEWER, os.path.getsize(out)], [exported["name"], exported["bytes"]])
-        tensors, metadata = safetensors.read(out)
+        tensors, metadata = safetensors_file.read(out)
         self.assertEqual(
             {"weights": ("F32", [5, 4], [value(i) for i in range(16)] + [value(i, 1) for i in range(4)]),
              "bias": ("F32", [3], [value(i) for i in range(3)])}, tensors)
         self.assertEqual(_NEWER, metadata["covey_snapshot"])
         self.flip(f"{_OLDER}/part-2-1-000.cvp", 140)
         self.refused(1, "part-2-1-000.cvp, offset 64: ", "export", _OLDER, "--out", out)
-        self.assertEqual(_NEWER, safetensors.read(out)[1]["covey_snapshot"])
+        self.assertEqual(_NEWER, safetensors_file.read(out)[1]["covey_snapshot"])
         self.assertEqual(["model.safetensors", "store"], sorted(os.listdir(self.folder)))
 
     def test_deletes(self):
