@@ -110,6 +110,9 @@ absl::Status Config::Validate() const {
   if (replacement_wait < absl::ZeroDuration() || replacement_wait > absl::Hours(1)) {
     return Bad("replacement-wait", absl::FormatDuration(replacement_wait), "0 to 1h are allowed");
   }
+  if (drain_deadline < absl::ZeroDuration() || drain_deadline > absl::Hours(1)) {
+    return Bad("drain-deadline", absl::FormatDuration(drain_deadline), "0 to 1h are allowed");
+  }
   if (lease != absl::ZeroDuration() && (lease < 2 * heartbeat || lease > absl::Hours(1))) {
     return Bad("lease", absl::FormatDuration(lease),
                "0 (none), or two heartbeats to 1h are allowed");
@@ -140,10 +143,10 @@ absl::Status Config::Validate() const {
                "1s to 24h are allowed");
   }
   const bool wants_snapshots =
-      snapshot_every != absl::InfiniteDuration() || snapshot_every_samples > 0 || !restore.empty();
+      snapshot_every != absl::InfiniteDuration() || snapshot_every_samples > 0 || !resume.empty();
   if (wants_snapshots && store.empty()) {
     return absl::InvalidArgumentError(
-        "snapshot-every and restore need a store: name its folder with --store DIR");
+        "snapshot-every and resume need a store: name its folder with --store DIR");
   }
   if (snapshot_every < absl::Seconds(1)) {
     return Bad("snapshot-every", absl::FormatDuration(snapshot_every), "at least 1s is allowed");

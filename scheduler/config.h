@@ -51,12 +51,15 @@ struct Config {
 
   // Settings of the process, which main reads.
   // The snapshot that a new job continues: "latest", or the name of its folder. Empty = none.
-  std::string restore;
+  std::string resume;
   std::string host = "127.0.0.1";
   // 0 = any free port.
   uint32_t port = 0;
   // The chosen port is written here, atomically. Empty = nowhere.
   std::string port_file;
+  // After a signal, how long the scheduler goes on at most while servers leave, too, and their
+  // content goes into a snapshot.
+  absl::Duration drain_deadline = absl::Seconds(30);
   // The durable log. Empty = none: the job is lost at a restart.
   std::string log_file;
 

@@ -7,6 +7,13 @@
 #include "common/net/control_methods.h"
 
 namespace covey::scheduler {
+namespace {
+
+// Who ends a job tells its processes in any order. When no server has begun to leave by then, the
+// scheduler alone ends, and the job goes on.
+constexpr absl::Duration kServersFollowMax = absl::Seconds(1);
+
+}  // namespace
 
 Machines::Machines(const Config& config, ClusterState& cluster)
     : state(cluster),
@@ -16,7 +23,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       stragglers(config.stragglers, state, adjustments),
       tables(state),
       chains(config.chains_options(), state),
-      scaling(state, groups),
+      scaling(config.snapshots_options().has_store, state, groups),
       contract_fallback({.enabled = config.contract_fallback}, state, tables),
       barriers(state),
       dispatcher(state),
@@ -48,7 +55,19 @@ void Machines::Tick(absl::Time now, Answer answer) {
   dispatcher.Tick(now, reported);
   AnswerAll(reported, answer);
   PlaceRestoredTables();
+  scaling.Tick();
   snapshots.Tick(now);
+}
+
+bool Machines::MayEnd(absl::Duration waited) const {
+  if (!snapshots.has_store()) return true;
+  bool any = false;
+  for (const proto::Node& node : state.view().nodes()) {
+    if (node.role() != proto::SERVER || node.state() != proto::Node::ALIVE) continue;
+    if (!node.draining()) return waited >= kServersFollowMax;
+    any = true;
+  }
+  return !any;
 }
 
 void Machines::PlaceRestoredTables() {

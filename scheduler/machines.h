@@ -42,6 +42,9 @@ struct Machines {
   absl::Time NextTick() const;
   // Places the tables of the snapshot that this job continues, once all expected servers are there.
   void PlaceRestoredTables();
+  // Whether the scheduler may end, `waited` after it was asked to. Servers that leave need it until
+  // their content is elsewhere, or in a snapshot.
+  bool MayEnd(absl::Duration waited) const;
   // Membership has found that a node is no longer ALIVE: notifies the other machines.
   void OnDeparture(absl::Time now, NodeId node, Answer answer);
 

@@ -2,19 +2,20 @@
 
 // The scheduler's process: puts the actor on a loop between gRPC and the log. Read top to bottom.
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/annotate.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
+#include "common/base/set_once.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/view.h"
 #include "common/grouping/stragglers/straggler_options.h"
@@ -39,6 +40,8 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+// Value of --resume.
+constexpr char kResumeIfAny[] = "if-any";
 
 // Settings of the process besides the actor's configuration.
 struct ProcessConfig {
@@ -56,23 +59,16 @@ std::string AddressOf(const Config& config, const ProcessConfig& process, uint32
   return absl::StrCat(any ? HostName() : config.host, ":", port);
 }
 
-// The state with which a new job continues a snapshot of the store.
-absl::StatusOr<proto::LogRecord> StateOfSnapshot(const Config& config, Folder& store) {
-  std::string folder = config.restore;
-  if (folder == "latest") {
-    COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> found, ListSnapshots(store));
-    const auto newest =
-        std::find_if(found.rbegin(), found.rend(),
-                     [](const SnapshotSummary& summary) { return summary.complete.ok(); });
-    if (newest == found.rend()) {
-      return absl::NotFoundError(absl::StrCat("restore: ", config.store,
-                                              " holds no complete snapshot; look at it with "
-                                              "'covey snapshot list --store ",
-                                              config.store, "'"));
-    }
-    folder = newest->folder;
-  }
-  COVEY_ASSIGN_OR_RETURN(const SnapshotReader snapshot, SnapshotReader::Open(store, folder));
+// The state with which a new job continues a snapshot of the store; nothing = there is none, and
+// that is no mistake.
+absl::StatusOr<std::optional<proto::LogRecord>> StateOfSnapshot(const Config& config,
+                                                                Folder& store) {
+  const bool is_optional = config.resume == kResumeIfAny;
+  const absl::StatusOr<std::string> folder =
+      FindSnapshot(store, is_optional ? kNewestSnapshot : config.resume);
+  if (is_optional && absl::IsNotFound(folder.status())) return std::nullopt;
+  if (!folder.ok()) return Annotate("resume", folder.status());
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader snapshot, SnapshotReader::Open(store, *folder));
   return RestoredJob(config.job(), snapshot.manifest());
 }
 
@@ -90,7 +86,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   if (!config.store.empty()) {
     COVEY_ASSIGN_OR_RETURN(auto folder,
                            DiskFolder::Open(config.store, DiskFolder::Missing::kIsCreated));
-    if (!config.restore.empty()) {
+    if (!config.resume.empty()) {
       COVEY_ASSIGN_OR_RETURN(restored, StateOfSnapshot(config, *folder));
     }
     store =
@@ -103,10 +99,10 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
       LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
-      if (restored) LogInfo("not_restored", {{"reason", "the log continues a job already"}});
+      if (restored) LogInfo("not_resumed", {{"reason", "the log continues a job already"}});
     } else if (restored) {
       recovered = restored;
-      LogInfo("restored", {{"snapshot", restored->restore().folder()}});
+      LogInfo("resumes", {{"snapshot", restored->restore().folder()}});
     }
     actor.emplace(config, std::move(recovered));
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
@@ -163,6 +159,13 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   if (outcome.ok()) {
     const std::optional<int> signal = WaitForTermination();
     LogInfo("stopping", {{"signal", signal.value_or(0)}});
+    const SetOnce<std::monostate> may_end;
+    const bool posted = loop.Post([&front, &actor, may_end](absl::Time now, Outbox& outbox) {
+      if (!front.leads()) return may_end.Set(std::monostate());
+      actor->Stop(
+          now, [may_end] { may_end.Set(std::monostate()); }, outbox);
+    });
+    if (posted) may_end.WaitFor(config.drain_deadline);
   }
   service->Shutdown();
   loop.Stop();
@@ -196,6 +199,9 @@ void DeclareStragglers(StragglerOptions& stragglers, ConfigFile& options) {
 }
 
 void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
+  options.Add("drain-deadline", &config.drain_deadline,
+              "with a store: how long to go on after a signal while servers leave, too, and the "
+              "job's last state goes into a snapshot");
   options.Add("log-file", &config.log_file,
               "durable log of decisions, read at a restart; empty = the job is lost at a restart");
   options.Add("etcd", &process.etcd,
@@ -214,8 +220,9 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
 void DeclareSnapshots(Config& config, ConfigFile& options) {
   options.Add("store", &config.store,
               "folder in which snapshots are stored, shared with all servers; empty = none");
-  options.Add("restore", &config.restore,
-              "snapshot that a new job continues: latest, or the name of its folder in the store");
+  options.Add("resume", &config.resume,
+              "snapshot that a new job continues: latest, its id or its name; if-any = the latest, "
+              "or a new job where there is none. A job that --log-file continues ignores it");
   options.Add(
       "snapshot-every", [&config](absl::string_view text) { return config.SetSnapshotEvery(text); },
       [&config] { return config.SnapshotEvery(); },

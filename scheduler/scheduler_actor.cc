@@ -50,6 +50,16 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
   }
   for (Message& request : machines_.snapshots.TakeRequests()) outbox.Send(std::move(request));
   pipeline_.Flush(outbox);
+  if (on_stopped_ == nullptr) return;
+  const bool may_end = !disk_failure().ok() || machines_.MayEnd(now - stopping_since_);
+  if (may_end) std::exchange(on_stopped_, nullptr)();
+}
+
+void SchedulerActor::Stop(absl::Time now, std::function<void()> done, Outbox& outbox) {
+  Begin(now);
+  stopping_since_ = now;
+  on_stopped_ = std::move(done);
+  Finish(now, outbox);
 }
 
 void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {

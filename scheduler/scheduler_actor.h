@@ -52,6 +52,9 @@ class SchedulerActor : public Actor {
   const proto::ClusterView& published() const { return pipeline_.published(); }
   // Not OK once the log cannot be written any more; from then on every request is refused.
   const absl::Status& disk_failure() const { return pipeline_.disk_failure(); }
+  // The process is to end: serves on while servers that leave need it (Machines::MayEnd), and then
+  // calls `done` once, inside this or a later call.
+  void Stop(absl::Time now, std::function<void()> done, Outbox& outbox);
   // Called with the text of each decision, inside Receive or Wake; for the process's own log.
   void OnDecision(std::function<void(const std::string&)> callback) {
     on_decision_ = std::move(callback);
@@ -82,6 +85,9 @@ class SchedulerActor : public Actor {
   // postpone the timers.
   absl::Time last_tick_ = absl::InfinitePast();
   std::function<void(const std::string&)> on_decision_;
+  // From Stop until the process may end.
+  std::function<void()> on_stopped_;
+  absl::Time stopping_since_ = absl::InfiniteFuture();
 };
 
 }  // namespace covey::scheduler

@@ -274,6 +274,9 @@ TEST_F(ServerActorTest, LeavesWhenDrainingTakesTooLongOrNobodyIsLeft) {
   EXPECT_TRUE(OfKind(&proto::Envelope::has_leave_request).empty());
   view_.mutable_nodes(1)->set_draining(true);
   AdoptView(true, true);
+  const std::vector<Message> again = OfKind(&proto::Envelope::has_drain_request);
+  ASSERT_EQ(again.size(), 1u);
+  Answer(again[0], absl::FailedPreconditionError("there is no other server"));
   ExpectGoodbye("signal 15");
 }
 

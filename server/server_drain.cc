@@ -72,7 +72,9 @@ void ServerDrain::Ask(absl::Time now, Outbox& outbox) {
   Message message;
   message.set_to({kSchedulerNode, 0});
   message.envelope.mutable_header()->set_request_id(request_id_);
-  message.envelope.mutable_drain_request()->set_node(member_.view()->NameOf(member_.node()));
+  proto::DrainRequest& request = *message.envelope.mutable_drain_request();
+  request.set_node(member_.view()->NameOf(member_.node()));
+  request.set_must_leave(true);
   outbox.Send(std::move(message));
 }
 
@@ -112,7 +114,19 @@ void ServerDrain::FollowView(absl::Time now, Outbox& outbox) {
     Leave(now, State::kDrained, reason_.empty() ? "drained" : absl::StrCat(reason_, ", drained"),
           outbox);
   } else if (is_leaving() && !AnotherServerStays(view, member_.node())) {
-    GiveUp(now, "no other server stays that could take its shards", outbox);
+    FollowClosing(now, view, outbox);
+  }
+}
+
+void ServerDrain::FollowClosing(absl::Time now, const proto::ClusterView& view, Outbox& outbox) {
+  if (!view.closing().snapshot().empty()) {
+    LogInfo("job_closed", {{"snapshot", view.closing().snapshot()}});
+    Leave(now, State::kLeft, reason_, outbox);
+  } else if (!view.has_closing() && state_ == State::kDraining &&
+             again_ == absl::InfiniteFuture()) {
+    // Others stayed when the scheduler consented. It closes the job, or refuses.
+    unheard_until_ = now + kUnheardMax;
+    Ask(now, outbox);
   }
 }
 

@@ -26,14 +26,18 @@ namespace covey::server {
 //       │   └─────────────┼───┴──────────────────┼────────┘
 //       │                 │                      │
 //       └─────────────────┴──────────────────────┴────▶ kLeft: it is no member; refused; no reply;
-//                                                        no other server stays; deadline
+//                                                        deadline; the job is closed
+//
+// When no other server stays, the scheduler closes the job: it makes a snapshot, and the servers
+// leave when that is complete. Without a store it refuses.
 //
 // Another server or a person may drain it, too: then it goes from kServing to kDrained. A view that
 // has the server in a chain again, or draining no longer, before the scheduler has heard the
 // goodbye, ends kDrained: the server serves on, and asks again if Begin was called.
 //
 // Invariants: 1. The server has said goodbye exactly in kDrained and kLeft. 2. In kLeft its content
-// is lost, which is the only copy where a table has no other replica; in kDrained it holds none.
+// is lost, which is the only copy where a table has no other replica and the job was not closed; in
+// kDrained it holds none.
 //
 // Actor-confined. Deterministic.
 class ServerDrain {
@@ -66,6 +70,8 @@ class ServerDrain {
  private:
   void Enter(State next);
   void Ask(absl::Time now, Outbox& outbox);
+  // No other server stays: leaves when the job's state is in a snapshot.
+  void FollowClosing(absl::Time now, const proto::ClusterView& view, Outbox& outbox);
   // Leaves although shards are here.
   void GiveUp(absl::Time now, const std::string& why, Outbox& outbox);
   void Leave(absl::Time now, State last, const std::string& reason, Outbox& outbox);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server_drain.h"
 
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,9 @@ using Arrows = std::set<std::pair<State, State>>;
 struct InView {
   bool holds_shard = false;
   bool draining = false;
+  bool other_stays = true;
+  // ClusterView.closing; absent = the job does not close.
+  std::optional<std::string> closing = std::nullopt;
 };
 
 // Plays the scheduler by hand and notes the transitions of one server.
@@ -78,6 +83,16 @@ class Walk {
     Note();
   }
 
+  // Requests to be drained since the last call.
+  size_t Asked() {
+    size_t asked = 0;
+    for (const Message& message : outbox_.TakeMessages()) {
+      if (!message.envelope.has_drain_request()) continue;
+      EXPECT_TRUE(message.envelope.drain_request().must_leave());
+      ++asked;
+    }
+    return asked;
+  }
   void Expect(State state) { EXPECT_EQ(static_cast<int>(state_), static_cast<int>(state)); }
   // One `from` to another at a time.
   const Arrows& walked() const { return walked_; }
@@ -86,6 +101,9 @@ class Walk {
   const proto::ClusterView& NextView(const InView& in_view) {
     view_.set_epoch(view_.epoch() + 1);
     view_.mutable_nodes(0)->set_draining(in_view.draining);
+    view_.mutable_nodes(1)->set_draining(!in_view.other_stays);
+    view_.clear_closing();
+    if (in_view.closing) view_.mutable_closing()->set_snapshot(*in_view.closing);
     view_.mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_node(in_view.holds_shard ? 2
                                                                                                : 3);
     return view_;
@@ -161,6 +179,32 @@ Arrows WalkTooLate() {
   walk.Pass(absl::Seconds(1));
   walk.Expect(State::kLeft);
   return walk.walked();
+}
+
+// The last servers leave together: they wait for the snapshot with the job's last state.
+TEST(ServerDrain, LeavesWhenTheJobIsClosed) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::OkStatus());
+  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = false, .closing = ""});
+  walk.Pass(absl::Seconds(20));
+  walk.Expect(State::kDraining);
+  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = false, .closing = "s"});
+  walk.Expect(State::kLeft);
+}
+
+TEST(ServerDrain, AsksAgainWhenTheOthersAreGone) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::OkStatus());
+  walk.AdoptView({.holds_shard = true, .draining = true});
+  EXPECT_EQ(walk.Asked(), 0u);
+  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = false});
+  walk.Expect(State::kDraining);
+  walk.Answer(absl::FailedPreconditionError("there is no store"));
+  walk.Expect(State::kLeft);
 }
 
 TEST(ServerDrain, EveryTransitionOfTheTableIsWalkedAndNoOther) {

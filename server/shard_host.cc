@@ -175,6 +175,8 @@ ShardHost::Settled ShardHost::Open(absl::Time now, Outbox& outbox) {
                            {.spares = environment_.spares, .counters = environment_.counters});
   if (shard.ok()) {
     shard_ = *std::move(shard);
+    ApplyLease(now, outbox);
+    shard_->Proceed(now, outbox);
   } else {
     failure_ = shard.status();
   }

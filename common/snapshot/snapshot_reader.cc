@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
@@ -68,6 +69,9 @@ SnapshotSummary Summarize(Folder& store, const std::string& folder, const Snapsh
   for (const proto::CutStep& group : manifest.groups()) {
     summary.step = std::max(summary.step, group.step());
   }
+  for (const proto::SnapshotShard& shard : manifest.shards()) {
+    summary.step = std::max(summary.step, shard.last_step());
+  }
   return summary;
 }
 
@@ -86,6 +90,25 @@ absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store) {
               return std::pair(a.id, a.epoch) < std::pair(b.id, b.epoch);
             });
   return snapshots;
+}
+
+absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called) {
+  if (ParseSnapshotFolderName(called)) return std::string(called);
+  uint64_t id = 0;
+  const bool is_newest = called == kNewestSnapshot;
+  if (!is_newest && !absl::SimpleAtoi(called, &id)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", called.substr(0, 64), "' is no snapshot; write ", kNewestSnapshot,
+                     ", an id like 17, or a name like ", SnapshotFolderName(17, 42)));
+  }
+  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
+  for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
+    if (snapshot->complete.ok() && (is_newest || snapshot->id == id)) return snapshot->folder;
+  }
+  return absl::NotFoundError(
+      absl::StrCat(is_newest ? "there is no complete snapshot"
+                             : absl::StrCat("there is no complete snapshot of id ", id),
+                   " in the store; covey snapshot list shows what is there"));
 }
 
 absl::StatusOr<SnapshotReader> SnapshotReader::Open(Folder& store, absl::string_view folder) {

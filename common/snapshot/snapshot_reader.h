@@ -26,7 +26,7 @@ struct SnapshotSummary {
   // not; NOT_FOUND: there is no manifest, so the snapshot is being made, or was given up.
   absl::Status complete;
   // Of a complete one, from the manifest: of its files and the manifest; when it was ordered; its
-  // tables; the highest step of a group, 0 = there was no group.
+  // tables; the highest step of a group, 0 = of none.
   uint64_t bytes = 0;
   uint64_t ordered_unix_ms = 0;
   uint64_t tables = 0;
@@ -36,6 +36,15 @@ struct SnapshotSummary {
 // The snapshots of a store, in growing order of (id, epoch). Reads all manifests, one at a time.
 // Errors as Folder::List.
 absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store);
+
+// What a user calls the newest complete snapshot.
+inline constexpr char kNewestSnapshot[] = "latest";
+
+// The folder of the snapshot that a user names: "latest", an id ("17"), or the folder itself. Of
+// several with one id it is the newest complete one. NOT_FOUND: the store holds no such complete
+// snapshot; a folder's name is not looked up. INVALID_ARGUMENT: no snapshot is called so. Errors as
+// Folder::List.
+absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called);
 
 // Reads a complete snapshot, and verifies what it reads. `store` outlives it. Blocks. Memory: the
 // manifest, and one piece. Errors name file and offset.

@@ -63,18 +63,24 @@ absl::StatusOr<Epoch> Scaling::Drain(const proto::DrainRequest& request, absl::s
                      "': no server or worker of this name is alive; the status names those that "
                      "are, for example server-0"));
   }
-  if (node->draining() != request.cancel()) return state_.epoch();
+  const bool is_so = node->draining() != request.cancel();
+  if (is_so && !request.must_leave()) return state_.epoch();
   const bool is_last = std::none_of(view.nodes().begin(), view.nodes().end(), [&](const auto& n) {
     return n.id() != node->id() && Stays(n, proto::SERVER);
   });
-  if (!request.cancel() && node->role() == proto::SERVER && is_last) {
-    if (const size_t shards = ShardsOf(view, node->id()); shards > 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("drain ", node->name(), ": it holds ", shards,
-                       " shards, and there is no other server that stays: start one first"));
-    }
+  const bool takes_all = !request.cancel() && node->role() == proto::SERVER && is_last &&
+                         ShardsOf(view, node->id()) > 0;
+  if (takes_all && !(request.must_leave() && has_store_)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("drain ", node->name(), ": it holds ", ShardsOf(view, node->id()),
+                     " shards, and there is no other server that stays: start one first"));
   }
+  if (is_so && (!takes_all || view.has_closing())) return state_.epoch();
   Transaction change(state_);
+  if (takes_all && !view.has_closing()) {
+    change.EditView().mutable_closing();
+    change.Add(JobCloses{.node = node->name()});
+  }
   if (request.cancel()) {
     change.Add(DrainCancelled{.node = node->name(), .why = std::string(why)});
   } else {
@@ -115,6 +121,18 @@ absl::StatusOr<Epoch> Scaling::Scale(const proto::ScaleRequest& request, absl::s
   for (const proto::Node* node : surplus) SetDraining(*node, true, change);
   change.Commit();
   return state_.epoch();
+}
+
+void Scaling::Tick() {
+  const proto::ClusterView& view = state_.view();
+  if (!view.has_closing()) return;
+  const auto stays = [](const proto::Node& node) { return Stays(node, proto::SERVER); };
+  const auto staying = std::find_if(view.nodes().begin(), view.nodes().end(), stays);
+  if (staying == view.nodes().end()) return;
+  Transaction change(state_);
+  change.Add(JobStaysOpen{.node = staying->name()});
+  change.EditView().clear_closing();
+  change.Commit();
 }
 
 void Scaling::SetDraining(const proto::Node& node, bool draining, Transaction& change) {

@@ -17,21 +17,28 @@ namespace covey::scheduler {
 // Actor-confined, deterministic. `state` and `groups` outlive it.
 class Scaling {
  public:
-  Scaling(ClusterState& state, Groups& groups) : state_(state), groups_(groups) {}
+  // `has_store`: snapshots can be made.
+  Scaling(bool has_store, ClusterState& state, Groups& groups)
+      : has_store_(has_store), state_(state), groups_(groups) {}
 
   // Asks a node to leave, or, with `cancel`, to stay after all; `why` is the evidence, for users.
   // Returns the epoch from which on the change is in force at the latest. Idempotent. NOT_FOUND: no
   // server or worker of this name is alive. FAILED_PRECONDITION: it is the only server that does
-  // not drain, and has shards.
+  // not drain, and has shards. But when it must leave in any case, and there is a store, the job
+  // closes (ClusterView.closing).
   absl::StatusOr<Epoch> Drain(const proto::DrainRequest& request, absl::string_view why);
 
   // Records how many nodes are wanted, and drains the surplus, highest rank first. Draining nodes
   // go on draining. Returns as Drain. Idempotent. INVALID_ARGUMENT: 0, or more than a job can have.
   absl::StatusOr<Epoch> Scale(const proto::ScaleRequest& request, absl::string_view why);
 
+  // The job does not close after all when a server stays. To be called at least every half second.
+  void Tick();
+
  private:
   void SetDraining(const proto::Node& node, bool draining, Transaction& change);
 
+  const bool has_store_;
   ClusterState& state_;
   Groups& groups_;
 };

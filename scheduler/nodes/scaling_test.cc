@@ -47,7 +47,8 @@ class ScalingTest : public ::testing::Test {
 
   TestState state_;
   Groups groups_{{}, state_};
-  Scaling scaling_{state_, groups_};
+  Scaling scaling_{/*has_store=*/false, state_, groups_};
+  Scaling with_store_{/*has_store=*/true, state_, groups_};
 };
 
 TEST_F(ScalingTest, ADrainIsAskedForOnceAndCanBeTakenBack) {
@@ -92,6 +93,46 @@ TEST_F(ScalingTest, TheLastServerWithShardsStays) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("it holds 1 shards"));
   state_.mutable_view()->clear_tables();
   EXPECT_TRUE(Drain("server-1").ok()) << "it holds nothing";
+}
+
+TEST_F(ScalingTest, TheJobClosesWhenTheLastServerMustLeave) {
+  AddServers(2);
+  AddShard(3);
+  proto::DrainRequest request;
+  request.set_must_leave(true);
+  const auto drain = [&](Scaling& scaling, const char* name) {
+    request.set_node(name);
+    return scaling.Drain(request, "signal 15").status();
+  };
+  ASSERT_TRUE(drain(with_store_, "server-0").ok());
+  EXPECT_FALSE(state_.view().has_closing()) << "server-1 stays";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Drain("server-1").status())) << "a person's wish";
+  EXPECT_TRUE(absl::IsFailedPrecondition(drain(scaling_, "server-1"))) << "without a store";
+  ASSERT_TRUE(drain(with_store_, "server-1").ok());
+  EXPECT_TRUE(state_.view().has_closing());
+  EXPECT_THAT(Draining(), ElementsAre("server-0", "server-1"));
+  EXPECT_THAT(state_.News(), HasSubstr("the job closes with server-1"));
+  ASSERT_TRUE(drain(with_store_, "server-1").ok());
+  EXPECT_EQ(state_.News(), "");
+  with_store_.Tick();
+  EXPECT_TRUE(state_.view().has_closing());
+  AddServers(1);
+  with_store_.Tick();
+  EXPECT_FALSE(state_.view().has_closing());
+}
+
+TEST_F(ScalingTest, ADrainingServerCanCloseTheJobWhenTheOthersAreGone) {
+  AddServers(2);
+  AddShard(2);
+  ASSERT_TRUE(Drain("server-0").ok());
+  state_.mutable_view()->mutable_nodes(1)->set_state(proto::Node::DEAD);
+  ASSERT_TRUE(Drain("server-0").ok()) << "it drains already";
+  proto::DrainRequest request;
+  request.set_node("server-0");
+  request.set_must_leave(true);
+  EXPECT_TRUE(absl::IsFailedPrecondition(scaling_.Drain(request, "").status()));
+  EXPECT_TRUE(with_store_.Drain(request, "").ok());
+  EXPECT_TRUE(state_.view().has_closing());
 }
 
 TEST_F(ScalingTest, ScalingDrainsTheHighestRanks) {

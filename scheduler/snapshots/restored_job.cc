@@ -38,6 +38,10 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
                                         : groups[groups.size() - 1].id() + 1);
   uint64_t steps = before.steps_before();
   for (const proto::CutStep& cut : manifest.groups()) steps = std::max(steps, cut.step());
+  // Groups that had ended are not in the cut, but their pushes are.
+  for (const proto::SnapshotShard& shard : manifest.shards()) {
+    steps = std::max(steps, shard.last_step());
+  }
   record.set_steps_before(steps);
   record.set_next_node(Above(before.next_node()));
   record.set_next_table(before.next_table());

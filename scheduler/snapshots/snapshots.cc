@@ -130,7 +130,8 @@ void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress&
 
 bool Snapshots::IsDue(absl::Time now) const {
   if (state_.view().tables().empty()) return false;
-  return now - last_begun_ >= options_.every ||
+  const bool closes = state_.view().has_closing() && state_.view().closing().snapshot().empty();
+  return closes || now - last_begun_ >= options_.every ||
          (options_.every_samples > 0 &&
           forecast_.samples() - samples_at_last_ >= options_.every_samples);
 }
@@ -143,7 +144,9 @@ void Snapshots::Begin(absl::Time now, const std::string& why) {
 }
 
 void Snapshots::Tick(absl::Time now) {
-  if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) Begin(now, "as scheduled");
+  if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) {
+    Begin(now, state_.view().has_closing() ? "because the job closes" : "as scheduled");
+  }
   if (phase_ == Phase::kWanted && now >= work_.not_before) Order(now);
   if (phase_ == Phase::kOrdered) FollowOrder(now);
 }
@@ -188,6 +191,7 @@ void Snapshots::Order(absl::Time now) {
   change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
   change.Commit();
   work_.ordered_at = change.epoch().value();
+  work_.is_last = state_.view().has_closing();
   work_.shards_ordered = ShardsInView();
   work_.generations.clear();
   for (const proto::CutStep& last : *cut) {
@@ -337,6 +341,9 @@ void Snapshots::Complete(absl::Time now) {
   change.Add(SnapshotCompleted{
       .id = order().id(), .folder = folder, .bytes = work_.bytes, .took = now - work_.since});
   Withdraw(change);
+  if (work_.is_last && state_.view().has_closing()) {
+    change.EditView().mutable_closing()->set_snapshot(folder);
+  }
   change.Commit();
   complete_.push_back(folder);
   RemoveOld();
@@ -366,6 +373,7 @@ void Snapshots::Fail(absl::Time now, const std::string& reason) {
   proto::SnapshotStatus& status = Known(id);
   status.set_state(proto::SnapshotStatus::FAILED);
   status.set_reason(reason);
+  if (again) status.set_tried_again_as(next_id());
   if (was_ordered) {
     // What servers have stored of it means nothing.
     Remove(order().folder());

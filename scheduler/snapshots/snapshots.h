@@ -65,6 +65,7 @@ class Snapshots {
   void Tick(absl::Time now);
   absl::Time NextTick() const;
 
+  bool has_store() const { return options_.has_store; }
   // For the store, since the last call.
   std::vector<Message> TakeRequests() { return std::exchange(requests_, {}); }
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
@@ -80,6 +81,7 @@ class Snapshots {
     int attempt = 0;
     // From the order on.
     uint64_t ordered_at = 0;  // epoch
+    bool is_last = false;     // the job closes
     size_t shards_ordered = 0;
     std::map<uint32_t, uint64_t> generations;  // of the ordered groups
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;

@@ -31,6 +31,15 @@ std::string Text(const NodeDied& e) {
   return absl::StrCat(e.description, " dead", Because(e.evidence));
 }
 
+std::string Text(const JobCloses& e) {
+  return absl::StrCat("the job closes with ", e.node,
+                      ": no server stays, so its state is kept in a snapshot");
+}
+
+std::string Text(const JobStaysOpen& e) {
+  return absl::StrCat("the job does not close, because ", e.node, " stays");
+}
+
 std::string Text(const DrainRequested& e) { return absl::StrCat(e.node, " drains: ", e.why); }
 
 std::string Text(const DrainCancelled& e) {

@@ -41,6 +41,14 @@ struct DrainCancelled {
   std::string node = {};
   std::string why = {};
 };
+// All servers leave; `node` is the last of them.
+struct JobCloses {
+  std::string node = {};
+};
+// A server stays after all.
+struct JobStaysOpen {
+  std::string node = {};
+};
 struct JobScaled {
   std::optional<uint32_t> servers = {};
   std::optional<uint32_t> workers = {};
@@ -228,14 +236,16 @@ struct UnreportedExamplesExpired {
   uint64_t examples = 0;
 };
 
-using Event = std::variant<
-    NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobScaled,
-    FirstGroupsFormed, LateGroupFormed, GroupGrew, GroupRecovers, GroupContinuesWithoutLeavers,
-    GroupContinuesWithoutDraining, GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged,
-    MinimumMembersChanged, WorkerMoved, WorkerEvicted, TableCreated, TableDropped, ContractChanged,
-    SnapshotOrdered, SnapshotPassed, SnapshotCompleted, SnapshotFailed, TablesRestored,
-    ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
-    ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
+using Event =
+    std::variant<NodeRegistered, NodeLeft, NodeDied, DrainRequested, DrainCancelled, JobCloses,
+                 JobStaysOpen, JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew,
+                 GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
+                 GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
+                 WorkerMoved, WorkerEvicted, TableCreated, TableDropped, ContractChanged,
+                 SnapshotOrdered, SnapshotPassed, SnapshotCompleted, SnapshotFailed, TablesRestored,
+                 ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded,
+                 ItemsHandedOut, ExamplesFinished, PassesFinished, ExamplesReclaimed,
+                 UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

@@ -51,7 +51,7 @@ void Advance(ShardContent& content, uint64_t step, bool discarded = false) {
 }
 
 void ApplyCut(ShardContent& content, uint64_t snapshot) {
-  ShardRecord record = CutRecord(snapshot);
+  ShardRecord record = CutRecord(snapshot, Epoch(3));
   record.index = content.index() + 1;
   ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, {}).ok());
 }

@@ -74,7 +74,7 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
 TEST_F(ContentPieces, AreNotCopiedAndMayBeMadeInAnyOrder) {
   const auto content = Fresh();
   Advance(*content, 1);
-  ShardRecord cut_record = CutRecord(17);
+  ShardRecord cut_record = CutRecord(17, Epoch(3));
   cut_record.index = 2;
   ASSERT_TRUE(content->Apply(absl::UnixEpoch(), cut_record, {}).ok());
   const ContentCut cut = content->Cut();

@@ -156,7 +156,8 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
 
 void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
   if (record.cut != 0 && HasLastFull(*view_->FindShard(id_), place_.self())) {
-    cuts_.push_back({.snapshot = record.cut, .content = content_->Cut()});
+    cuts_.push_back(
+        {.snapshot = record.cut, .epoch = record.cut_epoch, .content = content_->Cut()});
   }
   // Kept until the successor has acknowledged the record.
   if (link() != nullptr) record.gradient.frame = environment_.spares.Kept(record.gradient.frame);

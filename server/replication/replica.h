@@ -57,7 +57,8 @@ class Replica {
 
   // The content after a record that is a cut.
   struct TakenCut {
-    uint64_t snapshot = 0;  // SnapshotOrder.id
+    uint64_t snapshot = 0;  // SnapshotOrder.id, and its epoch
+    Epoch epoch;
     ContentCut content;
   };
 

@@ -32,8 +32,11 @@ absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& 
 
 }  // namespace
 
-ShardRecord CutRecord(uint64_t snapshot) {
-  return {.version = Version(), .pushes = {}, .gradient = {}, .digest = {}, .cut = snapshot};
+ShardRecord CutRecord(uint64_t snapshot, Epoch epoch) {
+  ShardRecord record;
+  record.cut = snapshot;
+  record.cut_epoch = epoch;
+  return record;
 }
 
 Message ToMessage(ShardRecord& record) {
@@ -55,6 +58,7 @@ Message ToMessage(ShardRecord& record) {
   }
   if (record.digest) request.set_digest(*record.digest);
   request.set_cut(record.cut);
+  request.set_cut_epoch(record.cut_epoch.value());
   if (record.version == Version()) return message;
   request.set_samples(record.samples);
   request.set_rate_factor(record.adjustment.rate_factor);
@@ -84,7 +88,8 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                      .adjustment = {.rate_factor = request.rate_factor()},
                      .gradient = {},
                      .digest = {},
-                     .cut = request.cut()};
+                     .cut = request.cut(),
+                     .cut_epoch = Epoch(request.cut_epoch())};
   for (const proto::ReplicatedPush& push : request.pushes()) {
     record.pushes.push_back({.key = KeyOf(push.id()),
                              .group = GroupId(push.group()),

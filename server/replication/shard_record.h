@@ -46,12 +46,13 @@ struct ShardRecord {
   EncodedGradient gradient;  // without a frame when there is no update
   std::optional<uint64_t> digest;
   // SnapshotOrder.id of the snapshot that this record cuts; 0 = none. It has no update and no
-  // pushes then.
+  // pushes then. And SnapshotOrder.epoch.
   uint64_t cut = 0;
+  Epoch cut_epoch;
 };
 
-// The record that cuts the history for a snapshot.
-ShardRecord CutRecord(uint64_t snapshot);
+// The record that cuts the history for a snapshot, which the view ordered in `epoch`.
+ShardRecord CutRecord(uint64_t snapshot, Epoch epoch);
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);

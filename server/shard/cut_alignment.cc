@@ -20,6 +20,7 @@ void CutAlignment::Begin(const proto::SnapshotOrder& order, const Contract& cont
                          const UpdateGate& gate) {
   End();
   order_ = order.id();
+  epoch_ = Epoch(order.epoch());
   passed_ = order.passed();
   for (const proto::CutStep& cut : order.groups()) {
     const GroupId group(cut.group());

@@ -45,6 +45,7 @@ class CutAlignment {
 
   // SnapshotOrder.id; 0 = no order was begun, or it has ended.
   uint64_t order() const { return order_; }
+  Epoch epoch() const { return epoch_; }  // of the order
   bool is_aligning() const { return order_ != 0 && failure_.empty(); }
   // The last step of each group before the cut, for UpdateGate::HoldBeyond.
   const absl::btree_map<GroupId, Step>& last() const { return last_; }
@@ -67,6 +68,7 @@ class CutAlignment {
   void Fail(std::string why);
 
   uint64_t order_ = 0;
+  Epoch epoch_;
   absl::btree_map<GroupId, Step> last_;
   bool passed_ = false;
   absl::Time held_since_ = absl::InfiniteFuture();

@@ -111,7 +111,7 @@ bool Shard::IsReceived(GroupId group, Step step) const {
 }
 
 void Shard::Cut(absl::Time now, Outbox& outbox) {
-  shard_.replica.Append(now, CutRecord(alignment_.order()), {}, outbox);
+  shard_.replica.Append(now, CutRecord(alignment_.order(), alignment_.epoch()), {}, outbox);
   alignment_.End();
   pipeline_.Release();
 }

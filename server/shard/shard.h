@@ -65,6 +65,10 @@ class Shard {
   // the new contract binds waiting readers. Precondition: `view` holds the shard.
   void SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Outbox& outbox);
 
+  // Does what is due: applies updates, makes the cut that the view orders, and replies to readers
+  // for which the shard is fresh enough. To be called once after Open; other calls include it.
+  void Proceed(absl::Time now, Outbox& outbox);
+
   // Another server may hold the shard by now. Suspend refuses parked readers with `why`; until
   // Resume nothing is applied or replied to, and Resume does what has become due meanwhile. Both
   // may be called again. Precondition: no request comes meanwhile.
@@ -109,8 +113,6 @@ class Shard {
   bool IsReceived(GroupId group, Step step) const;
   // Makes the cut that the view orders.
   void Cut(absl::Time now, Outbox& outbox);
-  // Applies the updates that are due and replies to readers for which the shard is fresh enough.
-  void Proceed(absl::Time now, Outbox& outbox);
   // True when the shard has a new version.
   bool ApplyDue(absl::Time now, Outbox& outbox);
 

@@ -188,5 +188,15 @@ TEST(ShardCut, IsGivenUpWhenPushesWaitTooLong) {
   EXPECT_EQ(test.last_cut(), 0u);
 }
 
+// After a restart of the job no request may come before the order; nothing else opens the shard.
+TEST(ShardCut, IsMadeByAShardThatOpensAfterTheOrder) {
+  TestJob job(Contract{.kind = Kind::kAsync}, /*groups=*/0, 1);
+  job.view.mutable_snapshot()->set_id(5);
+  ShardDriver driver(job);
+  driver.Wake();
+  ASSERT_NE(driver.actor().FindReplica(kShard)->content(), nullptr);
+  EXPECT_EQ(driver.actor().FindReplica(kShard)->content()->last_cut(), 5u);
+}
+
 }  // namespace
 }  // namespace covey::server

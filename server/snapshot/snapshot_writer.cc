@@ -26,27 +26,42 @@ std::string SnapshotWriter::file_name() const {
 std::string SnapshotWriter::path() const { return absl::StrCat(folder_, "/", file_name()); }
 
 void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Outbox& outbox) {
+  self_ = self;
+  view_epoch_ = view.epoch();
   const uint64_t ordered = view.proto().has_snapshot() ? view.proto().snapshot().id() : 0;
-  if (ordered == order_) return;
+  if (ordered != order_) {
+    Reset(outbox);
+    if (ordered != 0) Begin(view);
+  }
+  for (EarlyCut& early : std::exchange(early_, {})) {
+    Add(early.id, early.generation, std::move(early.cut), outbox);
+  }
+}
+
+void SnapshotWriter::Reset(Outbox& outbox) {
   if (is_writing() && offset_ > 0) {
     proto::StoreRequest remove;
     remove.set_path(path());
     remove.mutable_remove();
     Request(std::move(remove), {}, outbox);
   }
-  const uint64_t next_request = next_request_;
-  *this = SnapshotWriter();
-  next_request_ = next_request;
-  self_ = self;
-  if (ordered == 0) return;
+  SnapshotWriter without_order;
+  without_order.self_ = self_;
+  without_order.view_epoch_ = view_epoch_;
+  without_order.early_ = std::move(early_);
+  without_order.next_request_ = next_request_;
+  *this = std::move(without_order);
+}
+
+void SnapshotWriter::Begin(const ClusterView& view) {
   const proto::SnapshotOrder& order = view.proto().snapshot();
   job_ = view.proto().job();
-  order_ = ordered;
+  order_ = order.id();
   epoch_ = order.epoch();
   folder_ = order.folder();
   for (const proto::Table& table : view.proto().tables()) {
     for (const proto::Shard& shard : table.shards()) {
-      if (HasLastFull(shard, self)) {
+      if (HasLastFull(shard, self_)) {
         awaited_.insert({TableId(table.id()), ShardIndex(shard.index())});
       }
     }
@@ -55,6 +70,11 @@ void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Ou
 }
 
 void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox) {
+  if (cut.epoch > view_epoch_) {
+    std::erase_if(early_, [&](const EarlyCut& early) { return early.id == id; });
+    early_.push_back({.id = id, .generation = generation, .cut = std::move(cut)});
+    return;
+  }
   if (!is_writing() || cut.snapshot != order_ || awaited_.erase(id) == 0) return;
   if (offset_ == 0) {
     const PartBlock header = EncodePartHeader({.job = job_, .snapshot = order_, .epoch = epoch_});
@@ -65,6 +85,7 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
   pending.entry.set_shard(id.index.value());
   pending.entry.set_generation(generation);
   pending.entry.set_index(cut.content.index);
+  pending.entry.set_last_step(cut.content.clocks.highest().value());
   pending.entry.set_file(file_name());
   pending.cut = std::move(cut.content);
   SendMore(outbox);

@@ -32,7 +32,8 @@ class SnapshotWriter {
  public:
   // The newest view, and who this loop is in it. To be called before the shards follow the view.
   void FollowView(const ClusterView& view, const Address& self, Outbox& outbox);
-  // A shard of this loop has been cut. Without effect for another snapshot than the ordered one.
+  // A shard of this loop has been cut: by an order of the newest view or, where the record of the
+  // head is faster, of a view that comes later. A cut of another order is dropped.
   void Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox);
   // A shard of this loop makes no cut.
   void Fail(ShardId id, const std::string& why, Outbox& outbox);
@@ -47,6 +48,16 @@ class SnapshotWriter {
     uint64_t next_piece = 0;
   };
 
+  // A cut by an order that no view has shown yet.
+  struct EarlyCut {
+    ShardId id;
+    uint64_t generation;
+    Replica::TakenCut cut;
+  };
+
+  // Forgets the order; what is in flight means nothing any more.
+  void Reset(Outbox& outbox);
+  void Begin(const ClusterView& view);
   bool is_writing() const { return order_ != 0 && !is_over_; }
   void SendMore(Outbox& outbox);
   void SendPiece(Outbox& outbox);
@@ -58,6 +69,11 @@ class SnapshotWriter {
   std::string file_name() const;
 
   Address self_;
+  Epoch view_epoch_;
+  std::vector<EarlyCut> early_;
+  uint64_t next_request_ = 1;
+
+  // The rest belongs to the order.
   uint64_t job_ = 0;
   // SnapshotOrder.id; 0 = none. Whether nothing more is to be done for it.
   uint64_t order_ = 0;
@@ -71,7 +87,6 @@ class SnapshotWriter {
   std::map<uint64_t, uint64_t> in_flight_;  // bytes by request
   uint64_t bytes_in_flight_ = 0;
   uint64_t sync_request_ = 0;  // 0 = not sent
-  uint64_t next_request_ = 1;
 };
 
 }  // namespace covey::server

@@ -86,6 +86,15 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("export", &options.export_file,
            "when the programs have ended well, write the model to this safetensors file; a .npy "
            "file where it is one table; see covey export");
+  file.Add("store", &options.store,
+           "folder for snapshots of the job; one is made when the run ends, so that another run "
+           "can go on from there");
+  file.Add("snapshot-every", &options.snapshot_every,
+           "with --store: how often a snapshot is made meanwhile: 10min, 1e6samples, or both with "
+           "a comma between");
+  file.Add("resume", &options.resume,
+           "with --store: begin with a snapshot: latest, its id or its name; if-any = the latest, "
+           "or anew where there is none");
   file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
   file.Add("scheduler-binary", &options.scheduler_binary,
            "scheduler; default: the one beside covey");

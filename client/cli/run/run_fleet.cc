@@ -39,9 +39,10 @@ RunFleet::RunFleet(const RunOptions& options, const LocalPaths& paths, absl::Tim
       start_(start),
       display_(display),
       incidents_(incidents),
-      supervisor_(options.grace, options.on_failure == RunOptions::OnFailure::kStop
-                                     ? RunSupervisor::OnLoss::kStop
-                                     : RunSupervisor::OnLoss::kGoOn),
+      supervisor_(options.grace,
+                  options.on_failure == RunOptions::OnFailure::kStop ? RunSupervisor::OnLoss::kStop
+                                                                     : RunSupervisor::OnLoss::kGoOn,
+                  options.store.empty() ? absl::ZeroDuration() : options.last_snapshot_max),
       processes_(
           options, paths,
           [this](const RunProcess& from, RunProcesses::Stream stream, absl::string_view line) {

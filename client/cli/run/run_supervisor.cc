@@ -109,6 +109,7 @@ std::vector<RunSupervisor::SignalTo> RunSupervisor::TakeSignals(absl::Time now) 
       // Without a scheduler no group can release a member.
       const bool is_alone = child.role == Role::kWorker && !AnyRunning(Role::kScheduler);
       child.kill_at = now + (is_alone ? std::min(grace_, kAloneMax) : grace_);
+      if (child.role == Role::kServer) child.kill_at += servers_longer_;
       signals.push_back({number, SIGTERM});
     }
     if (!child.killed && child.kill_at <= now) {

@@ -27,7 +27,7 @@ namespace covey::cli {
 //                                    all workers
 //
 // Invariants:
-//   1. A process that has not ended within `grace` after SIGTERM gets SIGKILL. So a run that was
+//   1. A process that has not ended within its grace after SIGTERM gets SIGKILL. So a run that was
 //      told to end does end.
 //   2. Only the first failure counts: later ones are its consequences.
 //   3. A process that was told to end, or that had drained, is not blamed for how it ends.
@@ -49,8 +49,10 @@ class RunSupervisor {
   // The reaction to the loss of a server or worker.
   enum class OnLoss { kGoOn, kStop };
 
-  explicit RunSupervisor(absl::Duration grace, OnLoss on_loss = OnLoss::kStop)
-      : grace_(grace), on_loss_(on_loss) {}
+  // `grace` from SIGTERM to SIGKILL; servers have `servers_longer` in addition.
+  explicit RunSupervisor(absl::Duration grace, OnLoss on_loss = OnLoss::kStop,
+                         absl::Duration servers_longer = absl::ZeroDuration())
+      : grace_(grace), on_loss_(on_loss), servers_longer_(servers_longer) {}
 
   // Adds a process that was started, perhaps in place of one of the same name. Returns its number:
   // 0, 1, ….
@@ -116,6 +118,7 @@ class RunSupervisor {
 
   absl::Duration grace_;
   OnLoss on_loss_;
+  absl::Duration servers_longer_;
   std::string first_loss_;
   std::vector<Child> children_;
   bool all_started_ = false;

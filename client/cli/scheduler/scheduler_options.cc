@@ -12,27 +12,6 @@
 #include "common/net/scheduler_failover.h"
 
 namespace covey::cli {
-namespace {
-
-absl::Status CheckAddresses(const std::string& addresses) {
-  if (addresses.empty()) {
-    return absl::InvalidArgumentError(
-        "no scheduler given; pass --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
-  }
-  for (const std::string& address : SplitSchedulers(addresses)) {
-    const size_t colon = address.rfind(':');
-    uint32_t port = 0;
-    if (colon == std::string::npos || colon == 0 ||
-        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--scheduler is '", addresses,
-                       "'; write HOST:PORT, as in 127.0.0.1:7070, separate several by commas"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 void AddOutput(ConfigFile& options, bool* json) {
   options.Add(
@@ -59,10 +38,28 @@ void SchedulerOptions::AddTo(ConfigFile& options) {
   AddOutput(options, &json);
 }
 
+absl::Status SchedulerOptions::Check() const {
+  if (scheduler.empty()) {
+    return absl::InvalidArgumentError(
+        "no scheduler given; pass --scheduler HOST:PORT[,HOST:PORT] or set COVEY_SCHEDULER");
+  }
+  for (const std::string& address : SplitSchedulers(scheduler)) {
+    const size_t colon = address.rfind(':');
+    uint32_t port = 0;
+    if (colon == std::string::npos || colon == 0 ||
+        !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 || port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--scheduler is '", scheduler,
+                       "'; write HOST:PORT, as in 127.0.0.1:7070, separate several by commas"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::optional<int> SchedulerOptions::Load(ConfigFile& options, int count,
                                           const char* const* arguments) {
   if (const std::optional<int> code = LoadWithShortOutput(options, count, arguments)) return code;
-  if (const absl::Status status = CheckAddresses(scheduler); !status.ok()) {
+  if (const absl::Status status = Check(); !status.ok()) {
     PrintFailure(arguments[0], status);
     return kExitUsage;
   }

@@ -26,6 +26,8 @@ struct SchedulerOptions {
   void AddTo(ConfigFile& options);
   // Reads the command line, including `-o`. Returns an exit code when the command should end.
   std::optional<int> Load(ConfigFile& options, int count, const char* const* arguments);
+  // INVALID_ARGUMENT: `scheduler` is empty or no address. Load has checked it.
+  absl::Status Check() const;
 };
 
 // Prints a wrong usage or a failure of a command on standard error: "covey status: …".

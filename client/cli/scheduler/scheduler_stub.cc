@@ -125,6 +125,10 @@ absl::StatusOr<proto::ScaleReply> SchedulerStub::Scale(const proto::ScaleRequest
   return connection_->Ask(&proto::Scheduler::Stub::Scale, request);
 }
 
+absl::StatusOr<proto::CreateSnapshotReply> SchedulerStub::CreateSnapshot() {
+  return connection_->Ask(&proto::Scheduler::Stub::CreateSnapshot, proto::CreateSnapshotRequest());
+}
+
 struct StatusPoller::Connection : Schedulers {
   using Schedulers::Schedulers;
 };

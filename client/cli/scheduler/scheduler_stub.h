@@ -36,6 +36,8 @@ class SchedulerStub {
   // NOT_FOUND, FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.
   absl::StatusOr<proto::DrainReply> Drain(const proto::DrainRequest& request);
   absl::StatusOr<proto::ScaleReply> Scale(const proto::ScaleRequest& request);
+  // FAILED_PRECONDITION: the job has no store.
+  absl::StatusOr<proto::CreateSnapshotReply> CreateSnapshot();
 
  private:
   struct Connection;

@@ -15,6 +15,7 @@
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
+#include "client/cli/snapshot/snapshot_create.h"
 #include "client/cli/snapshot/snapshot_export.h"
 #include "client/cli/snapshot/snapshot_view.h"
 #include "common/base/clock.h"
@@ -29,22 +30,27 @@ namespace covey::cli {
 namespace {
 
 struct Asked {
-  std::string store;
-  bool json = false;
+  SchedulerOptions scheduler;  // of `create`
+  std::string store;           // of the others
   bool force = false;
+  absl::Duration timeout = absl::Minutes(10);
   // Of `export`: the file to write.
   std::string out;
-  // "list", or the action and the name of a snapshot.
+  // What is to be done, and the name of a snapshot; empty = the newest complete one.
   std::string action;
   std::string name;
+
+  bool json() const { return scheduler.json; }
 };
 
 absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
-  constexpr char kHow[] = "write list, show [NAME], verify [NAME], export [NAME] or delete NAME";
+  constexpr char kHow[] =
+      "write create, list, show [NAME], verify [NAME], export [NAME] or delete NAME";
   if (words.empty()) return absl::InvalidArgumentError(absl::StrCat("what is to be done? ", kHow));
   asked.action = words[0];
   if (words.size() > 1) asked.name = words[1];
-  const bool one_word = asked.action == "list" && words.size() == 1;
+  const bool makes = asked.action == "create";
+  const bool one_word = (makes || asked.action == "list") && words.size() == 1;
   const bool two_words = asked.action == "delete" && words.size() == 2;
   const bool reads = asked.action == "show" || asked.action == "verify" || asked.action == "export";
   const bool either = reads && words.size() <= 2;
@@ -52,39 +58,40 @@ absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[0], "' with ", words.size() - 1, " words after it; ", kHow));
   }
-  if (!asked.name.empty() && !ParseSnapshotFolderName(asked.name)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", asked.name, "' is not the name of a snapshot; one looks as ",
-                     SnapshotFolderName(17, 42), ", and covey snapshot list shows all"));
-  }
   if (asked.action == "export" && asked.out.empty()) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
+  if (makes) return asked.scheduler.Check();
   if (asked.store.empty()) {
     return absl::InvalidArgumentError("no store given; pass --store DIR or set COVEY_STORE");
   }
   return absl::OkStatus();
 }
 
-// The newest complete snapshot. NOT_FOUND: there is none.
-absl::StatusOr<std::string> NewestComplete(Folder& store) {
-  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
-  for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
-    if (snapshot->complete.ok()) return snapshot->folder;
+absl::StatusOr<std::string> Create(const Asked& asked) {
+  COVEY_ASSIGN_OR_RETURN(const proto::SnapshotStatus made,
+                         CreateSnapshot(asked.scheduler.scheduler, asked.timeout));
+  if (!asked.json()) {
+    return absl::StrCat(
+        made.folder(), " is complete: ", ShowBytes(made.bytes()), " after ",
+        absl::FormatDuration(absl::Milliseconds(static_cast<int64_t>(made.took_ms()))), "\n");
   }
-  return absl::NotFoundError(
-      "there is no complete snapshot; covey snapshot list shows what is there");
+  const nlohmann::ordered_json json = {{"name", made.folder()},
+                                       {"id", made.id()},
+                                       {"bytes", made.bytes()},
+                                       {"took_ms", made.took_ms()}};
+  return json.dump(2) + "\n";
 }
 
 absl::StatusOr<std::string> List(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
-  return asked.json ? SnapshotsJson(snapshots) : SnapshotsText(snapshots);
+  return asked.json() ? SnapshotsJson(snapshots) : SnapshotsText(snapshots);
 }
 
 absl::StatusOr<std::string> Show(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
-  return asked.json ? SnapshotJson(reader.manifest(), reader.bytes())
-                    : SnapshotText(reader.manifest(), reader.bytes());
+  return asked.json() ? SnapshotJson(reader.manifest(), reader.bytes())
+                      : SnapshotText(reader.manifest(), reader.bytes());
 }
 
 // Says on standard error how far it is, once per second.
@@ -107,7 +114,7 @@ absl::StatusOr<std::string> Verify(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
   COVEY_RETURN_IF_ERROR(VerifyAloud(reader));
   const int files = reader.manifest().files_size() + 1;
-  if (!asked.json) {
+  if (!asked.json()) {
     return absl::StrCat(asked.name, " is intact: ", ShowBytes(reader.bytes()), " in ", files,
                         " files\n");
   }
@@ -119,7 +126,7 @@ absl::StatusOr<std::string> Verify(const Asked& asked, Folder& store) {
 absl::StatusOr<std::string> Export(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
   COVEY_ASSIGN_OR_RETURN(const uint64_t bytes, ExportSnapshot(reader, asked.out));
-  if (!asked.json) {
+  if (!asked.json()) {
     return absl::StrCat("wrote ", asked.out, ": the values of ", asked.name, ", ", ShowBytes(bytes),
                         "\n");
   }
@@ -151,18 +158,18 @@ absl::Status CheckDeletable(const Asked& asked, Folder& store) {
 absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {
   COVEY_RETURN_IF_ERROR(CheckDeletable(asked, store));
   COVEY_RETURN_IF_ERROR(store.Remove(asked.name, kManifestName));
-  if (!asked.json) return absl::StrCat("deleted ", asked.name, "\n");
+  if (!asked.json()) return absl::StrCat("deleted ", asked.name, "\n");
   return nlohmann::ordered_json({{"deleted", asked.name}}).dump(2) + "\n";
 }
 
 absl::StatusOr<std::string> Run(Asked asked) {
+  if (asked.action == "create") return Create(asked);
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFolder> store,
                          DiskFolder::Open(asked.store, DiskFolder::Missing::kIsError));
   if (asked.action == "list") return List(asked, *store);
+  COVEY_ASSIGN_OR_RETURN(asked.name,
+                         FindSnapshot(*store, asked.name.empty() ? kNewestSnapshot : asked.name));
   if (asked.action == "delete") return Delete(asked, *store);
-  if (asked.name.empty()) {
-    COVEY_ASSIGN_OR_RETURN(asked.name, NewestComplete(*store));
-  }
   if (asked.action == "export") return Export(asked, *store);
   return asked.action == "show" ? Show(asked, *store) : Verify(asked, *store);
 }
@@ -173,19 +180,22 @@ int SnapshotCommand(int count, const char* const* arguments) {
   Asked asked;
   std::vector<std::string> words;
   ConfigFile options("covey snapshot",
-                     "Lists, shows, verifies, exports and deletes the snapshots in a folder; needs "
-                     "no running cluster. `verify` reads every byte, and names the file and "
-                     "offset of the first damage. `export` writes the values of all tables to a "
-                     "safetensors file, as float32. Exit code: 0 ok, 1 failed or damaged.");
-  options.Add("store", &asked.store, "folder with the snapshots; required");
+                     "Makes a snapshot of a running job (create), and lists, shows, verifies, "
+                     "exports and deletes those in a folder, which needs no running job. `verify` "
+                     "reads every byte, and names the file and offset of the first damage. "
+                     "`export` writes the values of all tables to a safetensors file, as float32. "
+                     "Exit code: 0 ok, 1 failed or damaged, 3 no scheduler answers.");
+  options.Add("store", &asked.store, "folder with the snapshots; required, except for create");
+  options.Add("scheduler", &asked.scheduler.scheduler,
+              "create: HOST:PORT[,HOST:PORT] of the job's scheduler");
+  options.Add("timeout", &asked.timeout, "create: give up waiting after this duration");
   options.Add("force", &asked.force,
               "delete: also the newest complete snapshot, or one that may be in the making");
   options.Add("out", &asked.out, "export: file to write, as in model.safetensors");
-  AddOutput(options, &asked.json);
-  options.TakeRest(
-      &words,
-      "list | show [NAME] | verify [NAME] | export [NAME] | delete NAME   NAME as `list` shows it; "
-      "without it the newest complete snapshot");
+  AddOutput(options, &asked.scheduler.json);
+  options.TakeRest(&words,
+                   "create | list | show [NAME] | verify [NAME] | export [NAME] | delete NAME   "
+                   "NAME as `list` shows it, or its id; without it the newest complete snapshot");
   if (const auto code = LoadWithShortOutput(options, count, arguments)) return *code;
   if (const absl::Status status = SetWords(words, asked); !status.ok()) {
     PrintFailure(arguments[0], status);
@@ -194,7 +204,7 @@ int SnapshotCommand(int count, const char* const* arguments) {
   const absl::StatusOr<std::string> output = Run(asked);
   if (!output.ok()) {
     PrintFailure(arguments[0], output.status());
-    return kExitFailed;
+    return ExitCodeOf(output.status());
   }
   WriteAll(STDOUT_FILENO, *output);
   return kExitOk;

@@ -31,17 +31,28 @@ bool EachHasItsCore(const RunOptions& options) {
          options.servers * options.server_loops + options.workers() <= options.cores;
 }
 
+void AddIfGiven(absl::string_view flag, absl::string_view value, Program& program) {
+  if (value.empty()) return;
+  program.arguments.emplace_back(flag);
+  program.arguments.emplace_back(value);
+}
+
 }  // namespace
 
 Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
-  return {.name = "scheduler",
-          .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost, "--port",
-                        absl::StrCat(paths.port), "--port-file", paths.port_file, "--servers",
-                        absl::StrCat(options.servers), "--groups", absl::StrCat(options.groups),
-                        "--workers", absl::StrCat(options.workers_per_group), "--log-file",
-                        paths.scheduler_log, "--stragglers",
-                        std::string(StragglerRungName(options.stragglers))},
-          .environment = CommonEnvironment()};
+  Program program = {
+      .name = "scheduler",
+      .arguments = {paths.scheduler_binary, "--job", options.job, "--host", kHost, "--port",
+                    absl::StrCat(paths.port), "--port-file", paths.port_file, "--servers",
+                    absl::StrCat(options.servers), "--groups", absl::StrCat(options.groups),
+                    "--workers", absl::StrCat(options.workers_per_group), "--log-file",
+                    paths.scheduler_log, "--stragglers",
+                    std::string(StragglerRungName(options.stragglers))},
+      .environment = CommonEnvironment()};
+  AddIfGiven("--store", options.store, program);
+  AddIfGiven("--resume", options.resume, program);
+  AddIfGiven("--snapshot-every", options.snapshot_every, program);
+  return program;
 }
 
 Program ServerProgram(const RunOptions& options, const LocalPaths& paths, absl::string_view address,
@@ -52,14 +63,10 @@ Program ServerProgram(const RunOptions& options, const LocalPaths& paths, absl::
                     "--rank", absl::StrCat(rank), "--transport", options.transport, "--data-host",
                     kHost, "--labels", Labels("servers", 0, rank)},
       .environment = CommonEnvironment()};
-  if (options.server_loops > 0) {
-    program.arguments.push_back("--loops");
-    program.arguments.push_back(absl::StrCat(options.server_loops));
-  }
-  if (EachHasItsCore(options)) {
-    program.arguments.push_back("--spin");
-    program.arguments.push_back(kSpin);
-  }
+  AddIfGiven("--store", options.store, program);
+  AddIfGiven("--loops", options.server_loops > 0 ? absl::StrCat(options.server_loops) : "",
+             program);
+  AddIfGiven("--spin", EachHasItsCore(options) ? kSpin : "", program);
   return program;
 }
 

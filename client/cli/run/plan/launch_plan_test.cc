@@ -44,6 +44,17 @@ TEST(LaunchPlanTest, AServerGetsLoopsOnlyWhenTheyAreChosen) {
               HasSubstr("--loops 3"));
 }
 
+TEST(LaunchPlanTest, SnapshotsGoToOneStore) {
+  RunOptions options = SomeOptions();
+  options.store = "dir";
+  options.resume = "latest";
+  options.snapshot_every = "10min";
+  EXPECT_THAT(absl::StrJoin(SchedulerProgram(options, {}).arguments, " "),
+              ::testing::EndsWith("--store dir --resume latest --snapshot-every 10min"));
+  EXPECT_THAT(absl::StrJoin(ServerProgram(options, {}, "h:1", 1).arguments, " "),
+              ::testing::EndsWith("--store dir"));
+}
+
 TEST(LaunchPlanTest, AServerWaitsAwakeOnlyWhereEveryProcessHasACore) {
   RunOptions options{.server_loops = 1};
   const LocalPaths paths = {.server_binary = "s"};
@@ -103,6 +114,8 @@ TEST(RunOptionsTest, NamesTheFlagAndWhatIsAllowed) {
               HasSubstr("--timeout"));
   EXPECT_THAT(message([](RunOptions& o) { o.grace = absl::ZeroDuration(); }), HasSubstr("--grace"));
   EXPECT_THAT(message([](RunOptions& o) { o.program.clear(); }), HasSubstr("-- PROGRAM"));
+  EXPECT_THAT(message([](RunOptions& o) { o.resume = "latest"; }), HasSubstr("--store DIR"));
+  EXPECT_THAT(message([](RunOptions& o) { o.snapshot_every = "1m"; }), HasSubstr("--store DIR"));
   EXPECT_THAT(message([](RunOptions& o) { o.server_loops = 65; }), HasSubstr("--server-loops"));
 }
 

@@ -97,6 +97,10 @@ absl::Status RunOptions::Validate() const {
                        " is not possible here; choose kill, stop or restart"));
     }
   }
+  if (store.empty() && !(resume.empty() && snapshot_every.empty())) {
+    return absl::InvalidArgumentError(
+        "--resume and --snapshot-every need a folder for snapshots; pass --store DIR");
+  }
   if (!faults.empty()) COVEY_RETURN_IF_ERROR(ValidateNames(faults, NodeNames()));
   if (program.empty()) {
     return absl::InvalidArgumentError(

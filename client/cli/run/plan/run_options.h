@@ -36,6 +36,8 @@ struct RunOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   // How long a process may take to stop after SIGTERM before it is killed.
   absl::Duration grace = absl::Seconds(5);
+  // How much longer servers may take when there is a store: the last state goes into a snapshot.
+  absl::Duration last_snapshot_max = absl::Seconds(30);
   // When a server or worker dies: the run continues while any of its kind is left, the process is
   // restarted, or everything stops.
   enum class OnFailure { kContinue, kRestart, kStop };
@@ -52,6 +54,11 @@ struct RunOptions {
   std::string events_folder;
   // The model, written when the programs have ended well; empty = not written.
   std::string export_file;
+  // The folder of snapshots; empty = none are made. The snapshot with which the job begins, and
+  // when it makes others: as the scheduler's options --resume and --snapshot-every.
+  std::string store;
+  std::string resume;
+  std::string snapshot_every;
   // One file per process with all its output; empty = none.
   std::string log_folder;
   // The path, then its arguments; each worker runs a copy.
