@@ -47,6 +47,8 @@ bool UpdateGate::IsBeyond(GroupId group, Step step) const {
 
 bool UpdateGate::HoldsUpTo() const {
   return !overdue_.empty() || !arrivals_.empty() || !late_.empty() ||
+         std::any_of(beyond_.begin(), beyond_.end(),
+                     [this](const HeldPush& held) { return !IsBeyond(held); }) ||
          (!steps_.empty() && !FirstStepIsBeyond());
 }
 
@@ -63,10 +65,19 @@ void UpdateGate::HurryHeld() {
   }
 }
 
-void UpdateGate::Release() {
-  held_beyond_.clear();
-  arrivals_.insert(arrivals_.end(), beyond_.begin(), beyond_.end());
-  beyond_.clear();
+bool UpdateGate::IsBeyond(const HeldPush& held) const {
+  return IsBeyond(held.push.group, held.push.step);
+}
+
+void UpdateGate::TakeUpReleased(size_t arrivals_max) {
+  for (auto held = beyond_.begin(); held != beyond_.end() && arrivals_.size() < arrivals_max;) {
+    if (IsBeyond(*held)) {
+      ++held;
+      continue;
+    }
+    arrivals_.push_back(*held);
+    held = beyond_.erase(held);
+  }
 }
 
 size_t UpdateGate::StepsHeld(GroupId group) const {
@@ -194,6 +205,12 @@ void UpdateGate::SwitchTo(const Contract& contract) {
     Release();
     std::vector<Update> held;
     const bool rounds = contract_.kind == Contract::Kind::kLocal;
+    const bool applies_on_arrival = contract_.kind != Contract::Kind::kBuffered;
+    while (applies_on_arrival && !beyond_.empty()) {
+      TakeUpReleased(1);
+      held.push_back(CutArrivals());
+    }
+    TakeUpReleased(beyond_.size() + arrivals_.size());
     while (!rounds && !late_.empty()) held.push_back(CutFirstLate());
     while (!steps_.empty()) held.push_back(CutFirstStep(/*with_late=*/rounds));
     if (!late_.empty()) held.push_back(CutLate());
@@ -280,7 +297,9 @@ bool UpdateGate::QuorumWaitIsOver(absl::Time now, Step round) {
 }
 
 std::optional<UpdateGate::Update> UpdateGate::TakeArrivals(const GroupCensus& groups) {
-  if (arrivals_.empty() || arrivals_.size() < ArrivalsPerUpdate(groups)) return std::nullopt;
+  const size_t wanted = ArrivalsPerUpdate(groups);
+  TakeUpReleased(wanted);
+  if (arrivals_.size() < wanted) return std::nullopt;
   return CutArrivals();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -103,7 +104,7 @@ class UpdateGate {
   void HurryHeld();
   // Ends it: pushes that were held are as if they arrived now, in the order of their arrival. A
   // switch to another kind of contract does so, too.
-  void Release();
+  void Release() { held_beyond_.clear(); }
   // Whether a push would be held by HoldBeyond.
   bool IsBeyond(GroupId group, Step step) const;
   // Whether pushes wait that are not beyond.
@@ -147,6 +148,9 @@ class UpdateGate {
   Update CutFirstLate();
   Update CutLate();
   Update CutArrivals();
+  bool IsBeyond(const HeldPush& held) const;
+  // Pushes that were held beyond, and are no longer, become arrivals while there are fewer.
+  void TakeUpReleased(size_t arrivals_max);
   void Take(const HeldPush& held, Update& update);
   void NoteReceived(GroupId group, Step step);
   void NoteTaken(GroupId group, Step step);
@@ -163,9 +167,9 @@ class UpdateGate {
   Step quorum_round_;
   absl::Time quorum_since_;
   absl::Time next_due_ = absl::InfiniteFuture();
-  // The other contracts; and those of them that are beyond.
-  std::vector<HeldPush> arrivals_;
-  std::vector<HeldPush> beyond_;
+  // The other contracts; and those of them that are beyond, or were when they came.
+  std::deque<HeldPush> arrivals_;
+  std::deque<HeldPush> beyond_;
   absl::btree_map<GroupId, Step> held_beyond_;
   // From before a switch.
   std::vector<Update> overdue_;  // the next one last

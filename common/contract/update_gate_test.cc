@@ -388,7 +388,31 @@ TEST(UpdateGate, HoldsPushesBeyondTheGivenStepsUntilTheirRelease) {
   EXPECT_FALSE(driver.gate().HoldsUpTo());
   EXPECT_EQ(driver.gate().last_received(GroupId(1)), Step(5));
   driver.gate().Release();
-  EXPECT_THAT(driver.Due(), ElementsAre("1.4 1.5"));
+  EXPECT_THAT(driver.Due(), ElementsAre("1.4", "1.5"));
+}
+
+TEST(UpdateGate, APushThatIsNoLongerBeyondIsNotHeldByALaterHold) {
+  Driver driver({.kind = Kind::kAsync}, Groups({1, 2}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(3)}});
+  EXPECT_THAT(driver.Push(1, 4), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 6), IsEmpty());
+  driver.gate().Release();
+  driver.gate().HoldBeyond({{GroupId(1), Step(5)}});
+  EXPECT_TRUE(driver.gate().HoldsUpTo());
+  EXPECT_THAT(driver.Due(), ElementsAre("1.4"));
+  EXPECT_FALSE(driver.gate().HoldsUpTo());
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.6"));
+}
+
+TEST(UpdateGate, ReleasedPushesFillOneBufferAfterTheOther) {
+  Driver driver({.kind = Kind::kBuffered, .buffer = 2}, Groups({1, 2}));
+  driver.gate().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  EXPECT_THAT(driver.Push(1, 1), IsEmpty());
+  for (uint64_t step = 2; step <= 5; ++step) EXPECT_THAT(driver.Push(1, step), IsEmpty());
+  driver.gate().Release();
+  EXPECT_THAT(driver.Due(), ElementsAre("1.1 1.2", "1.3 1.4"));
+  EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.5 2.1"));
 }
 
 TEST(UpdateGate, ABufferThatIsHurriedLacksWhatIsBeyond) {

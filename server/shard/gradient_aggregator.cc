@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/shard/gradient_aggregator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -25,22 +26,7 @@ void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
   }
 }
 
-void GradientAggregator::Sum(const HeldPush& held) {
-  Join(held, arrivals_);
-  arrivals_.samples += held.push.samples;
-}
-
-void GradientAggregator::Release() {
-  gate_.Release();
-  if (!gate_.sums_on_arrival()) return;
-  for (const auto& [number, held] : held_) Sum(held);
-  held_.clear();
-}
-
-void GradientAggregator::SwitchTo(const Contract& contract) {
-  if (contract.kind != gate_.contract().kind) Release();
-  gate_.SwitchTo(contract);
-}
+void GradientAggregator::Sum(const HeldPush& held) { Join(held, arrivals_); }
 
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);
@@ -78,17 +64,18 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
   const std::optional<UpdateGate::Update> due = gate_.TakeDue(now, groups);
   if (!due) return std::nullopt;
   AggregatedUpdate update{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
-  if (!held_.contains(due->pushes.front())) {
-    COVEY_CHECK(due->pushes.size() == arrivals_.pushes.size());
-    std::swap(arrivals_, update);
-  } else {
-    for (const uint64_t number : due->pushes) {
-      const auto held = held_.find(number);
-      Join(held->second, update);
-      held_.erase(held);
-    }
-    update.samples = due->samples;
+  // The pushes that are not held were summed on arrival.
+  const bool is_summed = std::any_of(due->pushes.begin(), due->pushes.end(),
+                                     [this](uint64_t number) { return !held_.contains(number); });
+  if (is_summed) std::swap(arrivals_, update);
+  for (const uint64_t number : due->pushes) {
+    const auto held = held_.find(number);
+    if (held == held_.end()) continue;
+    Join(held->second, update);
+    held_.erase(held);
   }
+  COVEY_CHECK(update.pushes.size() == due->pushes.size());
+  update.samples = due->samples;
   if (update.encoded.frame.empty()) update.encoded = {.frame = update.gradient_sum.buffer()};
   return update;
 }

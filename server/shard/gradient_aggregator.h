@@ -75,10 +75,10 @@ class GradientAggregator {
   // As UpdateGate.
   void HoldBeyond(absl::btree_map<GroupId, Step> last) { gate_.HoldBeyond(std::move(last)); }
   void HurryHeld() { gate_.HurryHeld(); }
-  void Release();
+  void Release() { gate_.Release(); }
 
   // As UpdateGate::SwitchTo. Pushes may be added again once TakeDue has none.
-  void SwitchTo(const Contract& contract);
+  void SwitchTo(const Contract& contract) { gate_.SwitchTo(contract); }
 
  private:
   struct HeldPush {

@@ -183,6 +183,17 @@ TEST(GradientAggregator, PushesBeyondAreInNoSumBeforeTheirRelease) {
   EXPECT_THAT(gatherer.pushes(), ElementsAre(12, 22, 31));
 }
 
+TEST(GradientAggregator, ReleasedPushesAreAppliedOneByOne) {
+  Gatherer gatherer({.kind = Contract::Kind::kAsync}, {1, 2});
+  gatherer.aggregator().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
+  gatherer.Push(1, 2, 20);
+  gatherer.Push(2, 2, 40);
+  EXPECT_THAT(gatherer.Due(), IsEmpty());
+  gatherer.aggregator().Release();
+  EXPECT_THAT(gatherer.Due(), ElementsAre(20, 40));
+  EXPECT_EQ(gatherer.aggregator().held_bytes(), 0u);
+}
+
 TEST(GradientAggregator, ASwitchOfTheContractAppliesWhatIsBeyond) {
   Gatherer gatherer({.kind = Contract::Kind::kAsync}, {1, 2});
   gatherer.aggregator().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
