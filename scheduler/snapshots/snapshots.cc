@@ -130,8 +130,8 @@ void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress&
 
 bool Snapshots::IsDue(absl::Time now) const {
   if (state_.view().tables().empty()) return false;
-  const bool closes = state_.view().has_closing() && state_.view().closing().snapshot().empty();
-  return closes || now - last_begun_ >= options_.every ||
+  if (state_.view().has_closing()) return state_.view().closing().snapshot().empty();
+  return now - last_begun_ >= options_.every ||
          (options_.every_samples > 0 &&
           forecast_.samples() - samples_at_last_ >= options_.every_samples);
 }

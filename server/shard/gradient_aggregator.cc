@@ -20,6 +20,7 @@ void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
       gate_.Add({.group = push.group, .step = push.step, .samples = push.samples});
   HeldPush held{push, gradient, encoded};
   if (gate_.sums_on_arrival() && !gate_.IsBeyond(push.group, push.step)) {
+    SumReleased();
     Sum(held);
   } else {
     held_.emplace(number, std::move(held));
@@ -27,6 +28,18 @@ void GradientAggregator::Add(const ReceivedPush& push, const Buffer& gradient,
 }
 
 void GradientAggregator::Sum(const HeldPush& held) { Join(held, arrivals_); }
+
+void GradientAggregator::SumReleased() {
+  for (auto held = held_.begin(); held != held_.end();) {
+    const ReceivedPush& push = held->second.push;
+    if (gate_.IsBeyond(push.group, push.step)) {
+      ++held;
+      continue;
+    }
+    Sum(held->second);
+    held = held_.erase(held);
+  }
+}
 
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);

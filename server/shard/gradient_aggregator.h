@@ -88,6 +88,8 @@ class GradientAggregator {
   };
   static void Join(const HeldPush& held, AggregatedUpdate& update);
   void Sum(const HeldPush& held);
+  // Those that were held beyond a cut, and are arrivals of the gate by now; they came first.
+  void SumReleased();
   void Keep(HeldPush& held);
 
   // Constant after construction.
