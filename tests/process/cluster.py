@@ -84,9 +84,10 @@ class Observer:
 class Cluster(Observer):
     """Starts at once; ends with `test`, a ProcessTest."""
 
-    def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=()):
+    def __init__(self, test, servers=1, groups=1, workers=1, loops=1, scheduler_options=(),
+                 server_options=()):
         self._test = test
-        self._loops = loops
+        self._server_options = ["--loops", loops, *server_options]
         self._port_file = os.path.join(tempfile.mkdtemp(dir=test.folder), "port")
         self._scheduler_arguments = [
             SCHEDULER, "--job", JOB, "--servers", servers, "--groups", groups,
@@ -116,7 +117,7 @@ class Cluster(Observer):
     def start_server(self, rank):
         """Starts the first server of this rank, or one in place of a dead one."""
         self.servers[rank] = self._test.start(
-            f"server-{rank}", [*self.server_arguments(rank), "--loops", self._loops])
+            f"server-{rank}", [*self.server_arguments(rank), *self._server_options])
 
     def restart_the_fallen(self):
         """Acts as a supervisor of servers; one that comes back too early waits for its rank."""

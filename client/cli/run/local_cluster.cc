@@ -171,11 +171,6 @@ void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) 
   for (const GroupHistory& group : outcome_.history.groups()) {
     if (!group.points.empty()) fleet_.TrainingHasBegun(now);
   }
-  if (const std::string& last = status.view().closing().snapshot();
-      !last.empty() && last != outcome_.last_snapshot) {
-    outcome_.last_snapshot = last;
-    display_.Say(absl::StrCat("snapshot: ", options_.store, "/", last));
-  }
   // Events after processes were told to end are no incidents.
   if (!status_->had_final() && fleet_.supervisor().outcome().ok()) {
     outcome_.incidents.See(absl::ToDoubleSeconds(elapsed), status);

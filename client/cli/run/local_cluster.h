@@ -24,8 +24,6 @@ struct RunOutcome {
   std::string step_sentence;
   RunHistory history;
   RunIncidents incidents;
-  // The name of the snapshot with the job's last state; empty = none was made.
-  std::string last_snapshot;
   absl::Duration wall;
 };
 

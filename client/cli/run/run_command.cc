@@ -22,6 +22,8 @@
 #include "common/faults/fault_file.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
+#include "common/snapshot/snapshot_reader.h"
+#include "common/store/disk_folder.h"
 
 namespace covey::cli {
 namespace {
@@ -130,6 +132,17 @@ absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {
   return absl::OkStatus();
 }
 
+// Where the run can go on from; empty = there is no snapshot.
+std::string SnapshotLine(const std::string& store) {
+  if (store.empty()) return "";
+  const auto folder = DiskFolder::Open(store, DiskFolder::Missing::kIsError);
+  if (!folder.ok()) return "";
+  const absl::StatusOr<std::string> newest = FindSnapshot(**folder, kNewestSnapshot);
+  if (!newest.ok()) return "";
+  return absl::StrCat("newest snapshot: ", store, "/", *newest,
+                      "; --resume latest goes on from it");
+}
+
 }  // namespace
 
 int RunCommand(int count, const char* const* arguments) {
@@ -159,6 +172,9 @@ int RunCommand(int count, const char* const* arguments) {
     terminal.Print(Terminal::Stream::kError, absl::StrCat("report: ", options.report_file));
   }
   if (const std::string line = StepLine(outcome); !line.empty()) {
+    terminal.Print(Terminal::Stream::kError, line);
+  }
+  if (const std::string line = SnapshotLine(options.store); !line.empty()) {
     terminal.Print(Terminal::Stream::kError, line);
   }
   for (const std::string& line : LossLines(outcome)) {
