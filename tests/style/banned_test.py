@@ -114,6 +114,7 @@ _BANS = [
             "client/examples/*.cc": "a program that people watch",
             "tests/outside/*.cc": "a program that people watch",
             "tests/process/bit_equality_*.cc": "what the test compares",
+            "tests/process/examples_worker.cc": "the result, for `covey run`",
             "tests/sim/planted_bugs_test.cc": "how many seeds each bug took",
             "worker/examples/*/main.cc": "a program that people watch",
         },
