@@ -56,6 +56,8 @@ struct Options {
   // Rate of plain gradient descent, 1e-6 to 1. The loss is quadratic with curvature 1, so a rate of
   // 1 reaches the optimum in one step.
   double learning_rate = 0.1;
+  // True: servers run Adam, which keeps two more numbers per value.
+  bool adam = false;
   // The distance between the workers' optima, 0 to 1000; their mean is the model's. With more than
   // 0 the result is correct only if every worker counts equally.
   double spread = 0;

@@ -44,10 +44,11 @@ StepTrace::~StepTrace() {
   close(descriptor_);
 }
 
-void StepTrace::Add(uint32_t worker, uint64_t step, absl::Duration compute) {
+void StepTrace::Add(uint32_t worker, uint64_t step, absl::Duration compute, absl::Duration whole) {
   if (descriptor_ < 0) return;
-  absl::StrAppendFormat(&lines_, "{\"worker\":%u,\"step\":%u,\"compute_seconds\":%.6f}\n", worker,
-                        step, absl::ToDoubleSeconds(compute));
+  absl::StrAppendFormat(
+      &lines_, "{\"worker\":%u,\"step\":%u,\"compute_seconds\":%.6f,\"step_seconds\":%.6f}\n",
+      worker, step, absl::ToDoubleSeconds(compute), absl::ToDoubleSeconds(whole));
   // The last Flush reports a write error.
   if (lines_.size() >= kBytesKept) Flush().IgnoreError();
 }

@@ -11,7 +11,8 @@
 namespace covey::synthetic {
 
 // The duration of the steps of all workers, in one file, for `covey simulate`: one line per worker
-// and step, {"worker":0,"step":1,"compute_seconds":0.012}, in any order.
+// and step, {"worker":0,"step":1,"compute_seconds":0.012,"step_seconds":0.015}, in any order. The
+// second time is from the end of the step before to the end of this one.
 //
 // Actor-confined; the workers' processes append to the same file without conflicts.
 class StepTrace {
@@ -22,7 +23,7 @@ class StepTrace {
   StepTrace(StepTrace&& other) noexcept;
   StepTrace& operator=(StepTrace&&) = delete;
 
-  void Add(uint32_t worker, uint64_t step, absl::Duration compute);
+  void Add(uint32_t worker, uint64_t step, absl::Duration compute, absl::Duration whole);
   // Writes all pending lines to the file. UNAVAILABLE: the reason why that failed.
   absl::Status Flush();
 

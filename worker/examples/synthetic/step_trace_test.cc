@@ -22,13 +22,13 @@ TEST(StepTraceTest, WorkersShareAFile) {
   absl::StatusOr<StepTrace> one = StepTrace::Open(path);
   absl::StatusOr<StepTrace> other = StepTrace::Open(path);
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
-  other->Add(3, 1, absl::Milliseconds(12.5));
-  one->Add(0, 1, absl::Seconds(2));
+  other->Add(3, 1, absl::Milliseconds(12.5), absl::Milliseconds(13));
+  one->Add(0, 1, absl::Seconds(2), absl::Seconds(3));
   ASSERT_TRUE(other->Flush().ok());
   ASSERT_TRUE(one->Flush().ok());
   EXPECT_EQ(Content(path),
-            "{\"worker\":3,\"step\":1,\"compute_seconds\":0.012500}\n"
-            "{\"worker\":0,\"step\":1,\"compute_seconds\":2.000000}\n");
+            "{\"worker\":3,\"step\":1,\"compute_seconds\":0.012500,\"step_seconds\":0.013000}\n"
+            "{\"worker\":0,\"step\":1,\"compute_seconds\":2.000000,\"step_seconds\":3.000000}\n");
 }
 
 TEST(StepTraceTest, NothingIsLostWithoutAFlush) {
@@ -37,7 +37,7 @@ TEST(StepTraceTest, NothingIsLostWithoutAFlush) {
   {
     absl::StatusOr<StepTrace> trace = StepTrace::Open(path);
     ASSERT_TRUE(trace.ok()) << trace.status();
-    for (int step = 1; step <= kSteps; ++step) trace->Add(0, step, absl::Milliseconds(1));
+    for (int step = 1; step <= kSteps; ++step) trace->Add(0, step, absl::Milliseconds(1), {});
   }
   const std::string content = Content(path);
   EXPECT_EQ(std::count(content.begin(), content.end(), '\n'), kSteps);
@@ -47,7 +47,7 @@ TEST(StepTraceTest, NothingIsLostWithoutAFlush) {
 TEST(StepTraceTest, NoFileIsFineAndABadOneIsNamed) {
   absl::StatusOr<StepTrace> none = StepTrace::Open("");
   ASSERT_TRUE(none.ok());
-  none->Add(0, 1, absl::Seconds(1));
+  none->Add(0, 1, absl::Seconds(1), {});
   EXPECT_TRUE(none->Flush().ok());
   EXPECT_THAT(std::string(StepTrace::Open("/no/such/file").status().message()),
               ::testing::HasSubstr("opening /no/such/file: No such"));

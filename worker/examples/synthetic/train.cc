@@ -31,7 +31,15 @@ proto::TableSpec TableOf(const Options& options, size_t tensor) {
   spec.set_name(absl::StrCat("synthetic/", tensor));
   spec.set_data_type(proto::FLOAT32);
   spec.add_shape(options.tensor_kib * 1024 / sizeof(float));
-  spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  if (options.adam) {
+    proto::Optimizer& adam = *spec.mutable_optimizer();
+    adam.set_kind(proto::Optimizer::ADAM);
+    adam.set_beta1(0.9);
+    adam.set_beta2(0.999);
+    adam.set_epsilon(1e-8);
+  } else {
+    spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
+  }
   spec.mutable_learning_rate()->set_base(options.learning_rate);
   *spec.mutable_contract() = ContractToProto(options.contract);
   spec.set_gradient_format(ToProto(options.wire));
@@ -101,7 +109,7 @@ class Training {
     COVEY_ASSIGN_OR_RETURN(
         hybrid_, HybridStep::Create(worker_, model_.Tensors(options_), HybridOptionsOf(options_)));
     Figures figures{.group = worker_.group().id().value()};
-    start_ = surroundings_.now();
+    start_ = step_end_ = surroundings_.now();
     absl::Time next_progress = start_ + kProgressInterval;
     // As counted by the group, which may have continued without this worker.
     for (;;) {
@@ -143,7 +151,8 @@ class Training {
       COVEY_RETURN_IF_ERROR(hybrid_->Submit(t));
     }
     hybrid_->Report(model_.gradients[0][0] * model_.gradients[0][0] / 2);
-    trace_.Add(worker_.rank(), step, compute);
+    const absl::Time end = surroundings_.now();
+    trace_.Add(worker_.rank(), step, compute, end - std::exchange(step_end_, end));
     ++figures.steps;
     figures.samples += samples;
     figures.compute_seconds += absl::ToDoubleSeconds(compute);
@@ -174,6 +183,7 @@ class Training {
   Model model_;
   std::unique_ptr<HybridStep> hybrid_;
   absl::Time start_;
+  absl::Time step_end_;  // of the step before
 };
 
 }  // namespace
