@@ -57,8 +57,17 @@ class DiskFolder : public Folder {
 
   const std::string path_;
   const int folder_;
-  // Descriptors of files being written.
-  std::map<std::string, int> open_;
+  // A file being written.
+  struct OpenFile {
+    int descriptor = -1;
+    uint64_t written = 0;
+    uint64_t started = 0;  // the system writes the bytes before to the disk by now
+  };
+
+  // Lets the disk keep up: waits until all but the newest bytes are on it.
+  absl::Status Pace(const std::string& path, OpenFile& file) const;
+
+  std::map<std::string, OpenFile> open_;
 };
 
 }  // namespace covey

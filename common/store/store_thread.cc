@@ -2,6 +2,8 @@
 #include "common/store/store_thread.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -13,6 +15,8 @@
 
 namespace covey {
 namespace {
+
+constexpr int kNice = 10;
 
 uint64_t BytesOf(const Message& message) {
   uint64_t bytes = message.envelope.store_request().read().bytes();
@@ -150,6 +154,8 @@ Message StoreThread::Answer(const Message& request) {
 
 void StoreThread::Run() {
   pthread_setname_np(pthread_self(), "store");
+  // Training goes first where there are fewer cores than threads.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
   Request request;
   while (Take(request)) {
     Message reply = Answer(request.message);
