@@ -38,7 +38,9 @@ GroupsOptions Config::groups_options() const {
   return {.placement_wait = placement_wait, .regroup_after = regroup_after};
 }
 
-ChainsOptions Config::chains_options() const { return {.replacement_wait = replacement_wait}; }
+ChainsOptions Config::chains_options() const {
+  return {.on_loss = on_loss, .replacement_wait = replacement_wait};
+}
 
 SnapshotsOptions Config::snapshots_options() const {
   return {.has_store = !store.empty(),

@@ -36,6 +36,7 @@ struct Config {
   absl::Duration regroup_after = GroupsOptions().regroup_after;
   // ChainsOptions.
   absl::Duration replacement_wait = ChainsOptions().replacement_wait;
+  OnLoss on_loss = ChainsOptions().on_loss;
   // Rungs above kShift change which workers take part in a step. They are for programs that count
   // steps as the group does (worker/hybrid_step.h).
   StragglerOptions stragglers = {.highest = StragglerRung::kShift};

@@ -96,6 +96,7 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   }
   std::unique_ptr<GrpcService> service;
   // On the loop's thread, or before it has started.
+  absl::Status failure;
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
       LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
@@ -105,12 +106,17 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
       LogInfo("resumes", {{"snapshot", restored->restore().folder()}});
     }
     actor.emplace(config, std::move(recovered));
+    actor->OnLoss([&failure] {
+      failure = absl::AbortedError(
+          "no server has the content of some shards any more, and --on-loss is stop; see the "
+          "decisions above. Start the job again with --resume latest and a new --log-file");
+      RequestTermination();
+    });
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
     front.Lead(*actor);
     service->SetServing();
   };
 
-  absl::Status failure;
   COVEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<LogBackend> log,
       LogBackend::Open(process.log, {.leads =
@@ -217,7 +223,34 @@ void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
               "HOST:PORT at which others reach this scheduler; empty = the address it listens at");
 }
 
+// Values of --on-loss.
+constexpr std::pair<absl::string_view, OnLoss> kOnLoss[] = {
+    {"restore", OnLoss::kRestore}, {"begin-anew", OnLoss::kBeginAnew}, {"stop", OnLoss::kStop}};
+
+void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
+  options.Add(
+      "on-loss",
+      [&field](absl::string_view text) {
+        for (const auto& [name, value] : kOnLoss) {
+          if (text != name) continue;
+          field = value;
+          return absl::OkStatus();
+        }
+        return absl::InvalidArgumentError("choose restore, begin-anew or stop");
+      },
+      [&field] {
+        for (const auto& [name, value] : kOnLoss) {
+          if (field == value) return std::string(name);
+        }
+        return std::string();
+      },
+      "when no server has the content of a shard any more: restore (it begins with its part of the "
+      "newest snapshot; where there is none, with the table's first values), begin-anew (with the "
+      "table's first values) or stop (the job ends, to be resumed from a snapshot)");
+}
+
 void DeclareSnapshots(Config& config, ConfigFile& options) {
+  DeclareOnLoss(config.on_loss, options);
   options.Add("store", &config.store,
               "folder in which snapshots are stored, shared with all servers; empty = none");
   options.Add("resume", &config.resume,

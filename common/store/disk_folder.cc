@@ -25,8 +25,8 @@ constexpr mode_t kFolderMode = 0700;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // Linux writes at most 2 GiB at once.
 constexpr size_t kWriteMax = 1 << 30;
-// Files are written as fast as the disk takes them, so that copies to the system's cache do not take
-// a whole core from others for seconds, and the last sync is short.
+// Files are written as fast as the disk takes them, so that copies to the system's cache do not
+// take a whole core from others for seconds, and the last sync is short.
 constexpr uint64_t kPacedBytes = 64 << 20;
 
 // The folder that holds the store's own: "a/" of "a/b", "." of "b".

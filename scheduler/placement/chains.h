@@ -46,7 +46,8 @@ namespace covey::scheduler {
 // Actor-confined, deterministic. `state` outlives it.
 class Chains {
  public:
-  Chains(const ChainsOptions& options, ClusterState& state) : state_(state), lost_(options) {}
+  Chains(const ChainsOptions& options, ClusterState& state)
+      : options_(options), state_(state), lost_(options) {}
 
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { lost_.Fence(server, until); }
@@ -59,6 +60,8 @@ class Chains {
   // Makes the edits that are due, in one transaction. O(shards), so the caller collects reports
   // before.
   void Reconcile(absl::Time now);
+  // A shard is lost for good, and the job is to stop then.
+  bool must_stop() const { return lost_.must_stop(); }
   // When Reconcile has to be called even without a new report or commit.
   absl::Time NextReconcile() const;
 
@@ -81,7 +84,10 @@ class Chains {
   // Re-initializes lost shards and fills short chains. True: there is no shard of either kind.
   bool Repair(absl::Time now, ChainEditor& editor);
   void Fill(const proto::Shard& shard, ChainEditor& editor);
+  // The snapshot from which a lost shard of the table begins again; empty = from none.
+  std::string OriginFor(const proto::Table& table) const;
 
+  const ChainsOptions options_;
   ClusterState& state_;
   LostShards lost_;
   ChainMoves moves_;

@@ -274,6 +274,40 @@ TEST_F(ChainsTest, AReplacementOfTheSameRankBeginsLostShardsAnew) {
   }
 }
 
+TEST_F(ChainsTest, LostShardsBeginWithTheNewestSnapshot) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Create("b", 2, 1);
+  {
+    Transaction change(state_);
+    proto::NewestSnapshot& newest = *change.EditUnpublished().mutable_newest_snapshot();
+    newest.set_folder("snapshot-000001-e7");
+    newest.add_tables(view().tables(0).id());
+    change.Commit();
+  }
+  const auto origins = [this] {
+    std::vector<std::string> found;
+    for (const proto::Table& table : view().tables()) {
+      for (const proto::Shard& shard : table.shards()) found.push_back(shard.origin());
+    }
+    return found;
+  };
+  Die(2);
+  Settle();
+  AddServer(0);
+  EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2, restored on server-0 from the newest"));
+  EXPECT_THAT(origins(), ElementsAre("snapshot-000001-e7", "", "", "")) << "b is not in it";
+  EXPECT_FALSE(chains_.must_stop());
+  Chains stops({.on_loss = OnLoss::kStop}, state_);
+  const proto::ClusterView before = view();
+  Die(3);
+  AddServer(1);
+  stops.Reconcile(now_);
+  EXPECT_TRUE(stops.must_stop());
+  EXPECT_THAT(origins(), ElementsAre("snapshot-000001-e7", "", "", ""));
+}
+
 // The server may still serve them to clients that cannot reach the scheduler either.
 TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
   AddServer(0);

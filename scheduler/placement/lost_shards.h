@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
@@ -43,9 +44,12 @@ class LostShards {
   void BeginRound();
   void EndRound(absl::Time now);
   // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
-  // longer. False: it has to wait.
+  // longer. It begins with its part of the snapshot `origin`; empty = with the table's first values.
+  // False: it has to wait, or the job is to stop instead.
   bool Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard, uint32_t target,
-                    ChainEditor& editor);
+                    const std::string& origin, ChainEditor& editor);
+  // OnLoss::kStop: whether a shard is lost for good.
+  bool must_stop() const { return must_stop_; }
   // When the next shard is due; as of the last round.
   absl::Time NextRound() const { return next_round_; }
 
@@ -65,6 +69,7 @@ class LostShards {
   std::set<NodeId> waited_for_;  // in this round
   std::map<NodeId, absl::Time> fenced_until_;
   std::map<ShardId, CorruptShard> corrupt_;
+  bool must_stop_ = false;
 };
 
 }  // namespace covey::scheduler

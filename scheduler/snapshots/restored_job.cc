@@ -49,7 +49,9 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
   *record.mutable_work() = before.work();
   proto::Restore& restore = *record.mutable_restore();
   restore.set_folder(manifest.folder());
+  record.mutable_newest_snapshot()->set_folder(manifest.folder());
   for (const proto::Table& table : before.view().tables()) {
+    record.mutable_newest_snapshot()->add_tables(table.id());
     proto::Table& restored = *restore.add_tables();
     restored = table;
     for (proto::Shard& shard : *restored.mutable_shards()) shard.clear_chain();

@@ -341,6 +341,10 @@ void Snapshots::Complete(absl::Time now) {
   change.Add(SnapshotCompleted{
       .id = order().id(), .folder = folder, .bytes = work_.bytes, .took = now - work_.since});
   Withdraw(change);
+  proto::NewestSnapshot& newest = *change.EditUnpublished().mutable_newest_snapshot();
+  newest.set_folder(folder);
+  newest.clear_tables();
+  for (const proto::Table& table : state_.view().tables()) newest.add_tables(table.id());
   if (work_.is_last && state_.view().has_closing()) {
     change.EditView().mutable_closing()->set_snapshot(folder);
   }

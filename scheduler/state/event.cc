@@ -186,6 +186,9 @@ std::string Text(const ShardChange& change) {
     case ShardChange::Kind::kReinitializedCorrupt:
       return absl::StrCat("lost, their only copy on ", change.from,
                           " being unfit, re-initialized on ", change.node);
+    case ShardChange::Kind::kRestoredLost:
+      return absl::StrCat("lost with ", change.from, ", restored on ", change.node,
+                          " from the newest snapshot");
     case ShardChange::Kind::kUnreachable:
       return absl::StrCat("unreachable on ", change.node);
     case ShardChange::Kind::kUnfit:

@@ -188,6 +188,7 @@ struct ShardChange {
     kAwaitingReturn,     // a server of the rank of the departed `node` may come back
     kReinitializedLost,  // on `node`, since the departed `from` had the only content
     kReinitializedCorrupt,
+    kRestoredLost,  // as the two before, from the newest snapshot
     kUnreachable,
     kUnfit,
   };
