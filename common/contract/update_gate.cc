@@ -46,10 +46,15 @@ bool UpdateGate::IsBeyond(GroupId group, Step step) const {
 }
 
 bool UpdateGate::HoldsUpTo() const {
-  return !overdue_.empty() || !arrivals_.empty() || !late_.empty() ||
+  return !overdue_.empty() || !arrivals_.empty() || FirstLate() != late_.end() ||
          std::any_of(beyond_.begin(), beyond_.end(),
                      [this](const HeldPush& held) { return !IsBeyond(held); }) ||
          (!steps_.empty() && !FirstStepIsBeyond());
+}
+
+UpdateGate::Late::const_iterator UpdateGate::FirstLate() const {
+  return std::find_if(late_.begin(), late_.end(),
+                      [this](const auto& late) { return !IsBeyond(late.second); });
 }
 
 bool UpdateGate::FirstStepIsBeyond() const {
@@ -60,7 +65,7 @@ bool UpdateGate::FirstStepIsBeyond() const {
 
 void UpdateGate::HurryHeld() {
   FlushPartialBuffer();
-  if (contract_.kind == Contract::Kind::kLocal && !late_.empty()) {
+  if (contract_.kind == Contract::Kind::kLocal && FirstLate() != late_.end()) {
     overdue_.insert(overdue_.begin(), CutLate());
   }
 }
@@ -181,15 +186,22 @@ UpdateGate::Update UpdateGate::CutFirstStep(bool with_late) {
 
 UpdateGate::Update UpdateGate::CutFirstLate() {
   Update update;
-  Take(late_.begin()->second, update);
-  late_.erase(late_.begin());
+  const auto late = FirstLate();
+  Take(late->second, update);
+  late_.erase(late);
   return update;
 }
 
 UpdateGate::Update UpdateGate::CutLate() {
   Update update;
-  for (const auto& [key, held] : late_) Take(held, update);
-  late_.clear();
+  for (auto late = late_.begin(); late != late_.end();) {
+    if (IsBeyond(late->second)) {
+      ++late;
+      continue;
+    }
+    Take(late->second, update);
+    late = late_.erase(late);
+  }
   return update;
 }
 
@@ -246,7 +258,7 @@ std::optional<UpdateGate::Update> UpdateGate::TakeDue(absl::Time now, const Grou
 }
 
 std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups) {
-  if (!late_.empty()) return CutFirstLate();
+  if (FirstLate() != late_.end()) return CutFirstLate();
   if (steps_.empty() || FirstStepIsBeyond()) return std::nullopt;
   const Step step = steps_.begin()->first;
   const HeldStep& pushes = steps_.begin()->second;
@@ -259,7 +271,8 @@ std::optional<UpdateGate::Update> UpdateGate::TakeStep(const GroupCensus& groups
 
 std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const GroupCensus& groups) {
   next_due_ = absl::InfiniteFuture();
-  if ((steps_.empty() && late_.empty()) || FirstStepIsBeyond()) return std::nullopt;
+  const bool is_empty = steps_.empty() && FirstLate() == late_.end();
+  if (is_empty || FirstStepIsBeyond()) return std::nullopt;
   const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
   const bool complete =
       AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });

@@ -97,7 +97,7 @@ class UpdateGate {
 
   // The pushes up to `last` of each group are to be applied before all later ones: from now on,
   // later pushes of these groups are held. Until Release; may be called again. Under bsp and local
-  // all steps are equal.
+  // all steps are equal; they may be lower than steps that groups had taken which have ended.
   void HoldBeyond(absl::btree_map<GroupId, Step> last) { held_beyond_ = std::move(last); }
   // Makes due what is held, except beyond these steps. Without effect under bsp, where a step
   // needs the pushes of all groups.
@@ -129,6 +129,7 @@ class UpdateGate {
     GatePush push;
   };
   using HeldStep = absl::btree_map<GroupId, HeldPush>;
+  using Late = absl::btree_map<std::pair<GroupId, Step>, HeldPush>;
 
   bool ByStep() const {
     return contract_.kind == Contract::Kind::kBsp || contract_.kind == Contract::Kind::kLocal;
@@ -139,6 +140,8 @@ class UpdateGate {
   std::optional<Update> TakeRound(absl::Time now, const GroupCensus& groups);
   std::optional<Update> TakeArrivals(const GroupCensus& groups);
   bool FirstStepIsBeyond() const;
+  // The first of late_ that is not beyond.
+  Late::const_iterator FirstLate() const;
   bool HasPart(GroupId group, Step round) const;
   bool QuorumWaitIsOver(absl::Time now, Step round);
   bool LateIsFull() const;
@@ -162,7 +165,7 @@ class UpdateGate {
   // bsp and local.
   absl::btree_map<Step, HeldStep> steps_;
   // Of steps at or below last_step_.
-  absl::btree_map<std::pair<GroupId, Step>, HeldPush> late_;
+  Late late_;
   // local: since when the first held round has its quorum.
   Step quorum_round_;
   absl::Time quorum_since_;

@@ -442,6 +442,22 @@ TEST(UpdateGate, AStepBeyondWaitsAlthoughAllGroupsHavePushed) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.2 2.2"));
 }
 
+// A group that has ended was further than those that are left.
+TEST(UpdateGate, APushBeyondIsHeldAlthoughItsStepIsOver) {
+  for (const Kind kind : {Kind::kBsp, Kind::kLocal}) {
+    Driver driver({.kind = kind, .local_steps = 1}, Groups({1}));
+    driver.gate().Pass(GroupId(2), Step(9));
+    driver.gate().HoldBeyond({{GroupId(1), Step(1)}});
+    EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+    EXPECT_FALSE(driver.gate().HoldsUpTo());
+    EXPECT_THAT(driver.Push(1, 1), ElementsAre("1.1"));
+    driver.gate().HurryHeld();
+    EXPECT_THAT(driver.Due(), IsEmpty());
+    driver.gate().Release();
+    EXPECT_THAT(driver.Due(), ElementsAre("1.2"));
+  }
+}
+
 TEST(UpdateGate, LateChangesOfARoundAreHurriedBeforeTheNextOne) {
   Driver driver({.kind = Kind::kLocal, .local_steps = 10, .quorum = 1}, Groups({1, 2}));
   driver.gate().HoldBeyond({{GroupId(1), Step(1)}, {GroupId(2), Step(1)}});
