@@ -22,9 +22,7 @@ namespace covey {
 // out, one for each. A thread of its own carries the operations out one after the other, in the
 // order of their arrival, because a disk may take seconds and no loop waits for it.
 //
-// A reply has the request's address, request id and StoreRequest.id; Envelope.status says what has
-// failed. The bytes of a read are in its frame. INVALID_ARGUMENT also for a message that is no
-// StoreRequest or names no operation, and for a publication without exactly one frame.
+// Replies are those of AnswerStoreRequest.
 //
 // The queue is bounded: a request beyond `queue_bytes_max` or `queue_requests_max` is answered
 // RESOURCE_EXHAUSTED at once and has no effect, so senders pace themselves. What counts are the
@@ -65,7 +63,6 @@ class StoreThread : public MessagePort {
   bool Take(Request& request);
   // The operation has ended: its bytes no longer count.
   void Release(uint64_t bytes);
-  Message Answer(const Message& request);
 
   const Options options_;
   const Receiver receiver_;

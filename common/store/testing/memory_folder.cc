@@ -197,16 +197,34 @@ absl::StatusOr<std::vector<FolderEntry>> MemoryFolder::Entries(const std::string
   return entries;
 }
 
+std::unique_ptr<MemoryFolder> MemoryFolder::Crashed(const std::vector<Change>& kept) const {
+  auto crashed = std::make_unique<MemoryFolder>(lie_);
+  crashed->durable_ = durable_;
+  for (const Change& change : kept) Apply(change, crashed->durable_);
+  crashed->volatile_ = crashed->durable_;
+  crashed->next_node_ = next_node_;
+  return crashed;
+}
+
+std::unique_ptr<MemoryFolder> MemoryFolder::CrashState(
+    absl::FunctionRef<uint64_t(uint64_t)> draw) const {
+  const uint64_t kind = draw(4);
+  if (kind == 0) return Crashed({});
+  if (kind == 1) return Crashed(pending_);
+  std::vector<Change> kept;
+  for (const Change& change : pending_) {
+    if (draw(2) == 0) continue;
+    kept.push_back(change);
+    std::string& bytes = kept.back().bytes;
+    if (!bytes.empty() && draw(4) == 0) bytes.resize(1 + draw(bytes.size()));
+  }
+  return Crashed(kept);
+}
+
 void MemoryFolder::ForEachCrashState(
     absl::FunctionRef<void(MemoryFolder& crashed, const std::string& state)> visit) const {
-  // `kept` says of each change whether the crash keeps it.
   const auto crash = [&](const std::string& name, const std::vector<Change>& kept) {
-    MemoryFolder crashed;
-    crashed.durable_ = durable_;
-    for (const Change& change : kept) Apply(change, crashed.durable_);
-    crashed.volatile_ = crashed.durable_;
-    crashed.next_node_ = next_node_;
-    visit(crashed, name);
+    visit(*Crashed(kept), name);
   };
   crash("all is lost", {});
   crash("all is kept", pending_);

@@ -36,12 +36,17 @@ class MemoryFolder : public Folder {
   uint64_t operations() const { return operations_; }
   // Operation `number`, from 1, meets this fault.
   void PlanFault(uint64_t number, Fault fault) { faults_[number] = fault; }
+  void ForgetFaults() { faults_.clear(); }
 
   // Calls `visit` with a store for each state that a crash at this point may leave: all unsynced
   // changes are lost, all are kept, each single one is lost, each single one is kept, the last
   // write is torn at 3 places. `state` says which.
   void ForEachCrashState(
       absl::FunctionRef<void(MemoryFolder& crashed, const std::string& state)> visit) const;
+
+  // A store as a crash at this point may leave it. `draw(n)` returns a number below n: whether all
+  // unsynced changes are lost or kept, or which of them, and where a write is torn.
+  std::unique_ptr<MemoryFolder> CrashState(absl::FunctionRef<uint64_t(uint64_t)> draw) const;
 
   // The bytes of a file, to be read or damaged. Precondition: it exists.
   std::string& BytesOf(const std::string& path);
@@ -73,6 +78,8 @@ class MemoryFolder : public Folder {
   };
 
   static void Apply(const Change& change, State& state);
+  // The store after a crash that keeps these of the pending changes.
+  std::unique_ptr<MemoryFolder> Crashed(const std::vector<Change>& kept) const;
   static const Node* Find(const State& state, const std::string& path, int* number);
 
   absl::Status MakeFolder(const std::string& path) override;
