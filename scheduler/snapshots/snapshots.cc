@@ -157,7 +157,9 @@ absl::Time Snapshots::NextTick() const {
     case Phase::kPublishing:
       return absl::InfiniteFuture();
     case Phase::kIdle:
-      return options_.has_store ? last_begun_ + options_.every : absl::InfiniteFuture();
+      // Without a table there is nothing to do at that time.
+      return options_.has_store && !state_.view().tables().empty() ? last_begun_ + options_.every
+                                                                   : absl::InfiniteFuture();
     case Phase::kWanted:
       return std::max(work_.not_before, last_begun_ + kTick);
     case Phase::kOrdered:
@@ -361,11 +363,25 @@ void Snapshots::Remove(const std::string& folder) {
   Request(std::move(request));
 }
 
-void Snapshots::RemoveOld() {
-  while (complete_.size() > options_.kept) {
-    Remove(complete_.front());
-    complete_.erase(complete_.begin());
+bool Snapshots::IsInUse(const std::string& folder) const {
+  if (state_.record().has_restore() && state_.record().restore().folder() == folder) return true;
+  for (const proto::Table& table : state_.view().tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      if (shard.origin() == folder) return true;
+    }
   }
+  return false;
+}
+
+void Snapshots::RemoveOld() {
+  size_t surplus = complete_.size() - std::min<size_t>(complete_.size(), options_.kept);
+  std::erase_if(complete_, [&](const std::string& folder) {
+    if (surplus == 0) return false;
+    --surplus;
+    if (IsInUse(folder)) return false;
+    Remove(folder);
+    return true;
+  });
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {

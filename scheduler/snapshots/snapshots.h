@@ -35,7 +35,8 @@ namespace covey::scheduler {
 //     └───────── given up ─────────────────┴──────────── the manifest is stored ────────┘
 //
 // Servers store the shards (server/snapshot), and report; the manifest is stored last and makes the
-// snapshot complete. Old snapshots are removed then, the manifest first.
+// snapshot complete. Old snapshots are removed then, the manifest first; the one that the job
+// continues stays, because a shard that loses all its servers is read from it again.
 //
 // Invariants: 1. A manifest names only parts that were reported under its order. 2. The groups,
 // their members, and the chains of all shards are the same from the order to the last report;
@@ -101,6 +102,8 @@ class Snapshots {
   void Fail(absl::Time now, const std::string& reason);
   void Complete(absl::Time now);
   void Withdraw(Transaction& change);
+  // Whether servers may still read shards from it: this job continues it.
+  bool IsInUse(const std::string& folder) const;
   void RemoveOld();
   uint64_t Request(proto::StoreRequest request, Buffer bytes = Buffer());
   const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }

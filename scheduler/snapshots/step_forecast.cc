@@ -9,6 +9,8 @@ namespace {
 
 // A worker whose step has not changed for longer does something else than training.
 constexpr absl::Duration kIdleAfter = absl::Seconds(5);
+// Reports that arrive together, after a delay, say nothing about the pace.
+constexpr absl::Duration kPaceOver = absl::Milliseconds(250);
 
 // Workers report the steps that they have taken; a group counts from its first step.
 uint64_t StepsBefore(const proto::Group& group) {
@@ -24,10 +26,15 @@ void StepForecast::OnProgress(absl::Time now, NodeId id, uint64_t step, uint64_t
   if (samples > worker.samples) samples_ += samples - worker.samples;
   worker.samples = std::max(worker.samples, samples);
   if (is_new || step > worker.step) {
-    const double seconds = absl::ToDoubleSeconds(now - worker.at);
-    if (!is_new && seconds > 0) worker.pace = static_cast<double>(step - worker.step) / seconds;
     worker.step = step;
     worker.at = now;
+    if (!is_new && now - worker.pace_at < kPaceOver) return;
+    if (!is_new) {
+      worker.pace = static_cast<double>(step - worker.pace_step) /
+                    absl::ToDoubleSeconds(now - worker.pace_at);
+    }
+    worker.pace_step = step;
+    worker.pace_at = now;
   } else if (now - worker.at > kIdleAfter) {
     worker.pace = 0;
   }

@@ -36,8 +36,10 @@ class StepForecast {
     uint64_t samples = 0;
     absl::Time at;
     int reports = 0;
-    // Steps per second between the two newest reports with different steps.
+    // Steps per second from the report before pace_step to that one.
     double pace = 0;
+    uint64_t pace_step = 0;
+    absl::Time pace_at;
   };
   const Worker* Find(uint64_t worker) const;
 

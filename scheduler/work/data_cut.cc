@@ -90,7 +90,7 @@ absl::Status DataCut::Begin(std::map<GroupId, uint64_t> last_steps) {
             absl::StrCat(who,
                          " without the steps in which it has trained them, as programs without "
                          "HybridStep do; no cut can be made while they train")));
-      } else if (report.newest_step >= LastStepOf(report.group) &&
+      } else if (report.newest_step > LastStepOf(report.group) &&
                  last_steps_->contains(report.group) && report.group == GroupOf(node)) {
         status.Update(absl::FailedPreconditionError(
             absl::StrCat(who, " of step ", report.newest_step, " of group ", report.group.value(),

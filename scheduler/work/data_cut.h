@@ -23,8 +23,8 @@ namespace covey::scheduler {
 //
 //   Begin ─▶ pending ─▶ all members have reported their group's last step ─▶ Ledgers ─▶ End
 //
-// Last steps lie ahead of all reports when the cut begins. So everything finished before it is part
-// of the cut. What is reported later for a later step is not.
+// No later step than the last ones has been reported when the cut begins. So everything finished
+// before it is part of the cut. What is reported afterwards for a later step is not.
 //
 // A member has told enough about a data set when it has reported its group's last step, or holds
 // none of its examples although others have reported that step. A member that never asked for the
@@ -50,7 +50,7 @@ class DataCut {
   void Forget(NodeId node);
 
   // The last step of each group that is part of the cut. FAILED_PRECONDITION: a member has reported
-  // such a step already, or nodes do not tell the steps in which they train. Precondition: no cut
+  // a later step already, or nodes do not tell the steps in which they train. Precondition: no cut
   // is pending.
   absl::Status Begin(std::map<GroupId, uint64_t> last_steps);
   void End();

@@ -209,7 +209,7 @@ class RandomRun {
     for (const Worker& worker : workers_) {
       if (!last_steps.contains(worker.group)) {
         last_steps[worker.group] = worker.step + random_.Below(10);
-        fits = fits && last_steps[worker.group] > reported_[worker.group];
+        fits = fits && last_steps[worker.group] >= reported_[worker.group];
       }
     }
     const absl::Status status = dispatcher_->BeginCut(last_steps);
