@@ -26,9 +26,14 @@ void KeptContent::OnSend(absl::Time, const Message& message) {
 
 void KeptContent::NoteReports(const Message& message) {
   for (const proto::ReplicaReport& report : message.envelope.replica_report_request().reports()) {
-    if (report.kind() != proto::ReplicaReport::READY) continue;
-    ready_.insert({{{TableId(report.table()), ShardIndex(report.shard())}, report.generation()},
-                   report.node()});
+    if (report.kind() != proto::ReplicaReport::READY &&
+        report.kind() != proto::ReplicaReport::UNFIT) {
+      continue;
+    }
+    const ShardHistory history{{TableId(report.table()), ShardIndex(report.shard())},
+                               report.generation()};
+    const bool is_ready = report.kind() == proto::ReplicaReport::READY;
+    (is_ready ? ready_ : unfit_).insert({history, report.node()});
   }
 }
 
@@ -57,6 +62,9 @@ void KeptContent::CheckShard(uint64_t epoch, ShardId id, const proto::Shard& sha
   if (was_lost) ++lost_;
   for (const uint64_t node : holders.joined) {
     if (!was_lost || !saw_last_ || node_states_[node] == proto::Node::DEAD) continue;
+    const bool was_unreadable =
+        !shard.origin().empty() && unfit_.contains({{id, holders.generation}, node});
+    if (was_unreadable) continue;
     complain(node, absl::StrCat(" had joined generation ", holders.generation,
                                 " and is not dead, but its content was given up"));
   }

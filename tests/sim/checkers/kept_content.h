@@ -13,7 +13,8 @@
 namespace covey::sim {
 
 // Invariant: a shard gets a new generation, and so loses its content, only when every server that
-// held it has died. A server that left in order is not among them: it holds nothing. A
+// held it has died, or could not read it from the snapshot that the job continues. A server that
+// left in order is not among them: it holds nothing. A
 // joining replica counts as joined only when its head has reported it ready, or when it is the
 // first of a new history.
 class KeptContent : public Observer {
@@ -41,8 +42,10 @@ class KeptContent : public Observer {
   bool saw_last_ = false;
   std::map<uint64_t, int> node_states_;
   std::map<ShardId, Holders> holders_;
-  // Replicas that were reported ready, by history and node.
+  // Replicas that were reported ready, and that could not read a restored shard; by history and
+  // node.
   std::set<std::pair<ShardHistory, uint64_t>> ready_;
+  std::set<std::pair<ShardHistory, uint64_t>> unfit_;
   uint64_t lost_ = 0;
 };
 

@@ -2,23 +2,49 @@
 #include "tests/sim/cluster/scheduler_program.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/snapshot/snapshot_reader.h"
 #include "scheduler/log/scheduler_log.h"
+#include "scheduler/snapshots/restored_job.h"
 
 namespace covey::sim {
+namespace {
+
+// Nothing when the store holds no such snapshot; checkers say so.
+std::optional<proto::LogRecord> StateOfSnapshot(const scheduler::Config& config, Folder& store) {
+  const auto folder = FindSnapshot(store, config.resume);
+  if (!folder.ok()) return std::nullopt;
+  const auto snapshot = SnapshotReader::Open(store, *folder);
+  if (!snapshot.ok()) return std::nullopt;
+  auto restored = scheduler::RestoredJob(config.job(), snapshot->manifest());
+  COVEY_CHECK(restored.ok());
+  return *std::move(restored);
+}
+
+}  // namespace
 
 SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config& config,
-                                   SimDisk& disk) {
+                                   SimDisk& disk, Folder& store) {
   const std::string& log = disk.content();
   auto recovered =
       scheduler::RecoverLog({reinterpret_cast<const uint8_t*>(log.data()), log.size()});
   COVEY_CHECK(recovered.ok());
   disk.Truncate(recovered->intact_bytes);
-  if (recovered->newest) simulator.Count("scheduler_recovered");
+  if (recovered->newest) {
+    simulator.Count("scheduler_recovered");
+  } else if (!config.resume.empty()) {
+    recovered->newest = StateOfSnapshot(config, store);
+    simulator.Count(recovered->newest ? "job_restored" : "job_not_restored");
+  }
   actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
+  actor_->OnDecision([&simulator](const std::string& decision) {
+    simulator.Trace(absl::StrCat("the scheduler decides: ", decision));
+  });
 }
 
 }  // namespace covey::sim

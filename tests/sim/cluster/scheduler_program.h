@@ -6,6 +6,7 @@
 
 #include "common/cluster/ids.h"
 #include "common/simulation/simulator.h"
+#include "common/store/folder.h"
 #include "proto/view.pb.h"
 #include "scheduler/config.h"
 #include "scheduler/scheduler_actor.h"
@@ -15,10 +16,11 @@
 namespace covey::sim {
 
 // The real scheduler's actor as the program of a process. It recovers from the log on the disk, if
-// there is one. Actor-confined.
+// there is one; otherwise it continues the snapshot that the configuration names. Actor-confined.
 class SchedulerProgram : public Program {
  public:
-  SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimDisk& disk);
+  SchedulerProgram(Simulator& simulator, const scheduler::Config& config, SimDisk& disk,
+                   Folder& store);
 
   std::vector<Actor*> loops() override { return {actor_.get()}; }
   NodeId node() const override { return kSchedulerNode; }

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/cluster/view.h"
+#include "common/snapshot/snapshot_reader.h"
 #include "tests/sim/cluster/scheduler_program.h"
 #include "tests/sim/cluster/server_program.h"
 
@@ -28,7 +30,9 @@ constexpr uint64_t kOwnDraws = uint64_t{1} << 32;
 SimCluster::SimCluster(Simulator& simulator, const SimConfig& config)
     : simulator_(simulator),
       config_(config),
+      scheduler_(config.scheduler),
       network_(simulator, config.network),
+      store_(simulator, config.store),
       random_(simulator.Draws(Simulator::Stream::kProcess, kOwnDraws)),
       injector_({.simulator = simulator,
                  .network = network_,
@@ -72,7 +76,8 @@ Process::Options SimCluster::OptionsFor(std::string name, std::vector<bool> list
           .gone =
               [this](NodeId node, Incarnation incarnation) {
                 if (random_.Chance(config_.connection_lost_chance)) TellOfLoss(node, incarnation);
-              }};
+              },
+          .store = &store_};
 }
 
 Process& SimCluster::Add(Process::Options options, Process::Factory factory) {
@@ -90,7 +95,7 @@ void SimCluster::AddScheduler() {
   options.probe = [this](const std::string& endpoint) { return Probe(endpoint); };
   Add(std::move(options), [this](const Process::Birth& birth) {
     if (on_scheduler_start_ && !birth.disk.content().empty()) on_scheduler_start_(simulator_.now());
-    return std::make_unique<SchedulerProgram>(simulator_, config_.scheduler, birth.disk);
+    return std::make_unique<SchedulerProgram>(simulator_, scheduler_, birth.disk, store_.folder());
   });
 }
 
@@ -157,12 +162,36 @@ client::ClientActor::Options SimCluster::ClientOptions(proto::Role role,
 
 void SimCluster::Start() {
   for (size_t i = 0; i < processes_.size(); ++i) {
+    if (done_[i]) continue;
     if (delays_[i] == absl::ZeroDuration()) {
       processes_[i]->Start();
     } else {
       simulator_.After(delays_[i], [this, i] { StartAgain(i); });
     }
   }
+}
+
+void SimCluster::StartOver(const NextJob& next) {
+  simulator_.Trace("all processes are killed, and a new job continues the newest snapshot");
+  for (const auto& process : processes_) {
+    if (!next.survivors.contains(process->name())) process->Crash();
+  }
+  store_.Crash();
+  processes_[0]->WipeDisk();
+  scheduler_.resume = kNewestSnapshot;
+  scheduler_.servers = next.servers;
+  scheduler_.groups = next.groups;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    done_[i] = next.absent.contains(processes_[i]->name());
+    simulator_.After(kRestartDelay * random_.Uniform(), [this, i] { StartAgain(i); });
+  }
+}
+
+size_t SimCluster::IndexOf(absl::string_view name) const {
+  const auto found = std::find_if(processes_.begin(), processes_.end(),
+                                  [name](const auto& process) { return process->name() == name; });
+  COVEY_CHECK(found != processes_.end());
+  return static_cast<size_t>(found - processes_.begin());
 }
 
 void SimCluster::StartAgain(size_t index) {
@@ -263,6 +292,7 @@ void SimCluster::Heal() {
   healed_at_ = simulator_.now();
   simulator_.Trace("heal");
   network_.Heal();
+  store_.Heal();
   injector_.Heal();
   for (size_t i = 0; i < processes_.size(); ++i) StartAgain(i);
 }

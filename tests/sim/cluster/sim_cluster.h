@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/simulation/simulator.h"
+#include "scheduler/config.h"
 #include "server/replication/replica.h"
 #include "tests/sim/cluster/scripted_client.h"
 #include "tests/sim/cluster/scripted_worker.h"
@@ -21,7 +23,8 @@
 namespace covey::sim {
 
 // A whole cluster of real actors: one scheduler, the servers, and the nodes that a workload adds. A
-// process that ends by itself without being done is restarted, as a supervisor would do.
+// process that ends by itself without being done is restarted, as a supervisor would do. All
+// processes share one store of snapshots.
 //
 // Actor-confined. Deterministic in the simulator's seed. The simulator outlives it; run no event
 // after its destruction.
@@ -49,7 +52,22 @@ class SimCluster {
   // Call before Start. The observer outlives the cluster.
   void AddObserver(Observer& observer) { observers_.push_back(&observer); }
 
+  // Call before Start. The process takes no part in the first job.
+  void Exclude(const std::string& name) { done_[IndexOf(name)] = true; }
+
   void Start();
+  // Another job, which continues the newest complete snapshot in the store.
+  struct NextJob {
+    uint32_t servers = 1;
+    uint32_t groups = 1;
+    // Processes that take no part in it.
+    std::set<std::string> absent;
+    // Processes of the first job that are not killed.
+    std::set<std::string> survivors;
+  };
+  // Kills all processes at once, and the store; then starts those of the next job, whose scheduler
+  // has an empty log.
+  void StartOver(const NextJob& next);
   // Precondition: every name in the plan is that of a process.
   void Schedule(const FaultPlan& plan) { injector_.Schedule(plan); }
   // Ends all faults, injects no more, and starts every process that is down, except those dead for
@@ -68,6 +86,7 @@ class SimCluster {
   std::vector<ReplicaSnapshot> Replicas() const;
   // The replica in one loop of a server; null when there is none, or when the server does not run.
   const server::Replica* FindReplica(absl::string_view server, uint32_t loop, ShardId shard) const;
+  SimStore& store() { return store_; }
   // See SimNetwork.
   void BendSlices(uint64_t one_in) { network_.BendSlices(one_in); }
 
@@ -87,6 +106,8 @@ class SimCluster {
   void AddServer(uint32_t index);
   Member::Options MemberOptions(proto::Role role, const Process::Birth& birth) const;
   client::ClientActor::Options ClientOptions(proto::Role role, const Process::Birth& birth) const;
+  // Precondition: there is such a process.
+  size_t IndexOf(absl::string_view name) const;
   // Does nothing if the process runs or is done.
   void StartAgain(size_t index);
   void Bury(size_t index);
@@ -97,7 +118,9 @@ class SimCluster {
 
   Simulator& simulator_;
   const SimConfig config_;
+  scheduler::Config scheduler_;  // of the present job
   SimNetwork network_;
+  SimStore store_;
   Random random_;
   std::vector<Observer*> observers_;
   std::vector<std::unique_ptr<Process>> processes_;

@@ -13,6 +13,7 @@
 #include "server/table/testing/sim_device.h"
 #include "tests/sim/config/elasticity.h"
 #include "tests/sim/network/sim_network.h"
+#include "tests/sim/process/sim_store.h"
 
 namespace covey::sim {
 
@@ -33,6 +34,8 @@ struct SimConfig {
   Member::Options member;
   client::RequestEngine::Options client;
   NetworkConfig network;
+  // Used where scheduler.store names one.
+  SimStore::Options store;
 
   bool reuse_endpoints = false;
   absl::Duration call_cost_max;

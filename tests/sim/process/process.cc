@@ -63,6 +63,7 @@ void Process::Crash() {
   program_.reset();
   pauses_ = 0;
   disk_.Crash();
+  if (options_.store != nullptr) options_.store->Stop(options_.host);
 }
 
 void Process::Pause() {
@@ -173,6 +174,10 @@ void Process::Flush(size_t index, Outbox& outbox) {
       Probe(message);
       continue;
     }
+    if (message.to().loop == kStoreLoop) {
+      Store(message);
+      continue;
+    }
     for (Observer* observer : observers_) observer->OnSend(simulator_.now(), message);
     const Address to = message.to();
     if (message.connection == 0 && to.node == self && to.loop < loops_.size()) {
@@ -206,6 +211,13 @@ void Process::Probe(const Message& message) {
   simulator_.After(finding.after, [this, loop, life = life_, reply = std::move(reply)] {
     if (life == life_) Enqueue(loop, reply);
   });
+}
+
+void Process::Store(const Message& message) {
+  COVEY_CHECK(message.envelope.has_store_request() && options_.store != nullptr);
+  const size_t loop = message.envelope.from_loop();
+  options_.store->Send(options_.host, message,
+                       [this, loop](Message reply) { Enqueue(loop, std::move(reply)); });
 }
 
 void Process::Append(const Message& message) {

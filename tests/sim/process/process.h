@@ -19,6 +19,7 @@
 #include "tests/sim/network/sim_network.h"
 #include "tests/sim/process/observer.h"
 #include "tests/sim/process/sim_disk.h"
+#include "tests/sim/process/sim_store.h"
 
 namespace covey::sim {
 
@@ -76,6 +77,8 @@ class Process {
       absl::Duration after;
     };
     std::function<Finding(const std::string& endpoint)> probe;
+    // The store of snapshots; outlives the process. Null: there is none.
+    SimStore* store = nullptr;
   };
   struct Birth {
     Incarnation incarnation;
@@ -91,6 +94,8 @@ class Process {
 
   void Start();
   void Crash();
+  // Empties the disk. Precondition: the process does not run.
+  void WipeDisk() { disk_.Truncate(0); }
   // Calls nest.
   void Pause();
   void Resume();
@@ -127,6 +132,7 @@ class Process {
   void Flush(size_t loop, Outbox& outbox);
   void Append(const Message& message);
   void Probe(const Message& message);
+  void Store(const Message& message);
 
   // Constant after construction.
   Simulator& simulator_;

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/checkers/snapshot_cut.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/published_view.h"
+
+namespace covey::sim {
+namespace {
+
+// Sequences that a shard remembers of a group at least.
+constexpr uint64_t kRemembered = 8;
+
+std::string Where(const ShardHistory& history) {
+  return absl::StrCat("table ", history.shard.table.value(), " shard ", history.shard.index.value(),
+                      " generation ", history.generation);
+}
+
+std::string NameOf(GroupId group, Step step) {
+  return absl::StrCat("step ", step.value(), " of group ", group.value());
+}
+
+}  // namespace
+
+void SnapshotCut::Complain(const std::string& where, const std::string& what) {
+  violations_.Add("snapshot_cut", absl::StrCat(where, ": ", what));
+}
+
+void SnapshotCut::OnSend(absl::Time, const Message& message) {
+  if (const proto::ClusterView* view = PublishedView(message)) return NoteView(*view);
+  if (message.envelope.has_push_request()) return NotePush(message);
+  if (const auto reply = ReadShardReply(message)) {
+    CheckReply(message.envelope.header().epoch(), *reply);
+  }
+}
+
+void SnapshotCut::NoteView(const proto::ClusterView& view) {
+  for (const proto::Group& group : view.groups()) groups_.insert(GroupId(group.id()));
+  for (const proto::Table& table : view.tables()) {
+    for (const proto::Shard& shard : table.shards()) {
+      const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
+      const auto first = first_generation_.try_emplace(id, shard.generation()).first;
+      history_was_lost_ =
+          history_was_lost_ || (first->second != shard.generation() && pushes_.contains(id));
+    }
+  }
+}
+
+void SnapshotCut::NotePush(const Message& message) {
+  const proto::PushId& id = message.envelope.push_request().id();
+  if (message.frames.empty() || id.producer_kind() != proto::PushId::GROUP) return;
+  const auto gradient = message.frames[0].As<float>();
+  const auto own = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
+  const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
+  pushes_[shard].try_emplace({GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())},
+                             static_cast<uint64_t>(own - gradient.begin()));
+}
+
+void SnapshotCut::CheckReply(uint64_t epoch, const ShardReply& reply) {
+  if (reply.push != nullptr && reply.push->durable() &&
+      reply.push->id().producer_kind() == proto::PushId::GROUP) {
+    const GroupStep push{GroupId(static_cast<uint32_t>(reply.push->id().producer())),
+                         Step(reply.push->id().sequence())};
+    durable_.try_emplace({reply.history, push}, epoch);
+  }
+  if (reply.values.empty() || !IsIntact(reply.history)) return;
+  const std::string where = absl::StrCat(Where(reply.history), " in a reply");
+  CheckBefore(where, reply.history, reply.values);
+  for (const auto& [push, element] : pushes_[reply.history.shard]) {
+    const float value = reply.values[element];
+    if (value == 0 || IsOnce(value) || !IsOfThisJob(push.first)) continue;
+    return Complain(where, absl::StrCat(NameOf(push.first, push.second), " is in with ", value));
+  }
+}
+
+void SnapshotCut::OnReceived(absl::Time, absl::string_view receiver, const Message& message) {
+  const proto::ReplicateRequest& request = message.envelope.replicate_request();
+  if (!message.envelope.has_replicate_request() || request.cut() == 0) return;
+  const proto::ChainPosition& chain = request.chain();
+  const ShardHistory history{{TableId(chain.table()), ShardIndex(chain.shard())},
+                             chain.generation()};
+  const auto held = look_(receiver, message.to().loop, history.shard);
+  if (!held || held->index != request.index()) return;
+  const auto [known, is_new] = cuts_.try_emplace({history, request.cut()}, held->digest);
+  if (is_new || known->second == held->digest) return;
+  Complain(Where(history), absl::StrCat("at the cut of snapshot ", request.cut(), " ", receiver,
+                                        " does not hold what another replica held"));
+}
+
+bool SnapshotCut::IsIntact(const ShardHistory& history) const {
+  const auto first = first_generation_.find(history.shard);
+  return first != first_generation_.end() && first->second == history.generation;
+}
+
+bool SnapshotCut::IsOnce(float value) const {
+  if (options_.adaptive) return std::fabs(value - 1) < 1e-3f;
+  if (value == 1) return true;
+  if (!options_.averages || value <= 0 || value > 1) return false;
+  return std::fabs(1 / value - std::round(1 / value)) < 1e-4f;
+}
+
+void SnapshotCut::Published(Folder& store, const std::string& folder) {
+  published_.insert(folder);
+  const absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(store, folder);
+  if (!snapshot.ok()) return Complain(folder, snapshot.status().ToString());
+  for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
+    const ShardId shard{TableId(entry.table()), ShardIndex(entry.shard())};
+    if (!pushes_.contains(shard)) continue;  // of a table that nobody trains
+    const auto stored = ReadStoredShard(*snapshot, entry);
+    if (!stored.ok()) return Complain(folder, stored.status().ToString());
+    CheckShard(snapshot->manifest(), entry, *stored);
+  }
+}
+
+void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
+                             const proto::SnapshotShard& entry, const StoredShard& stored) {
+  const ShardHistory history{{TableId(entry.table()), ShardIndex(entry.shard())},
+                             entry.generation()};
+  const std::string where = absl::StrCat(manifest.folder(), " ", Where(history));
+  std::map<GroupId, Step> cut;
+  for (const proto::CutStep& last : manifest.groups()) {
+    cut.emplace(GroupId(last.group()), Step(last.step()));
+  }
+  const auto held = cuts_.find({history, manifest.id()});
+  if (held != cuts_.end() && held->second != stored.record.digest()) {
+    Complain(where, "is not what the replicas held at the cut");
+  }
+  CheckSteps(where, manifest.epoch(), cut, history, stored);
+  if (!IsIntact(history)) return;
+  CheckBefore(where, history, stored.values);
+  CheckRecord(where, cut, history, stored);
+  double sum = 0;
+  for (const float value : stored.values) sum += value;
+  if (!options_.adaptive && std::fabs(sum - static_cast<double>(entry.version())) > 0.01) {
+    Complain(where, absl::StrCat("version ", entry.version(), ", and the values sum up to ", sum));
+  }
+}
+
+void SnapshotCut::CheckSteps(const std::string& where, uint64_t ordered_at,
+                             const std::map<GroupId, Step>& cut, const ShardHistory& history,
+                             const StoredShard& stored) {
+  for (const auto& [push, element] : pushes_[history.shard]) {
+    const auto& [group, step] = push;
+    if (!IsOfThisJob(group)) continue;
+    const float value = stored.values[element];
+    const auto last = cut.find(group);
+    const bool is_in_cut = last != cut.end() && step <= last->second;
+    const auto durable = durable_.find({history, push});
+    const bool was_durable = durable != durable_.end() && durable->second < ordered_at;
+    const bool is_owed = IsIntact(history) && (is_in_cut || (last == cut.end() && was_durable));
+    if (value == 0 ? is_owed : !IsOnce(value)) {
+      return Complain(where, absl::StrCat(NameOf(group, step), " is in with ", value));
+    }
+    if (value != 0 && last != cut.end() && !is_in_cut) {
+      return Complain(where, absl::StrCat(NameOf(group, step), " is in, beyond the cut at step ",
+                                          last->second.value()));
+    }
+    const bool has_slot = !stored.slots.empty() && stored.slots[0][element] != 0;
+    if (options_.adaptive && has_slot != (value != 0)) {
+      return Complain(where, absl::StrCat(NameOf(group, step), " is in the ",
+                                          has_slot ? "slot" : "values", " only"));
+    }
+  }
+}
+
+void SnapshotCut::CheckRecord(const std::string& where, const std::map<GroupId, Step>& cut,
+                              const ShardHistory& history, const StoredShard& stored) {
+  std::map<GroupId, Step> clocks;
+  for (const proto::GroupClock& clock : stored.record.clocks()) {
+    clocks.emplace(GroupId(clock.group()), Step(clock.step()));
+  }
+  std::set<GroupStep> remembered;
+  for (const proto::ProducerRecord& producer : stored.record.producers()) {
+    if (producer.kind() != proto::PushId::GROUP) continue;
+    for (const uint64_t sequence : producer.sequences()) {
+      remembered.insert({GroupId(static_cast<uint32_t>(producer.producer())), Step(sequence)});
+    }
+  }
+  std::map<GroupId, Step> highest;
+  for (const auto& [push, element] : pushes_[history.shard]) {
+    const auto last = cut.find(push.first);
+    if (last == cut.end() || push.second > last->second) continue;
+    Step& newest = highest[push.first];
+    newest = std::max(newest, push.second);
+  }
+  for (const auto& [group, newest] : highest) {
+    if (clocks[group] != newest) {
+      Complain(where, absl::StrCat("the clock of group ", group.value(), " says ",
+                                   clocks[group].value(), ", the values ", newest.value()));
+    }
+  }
+  for (const auto& [push, element] : pushes_[history.shard]) {
+    const auto newest = highest.find(push.first);
+    if (newest == highest.end() || push.second > newest->second ||
+        push.second.value() + kRemembered <= newest->second.value()) {
+      continue;
+    }
+    if (remembered.contains(push)) continue;
+    return Complain(where,
+                    absl::StrCat(NameOf(push.first, push.second), " is in, and not remembered"));
+  }
+}
+
+void SnapshotCut::CheckBefore(const std::string& where, const ShardHistory& history,
+                              std::span<const float> values) {
+  const auto before = begun_with_.find(history.shard);
+  for (const auto& [push, element] : pushes_[history.shard]) {
+    if (IsOfThisJob(push.first)) continue;
+    const float expected = before == begun_with_.end() ? 0 : before->second[element];
+    if (values[element] == expected) continue;
+    return Complain(where,
+                    absl::StrCat(NameOf(push.first, push.second), " of an earlier job is in with ",
+                                 values[element], " instead of ", expected));
+  }
+}
+
+void SnapshotCut::StartOver(Folder& store, const std::string& folder) {
+  for (const std::string& complete : published_) {
+    const absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(store, complete);
+    absl::Status status = snapshot.status();
+    if (status.ok()) {
+      status = snapshot->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); });
+    }
+    if (!status.ok()) {
+      Complain(complete,
+               absl::StrCat("was complete, and is not after a crash: ", status.ToString()));
+    }
+  }
+  groups_.clear();
+  first_generation_.clear();
+  begun_with_.clear();
+  history_was_lost_ = false;
+  const absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(store, folder);
+  if (!snapshot.ok()) return;
+  for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
+    auto stored = ReadStoredShard(*snapshot, entry);
+    if (!stored.ok()) continue;
+    begun_with_[{TableId(entry.table()), ShardIndex(entry.shard())}] = std::move(stored->values);
+  }
+}
+
+}  // namespace covey::sim

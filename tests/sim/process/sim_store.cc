@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/process/sim_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/store/store_requests.h"
+
+namespace covey::sim {
+namespace {
+
+// Number of the store's random stream; those of the processes' disks are small.
+constexpr uint64_t kStoreDraws = uint64_t{1} << 32;
+constexpr double kSlowness = 100;
+constexpr absl::Duration kFullMax = absl::Seconds(5);
+constexpr absl::Duration kSlowMax = absl::Seconds(5);
+// An operation makes a few system calls; a fault hits one of the first.
+constexpr uint64_t kCallsHit = 4;
+
+}  // namespace
+
+SimStore::SimStore(Simulator& simulator, const Options& options)
+    : simulator_(simulator),
+      options_(options),
+      random_(simulator.Draws(Simulator::Stream::kDisk, kStoreDraws)),
+      folder_(std::make_unique<MemoryFolder>(options.lie)) {}
+
+absl::Duration SimStore::DrawDelay() {
+  const double slowness = simulator_.now() < slow_until_ && !healed_ ? kSlowness : 1;
+  return absl::Nanoseconds(1) + options_.delay_max * (slowness * random_.Uniform());
+}
+
+void SimStore::Send(HostId host, Message request, std::function<void(Message)> done) {
+  Host& at = hosts_[host];
+  const absl::Time begin = std::max(at.busy_until, simulator_.now());
+  const absl::Duration work = DrawDelay();
+  const absl::Duration reply = DrawDelay();
+  at.busy_until = begin + work + reply;
+  simulator_.At(begin + work, [this, host, life = at.life, reply, request = std::move(request),
+                               done = std::move(done)] {
+    if (life == hosts_[host].life) CarryOut(host, request, reply, done);
+  });
+}
+
+void SimStore::CarryOut(HostId host, const Message& request, absl::Duration until_reply,
+                        std::function<void(Message)> done) {
+  PlanFault(request.envelope.store_request());
+  Message reply = AnswerStoreRequest(request, *folder_);
+  folder_->ForgetFaults();
+  simulator_.Note(folder_->operations());
+  const bool succeeded = StatusOf(reply).ok();
+  simulator_.Count(succeeded ? "store_done" : "store_failed");
+  if (succeeded && on_done_) on_done_(simulator_.now(), request);
+  simulator_.After(until_reply, [this, host, life = hosts_[host].life, reply = std::move(reply),
+                                 done = std::move(done)] {
+    if (life == hosts_[host].life) done(reply);
+  });
+}
+
+void SimStore::PlanFault(const proto::StoreRequest& request) {
+  if (healed_) return;
+  const absl::Time now = simulator_.now();
+  if (random_.Chance(options_.restarts)) Crash();
+  const uint64_t call = folder_->operations() + 1 + random_.Below(kCallsHit);
+  if (now < full_until_ && (request.has_append() || request.has_publish())) {
+    folder_->PlanFault(folder_->operations() + 1, MemoryFolder::Fault::kNoSpace);
+  }
+  if (!random_.Chance(options_.faults)) return;
+  switch (random_.Below(4)) {
+    case 0:
+      simulator_.Count("store_io_error");
+      return folder_->PlanFault(call, MemoryFolder::Fault::kIoError);
+    case 1:
+      return folder_->PlanFault(call, MemoryFolder::Fault::kShortWrite);
+    case 2:
+      simulator_.Count("store_full");
+      full_until_ = now + kFullMax * random_.Uniform();
+      return;
+    default:
+      simulator_.Count("store_slow");
+      slow_until_ = now + kSlowMax * random_.Uniform();
+      return;
+  }
+}
+
+void SimStore::Stop(HostId host) {
+  ++hosts_[host].life;
+  hosts_[host].busy_until = absl::InfinitePast();
+}
+
+void SimStore::Crash() {
+  simulator_.Count("store_restarted");
+  simulator_.Trace("the store restarts");
+  folder_ = folder_->CrashState([this](uint64_t below) { return random_.Below(below); });
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/snapshot/snapshot_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/checkers/whole_cluster.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr uint32_t kGroupsMax = 4;
+
+Contract DrawContract(Random& random, uint32_t groups) {
+  switch (random.Below(5)) {
+    case 0:
+      return {.kind = Contract::Kind::kBsp};
+    case 1:
+      return {.kind = Contract::Kind::kSsp, .staleness = random.Below(4)};
+    case 2:
+      return {.kind = Contract::Kind::kBuffered, .buffer = random.Below(groups + 1)};
+    case 3: {
+      Contract contract{.kind = Contract::Kind::kLocal, .quorum = random.Below(groups + 1)};
+      if (random.Chance(0.7)) contract.grace = absl::Milliseconds(1 + random.Below(2000));
+      return contract;
+    }
+    default:
+      return {.kind = Contract::Kind::kAsync};
+  }
+}
+
+SimStore::Options DrawStore(Random random) {
+  SimStore::Options store;
+  store.delay_max = DrawDuration(random, absl::Microseconds(50), absl::Milliseconds(200));
+  if (random.Chance(0.5)) store.faults = 0.05 * random.Uniform() * random.Uniform();
+  if (random.Chance(0.3)) store.restarts = 0.01 * random.Uniform();
+  return store;
+}
+
+}  // namespace
+
+bool SnapshotPlan::averages() const {
+  return may_fall_back ||
+         (contract.kind != Contract::Kind::kAsync && contract.kind != Contract::Kind::kSsp);
+}
+
+proto::TableSpec SnapshotPlan::Spec() const {
+  proto::TableSpec spec;
+  spec.set_name("steps");
+  spec.set_data_type(proto::FLOAT32);
+  spec.add_shape(shards);
+  spec.add_shape(kElements);
+  spec.mutable_learning_rate()->set_base(1);
+  spec.mutable_optimizer()->set_kind(adaptive ? proto::Optimizer::ADAGRAD : proto::Optimizer::SGD);
+  *spec.mutable_contract() = ContractToProto(contract);
+  if (contract.kind == Contract::Kind::kLocal) {
+    spec.mutable_inner_optimizer()->set_kind(proto::Optimizer::SGD);
+    spec.mutable_inner_learning_rate()->set_base(1);
+  }
+  spec.set_shard_bytes(kElements * sizeof(float));
+  SetReplicas(replicas, spec);
+  return spec;
+}
+
+SnapshotPlan DrawSnapshotPlan(Random random) {
+  SnapshotPlan plan;
+  plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
+  plan.next_groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
+  plan.next_servers = random.Uniform();
+  plan.shards = 1 + static_cast<uint32_t>(random.Below(4));
+  plan.replicas = static_cast<uint32_t>(random.Below(4));
+  plan.contract = DrawContract(random, std::min(plan.groups, plan.next_groups));
+  plan.adaptive = random.Chance(0.4);
+  plan.elastic = random.Chance(0.5);
+  plan.haste = 0.1 + random.Uniform();
+  plan.deadline_max = DrawDuration(random, absl::Seconds(1), absl::Seconds(10));
+  plan.steps = 5 + random.Below(30);
+  plan.examples = 20 + random.Below(300);
+  plan.item_examples = 1 + random.Below(20);
+  plan.passes = 1 + random.Below(3);
+  plan.data_seed = random.Chance(0.7) ? random.Next() : 0;
+  plan.step_examples = std::max<uint64_t>(
+      1 + random.Below(10), plan.passes * plan.examples / (plan.steps * plan.next_groups));
+  plan.snapshot_every = random.Chance(0.7)
+                            ? DrawDuration(random, absl::Seconds(1), absl::Seconds(20))
+                            : absl::InfiniteDuration();
+  plan.snapshots_kept = 1 + static_cast<uint32_t>(random.Below(3));
+  plan.snapshot_deadline = DrawDuration(random, absl::Seconds(10), absl::Seconds(120));
+  plan.request_pause = DrawDuration(random, absl::Seconds(1), absl::Seconds(20));
+  plan.store = DrawStore(random.Split(1));
+  plan.killed_at = 0.2 + 0.8 * random.Uniform();
+  if (random.Chance(0.4)) plan.survival = 0.5 * random.Uniform();
+  plan.may_fall_back = random.Chance(0.3);
+  return plan;
+}
+
+std::string Describe(const SnapshotPlan& plan) {
+  return absl::StrCat(
+      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
+      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
+      " kept=", plan.snapshots_kept, " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival);
+}
+
+}  // namespace covey::sim

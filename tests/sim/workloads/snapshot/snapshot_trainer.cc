@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/snapshot/snapshot_trainer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/cluster/view.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/workload_names.h"
+
+namespace covey::sim {
+namespace {
+
+// Interval at which the script checks its condition.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+constexpr absl::Duration kFlushPatience = absl::Seconds(20);
+
+}  // namespace
+
+SnapshotTrainer::SnapshotTrainer(const Options& options, Random random)
+    : run_(options),
+      job_(options.progress.job),
+      random_(random),
+      table_(options.plan.Spec()),
+      watch_(kSnapshot, options.violations),
+      examples_(options.plan, options.violations),
+      think_max_(options.think_max * (0.3 + random_.Uniform())) {}
+
+void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  watch_.Check(now);
+  const proto::Table* table = table_.Advance(now, client, outbox);
+  if (!table_.refusal().ok()) run_.violations.Add(kSnapshot, table_.refusal().ToString());
+  const proto::Group* group = client.member().view()->GroupOf(client.member().node());
+  if (group == nullptr) {
+    // A worker that is late, or has returned, waits for a group, but not forever.
+    done_ = done_ || (is_last_job() && run_.progress.EveryDeathIsNoticed(now));
+    next_ = now + kLookAgain;
+    return;
+  }
+  const bool is_over = group->state() != proto::Group::ACTIVE ||
+                       run_.progress.finished.contains(GroupId(group->id()));
+  if ((is_over || IsBeyondRepair(now)) && !under_way_) done_ = true;
+  const bool leads = group->members(0) == client.member().node().value();
+  if (first_step_ > 0 && !done_) examples_.Step(now, client, outbox);
+  if (done_ || under_way_ || now < next_) return;
+  next_ = now + kLookAgain;
+  if (!leads) {
+    // It takes the group's steps without examples.
+    const uint64_t before = std::max<uint64_t>(1, group->first_step()) - 1;
+    const uint64_t taken = std::max(before, run_.progress.taken[GroupId(group->id())]);
+    client.member().progress().set_step(taken - before);
+  }
+  if (!leads || table == nullptr) return;
+  if (first_step_ == 0) Join(*group);
+  Train(now, *table, *group, client, outbox);
+}
+
+bool SnapshotTrainer::IsBeyondRepair(absl::Time now) const {
+  return (is_last_job() || !run_.progress.cut->has_published()) && run_.plan.waits_for_steps() &&
+         run_.progress.cut->history_was_lost() && run_.progress.EveryDeathIsNoticed(now);
+}
+
+absl::Time SnapshotTrainer::NextWake() const {
+  const absl::Time next = under_way_ || done_ ? absl::InfiniteFuture() : next_;
+  const bool trains = first_step_ > 0 && !done_;
+  return std::min(
+      {watch_.NextWake(), trains ? examples_.NextWake() : absl::InfiniteFuture(), next});
+}
+
+// A new member continues at the last begun step, whose push by the previous member may not have
+// arrived.
+void SnapshotTrainer::Join(const proto::Group& group) {
+  first_step_ = std::max<uint64_t>(1, group.first_step());
+  const uint64_t begun = run_.progress.begun[GroupId(group.id())];
+  step_ = std::max(begun, first_step_ - 1);
+  again_ = begun > 0;
+}
+
+void SnapshotTrainer::Train(absl::Time now, const proto::Table& table, const proto::Group& group,
+                            client::ClientActor& client, Outbox& outbox) {
+  const GroupId id(group.id());
+  const bool is_finished =
+      is_last_job() && examples_.done() && step_ + 1 >= first_step_ + run_.plan.steps;
+  if (is_finished && !again_) return Leave(now, id, client, outbox);
+  const std::optional<uint64_t> element = run_.progress.ElementOf(id, again_ ? step_ : step_ + 1);
+  if (!element) return is_last_job() ? Leave(now, id, client, outbox) : void();
+  if (!again_) {
+    ++step_;
+    batch_ = examples_.Take(1 + random_.Below(run_.plan.step_examples));
+  }
+  run_.progress.begun[id] = step_;
+  Push(now, TableId(table.id()), group, *element, client, outbox);
+}
+
+void SnapshotTrainer::Push(absl::Time now, TableId table, const proto::Group& group,
+                           uint64_t element, client::ClientActor& client, Outbox& outbox) {
+  const GroupId id(group.id());
+  gradient_.assign(run_.plan.shards * SnapshotPlan::kElements, 0);
+  for (uint32_t i = 0; i < run_.plan.shards; ++i) {
+    gradient_[i * SnapshotPlan::kElements + element] = -1;
+  }
+  values_.assign(gradient_.size(), 0);
+  const absl::Time deadline =
+      now + absl::Milliseconds(200) + run_.plan.deadline_max * random_.Uniform();
+  const uint64_t watched = watch_.Begin(deadline);
+  client::Operation push{.table = table,
+                         .gradient = gradient_,
+                         .values = values_,
+                         .group = client::GroupIdentity{id, group.generation(), covey::Step(step_)},
+                         .read = {.step = covey::Step(step_), .group = id},
+                         .deadline = deadline};
+  push.done = [this, watched, id, &client](absl::Time at, const client::OperationResult& result,
+                                           Outbox&) {
+    watch_.End(watched);
+    Pushed(at, id, result.status, client);
+  };
+  under_way_ = true;
+  const absl::Status status = client.engine().Start(now, std::move(push), outbox);
+  if (status.ok()) return;
+  watch_.End(watched);
+  run_.violations.Add(kSnapshot, absl::StrCat("refused at once: ", status.ToString()));
+  done_ = true;
+}
+
+void SnapshotTrainer::Pushed(absl::Time now, GroupId group, const absl::Status& status,
+                             client::ClientActor& client) {
+  under_way_ = false;
+  next_ = now + think_max_ * random_.Uniform();
+  // A trainer that has survived its job is refused in one way or another.
+  if (!IsExpected(status) && job_ == run_.progress.job) {
+    run_.violations.Add(kSnapshot, absl::StrCat("step ", step_, ": ", status.ToString()));
+  }
+  again_ = !status.ok();
+  if (again_) return;
+  ++run_.progress.steps;
+  for (const proto::WorkItem& item : batch_) {
+    samples_ += item.count();
+    run_.examples.Trained(client.member().node(), group, covey::Step(step_), item);
+  }
+  examples_.Finish(step_, std::exchange(batch_, {}));
+  run_.progress.taken[group] = step_;
+  client.member().progress().set_step(step_ + 1 - first_step_);
+  client.member().progress().set_samples(samples_);
+}
+
+void SnapshotTrainer::Leave(absl::Time now, GroupId group, client::ClientActor& client,
+                            Outbox& outbox) {
+  under_way_ = true;
+  const absl::Time deadline = now + kFlushPatience;
+  const uint64_t watched = watch_.Begin(deadline);
+  client.engine().Flush(
+      now, client::RequestEngine::FlushScope::kAll, deadline,
+      [this, watched, group](absl::Time at, const absl::Status& status, Outbox&) {
+        watch_.End(watched);
+        under_way_ = false;
+        next_ = at;
+        if (!IsExpectedOfFlush(status, /*history_was_lost=*/true)) {
+          run_.violations.Add(kSnapshot, absl::StrCat("flush: ", status.ToString()));
+        }
+        if (!status.ok() && !absl::IsDataLoss(status)) return;
+        run_.progress.finished.insert(group);
+        done_ = true;
+      },
+      outbox);
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/engine/operation.h"
+#include "common/base/random.h"
+#include "proto/view.pb.h"
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/cluster/scripted_client.h"
+#include "tests/sim/workloads/deadline_watch.h"
+#include "tests/sim/workloads/snapshot/example_truth.h"
+#include "tests/sim/workloads/snapshot/held_examples.h"
+#include "tests/sim/workloads/snapshot/snapshot_plan.h"
+#include "tests/sim/workloads/snapshot/snapshot_progress.h"
+
+namespace covey::sim {
+
+// The program of a group's first member: in each step it trains some examples, pushes, and reads
+// back; a step that fails is pushed again. In the first job it trains until it is killed. In the
+// last one it ends when all examples are finished and it has taken enough steps.
+//
+// Actor-confined. Everything that the options refer to outlives it.
+class SnapshotTrainer : public Script {
+ public:
+  struct Options {
+    const SnapshotPlan& plan;
+    SnapshotProgress& progress;
+    ExampleTruth& examples;
+    Violations& violations;
+    // The longest pause between two steps; each trainer draws its own.
+    absl::Duration think_max;
+  };
+  SnapshotTrainer(const Options& options, Random random);
+
+  void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override;
+  absl::Time NextWake() const override;
+  bool done() const override { return done_; }
+
+ private:
+  bool is_last_job() const { return job_ > 1; }
+  // A shard that lost its servers waits for steps that its groups will not push again.
+  bool IsBeyondRepair(absl::Time now) const;
+  void Join(const proto::Group& group);
+  void Train(absl::Time now, const proto::Table& table, const proto::Group& group,
+             client::ClientActor& client, Outbox& outbox);
+  void Push(absl::Time now, TableId table, const proto::Group& group, uint64_t element,
+            client::ClientActor& client, Outbox& outbox);
+  void Pushed(absl::Time now, GroupId group, const absl::Status& status,
+              client::ClientActor& client);
+  // Waits until all pushes are durable, then ends.
+  void Leave(absl::Time now, GroupId group, client::ClientActor& client, Outbox& outbox);
+
+  const Options run_;
+  const int job_;
+  Random random_;
+  TableCreation table_;
+  DeadlineWatch watch_;
+  HeldExamples examples_;
+  const absl::Duration think_max_;
+  uint64_t first_step_ = 0;  // of the group; 0 = not joined
+  uint64_t step_ = 0;
+  bool again_ = false;  // the push of step_ has failed
+  std::vector<proto::WorkItem> batch_;
+  uint64_t samples_ = 0;
+  absl::Time next_ = absl::InfinitePast();
+  bool under_way_ = false;
+  bool done_ = false;
+  std::vector<float> gradient_;
+  std::vector<float> values_;
+};
+
+}  // namespace covey::sim

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/snapshot/snapshot_workload.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/snapshot/manifest.h"
+#include "common/snapshot/snapshot_reader.h"
+#include "tests/sim/checkers/one_history.h"
+#include "tests/sim/checkers/snapshot_cut.h"
+#include "tests/sim/workloads/snapshot/example_truth.h"
+#include "tests/sim/workloads/snapshot/snapshot_operator.h"
+#include "tests/sim/workloads/snapshot/snapshot_plan.h"
+#include "tests/sim/workloads/snapshot/snapshot_progress.h"
+#include "tests/sim/workloads/snapshot/snapshot_trainer.h"
+#include "tests/sim/workloads/workload_names.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
+// Steps of a group in a fault phase, about.
+constexpr double kStepsPerPhase = 60;
+constexpr absl::Duration kThinkMin = absl::Milliseconds(200);
+// The first job takes as long as it needs for a snapshot, and the next one begins after that.
+constexpr absl::Duration kRepair = absl::Seconds(1000);
+
+class SnapshotWorkload : public Workload {
+ public:
+  SnapshotWorkload(Random random, Violations& violations);
+
+  std::string name() const override { return std::string(kSnapshot); }
+  uint32_t groups() const override { return plan_.groups; }
+  bool is_elastic() const override { return plan_.elastic; }
+  void Adapt(SimConfig& config) const override;
+  void SetUp(SimCluster& cluster) override;
+  bool Finished() const override;
+  void Check() override;
+  std::string Report() const override;
+
+ private:
+  void OnStored(const proto::StoreRequest& request);
+  // Ends the first job when it is time.
+  void Look();
+  void StartOver();
+  size_t workers_running() const;
+
+  Violations& violations_;
+  Random random_;
+  const SnapshotPlan plan_;
+  SimCluster* cluster_ = nullptr;
+  SnapshotProgress progress_;
+  ExampleTruth examples_;
+  OneHistory one_history_;
+  std::optional<SnapshotCut> cut_;
+  uint64_t snapshots_ = 0;
+  std::string continued_;
+};
+
+SnapshotWorkload::SnapshotWorkload(Random random, Violations& violations)
+    : violations_(violations),
+      random_(random.Split(1)),
+      plan_(DrawSnapshotPlan(random)),
+      examples_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
+      one_history_(violations) {}
+
+void SnapshotWorkload::Adapt(SimConfig& config) const {
+  config.scheduler.store = "store";
+  config.scheduler.snapshot_every = plan_.snapshot_every;
+  config.scheduler.snapshots_kept = plan_.snapshots_kept;
+  config.scheduler.snapshot_deadline = plan_.snapshot_deadline;
+  config.scheduler.contract_fallback = plan_.may_fall_back;
+  config.store = plan_.store;
+  if (config.quiet) config.store.faults = config.store.restarts = 0;
+  config.repair = kRepair;
+}
+
+void SnapshotWorkload::SetUp(SimCluster& cluster) {
+  cluster_ = &cluster;
+  progress_.cluster = &cluster;
+  cut_.emplace(
+      SnapshotCut::Options{.averages = plan_.averages(), .adaptive = plan_.adaptive},
+      [&cluster](absl::string_view server, uint32_t loop,
+                 ShardId shard) -> std::optional<SnapshotCut::Held> {
+        const server::Replica* replica = cluster.FindReplica(server, loop, shard);
+        if (replica == nullptr || replica->content() == nullptr) return std::nullopt;
+        return SnapshotCut::Held{.index = replica->content()->index(),
+                                 .digest = replica->content()->Digest()};
+      },
+      violations_);
+  progress_.cut = &*cut_;
+  cluster.AddObserver(*cut_);
+  cluster.AddObserver(one_history_);
+  cluster.AddObserver(examples_);
+  cluster.store().OnDone(
+      [this](absl::Time, const Message& request) { OnStored(request.envelope.store_request()); });
+  const absl::Duration safety = cluster.config().safety;
+  const SnapshotTrainer::Options trainer{
+      .plan = plan_,
+      .progress = progress_,
+      .examples = examples_,
+      .violations = violations_,
+      .think_max = std::max(kThinkMin, safety * (2 * plan_.haste / kStepsPerPhase))};
+  for (uint32_t i = 0; i < plan_.workers(); ++i) {
+    const std::string name = absl::StrCat("worker-", i);
+    cluster.AddClient(name, proto::WORKER, [trainer](Random random) {
+      return std::make_unique<SnapshotTrainer>(trainer, random);
+    });
+    if (i >= plan_.groups) cluster.Exclude(name);
+  }
+  cluster.AddClient("operator", proto::CLIENT, [this](Random random) {
+    return std::make_unique<SnapshotOperator>(plan_.request_pause, random, violations_);
+  });
+  cluster.simulator().After(safety * plan_.killed_at, [this] { Look(); });
+}
+
+void SnapshotWorkload::OnStored(const proto::StoreRequest& request) {
+  const auto folder = std::string(request.path().substr(0, request.path().find('/')));
+  if (request.has_remove()) cut_->Removed(folder);
+  if (!request.has_publish()) return;
+  ++snapshots_;
+  cut_->Published(cluster_->store().folder(), folder);
+  const auto snapshot = SnapshotReader::Open(cluster_->store().folder(), folder);
+  if (snapshot.ok()) examples_.Published(snapshot->manifest());
+}
+
+void SnapshotWorkload::Look() {
+  if (cut_->has_published()) return StartOver();
+  if (Finished()) return;
+  cluster_->simulator().After(kLookAgain, [this] { Look(); });
+}
+
+void SnapshotWorkload::StartOver() {
+  SimCluster::NextJob next{.groups = plan_.next_groups};
+  std::vector<std::string> servers;
+  for (const std::string& name : cluster_->names()) {
+    if (absl::StartsWith(name, "server-")) servers.push_back(name);
+    if (name != "scheduler" && random_.Chance(plan_.survival)) next.survivors.insert(name);
+  }
+  next.servers =
+      1 + static_cast<uint32_t>(plan_.next_servers * static_cast<double>(servers.size()));
+  for (size_t i = next.servers; i < servers.size(); ++i) next.absent.insert(servers[i]);
+  for (uint32_t i = plan_.next_groups; i < plan_.workers(); ++i) {
+    next.absent.insert(absl::StrCat("worker-", i));
+  }
+  ++progress_.job;
+  progress_.job_since = cluster_->simulator().now();
+  cluster_->StartOver(next);
+
+  Folder& store = cluster_->store().folder();
+  const auto found = ListSnapshots(store);
+  for (const SnapshotSummary& summary : *found) {
+    if (summary.complete.ok()) continued_ = summary.folder;
+  }
+  cut_->StartOver(store, continued_);
+  const auto snapshot = SnapshotReader::Open(store, continued_);
+  if (!snapshot.ok()) return;
+  one_history_.StartOver(snapshot->manifest());
+  examples_.StartOver(snapshot->manifest());
+}
+
+size_t SnapshotWorkload::workers_running() const {
+  return static_cast<size_t>(std::count_if(
+      cluster_->processes().begin(), cluster_->processes().end(), [](const auto& process) {
+        return absl::StartsWith(process->name(), "worker-") && process->running();
+      }));
+}
+
+bool SnapshotWorkload::Finished() const {
+  // All programs of the first job end only when it is beyond repair.
+  return progress_.EveryDeathIsNoticed(cluster_->simulator().now()) && workers_running() == 0;
+}
+
+void SnapshotWorkload::Check() {
+  if (continued_.empty() && !cut_->history_was_lost())
+    violations_.Add(kSnapshot, "there was no snapshot to continue");
+}
+
+std::string SnapshotWorkload::Report() const {
+  return absl::StrCat(Describe(plan_), " steps=", progress_.steps, " snapshots=", snapshots_,
+                      " continued=", continued_, " data_before=", examples_.finished_before(),
+                      " finished=", progress_.finished.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeSnapshotWorkload(Random random, Violations& violations) {
+  return std::make_unique<SnapshotWorkload>(random, violations);
+}
+
+}  // namespace covey::sim
