@@ -18,6 +18,9 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kWorkGivenTwice,        PlantedBug::kIgnoreLease,
     PlantedBug::kEpochGoesBack,         PlantedBug::kHoldLentGradients,
     PlantedBug::kIgnoreFlush,           PlantedBug::kServeStaleCopy,
+    PlantedBug::kManifestFirst,         PlantedBug::kNoFolderSync,
+    PlantedBug::kWindowsNotSaved,       PlantedBug::kSlotsOfAnotherVersion,
+    PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
 };
 
 }  // namespace
@@ -66,6 +69,18 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "ignore-flush";
     case PlantedBug::kServeStaleCopy:
       return "serve-stale-copy";
+    case PlantedBug::kManifestFirst:
+      return "manifest-first";
+    case PlantedBug::kNoFolderSync:
+      return "no-folder-sync";
+    case PlantedBug::kWindowsNotSaved:
+      return "windows-not-saved";
+    case PlantedBug::kSlotsOfAnotherVersion:
+      return "slots-of-another-version";
+    case PlantedBug::kCutOneStepLate:
+      return "cut-one-step-late";
+    case PlantedBug::kItemsPastCut:
+      return "items-past-cut";
   }
   COVEY_CHECK(false);
   return "";

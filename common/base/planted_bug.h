@@ -32,6 +32,12 @@ enum class PlantedBug {
   kHoldLentGradients,           // a server holds pushes in the memory of their senders
   kIgnoreFlush,                 // a server lets a push wait in a buffer although it is flushed
   kServeStaleCopy,              // a server with a device shows older values than the device has
+  kManifestFirst,               // a part of a snapshot counts as stored before it is durable
+  kNoFolderSync,                // names of files are not made durable
+  kWindowsNotSaved,             // a snapshot lacks the pushes that shards remember
+  kSlotsOfAnotherVersion,       // a snapshot has the optimizer's slots of another version
+  kCutOneStepLate,              // one shard cuts its history a step later than the others
+  kItemsPastCut,                // a snapshot counts examples of the step after its cut as finished
 };
 
 // "apply-duplicates"; "none".

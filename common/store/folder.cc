@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
@@ -155,6 +156,7 @@ absl::Status Folder::Complete(const std::string& path) {
 }
 
 absl::Status Folder::SyncNames(const std::string& path) {
+  if (Planted(PlantedBug::kNoFolderSync)) return absl::OkStatus();
   const std::string folder = FolderOf(path);
   COVEY_RETURN_IF_ERROR(SyncFolder(folder));
   return folder.empty() ? absl::OkStatus() : SyncFolder("");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 #include "common/snapshot/part_format.h"
 #include "common/snapshot/stored_piece.h"
@@ -80,6 +81,11 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
     const PartBlock header = EncodePartHeader({.job = job_, .snapshot = order_, .epoch = epoch_});
     Append({Buffer::CopyOf(header)}, outbox);
   }
+  if (Planted(PlantedBug::kWindowsNotSaved)) cut.content.push_history = PushHistory();
+  for (Buffer& slot : cut.content.slots) {
+    if (!Planted(PlantedBug::kSlotsOfAnotherVersion)) break;
+    slot = Buffer::CopyOf(std::vector<uint8_t>(slot.size()));  // of version 0
+  }
   PendingShard& pending = pending_.emplace_back();
   pending.entry.set_table(id.table.value());
   pending.entry.set_shard(id.index.value());
@@ -97,6 +103,7 @@ void SnapshotWriter::SendMore(Outbox& outbox) {
   proto::StoreRequest sync;
   sync.set_path(path());
   sync.mutable_sync();
+  if (Planted(PlantedBug::kManifestFirst)) ReportStored(outbox);
   sync_request_ = next_request_;
   Request(std::move(sync), {}, outbox);
 }
@@ -163,6 +170,11 @@ void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
     in_flight_.erase(append);
     return SendMore(outbox);
   }
+  ReportStored(outbox);
+}
+
+void SnapshotWriter::ReportStored(Outbox& outbox) {
+  proto::SnapshotReportRequest report;
   for (proto::SnapshotShard& shard : sent_) *report.add_shards() = std::move(shard);
   proto::SnapshotFile& file = *report.add_files();
   file.set_name(file_name());

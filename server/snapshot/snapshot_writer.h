@@ -64,6 +64,7 @@ class SnapshotWriter {
   // Appends the frames to the file.
   void Append(std::vector<Buffer> frames, Outbox& outbox);
   void Request(proto::StoreRequest request, std::vector<Buffer> frames, Outbox& outbox);
+  void ReportStored(Outbox& outbox);
   void Report(proto::SnapshotReportRequest report, Outbox& outbox);
   std::string path() const;
   std::string file_name() const;

@@ -40,6 +40,12 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kHoldLentGradients, kStaleness},
       {PlantedBug::kIgnoreFlush, kCounting},
       {PlantedBug::kServeStaleCopy, kCounting},
+      {PlantedBug::kManifestFirst, kSnapshot},
+      {PlantedBug::kNoFolderSync, kSnapshot},
+      {PlantedBug::kWindowsNotSaved, kSnapshot},
+      {PlantedBug::kSlotsOfAnotherVersion, kSnapshot},
+      {PlantedBug::kCutOneStepLate, kSnapshot},
+      {PlantedBug::kItemsPastCut, kSnapshot},
   };
 }
 
