@@ -27,11 +27,47 @@ TEST(ConfigTest, NamesWhatIsWrong) {
       {{.stragglers = {.group_members_min = 0}}, "group-members-min = 0"},
       {{.stragglers = {.probation = absl::ZeroDuration()}}, "straggler-probation = 0"},
       {{.port = 65536}, "port = 65536"},
+      {{.snapshot_every = absl::Minutes(1)}, "--store DIR"},
+      {{.snapshot_every_samples = 1000}, "--store DIR"},
+      {{.resume = "latest"}, "--store DIR"},
+      {{.store = "/s", .snapshot_every = absl::Milliseconds(900)}, "snapshot-every = 900ms"},
+      {{.snapshots_kept = 0}, "snapshots-kept = 0"},
+      {{.snapshots_kept = 1001}, "snapshots-kept = 1001"},
+      {{.snapshot_deadline = absl::Milliseconds(999)}, "snapshot-deadline = 999ms"},
+      {{.snapshot_deadline = absl::Hours(25)}, "snapshot-deadline = 25h"},
   };
   for (const auto& [config, named] : cases) {
     const absl::Status status = config.Validate();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
     EXPECT_NE(status.message().find(named), absl::string_view::npos) << status;
+  }
+}
+
+TEST(ConfigTest, SnapshotsAreMadeByTimeByExamplesOrBoth) {
+  Config config;
+  const struct {
+    const char* text;
+    absl::Duration every;
+    uint64_t samples;
+    const char* shown;
+  } cases[] = {
+      {"10min", absl::Minutes(10), 0, "10m"},
+      {"1e6samples", absl::InfiniteDuration(), 1'000'000, "1000000samples"},
+      {"10min,1e6samples", absl::Minutes(10), 1'000'000, "10m,1000000samples"},
+      {"2500samples,30s", absl::Seconds(30), 2500, "30s,2500samples"},
+  };
+  for (const auto& [text, every, samples, shown] : cases) {
+    const absl::Status status = config.SetSnapshotEvery(text);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(config.snapshot_every, every) << text;
+    EXPECT_EQ(config.snapshot_every_samples, samples) << text;
+    EXPECT_EQ(config.SnapshotEvery(), shown);
+    config.store = "/s";
+    EXPECT_TRUE(config.Validate().ok()) << config.Validate();
+  }
+  for (const char* text :
+       {"10", "minutes", "samples", "-5samples", "0samples", "1e30samples", "10min,often"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(config.SetSnapshotEvery(text))) << text;
   }
 }
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/snapshots/snapshots.h"
+
+#include "common/snapshot/manifest.h"
+#include "common/snapshot/snapshot_reader.h"
+#include "gmock/gmock.h"
+#include "scheduler/snapshots/snapshots_fixture.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST_F(SnapshotsTest, OrdersByTimeAtAStepThatLiesAhead) {
+  Start();
+  Pass(absl::Minutes(10) - absl::Milliseconds(100));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Milliseconds(100));
+  ASSERT_TRUE(is_ordered());
+  EXPECT_EQ(order().id(), 1u);
+  EXPECT_EQ(order().epoch(), state_.epoch().value());
+  EXPECT_EQ(folder(), SnapshotFolderName(1, order().epoch()));
+  ASSERT_EQ(order().groups_size(), 1);
+  EXPECT_EQ(order().groups(0).group(), 1u);
+  EXPECT_EQ(lead(), 15u) << "1.5 s";
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("snapshot 1 ordered"), HasSubstr("6015")));
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::UNDER_WAY);
+  EXPECT_EQ(Status().shards(), 3u);
+}
+
+TEST_F(SnapshotsTest, OrdersByExamples) {
+  options_.every = absl::InfiniteDuration();
+  options_.every_samples = 4000;
+  Start();
+  Pass(absl::Seconds(49));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Seconds(2));
+  ASSERT_TRUE(is_ordered());
+  StorePart(0);
+  StorePart(1);
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Seconds(48));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Seconds(2));
+  EXPECT_TRUE(is_ordered());
+}
+
+TEST_F(SnapshotsTest, PublishesTheManifestWhenAllShardsAreStored) {
+  Start();
+  Pass(absl::Minutes(10));
+  const std::string made = folder();
+  StorePart(0);
+  EXPECT_EQ(Status().shards_written(), 1u);
+  machine_->OnReport(now_, ReportOf(0));
+  EXPECT_EQ(Status().shards_written(), 1u) << "a repeated report";
+  EXPECT_EQ(SnapshotReader::Open(store_, made).status().code(), absl::StatusCode::kNotFound);
+  Pass(absl::Seconds(1));
+  StorePart(1);
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), HasSubstr("snapshot 1 is complete"));
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::COMPLETE);
+  EXPECT_EQ(Status().took_ms(), 1000u);
+
+  const auto reader = SnapshotReader::Open(store_, made);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(reader->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); }).ok());
+  EXPECT_EQ(reader->manifest().groups(0).step(), 6015u);
+  EXPECT_FALSE(reader->manifest().state().view().has_snapshot());
+  EXPECT_EQ(Status().bytes(),
+            reader->manifest().files(0).bytes() + reader->manifest().files(1).bytes());
+
+  Pass(absl::Minutes(10) - absl::Seconds(2));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(order().id(), 2u);
+}
+
+TEST_F(SnapshotsTest, SaysWhenAllGroupsHavePassedTheirSteps) {
+  Start();
+  Pass(absl::Minutes(10));
+  Pass(absl::Milliseconds(1400));
+  EXPECT_FALSE(order().passed());
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(order().passed());
+  EXPECT_EQ(order().id(), 1u);
+}
+
+TEST_F(SnapshotsTest, TriesAgainWithTwiceTheLead) {
+  Start();
+  Pass(absl::Minutes(10));
+  const std::string withdrawn = folder();
+  StorePart(0);
+  state_.News();
+  FailPart("table 1 shard 1: a later push is in its content");
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("snapshot 1 failed, to be tried again"),
+                                   HasSubstr("a later push is in its content")));
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::FAILED);
+  EXPECT_EQ(Status().tried_again_as(), 2u);
+  EXPECT_TRUE(absl::IsNotFound(store_.List(withdrawn).status()));
+
+  Pass(absl::Milliseconds(400));
+  EXPECT_FALSE(is_ordered());
+  for (const uint64_t lead_of_attempt : {30u, 60u, 120u}) {
+    PassUntilOrdered();
+    EXPECT_EQ(lead(), lead_of_attempt);
+    state_.News();
+    FailPart("a later push is in its content");
+  }
+  EXPECT_THAT(state_.News(), HasSubstr("snapshot 4 failed: ")) << "the last attempt";
+  const absl::Time failed = now_;
+  PassUntilOrdered();
+  EXPECT_GT(now_ - failed, absl::Minutes(9)) << "the next one comes with the next interval";
+  EXPECT_EQ(order().id(), 5u);
+  EXPECT_EQ(lead(), 15u);
+}
+
+TEST_F(SnapshotsTest, IgnoresReportsOfAnotherOrder) {
+  Start();
+  Pass(absl::Minutes(10));
+  const proto::SnapshotReportRequest late = ReportOf(0);
+  FailPart("a later push is in its content");
+  Pass(absl::Milliseconds(500));
+  ASSERT_EQ(order().id(), 2u);
+  machine_->OnReport(now_, late);
+  EXPECT_EQ(Status().shards_written(), 0u);
+  proto::SnapshotReportRequest failure;
+  failure.set_snapshot(1);
+  failure.set_failure("no room on the disk");
+  machine_->OnReport(now_, failure);
+  EXPECT_TRUE(is_ordered());
+}
+
+TEST_F(SnapshotsTest, GivesUpAtTheDeadline) {
+  options_.deadline = absl::Minutes(1);
+  Start();
+  Pass(absl::Minutes(10));
+  StorePart(0);
+  Pass(absl::Minutes(1));
+  EXPECT_TRUE(is_ordered());
+  EXPECT_EQ(machine_->NextTick(), now_);
+  state_.News();
+  Pass(absl::Milliseconds(100));
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("snapshot 1 failed: it was not complete after 1m"),
+                                   HasSubstr("1 of 3 shards")));
+  Pass(absl::Minutes(8));
+  EXPECT_FALSE(is_ordered());
+}
+
+TEST_F(SnapshotsTest, TriesAgainWhenTheStoreDoesNotTakeTheManifest) {
+  Start();
+  Pass(absl::Minutes(10));
+  StorePart(0);
+  const SmallSnapshot parts = SmallSnapshot::Make(order().id(), order().epoch());
+  ASSERT_TRUE(parts.WritePart(parts.files[1], store_).ok());
+  store_.PlanFault(store_.operations() + 2, MemoryFolder::Fault::kNoSpace);
+  machine_->OnReport(now_, ReportOf(1));
+  AnswerStore();
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("snapshot 1 failed, to be tried again"),
+                                   HasSubstr("No space left on device")));
+  Pass(absl::Milliseconds(500));
+  ASSERT_EQ(order().id(), 2u);
+  const std::string made = folder();
+  StorePart(0);
+  StorePart(1);
+  EXPECT_TRUE(SnapshotReader::Open(store_, made).ok());
+}
+
+// What changes while an order is in the view, and the reason that users read.
+struct Change {
+  const char* name;
+  void (*apply)(Transaction& change, const proto::ClusterView& view);
+  const char* reason;
+};
+class SnapshotsChangeTest : public SnapshotsTest, public ::testing::WithParamInterface<Change> {};
+
+TEST_P(SnapshotsChangeTest, WithdrawsAnOrderThatNoLongerHolds) {
+  Start();
+  Pass(absl::Minutes(10));
+  ASSERT_TRUE(is_ordered());
+  {
+    Transaction change(state_);
+    GetParam().apply(change, state_.view());
+    change.Add(TableDropped{});
+    change.Commit();
+  }
+  machine_->Tick(now_);
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), HasSubstr(GetParam().reason));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Changes, SnapshotsChangeTest,
+    ::testing::Values(Change{"Members",
+                             [](Transaction& change, const proto::ClusterView& view) {
+                               change.Edit(view.groups(0)).set_generation(2);
+                             },
+                             "the members of group 1 have changed"},
+                      Change{"NewGroup",
+                             [](Transaction& change, const proto::ClusterView&) {
+                               proto::Group& group = *change.EditView().add_groups();
+                               group.set_id(2);
+                               group.set_state(proto::Group::ACTIVE);
+                             },
+                             "group 2 has formed"},
+                      Change{"EndOfGroup",
+                             [](Transaction& change, const proto::ClusterView& view) {
+                               change.Edit(view.groups(0)).set_state(proto::Group::DONE);
+                             },
+                             "a group has ended"},
+                      Change{"Chain",
+                             [](Transaction& change, const proto::ClusterView& view) {
+                               change.EditChain(view.tables(0).shards(1));
+                             },
+                             "servers of table 'weights' have changed"},
+                      Change{
+                          "Contract",
+                          [](Transaction& change, const proto::ClusterView& view) {
+                            change.Edit(view.tables(1)).set_contract_epoch(change.epoch().value());
+                          },
+                          "the contract of table 'bias' has changed"},
+                      Change{"Table",
+                             [](Transaction& change, const proto::ClusterView&) {
+                               change.EditView().mutable_tables()->RemoveLast();
+                             },
+                             "a table was created or dropped"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(SnapshotsTest, WaitsUntilChainsAreComplete) {
+  state_.mutable_view()->mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_joining(true);
+  Start();
+  Pass(absl::Minutes(10) + absl::Seconds(5));
+  EXPECT_FALSE(is_ordered());
+  state_.mutable_view()->mutable_tables(0)->mutable_shards(0)->mutable_chain(0)->set_joining(false);
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered());
+}
+
+TEST_F(SnapshotsTest, WaitsUntilWorkersHaveReported) {
+  Start();
+  machine_->OnDeparture(kWorker);
+  now_ += absl::Minutes(10);
+  machine_->Tick(now_);
+  Beat();
+  machine_->Tick(now_ += absl::Milliseconds(100));
+  EXPECT_FALSE(is_ordered());
+  Beat();
+  machine_->Tick(now_ += absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered());
+}
+
+TEST_F(SnapshotsTest, MakesNoneOfNothing) {
+  state_.mutable_view()->clear_tables();
+  Start();
+  Pass(absl::Minutes(11));
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(state_.News(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace covey::scheduler
