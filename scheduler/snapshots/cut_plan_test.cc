@@ -77,9 +77,9 @@ TEST_F(CutPlanTest, ALocalTableIsCutAfterARound) {
   four.set_kind(proto::Contract::LOCAL);
   four.set_local_steps(4);
   EXPECT_THAT(Plan(), ElementsAre("1:32", "2:32"));
-  proto::Contract& nine = AddTable();
-  nine.set_kind(proto::Contract::LOCAL);
-  nine.set_local_steps(9);
+  proto::Contract& six = AddTable();
+  six.set_kind(proto::Contract::LOCAL);
+  six.set_local_steps(6);
   EXPECT_THAT(Plan(), ElementsAre("1:36", "2:36")) << "a round of both tables ends";
 }
 
