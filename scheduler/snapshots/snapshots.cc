@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/log.h"
 #include "common/snapshot/manifest.h"
 #include "scheduler/snapshots/cut_plan.h"
 #include "scheduler/state/view_lookup.h"
@@ -21,27 +20,7 @@ constexpr absl::Duration kRetryAfter = absl::Milliseconds(500);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr size_t kStatusesKept = 16;
 
-bool HasJoiningReplica(const proto::ClusterView& view) {
-  for (const proto::Table& table : view.tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      for (const proto::Replica& replica : shard.chain()) {
-        if (replica.joining()) return true;
-      }
-    }
-  }
-  return false;
-}
-
 }  // namespace
-
-uint64_t Snapshots::Request(proto::StoreRequest request, Buffer bytes) {
-  Message& message = requests_.emplace_back();
-  message.set_to({kSchedulerNode, kStoreLoop});
-  request.set_id(next_request_++);
-  *message.envelope.mutable_store_request() = std::move(request);
-  if (!bytes.empty()) message.frames.push_back(std::move(bytes));
-  return next_request_ - 1;
-}
 
 void Snapshots::Start(absl::Time now) {
   last_begun_ = now;
@@ -56,51 +35,15 @@ void Snapshots::Start(absl::Time now) {
     phase_ = Phase::kIdle;
     return;
   }
-  List("");
-}
-
-void Snapshots::List(const std::string& folder) {
-  proto::StoreRequest request;
-  request.set_path(folder);
-  request.mutable_list();
-  listings_[Request(std::move(request))] = folder;
-}
-
-void Snapshots::OnList(const std::string& folder, const absl::Status& status,
-                       const proto::StoreReply& reply) {
-  if (!status.ok()) {
-    LogWarning("snapshot_store", {{"folder", folder}, {"reason", status.message()}});
-  }
-  for (const proto::StoreEntry& entry : reply.entries()) {
-    if (folder.empty() && entry.is_folder() && ParseSnapshotFolderName(entry.name()))
-      List(entry.name());
-  }
-  if (!folder.empty()) {
-    const bool is_complete =
-        std::any_of(reply.entries().begin(), reply.entries().end(),
-                    [](const auto& entry) { return entry.name() == kManifestName; });
-    (is_complete ? complete_ : incomplete_).push_back(folder);
-    highest_id_ = std::max(highest_id_, ParseSnapshotFolderName(folder)->id);
-  }
-  if (listings_.empty()) OnListed();
+  stored_.List();
 }
 
 void Snapshots::OnListed() {
-  const auto by_id = [](const std::string& a, const std::string& b) {
-    return ParseSnapshotFolderName(a)->id < ParseSnapshotFolderName(b)->id;
-  };
-  std::sort(complete_.begin(), complete_.end(), by_id);
-  if (state_.record().next_snapshot() <= highest_id_) {
+  if (state_.record().next_snapshot() <= stored_.highest_id()) {
     Transaction change(state_);
-    change.EditUnpublished().set_next_snapshot(highest_id_ + 1);
+    change.EditUnpublished().set_next_snapshot(stored_.highest_id() + 1);
     change.Commit();
   }
-  // A newer incomplete one may be in the making elsewhere.
-  for (const std::string& folder : incomplete_) {
-    if (!complete_.empty() && by_id(folder, complete_.back())) Remove(folder);
-  }
-  incomplete_.clear();
-  RemoveOld();
   phase_ = Phase::kIdle;
 }
 
@@ -192,66 +135,24 @@ void Snapshots::Order(absl::Time now) {
   for (const proto::CutStep& last : *cut) *order.add_groups() = last;
   change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
   change.Commit();
-  work_.ordered_at = change.epoch().value();
   work_.is_last = state_.view().has_closing();
-  work_.shards_ordered = ShardsInView();
-  work_.generations.clear();
-  for (const proto::CutStep& last : *cut) {
-    work_.generations[last.group()] = FindGroup(state_.view(), GroupId(last.group()))->generation();
-  }
+  work_.conditions = OrderConditions(state_.view());
   work_.shards.clear();
   work_.files.clear();
   phase_ = Phase::kOrdered;
   proto::SnapshotStatus& status = Known(id);
   status.set_folder(order.folder());
   status.set_state(proto::SnapshotStatus::UNDER_WAY);
-  status.set_shards(static_cast<uint32_t>(work_.shards_ordered));
-}
-
-size_t Snapshots::ShardsInView() const {
-  size_t shards = 0;
-  for (const proto::Table& table : state_.view().tables()) {
-    shards += static_cast<size_t>(table.shards_size());
-  }
-  return shards;
-}
-
-std::string Snapshots::WhyBroken() const {
-  const proto::ClusterView& view = state_.view();
-  size_t active = 0;
-  for (const proto::Group& group : view.groups()) {
-    if (group.state() != proto::Group::ACTIVE) continue;
-    ++active;
-    const auto ordered = work_.generations.find(group.id());
-    if (ordered == work_.generations.end()) {
-      return absl::StrCat("group ", group.id(), " has formed meanwhile");
-    }
-    if (ordered->second != group.generation()) {
-      return absl::StrCat("the members of group ", group.id(), " have changed meanwhile");
-    }
-  }
-  if (active != work_.generations.size()) return "a group has ended meanwhile";
-  for (const proto::Table& table : view.tables()) {
-    if (table.contract_epoch() > work_.ordered_at) {
-      return absl::StrCat("the contract of table '", table.spec().name(),
-                          "' has changed meanwhile");
-    }
-    for (const proto::Shard& shard : table.shards()) {
-      if (shard.chain_epoch() > work_.ordered_at) {
-        return absl::StrCat("servers of table '", table.spec().name(), "' have changed meanwhile");
-      }
-    }
-  }
-  if (work_.shards_ordered != ShardsInView()) return "a table was created or dropped meanwhile";
-  return "";
+  status.set_shards(static_cast<uint32_t>(work_.conditions.shards()));
 }
 
 void Snapshots::FollowOrder(absl::Time now) {
-  if (const std::string broken = WhyBroken(); !broken.empty()) return Fail(now, broken);
+  const std::string broken = work_.conditions.WhyBroken(state_.view());
+  if (!broken.empty()) return Fail(now, broken);
   if (now - work_.since > options_.deadline) {
     return Fail(now,
                 absl::StrCat("it was not complete after ", absl::FormatDuration(options_.deadline),
-                             "; ", work_.shards.size(), " of ", ShardsInView(),
+                             "; ", work_.shards.size(), " of ", work_.conditions.shards(),
                              " shards were stored. ", dispatcher_.CutWaitsFor()));
   }
   if (!order().passed()) {
@@ -267,7 +168,7 @@ void Snapshots::FollowOrder(absl::Time now) {
       change.Commit();
     }
   }
-  if (work_.shards.size() == ShardsInView() && dispatcher_.CutIsComplete()) Publish(now);
+  if (work_.shards.size() == work_.conditions.shards() && dispatcher_.CutIsComplete()) Publish(now);
 }
 
 void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& report) {
@@ -303,28 +204,15 @@ void Snapshots::Publish(absl::Time now) {
   }
   absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
   if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));
-  proto::StoreRequest request;
-  request.set_path(absl::StrCat(order().folder(), "/", kManifestName));
-  request.mutable_publish();
-  work_.manifest_request = Request(std::move(request), *std::move(bytes));
+  stored_.Publish(order().folder(), *std::move(bytes));
   phase_ = Phase::kPublishing;
 }
 
-void Snapshots::OnStoreReply(absl::Time now, const Message& message) {
-  const proto::StoreReply& reply = message.envelope.store_reply();
-  const absl::Status status = StatusOf(message);
-  if (const auto listed = listings_.find(reply.id()); listed != listings_.end()) {
-    const std::string folder = listed->second;
-    listings_.erase(listed);
-    OnList(folder, status, reply);
-    return;
-  }
-  // A snapshot that failed early has no folder to be removed.
-  if (!status.ok() && !absl::IsNotFound(status)) {
-    LogWarning("snapshot_store", {{"reason", status.message()}});
-  }
-  if (phase_ != Phase::kPublishing || reply.id() != work_.manifest_request) return;
-  if (!status.ok()) return Fail(now, std::string(status.message()));
+void Snapshots::OnStoreReply(absl::Time now, const Message& reply) {
+  const std::optional<absl::Status> published = stored_.OnStoreReply(reply);
+  if (phase_ == Phase::kListing && stored_.is_listed()) return OnListed();
+  if (!published) return;
+  if (!published->ok()) return Fail(now, std::string(published->message()));
   Complete(now);
 }
 
@@ -351,37 +239,7 @@ void Snapshots::Complete(absl::Time now) {
     change.EditView().mutable_closing()->set_snapshot(folder);
   }
   change.Commit();
-  complete_.push_back(folder);
-  RemoveOld();
   phase_ = Phase::kIdle;
-}
-
-void Snapshots::Remove(const std::string& folder) {
-  proto::StoreRequest request;
-  request.set_path(folder);
-  request.mutable_remove()->set_first(kManifestName);
-  Request(std::move(request));
-}
-
-bool Snapshots::IsInUse(const std::string& folder) const {
-  if (state_.record().has_restore() && state_.record().restore().folder() == folder) return true;
-  for (const proto::Table& table : state_.view().tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      if (shard.origin() == folder) return true;
-    }
-  }
-  return false;
-}
-
-void Snapshots::RemoveOld() {
-  size_t surplus = complete_.size() - std::min<size_t>(complete_.size(), options_.kept);
-  std::erase_if(complete_, [&](const std::string& folder) {
-    if (surplus == 0) return false;
-    --surplus;
-    if (IsInUse(folder)) return false;
-    Remove(folder);
-    return true;
-  });
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {
@@ -396,7 +254,7 @@ void Snapshots::Fail(absl::Time now, const std::string& reason) {
   if (again) status.set_tried_again_as(next_id());
   if (was_ordered) {
     // What servers have stored of it means nothing.
-    Remove(order().folder());
+    stored_.Remove(order().folder());
     Withdraw(change);
   }
   change.Commit();

@@ -16,8 +16,10 @@
 #include "common/net/message.h"
 #include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
+#include "scheduler/snapshots/order_conditions.h"
 #include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/snapshots/step_forecast.h"
+#include "scheduler/snapshots/stored_snapshots.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/work/data_dispatcher.h"
 
@@ -35,8 +37,7 @@ namespace covey::scheduler {
 //     └───────── given up ─────────────────┴──────────── the manifest is stored ────────┘
 //
 // Servers store the shards (server/snapshot), and report; the manifest is stored last and makes the
-// snapshot complete. Old snapshots are removed then, the manifest first; the one that the job
-// continues stays, because a shard that loses all its servers is read from it again.
+// snapshot complete (stored_snapshots.h).
 //
 // Invariants: 1. A manifest names only parts that were reported under its order. 2. The groups,
 // their members, and the chains of all shards are the same from the order to the last report;
@@ -50,7 +51,7 @@ class Snapshots {
   static constexpr int kAttemptsMax = 4;
 
   Snapshots(const Options& options, ClusterState& state, DataDispatcher& dispatcher)
-      : options_(options), state_(state), dispatcher_(dispatcher) {}
+      : options_(options), state_(state), dispatcher_(dispatcher), stored_(options.kept, state) {}
 
   // Once, before anything else: looks what the store holds.
   void Start(absl::Time now);
@@ -68,7 +69,7 @@ class Snapshots {
 
   bool has_store() const { return options_.has_store; }
   // For the store, since the last call.
-  std::vector<Message> TakeRequests() { return std::exchange(requests_, {}); }
+  std::vector<Message> TakeRequests() { return stored_.TakeRequests(); }
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;
 
  private:
@@ -81,40 +82,26 @@ class Snapshots {
     absl::Time not_before = absl::InfinitePast();
     int attempt = 0;
     // From the order on.
-    uint64_t ordered_at = 0;  // epoch
-    bool is_last = false;     // the job closes
-    size_t shards_ordered = 0;
-    std::map<uint32_t, uint64_t> generations;  // of the ordered groups
+    bool is_last = false;  // the job closes
+    OrderConditions conditions;
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;
     std::map<std::string, uint64_t> files;
-    uint64_t manifest_request = 0;
     uint64_t bytes = 0;
   };
 
   bool IsDue(absl::Time now) const;
   void Begin(absl::Time now, const std::string& why);
   void Order(absl::Time now);
-  // Why the order can no longer be carried out; empty = it can.
-  std::string WhyBroken() const;
   void FollowOrder(absl::Time now);
   void Publish(absl::Time now);
   // The snapshot cannot be made; perhaps a later one can.
   void Fail(absl::Time now, const std::string& reason);
   void Complete(absl::Time now);
   void Withdraw(Transaction& change);
-  // Whether servers may still read shards from it: this job continues it.
-  bool IsInUse(const std::string& folder) const;
-  void RemoveOld();
-  uint64_t Request(proto::StoreRequest request, Buffer bytes = Buffer());
   const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }
-  size_t ShardsInView() const;
   uint64_t next_id() const { return std::max<uint64_t>(1, state_.record().next_snapshot()); }
   proto::SnapshotStatus& Known(uint64_t id);
-  void List(const std::string& folder);
-  void OnList(const std::string& folder, const absl::Status& status,
-              const proto::StoreReply& reply);
   void OnListed();
-  void Remove(const std::string& folder);
 
   const Options options_;
   ClusterState& state_;
@@ -123,16 +110,9 @@ class Snapshots {
   Phase phase_ = Phase::kListing;
   Work work_;
   StepForecast forecast_;
+  StoredSnapshots stored_;
   absl::Time last_begun_ = absl::InfinitePast();
   uint64_t samples_at_last_ = 0;
-  uint64_t next_request_ = 1;
-  // Folders that are being listed, by request; "" = the store's own.
-  std::map<uint64_t, std::string> listings_;
-  std::vector<std::string> incomplete_;
-  uint64_t highest_id_ = 0;
-  std::vector<Message> requests_;
-  // Folders of complete snapshots in the store, in growing order of id.
-  std::vector<std::string> complete_;
   std::deque<proto::SnapshotStatus> known_;  // of this process, newest last
 };
 
