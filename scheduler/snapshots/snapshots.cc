@@ -2,6 +2,7 @@
 #include "scheduler/snapshots/snapshots.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,13 +39,22 @@ void Snapshots::Start(absl::Time now) {
   stored_.List();
 }
 
-void Snapshots::OnListed() {
+void Snapshots::OnListed(absl::Time now) {
+  const uint64_t promised = next_id();
   if (state_.record().next_snapshot() <= stored_.highest_id()) {
     Transaction change(state_);
     change.EditUnpublished().set_next_snapshot(stored_.highest_id() + 1);
     change.Commit();
   }
   phase_ = Phase::kIdle;
+  if (!asked_) return;
+  if (promised != next_id()) {
+    proto::SnapshotStatus& status = Known(promised);
+    status.set_state(proto::SnapshotStatus::FAILED);
+    status.set_reason("the store holds a snapshot with a higher id already");
+    status.set_tried_again_as(next_id());
+  }
+  Begin(now, *std::exchange(asked_, std::nullopt));
 }
 
 proto::SnapshotStatus& Snapshots::Known(uint64_t id) {
@@ -63,6 +73,7 @@ absl::StatusOr<uint64_t> Snapshots::Create(absl::Time now, const std::string& wh
         "snapshot: this job has no store; start its scheduler and servers with --store DIR");
   }
   if (phase_ == Phase::kOrdered || phase_ == Phase::kPublishing) return order().id();
+  if (phase_ == Phase::kListing && !asked_) asked_ = why;
   if (phase_ == Phase::kIdle) Begin(now, why);
   return next_id();
 }
@@ -141,6 +152,9 @@ void Snapshots::Order(absl::Time now) {
   work_.files.clear();
   phase_ = Phase::kOrdered;
   proto::SnapshotStatus& status = Known(id);
+  // An attempt that failed before its order had the same id.
+  status.Clear();
+  status.set_id(id);
   status.set_folder(order.folder());
   status.set_state(proto::SnapshotStatus::UNDER_WAY);
   status.set_shards(static_cast<uint32_t>(work_.conditions.shards()));
@@ -210,7 +224,7 @@ void Snapshots::Publish(absl::Time now) {
 
 void Snapshots::OnStoreReply(absl::Time now, const Message& reply) {
   const std::optional<absl::Status> published = stored_.OnStoreReply(reply);
-  if (phase_ == Phase::kListing && stored_.is_listed()) return OnListed();
+  if (phase_ == Phase::kListing && stored_.is_listed()) return OnListed(now);
   if (!published) return;
   if (!published->ok()) return Fail(now, std::string(published->message()));
   Complete(now);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,8 @@ class Snapshots {
 
   // Once, before anything else: looks what the store holds.
   void Start(absl::Time now);
-  // A user asks for one; the id that it will have. FAILED_PRECONDITION: there is no store.
+  // A user asks for one; the id that it will have, unless its status says under which id it is
+  // tried again. FAILED_PRECONDITION: there is no store.
   absl::StatusOr<uint64_t> Create(absl::Time now, const std::string& why);
   // A worker's heartbeat.
   void OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress);
@@ -101,13 +103,15 @@ class Snapshots {
   const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }
   uint64_t next_id() const { return std::max<uint64_t>(1, state_.record().next_snapshot()); }
   proto::SnapshotStatus& Known(uint64_t id);
-  void OnListed();
+  void OnListed(absl::Time now);
 
   const Options options_;
   ClusterState& state_;
   DataDispatcher& dispatcher_;
 
   Phase phase_ = Phase::kListing;
+  // Why a user has asked for a snapshot while the store was being listed.
+  std::optional<std::string> asked_;
   Work work_;
   StepForecast forecast_;
   StoredSnapshots stored_;

@@ -65,6 +65,57 @@ TEST_F(SnapshotsStoreTest, NoSnapshotIsBegunBeforeTheStoreHasAnswered) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsStoreTest, RemembersARequestThatComesBeforeTheStoreHasAnswered) {
+  options_.every = absl::InfiniteDuration();
+  machine_.emplace(options_, state_, dispatcher_);
+  machine_->Start(now_);
+  Beat();
+  Beat();
+  const auto id = machine_->Create(now_, "by ada");
+  ASSERT_TRUE(id.ok());
+  machine_->Tick(now_);
+  EXPECT_FALSE(is_ordered());
+  AnswerStore();
+  machine_->Tick(now_);
+  ASSERT_TRUE(is_ordered());
+  EXPECT_EQ(order().id(), *id);
+  EXPECT_THAT(state_.News(), HasSubstr("by ada"));
+}
+
+TEST_F(SnapshotsStoreTest, ARequestWhoseIdIsInTheStoreLeadsToAnotherId) {
+  AddComplete(5);
+  machine_.emplace(options_, state_, dispatcher_);
+  machine_->Start(now_);
+  Beat();
+  Beat();
+  const auto id = machine_->Create(now_, "by ada");
+  ASSERT_TRUE(id.ok());
+  EXPECT_EQ(*id, 1u);
+  AnswerStore();
+  EXPECT_EQ(Status().id(), 1u);
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::FAILED);
+  EXPECT_EQ(Status().tried_again_as(), 6u);
+  machine_->Tick(now_);
+  EXPECT_EQ(order().id(), 6u);
+}
+
+TEST_F(SnapshotsStoreTest, AnOrderHasNoReasonOfAnAttemptBefore) {
+  options_.deadline = absl::Minutes(1);
+  Start();
+  machine_->Tick(now_ += absl::Minutes(10));
+  machine_->Tick(now_ += absl::Minutes(2));
+  EXPECT_EQ(Status().id(), 1u);
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::FAILED);
+  EXPECT_THAT(Status().reason(), HasSubstr("not all workers"));
+  Beat();
+  Beat();
+  machine_->Tick(now_ += absl::Minutes(10));
+  ASSERT_EQ(order().id(), 1u);
+  EXPECT_EQ(Status().id(), 1u);
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::UNDER_WAY);
+  EXPECT_EQ(Status().reason(), "");
+}
+
 TEST_F(SnapshotsStoreTest, KeepsTheNewestOnesWhole) {
   options_.kept = 2;
   AddComplete(1);
