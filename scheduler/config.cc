@@ -47,7 +47,8 @@ SnapshotsOptions Config::snapshots_options() const {
           .every = snapshot_every,
           .every_samples = snapshot_every_samples,
           .kept = snapshots_kept,
-          .deadline = snapshot_deadline};
+          .deadline = snapshot_deadline,
+          .wall_clock_ahead = wall_clock_ahead};
 }
 
 absl::Status Config::SetSnapshotEvery(absl::string_view text) {

@@ -63,6 +63,8 @@ struct Config {
   absl::Duration drain_deadline = absl::Seconds(30);
   // The durable log. Empty = none: the job is lost at a restart.
   std::string log_file;
+  // SnapshotsOptions.
+  absl::Duration wall_clock_ahead = absl::ZeroDuration();
 
   uint32_t workers() const { return groups * workers_per_group; }
 

@@ -12,7 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/annotate.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/set_once.h"
@@ -105,7 +108,9 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
       recovered = restored;
       LogInfo("resumes", {{"snapshot", restored->restore().folder()}});
     }
-    actor.emplace(config, std::move(recovered));
+    Config dated = config;
+    dated.wall_clock_ahead = absl::Now() - MonotonicNow();
+    actor.emplace(dated, std::move(recovered));
     actor->OnLoss([&failure] {
       failure = absl::AbortedError(
           "no server has the content of some shards any more, and --on-loss is stop; see the "

@@ -146,6 +146,7 @@ void Snapshots::Order(absl::Time now) {
   for (const proto::CutStep& last : *cut) *order.add_groups() = last;
   change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
   change.Commit();
+  work_.ordered_at = now;
   work_.is_last = state_.view().has_closing();
   work_.conditions = OrderConditions(state_.view());
   work_.shards.clear();
@@ -202,6 +203,8 @@ void Snapshots::Publish(absl::Time now) {
   manifest.set_epoch(order().epoch());
   manifest.set_folder(order().folder());
   *manifest.mutable_groups() = order().groups();
+  manifest.set_ordered_unix_ms(
+      static_cast<uint64_t>(absl::ToUnixMillis(work_.ordered_at + options_.wall_clock_ahead)));
   proto::LogRecord& state = *manifest.mutable_state();
   state = state_.record();
   state.clear_work();

@@ -84,6 +84,7 @@ class Snapshots {
     absl::Time not_before = absl::InfinitePast();
     int attempt = 0;
     // From the order on.
+    absl::Time ordered_at;
     bool is_last = false;  // the job closes
     OrderConditions conditions;
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;

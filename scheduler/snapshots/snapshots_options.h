@@ -19,6 +19,9 @@ struct SnapshotsOptions {
   uint32_t kept = 3;
   // A snapshot that takes longer is given up.
   absl::Duration deadline = absl::Minutes(10);
+  // The time of day is `now` plus this duration. It dates snapshots for users; no decision depends
+  // on it.
+  absl::Duration wall_clock_ahead = absl::ZeroDuration();
 };
 
 }  // namespace covey::scheduler

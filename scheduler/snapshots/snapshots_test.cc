@@ -48,8 +48,10 @@ TEST_F(SnapshotsTest, OrdersByExamples) {
 }
 
 TEST_F(SnapshotsTest, PublishesTheManifestWhenAllShardsAreStored) {
+  options_.wall_clock_ahead = absl::Hours(24 * 365 * 50);
   Start();
   Pass(absl::Minutes(10));
+  const absl::Time ordered = now_;
   const std::string made = folder();
   StorePart(0);
   EXPECT_EQ(Status().shards_written(), 1u);
@@ -67,6 +69,8 @@ TEST_F(SnapshotsTest, PublishesTheManifestWhenAllShardsAreStored) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_TRUE(reader->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); }).ok());
   EXPECT_EQ(reader->manifest().groups(0).step(), 6015u);
+  EXPECT_EQ(absl::FromUnixMillis(static_cast<int64_t>(reader->manifest().ordered_unix_ms())),
+            ordered + options_.wall_clock_ahead);
   EXPECT_FALSE(reader->manifest().state().view().has_snapshot());
   EXPECT_EQ(Status().bytes(),
             reader->manifest().files(0).bytes() + reader->manifest().files(1).bytes());

@@ -45,6 +45,7 @@ _BANS = [
             "client/cli/run/local_cluster.cc": "dates the curves for TensorBoard",
             "client/cli/run/run_command.cc": "dates the report",
             "common/base/clock.cc": "where `now` comes from",
+            "scheduler/main.cc": "dates snapshots",
             "tests/process/outage_probe.cc": "measures",
             "tests/relay/relay.cc": "is a loop of its own, around devices",
         },
