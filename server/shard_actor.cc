@@ -37,8 +37,11 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
 }
 
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
+  if (agenda_.has_for_snapshots()) ServeSnapshots(now, outbox);
   agenda_.SendReports({self_.node, 0}, outbox);
-  if (!agenda_.has_for_snapshots()) return;
+}
+
+void ShardActor::ServeSnapshots(absl::Time now, Outbox& outbox) {
   HostAgenda::ForSnapshots todo = agenda_.TakeForSnapshots();
   const absl::Status store =
       options_.has_store

@@ -90,8 +90,10 @@ class ShardActor : public Actor {
   ShardHost* Admit(absl::Time now, const MisdirectedRequest& request, Outbox& outbox);
   void Refuse(absl::Time now, const Message& request, const absl::Status& why, Outbox& outbox);
   void ReportLoad(absl::Time now, Outbox& outbox);
-  // What the hosts have left to the loop is done: reports are sent, cuts stored, shards loaded.
+  // What the hosts have left to the loop is done: cuts are stored, shards loaded, reports sent.
   void FinishCall(absl::Time now, Outbox& outbox);
+  // The cuts and loads.
+  void ServeSnapshots(absl::Time now, Outbox& outbox);
   void OnStoreReply(absl::Time now, const Message& message, Outbox& outbox);
 
   // Constant after construction.

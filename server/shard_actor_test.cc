@@ -378,6 +378,22 @@ TEST(ShardActor, RefusesAnOlderIncarnationOfAProducer) {
   EXPECT_EQ(CodeOf(driver.Ask(old)), Code::kAborted);
 }
 
+TEST(ShardActor, ReportsInTheSameCallThatAShardCannotBeLoadedWithoutAStore) {
+  TestJob job(kAsync, 0);
+  proto::Shard& shard = *job.view.mutable_tables(0)->mutable_shards(0);
+  shard.set_origin("snapshot-000001-e1");
+  shard.set_chain_epoch(1);
+  ShardDriver driver(job, {.has_store = false});
+  std::vector<proto::ReplicaReport> reports;
+  for (const Message& message : driver.Wake()) {
+    for (const auto& report : message.envelope.replica_report_request().reports()) {
+      reports.push_back(report);
+    }
+  }
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_THAT(reports[0].reason(), HasSubstr("start all servers with --store DIR"));
+}
+
 TEST(ShardActor, ReportsItsLoadToTheControlLoop) {
   ShardActor actor({.malformed_at_transport = [] { return uint64_t{5}; }});
   Outbox outbox;
