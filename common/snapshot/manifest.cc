@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,12 +16,14 @@
 #include "common/cluster/limits.h"
 #include "common/snapshot/fixed_bytes.h"
 #include "common/snapshot/manifest_checks.h"
+#include "common/store/folder.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 namespace covey {
 namespace {
 
+constexpr absl::string_view kImportPrefix = "import-";
 constexpr char kMagic[] = "COVEYMAN";
 constexpr size_t kMagicBytes = 8;
 constexpr size_t kHeaderBytes = 32;
@@ -69,6 +72,19 @@ std::optional<SnapshotName> ParseSnapshotFolderName(absl::string_view folder) {
   }
   return name;
 }
+
+std::string ImportFolderName(absl::string_view name) { return absl::StrCat(kImportPrefix, name); }
+
+bool IsImportFolderName(absl::string_view folder) {
+  return absl::StartsWith(folder, kImportPrefix) && folder.size() > kImportPrefix.size() &&
+         CheckEntryName(folder).ok();
+}
+
+bool IsSnapshotFolderName(absl::string_view folder) {
+  return IsImportFolderName(folder) || ParseSnapshotFolderName(folder).has_value();
+}
+
+bool IsImported(const proto::SnapshotManifest& manifest) { return manifest.id() == 0; }
 
 absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
   COVEY_RETURN_IF_ERROR(CheckManifest(manifest));

@@ -41,8 +41,17 @@ struct SnapshotName {
   uint64_t id = 0;
   uint64_t epoch = 0;
 };
-// Nothing when no snapshot's folder has this name.
+// Nothing when no folder of a job's snapshot has this name.
 std::optional<SnapshotName> ParseSnapshotFolderName(absl::string_view folder);
+
+// "import-gpt2": the folder of values that were imported under a name.
+std::string ImportFolderName(absl::string_view name);
+// Whether it is the folder of an imported snapshot, by its name.
+bool IsImportFolderName(absl::string_view folder);
+// Whether the folder of a snapshot may have this name: of a job's, or of an imported one.
+bool IsSnapshotFolderName(absl::string_view folder);
+// Whether the manifest is that of an imported snapshot, which is no state of a job.
+bool IsImported(const proto::SnapshotManifest& manifest);
 
 // Equal manifests give equal bytes. INVALID_ARGUMENT: as CheckManifest, so that nothing is
 // published that a reader refuses; RESOURCE_EXHAUSTED: larger than kStoreReadMax.

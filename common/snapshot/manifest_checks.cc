@@ -27,6 +27,17 @@ absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+absl::Status CheckFolder(const proto::SnapshotManifest& manifest) {
+  const std::string folder = SnapshotFolderName(manifest.id(), manifest.epoch());
+  const bool good = IsImported(manifest)
+                        ? manifest.epoch() == 0 && IsImportFolderName(manifest.folder())
+                        : manifest.folder() == folder;
+  if (good) return absl::OkStatus();
+  return Invalid("it is of folder '", manifest.folder().substr(0, kNameBytesMax), "', but id ",
+                 manifest.id(), " and epoch ", manifest.epoch(), " mean ",
+                 IsImported(manifest) ? ImportFolderName("NAME") : folder);
+}
+
 absl::Status CheckGroups(const proto::SnapshotManifest& manifest, const ClusterView& view) {
   const proto::CutStep* before = nullptr;
   for (const proto::CutStep& group : manifest.groups()) {
@@ -74,6 +85,7 @@ struct Content {
   uint64_t elements = 0;
   // Values, and the slots of the optimizer.
   uint32_t arrays = 0;
+  bool has_record = true;
 };
 
 // The array of a piece: 0 = values, 1 = slot 0.
@@ -111,10 +123,11 @@ absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& conte
     first = 0;
     ++array;
   }
-  if (array == content.arrays && records > 0) return absl::OkStatus();
+  if (array == content.arrays && (records > 0) == content.has_record) return absl::OkStatus();
   return Invalid("its pieces hold ", array, " of ", content.arrays,
                  " arrays (values and the optimizer's slots) and ", records,
-                 " records; all arrays and a record are needed");
+                 " records; all arrays and ", content.has_record ? "a" : "no",
+                 " record are needed");
 }
 
 // Adds the places of the shard's pieces to `extents`.
@@ -142,11 +155,14 @@ absl::Status PlacePieces(const proto::SnapshotManifest& manifest, const proto::S
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> ArraysOf(const proto::Table& table) {
+// Of any shard of the table, without the number of elements.
+absl::StatusOr<Content> ContentOf(const proto::SnapshotManifest& manifest,
+                                  const proto::Table& table) {
   COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
+  if (IsImported(manifest)) return Content{.arrays = 1, .has_record = false};
   COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer,
                          MakeOptimizer(definition.optimizer));
-  return static_cast<uint32_t>(optimizer->state_slots()) + 1;
+  return Content{.arrays = static_cast<uint32_t>(optimizer->state_slots()) + 1};
 }
 
 absl::Status CheckShard(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard,
@@ -166,17 +182,19 @@ absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterV
   for (const proto::Table& table : view.proto().tables()) {
     const std::string where = absl::StrCat("table '", table.spec().name(), "'");
     if (!names.insert(table.spec().name()).second) return Invalid("two tables are named ", where);
-    const absl::StatusOr<uint32_t> arrays = ArraysOf(table);
-    if (!arrays.ok()) return Annotate(where, arrays.status());
+    const absl::StatusOr<Content> content = ContentOf(manifest, table);
+    if (!content.ok()) return Annotate(where, content.status());
     for (const proto::Shard& wanted : table.shards()) {
       const bool there = next < manifest.shards_size() &&
                          manifest.shards(next).table() == table.id() &&
                          manifest.shards(next).shard() == wanted.index();
       if (!there) return Invalid(where, ": shard ", wanted.index(), " is missing");
-      COVEY_RETURN_IF_ERROR(
-          Annotate(absl::StrCat(where, ", shard ", wanted.index()),
-                   CheckShard(manifest, manifest.shards(next++),
-                              {.elements = wanted.element_count(), .arrays = *arrays}, extents)));
+      COVEY_RETURN_IF_ERROR(Annotate(absl::StrCat(where, ", shard ", wanted.index()),
+                                     CheckShard(manifest, manifest.shards(next++),
+                                                {.elements = wanted.element_count(),
+                                                 .arrays = content->arrays,
+                                                 .has_record = content->has_record},
+                                                extents)));
     }
   }
   if (next != manifest.shards_size()) {
@@ -196,11 +214,7 @@ absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterV
 }  // namespace
 
 absl::Status CheckManifest(const proto::SnapshotManifest& manifest) {
-  const std::string folder = SnapshotFolderName(manifest.id(), manifest.epoch());
-  if (manifest.id() == 0 || manifest.folder() != folder) {
-    return Invalid("it is of folder '", manifest.folder().substr(0, kNameBytesMax), "', but id ",
-                   manifest.id(), " and epoch ", manifest.epoch(), " mean ", folder);
-  }
+  COVEY_RETURN_IF_ERROR(CheckFolder(manifest));
   const absl::StatusOr<std::shared_ptr<const ClusterView>> view =
       ClusterView::Make(manifest.state().view());
   if (!view.ok()) return Annotate("the cluster's state", view.status());

@@ -55,6 +55,36 @@ TEST(ManifestTest, FolderNames) {
   }
 }
 
+TEST(ManifestTest, FolderNamesOfImports) {
+  EXPECT_EQ("import-gpt2", ImportFolderName("gpt2"));
+  EXPECT_TRUE(IsSnapshotFolderName("import-gpt2"));
+  EXPECT_TRUE(IsSnapshotFolderName("snapshot-000017-e42"));
+  EXPECT_FALSE(IsImportFolderName("snapshot-000017-e42"));
+  for (const std::string& name :
+       {std::string("import-"), std::string("import-../x"), std::string("import-a b"),
+        "import-" + std::string(256, 'x'), std::string("gpt2")}) {
+    EXPECT_FALSE(IsSnapshotFolderName(name)) << name;
+  }
+}
+
+// An imported snapshot has values alone; its id and epoch are 0.
+TEST(ManifestTest, AnImportHoldsValuesAlone) {
+  SnapshotManifest imported = Good();
+  imported.set_id(0);
+  imported.set_epoch(0);
+  imported.set_folder("import-small");
+  EXPECT_NE(std::string::npos, CheckManifest(imported).ToString().find("array"));
+  for (proto::SnapshotShard& shard : *imported.mutable_shards()) {
+    shard.mutable_pieces()->DeleteSubrange(1, shard.pieces_size() - 1);
+  }
+  EXPECT_TRUE(CheckManifest(imported).ok()) << CheckManifest(imported);
+  imported.set_epoch(42);
+  EXPECT_NE(std::string::npos, CheckManifest(imported).ToString().find("mean import-NAME"));
+  imported.set_epoch(0);
+  imported.set_folder("snapshot-000000-e0");
+  EXPECT_NE(std::string::npos, CheckManifest(imported).ToString().find("mean import-NAME"));
+}
+
 TEST(ManifestTest, AnotherMajorVersionIsNamed) {
   std::vector<uint8_t> bytes = Encoded();
   bytes[8] = 3;

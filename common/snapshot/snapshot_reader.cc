@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -81,41 +82,45 @@ absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, store.List(""));
   std::vector<SnapshotSummary> snapshots;
   for (const FolderEntry& entry : entries) {
-    const std::optional<SnapshotName> name = ParseSnapshotFolderName(entry.name);
-    if (!name || !entry.is_folder) continue;
-    snapshots.push_back(Summarize(store, entry.name, *name));
+    if (!entry.is_folder || !IsSnapshotFolderName(entry.name)) continue;
+    const SnapshotName imported;
+    snapshots.push_back(
+        Summarize(store, entry.name, ParseSnapshotFolderName(entry.name).value_or(imported)));
   }
   std::sort(snapshots.begin(), snapshots.end(),
             [](const SnapshotSummary& a, const SnapshotSummary& b) {
-              return std::pair(a.id, a.epoch) < std::pair(b.id, b.epoch);
+              return std::tie(a.id, a.epoch, a.folder) < std::tie(b.id, b.epoch, b.folder);
             });
   return snapshots;
 }
 
 absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called) {
-  if (ParseSnapshotFolderName(called)) return std::string(called);
+  if (IsSnapshotFolderName(called)) return std::string(called);
   uint64_t id = 0;
   const bool is_newest = called == kNewestSnapshot;
   if (!is_newest && !absl::SimpleAtoi(called, &id)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", called.substr(0, 64), "' is no snapshot; write ", kNewestSnapshot,
-                     ", an id like 17, or a name like ", SnapshotFolderName(17, 42)));
+                     ", an id like 17, or a name like ", SnapshotFolderName(17, 42), " or ",
+                     ImportFolderName("gpt2")));
   }
   COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
   for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
-    if (snapshot->complete.ok() && (is_newest || snapshot->id == id)) return snapshot->folder;
+    if (snapshot->complete.ok() && snapshot->id != 0 && (is_newest || snapshot->id == id)) {
+      return snapshot->folder;
+    }
   }
   return absl::NotFoundError(
-      absl::StrCat(is_newest ? "there is no complete snapshot"
+      absl::StrCat(is_newest ? "there is no complete snapshot of a job"
                              : absl::StrCat("there is no complete snapshot of id ", id),
                    " in the store; covey snapshot list shows what is there"));
 }
 
 absl::StatusOr<SnapshotReader> SnapshotReader::Open(Folder& store, absl::string_view folder) {
-  if (!ParseSnapshotFolderName(folder)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", folder.substr(0, 64),
-                                                   "' is not a snapshot; one is named as in ",
-                                                   SnapshotFolderName(17, 42)));
+  if (!IsSnapshotFolderName(folder)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", folder.substr(0, 64), "' is not a snapshot; one is named as in ",
+                     SnapshotFolderName(17, 42), " or ", ImportFolderName("gpt2")));
   }
   COVEY_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, store.List(folder));
   const std::string path = absl::StrCat(folder, "/", kManifestName);

@@ -19,7 +19,7 @@ namespace covey {
 // A snapshot in a store, as a list shows it.
 struct SnapshotSummary {
   std::string folder;
-  // As the folder's name says.
+  // As the folder's name says; 0 = imported.
   uint64_t id = 0;
   uint64_t epoch = 0;
   // OK = complete: the manifest is valid, and all files are there in their sizes. Otherwise why
@@ -33,15 +33,16 @@ struct SnapshotSummary {
   uint64_t step = 0;
 };
 
-// The snapshots of a store, in growing order of (id, epoch). Reads all manifests, one at a time.
-// Errors as Folder::List.
+// The snapshots of a store, in growing order of (id, epoch), imported ones first and by name. Reads
+// all manifests, one at a time. Errors as Folder::List.
 absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store);
 
 // What a user calls the newest complete snapshot.
 inline constexpr char kNewestSnapshot[] = "latest";
 
 // The folder of the snapshot that a user names: "latest", an id ("17"), or the folder itself. Of
-// several with one id it is the newest complete one. NOT_FOUND: the store holds no such complete
+// several with one id it is the newest complete one; imported ones have no id, and are never the
+// newest. NOT_FOUND: the store holds no such complete
 // snapshot; a folder's name is not looked up. INVALID_ARGUMENT: no snapshot is called so. Errors as
 // Folder::List.
 absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/view.h"
 #include "common/contract/contract.h"
+#include "common/snapshot/manifest.h"
 
 namespace covey::scheduler {
 namespace {
@@ -44,6 +45,11 @@ uint64_t HighestStep(const proto::SnapshotManifest& manifest) {
 
 absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
                                              const proto::SnapshotManifest& manifest) {
+  if (IsImported(manifest)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "restore: ", manifest.folder(), " holds imported values, and no job that could continue; ",
+        "start a new job with --initial-values ", manifest.folder()));
+  }
   const proto::LogRecord& before = manifest.state();
   if (before.view().job_name() != job.name) {
     return absl::InvalidArgumentError(

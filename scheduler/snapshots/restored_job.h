@@ -15,7 +15,7 @@ namespace covey::scheduler {
 // run is mistaken for the present.
 //
 // Any number of servers, groups and workers continues it. Pure. INVALID_ARGUMENT: the snapshot is
-// of another job.
+// of another job, or imported.
 absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
                                              const proto::SnapshotManifest& manifest);
 

@@ -107,11 +107,11 @@ class CliSnapshotTest(cluster.ProcessTest):
         self.refused(1, "there is no complete snapshot", "verify")
 
     def test_wrong_usage(self):
-        self.refused(2, "write list, show [NAME]")
+        self.refused(2, "write create, list, show [NAME]")
         self.refused(2, "'remove' with 1 words", "remove", _NEWER)
         self.refused(2, "'delete' with 0 words", "delete")
         self.refused(2, "no file given; pass --out", "export")
-        self.refused(2, "'../store' is not the name of a snapshot", "delete", "../store")
+        self.refused(1, "'../store' is no snapshot", "delete", "../store")
         self.store += "/none"
         self.refused(1, "cannot open the store's folder", "list")
         run = self.run_to_end("covey snapshot", [cluster.COVEY, "snapshot", "list"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of NPY files, written from the description of the format alone."""
+"""A reader and a writer of NPY files, written from the description of the format alone."""
 
 import ast
 import math
@@ -21,3 +21,12 @@ def read(path):
     code = {"<f4": "f", "<f2": "e"}[head["descr"]]
     count = math.prod(head["shape"])
     return head["descr"], head["shape"], list(struct.unpack(f"<{count}{code}", content[begin:]))
+
+
+def write(path, kind, shape, content):
+    """`kind`: as in "<f4"; `content`: the bytes of the elements."""
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape!r}, }}"
+    text += " " * (-(10 + len(text) + 1) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("ascii")
+                   + content)

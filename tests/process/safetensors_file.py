@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of safetensors files, written from the description of the format alone."""
+"""A reader and a writer of safetensors files, written from the description of the format alone."""
 
 import json
 import math
@@ -36,3 +36,15 @@ def read(path):
     if end != len(data):
         raise ValueError(f"{len(data) - end} bytes after the last tensor")
     return tensors, metadata
+
+
+def write(path, tensors):
+    """Tensors by name: (type, shape, bytes)."""
+    head, data = {}, b""
+    for name, (kind, shape, content) in tensors.items():
+        head[name] = {"dtype": kind, "shape": shape,
+                      "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(head).encode("utf-8")
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)

@@ -17,6 +17,7 @@
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/snapshot/snapshot_create.h"
 #include "client/cli/snapshot/snapshot_export.h"
+#include "client/cli/snapshot/snapshot_import.h"
 #include "client/cli/snapshot/snapshot_view.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -36,18 +37,43 @@ struct Asked {
   absl::Duration timeout = absl::Minutes(10);
   // Of `export`: the file to write.
   std::string out;
-  // What is to be done, and the name of a snapshot; empty = the newest complete one.
+  // What is to be done, and the name of a snapshot; empty = the newest complete one. Of `import`:
+  // the name that the snapshot gets.
   std::string action;
   std::string name;
+  // Of `import`: the paths to read.
+  std::vector<std::string> files;
 
   bool json() const { return scheduler.json; }
 };
 
+absl::Status CheckStore(const Asked& asked) {
+  if (!asked.store.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("no store given; pass --store DIR or set COVEY_STORE");
+}
+
+absl::Status SetImport(const std::vector<std::string>& words, Asked& asked) {
+  asked.files.assign(words.begin() + 1, words.end());
+  if (asked.files.empty()) {
+    return absl::InvalidArgumentError(
+        "no file given; write import model.safetensors, import weight.npy, or a model's folder");
+  }
+  if (asked.name.empty()) asked.name = ImportNameOf(asked.files[0]);
+  if (IsImportFolderName(ImportFolderName(asked.name))) return CheckStore(asked);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", asked.name,
+                   "' cannot be the name of an import; pass --name, of letters, "
+                   "digits, '.', '_' and '-'"));
+}
+
 absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
   constexpr char kHow[] =
-      "write create, list, show [NAME], verify [NAME], export [NAME] or delete NAME";
+      "write create, list, show [NAME], verify [NAME], export [NAME], import FILE... or delete "
+      "NAME";
   if (words.empty()) return absl::InvalidArgumentError(absl::StrCat("what is to be done? ", kHow));
   asked.action = words[0];
+  if (asked.action == "import") return SetImport(words, asked);
+  if (!asked.name.empty()) return absl::InvalidArgumentError("only import takes --name");
   if (words.size() > 1) asked.name = words[1];
   const bool makes = asked.action == "create";
   const bool one_word = (makes || asked.action == "list") && words.size() == 1;
@@ -62,10 +88,7 @@ absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
   if (makes) return asked.scheduler.Check();
-  if (asked.store.empty()) {
-    return absl::InvalidArgumentError("no store given; pass --store DIR or set COVEY_STORE");
-  }
-  return absl::OkStatus();
+  return CheckStore(asked);
 }
 
 absl::StatusOr<std::string> Create(const Asked& asked) {
@@ -134,7 +157,25 @@ absl::StatusOr<std::string> Export(const Asked& asked, Folder& store) {
   return json.dump(2) + "\n";
 }
 
-// The newest complete snapshot is what a job would restore, and a newer one may be in the making.
+absl::StatusOr<std::string> Import(const Asked& asked, Folder& store) {
+  const std::string folder = ImportFolderName(asked.name);
+  COVEY_ASSIGN_OR_RETURN(const Imported imported, ImportFiles(asked.files, folder, store));
+  for (const std::string& skipped : imported.skipped) {
+    WriteAll(STDERR_FILENO, absl::StrCat("covey snapshot: skipped ", skipped, "\n"));
+  }
+  if (!asked.json()) {
+    return absl::StrCat("imported ", folder, ": ", imported.tables, " tables, ",
+                        ShowBytes(imported.bytes), "\n");
+  }
+  const nlohmann::ordered_json json = {{"name", folder},
+                                       {"tables", imported.tables},
+                                       {"bytes", imported.bytes},
+                                       {"skipped", imported.skipped}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// The newest complete snapshot of a job is what a job would restore, and a newer one may be in the
+// making.
 absl::Status CheckDeletable(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
   bool has_newer = false;
@@ -143,7 +184,12 @@ absl::Status CheckDeletable(const Asked& asked, Folder& store) {
       has_newer = has_newer || snapshot->complete.ok();
       continue;
     }
-    if (has_newer || asked.force) return absl::OkStatus();
+    const bool is_import = IsImportFolderName(asked.name);
+    if (asked.force || (is_import ? snapshot->complete.ok() : has_newer)) return absl::OkStatus();
+    if (is_import) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          asked.name, " is not complete: an import may be writing it; --force deletes it"));
+    }
     return absl::FailedPreconditionError(
         snapshot->complete.ok()
             ? absl::StrCat(asked.name, " is the newest complete snapshot; --force deletes it")
@@ -164,9 +210,12 @@ absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {
 
 absl::StatusOr<std::string> Run(Asked asked) {
   if (asked.action == "create") return Create(asked);
-  COVEY_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFolder> store,
-                         DiskFolder::Open(asked.store, DiskFolder::Missing::kIsError));
+  COVEY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<DiskFolder> store,
+      DiskFolder::Open(asked.store, asked.action == "import" ? DiskFolder::Missing::kIsCreated
+                                                             : DiskFolder::Missing::kIsError));
   if (asked.action == "list") return List(asked, *store);
+  if (asked.action == "import") return Import(asked, *store);
   COVEY_ASSIGN_OR_RETURN(asked.name,
                          FindSnapshot(*store, asked.name.empty() ? kNewestSnapshot : asked.name));
   if (asked.action == "delete") return Delete(asked, *store);
@@ -181,9 +230,12 @@ int SnapshotCommand(int count, const char* const* arguments) {
   std::vector<std::string> words;
   ConfigFile options("covey snapshot",
                      "Makes a snapshot of a running job (create), and lists, shows, verifies, "
-                     "exports and deletes those in a folder, which needs no running job. `verify` "
-                     "reads every byte, and names the file and offset of the first damage. "
-                     "`export` writes the values of all tables to a safetensors file, as float32. "
+                     "exports, imports and deletes those in a folder, which needs no running job. "
+                     "`verify` reads every byte, and names the file and offset of the first "
+                     "damage. `export` writes the values of all tables to a safetensors file, as "
+                     "float32. `import` reads FILEs that other programs wrote: .safetensors, .npy, "
+                     "or the folder of a model; tables of a new job may begin with their values "
+                     "(--initial-values). "
                      "Exit code: 0 ok, 1 failed or damaged, 3 no scheduler answers.");
   options.Add("store", &asked.store, "folder with the snapshots; required, except for create");
   options.Add("scheduler", &asked.scheduler.scheduler,
@@ -192,10 +244,14 @@ int SnapshotCommand(int count, const char* const* arguments) {
   options.Add("force", &asked.force,
               "delete: also the newest complete snapshot, or one that may be in the making");
   options.Add("out", &asked.out, "export: file to write, as in model.safetensors");
+  options.Add("name", &asked.name,
+              "import: the NAME in import-NAME; without it the name of the first file");
   AddOutput(options, &asked.scheduler.json);
-  options.TakeRest(&words,
-                   "create | list | show [NAME] | verify [NAME] | export [NAME] | delete NAME   "
-                   "NAME as `list` shows it, or its id; without it the newest complete snapshot");
+  options.TakeRest(
+      &words,
+      "create | list | show [NAME] | verify [NAME] | export [NAME] | import FILE... | "
+      "delete NAME   NAME as `list` shows it, or its id; without it the newest complete "
+      "snapshot of a job");
   if (const auto code = LoadWithShortOutput(options, count, arguments)) return *code;
   if (const absl::Status status = SetWords(words, asked); !status.ok()) {
     PrintFailure(arguments[0], status);

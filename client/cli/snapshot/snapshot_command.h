@@ -3,7 +3,8 @@
 
 namespace covey::cli {
 
-// `covey snapshot`: lists, shows, verifies, exports and deletes the snapshots in a folder.
+// `covey snapshot`: lists, shows, verifies, exports, imports and deletes the snapshots in a
+// folder.
 int SnapshotCommand(int count, const char* const* arguments);
 
 }  // namespace covey::cli

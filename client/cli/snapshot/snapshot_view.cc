@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
+#include "common/snapshot/manifest.h"
 
 namespace covey::cli {
 namespace {
@@ -75,12 +76,21 @@ ordered_json JsonOf(const SnapshotSummary& snapshot) {
   return {{"name", snapshot.folder},
           {"id", snapshot.id},
           {"epoch", snapshot.epoch},
+          {"imported", snapshot.id == 0},
           {"complete", complete},
           {"reason", std::string(snapshot.complete.message())},
           {"ordered_unix_ms", snapshot.ordered_unix_ms},
           {"step", snapshot.step},
           {"tables", snapshot.tables},
           {"bytes", snapshot.bytes}};
+}
+
+// Where the snapshot comes from.
+std::string OriginText(const proto::SnapshotManifest& manifest) {
+  const std::string time = absl::StrCat(ShowTime(manifest.ordered_unix_ms()), " UTC");
+  if (IsImported(manifest)) return absl::StrCat("imported ", time);
+  return absl::StrCat("job ", manifest.state().view().job_name(), ", ordered ", time, " in epoch ",
+                      manifest.epoch());
 }
 
 // Replaces invalid UTF-8, which a name in a damaged file may have.
@@ -95,13 +105,15 @@ std::string SnapshotsText(const std::vector<SnapshotSummary>& snapshots) {
   TextTable text({"NAME", "ID", "ORDERED (UTC)", "STEP", "TABLES", "BYTES", "STATE"});
   for (const SnapshotSummary& snapshot : snapshots) {
     if (!snapshot.complete.ok()) {
-      text.Add({snapshot.folder, absl::StrCat(snapshot.id), "-", "-", "-", "-",
-                absl::StrCat("not complete: ", snapshot.complete.message())});
+      text.Add({snapshot.folder, snapshot.id == 0 ? "-" : absl::StrCat(snapshot.id), "-", "-", "-",
+                "-", absl::StrCat("not complete: ", snapshot.complete.message())});
       continue;
     }
-    text.Add({snapshot.folder, absl::StrCat(snapshot.id), ShowTime(snapshot.ordered_unix_ms),
-              ShowCount(snapshot.step), ShowCount(snapshot.tables), ShowBytes(snapshot.bytes),
-              "complete"});
+    const bool imported = snapshot.id == 0;
+    text.Add({snapshot.folder, imported ? "-" : absl::StrCat(snapshot.id),
+              ShowTime(snapshot.ordered_unix_ms), imported ? "-" : ShowCount(snapshot.step),
+              ShowCount(snapshot.tables), ShowBytes(snapshot.bytes),
+              imported ? "complete, imported" : "complete"});
   }
   return text.Render();
 }
@@ -113,10 +125,8 @@ std::string SnapshotsJson(const std::vector<SnapshotSummary>& snapshots) {
 }
 
 std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes) {
-  std::string all =
-      absl::StrCat(manifest.folder(), ": job ", manifest.state().view().job_name(), ", ordered ",
-                   ShowTime(manifest.ordered_unix_ms()), " UTC in epoch ", manifest.epoch(), ", ",
-                   ShowBytes(bytes), " in ", manifest.files_size() + 1, " files\n\n");
+  std::string all = absl::StrCat(manifest.folder(), ": ", OriginText(manifest), ", ",
+                                 ShowBytes(bytes), " in ", manifest.files_size() + 1, " files\n\n");
   TextTable tables({"TABLE", "SHAPE", "SHARDS", "VALUES", "VERSION", "SAMPLES"});
   for (const TableFigures& figures : TablesOf(manifest)) {
     tables.Add({figures.table->spec().name(), absl::StrJoin(figures.table->spec().shape(), "x"),
@@ -144,6 +154,7 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
   ordered_json json = {{"name", manifest.folder()},
                        {"id", manifest.id()},
                        {"epoch", manifest.epoch()},
+                       {"imported", IsImported(manifest)},
                        {"job", manifest.state().view().job_name()},
                        {"ordered_unix_ms", manifest.ordered_unix_ms()},
                        {"bytes", bytes},

@@ -43,6 +43,24 @@ TEST(SnapshotViewTest, Lists) {
   EXPECT_EQ("snapshot-000004-e7/MANIFEST is missing", json[1]["reason"]);
 }
 
+TEST(SnapshotViewTest, AnImportedOneHasNoStep) {
+  const SnapshotSummary imported = {.folder = "import-gpt2",
+                                    .complete = {},
+                                    .bytes = 2048,
+                                    .ordered_unix_ms = 1'700'000'180'000,
+                                    .tables = 2};
+  EXPECT_EQ(
+      "NAME         ID        ORDERED (UTC)  STEP  TABLES    BYTES  STATE\n"
+      "import-gpt2   -  2023-11-14 22:16:20     -       2  2.0 KiB  complete, imported\n",
+      SnapshotsText({imported}));
+  EXPECT_EQ(true, nlohmann::json::parse(SnapshotsJson({imported}))[0]["imported"]);
+  proto::SnapshotManifest manifest;
+  manifest.set_folder("import-gpt2");
+  manifest.set_ordered_unix_ms(1'700'000'180'000);
+  EXPECT_EQ("import-gpt2: imported 2023-11-14 22:16:20 UTC, 3.0 KiB in 1 files\n\nno tables\n",
+            SnapshotText(manifest, 3072));
+}
+
 TEST(SnapshotViewTest, ShowsOne) {
   proto::SnapshotManifest manifest = SmallSnapshot::Make(17, 42).manifest;
   manifest.mutable_shards(1)->set_version(341);
