@@ -145,11 +145,12 @@ absl::Status Config::Validate() const {
     return Bad("straggler-probation", absl::FormatDuration(stragglers.probation),
                "1s to 24h are allowed");
   }
-  const bool wants_snapshots =
-      snapshot_every != absl::InfiniteDuration() || snapshot_every_samples > 0 || !resume.empty();
+  const bool wants_snapshots = snapshot_every != absl::InfiniteDuration() ||
+                               snapshot_every_samples > 0 || !resume.empty() ||
+                               !initial_values.empty();
   if (wants_snapshots && store.empty()) {
     return absl::InvalidArgumentError(
-        "snapshot-every and resume need a store: name its folder with --store DIR");
+        "snapshot-every, resume and initial-values need a store: name its folder with --store DIR");
   }
   if (snapshot_every < absl::Seconds(1)) {
     return Bad("snapshot-every", absl::FormatDuration(snapshot_every), "at least 1s is allowed");

@@ -53,6 +53,8 @@ struct Config {
   // Settings of the process, which main reads.
   // The snapshot that a new job continues: "latest", or the name of its folder. Empty = none.
   std::string resume;
+  // With which the tables of a new job begin: "SNAPSHOT[,TABLE...]". Empty = their initializers.
+  std::string initial_values;
   std::string host = "127.0.0.1";
   // 0 = any free port.
   uint32_t port = 0;

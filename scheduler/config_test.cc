@@ -26,6 +26,8 @@ TEST(ConfigTest, NamesWhatIsWrong) {
       {{.stragglers = {.partial_grace = absl::Hours(1)}}, "partial-reduce-grace = 1h"},
       {{.stragglers = {.group_members_min = 0}}, "group-members-min = 0"},
       {{.stragglers = {.probation = absl::ZeroDuration()}}, "straggler-probation = 0"},
+      {{.resume = "latest"}, "need a store"},
+      {{.initial_values = "import-gpt2"}, "need a store"},
       {{.port = 65536}, "port = 65536"},
       {{.snapshot_every = absl::Minutes(1)}, "--store DIR"},
       {{.snapshot_every_samples = 1000}, "--store DIR"},

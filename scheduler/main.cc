@@ -36,7 +36,9 @@
 #include "scheduler/port_file.h"
 #include "scheduler/rpc/grpc_service.h"
 #include "scheduler/scheduler_actor.h"
+#include "scheduler/snapshots/initial_values.h"
 #include "scheduler/snapshots/restored_job.h"
+#include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 namespace {
@@ -75,6 +77,25 @@ absl::StatusOr<std::optional<proto::LogRecord>> StateOfSnapshot(const Config& co
   return RestoredJob(config.job(), snapshot.manifest());
 }
 
+// The state with which a new job begins that continues a snapshot of the store, or takes initial
+// values from one; nothing when it does neither.
+absl::StatusOr<std::optional<proto::LogRecord>> StateFromStore(const Config& config,
+                                                               Folder& store) {
+  std::optional<proto::LogRecord> state;
+  if (!config.resume.empty()) {
+    COVEY_ASSIGN_OR_RETURN(state, StateOfSnapshot(config, store));
+  }
+  if (config.initial_values.empty()) return state;
+  const auto choice = InitialValuesChoice::Parse(config.initial_values);
+  const absl::StatusOr<std::string> folder = FindSnapshot(store, choice.snapshot);
+  if (!folder.ok()) return Annotate("initial-values", folder.status());
+  COVEY_ASSIGN_OR_RETURN(const SnapshotReader snapshot, SnapshotReader::Open(store, *folder));
+  COVEY_ASSIGN_OR_RETURN(proto::InitialValues values, InitialValuesOf(choice, snapshot.manifest()));
+  if (!state) state = NewJob(config.job());
+  *state->mutable_initial_values() = std::move(values);
+  return state;
+}
+
 absl::Status Run(const Config& config, const ProcessConfig& process) {
   std::optional<SchedulerActor> actor;
   Standby front;
@@ -85,13 +106,11 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
                   .thread_name = "scheduler"},
                  front, prober);
   std::unique_ptr<StoreThread> store;
-  std::optional<proto::LogRecord> restored;
+  std::optional<proto::LogRecord> first;
   if (!config.store.empty()) {
     COVEY_ASSIGN_OR_RETURN(auto folder,
                            DiskFolder::Open(config.store, DiskFolder::Missing::kIsCreated));
-    if (!config.resume.empty()) {
-      COVEY_ASSIGN_OR_RETURN(restored, StateOfSnapshot(config, *folder));
-    }
+    COVEY_ASSIGN_OR_RETURN(first, StateFromStore(config, *folder));
     store =
         std::make_unique<StoreThread>(StoreThread::Options(), std::move(folder),
                                       [&loop](Message reply) { loop.Deliver(std::move(reply)); });
@@ -103,10 +122,14 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
       LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
-      if (restored) LogInfo("not_resumed", {{"reason", "the log continues a job already"}});
-    } else if (restored) {
-      recovered = restored;
-      LogInfo("resumes", {{"snapshot", restored->restore().folder()}});
+      if (first) LogInfo("not_resumed", {{"reason", "the log continues a job already"}});
+    } else if (first) {
+      recovered = first;
+      if (first->has_restore()) LogInfo("resumes", {{"snapshot", first->restore().folder()}});
+      if (first->has_initial_values()) {
+        LogInfo("initial_values", {{"snapshot", first->initial_values().folder()},
+                                   {"tables", first->initial_values().tables().size()}});
+      }
     }
     Config dated = config;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
@@ -261,6 +284,10 @@ void DeclareSnapshots(Config& config, ConfigFile& options) {
   options.Add("resume", &config.resume,
               "snapshot that a new job continues: latest, its id or its name; if-any = the latest, "
               "or a new job where there is none. A job that --log-file continues ignores it");
+  options.Add(
+      "initial-values", &config.initial_values,
+      "SNAPSHOT[,TABLE...] of the store with whose values new tables begin in place of their "
+      "initializers: all of its tables, or only those named");
   options.Add(
       "snapshot-every", [&config](absl::string_view text) { return config.SetSnapshotEvery(text); },
       [&config] { return config.SnapshotEvery(); },

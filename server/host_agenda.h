@@ -11,6 +11,7 @@
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
+#include "server/replication/load_source.h"
 #include "server/shard_host.h"
 
 namespace covey::server {
@@ -35,9 +36,9 @@ class HostAgenda {
       Replica::TakenCut cut;
     };
     std::vector<Cut> cuts;
-    // Why a shard makes no cut; and the folder from which a shard is to be loaded.
+    // Why a shard makes no cut; and from where in the store a shard is to be loaded.
     std::vector<std::pair<ShardId, std::string>> failures;
-    std::vector<std::pair<ShardId, std::string>> loads;
+    std::vector<std::pair<ShardId, LoadSource>> loads;
   };
   bool has_for_snapshots() const {
     return !for_snapshots_.cuts.empty() || !for_snapshots_.failures.empty() ||

@@ -56,9 +56,9 @@ void ShardActor::ServeSnapshots(absl::Time now, Outbox& outbox) {
     snapshot_writer_.Add(shard, hosts_.at(shard)->replica().generation(), std::move(cut), outbox);
   }
   for (const auto& [shard, why] : todo.failures) snapshot_writer_.Fail(shard, why, outbox);
-  for (const auto& [shard, folder] : todo.loads) {
+  for (auto& [shard, source] : todo.loads) {
     if (store.ok()) {
-      shard_loader_.Want(shard, folder, self_.node, outbox);
+      shard_loader_.Want(shard, std::move(source), self_.node, outbox);
     } else {
       agenda_.Keep(shard, hosts_.at(shard)->Load(now, store, outbox));
     }

@@ -55,8 +55,9 @@ bool ShardHost::needs_open() const {
 
 absl::Status ShardHost::failure() const {
   if (replica_.state() != ReplicaState::kLoading) return failure_;
+  const auto source = LoadSourceOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
   return absl::UnavailableError(
-      absl::StrCat("the shard is being read from ", view_->FindShard(id_)->origin(), "; retry"));
+      absl::StrCat("the shard is being read from ", source->folder, "; retry"));
 }
 
 ShardHost::Settled ShardHost::Load(absl::Time now, const absl::StatusOr<Message>& piece,

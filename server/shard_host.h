@@ -14,6 +14,7 @@
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
 #include "server/queue_budget.h"
+#include "server/replication/load_source.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
@@ -61,8 +62,8 @@ class ShardHost {
     // Content to be stored; and why there is none for the snapshot that the view orders.
     std::vector<Replica::TakenCut> cuts;
     std::optional<std::string> cut_failure;
-    // The folder in the store from which the shard is to be loaded.
-    std::optional<std::string> load_from;
+    // From where in the store the shard is to be loaded.
+    std::optional<LoadSource> load_from;
   };
 
   ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,

@@ -12,6 +12,13 @@
 namespace covey::scheduler {
 namespace {
 
+Epoch EpochFor(const ClusterState& state, Epoch before_call, Transaction::EpochScope scope) {
+  const bool is_shared = scope == Transaction::EpochScope::kCall && state.epoch() != before_call;
+  return is_shared ? state.epoch() : state.epoch().Next();
+}
+
+}  // namespace
+
 proto::LogRecord NewJob(const JobSpec& job) {
   proto::LogRecord record;
   record.mutable_view()->set_job_name(job.name);
@@ -20,13 +27,6 @@ proto::LogRecord NewJob(const JobSpec& job) {
   record.set_next_table(1);
   return record;
 }
-
-Epoch EpochFor(const ClusterState& state, Epoch before_call, Transaction::EpochScope scope) {
-  const bool is_shared = scope == Transaction::EpochScope::kCall && state.epoch() != before_call;
-  return is_shared ? state.epoch() : state.epoch().Next();
-}
-
-}  // namespace
 
 ClusterState::ClusterState(JobSpec job, std::optional<proto::LogRecord> recovered)
     : job_(std::move(job)), record_(recovered ? *std::move(recovered) : NewJob(job_)) {

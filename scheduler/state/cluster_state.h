@@ -13,6 +13,9 @@
 
 namespace covey::scheduler {
 
+// The first state of a new job: no nodes, no tables.
+proto::LogRecord NewJob(const JobSpec& job);
+
 // The state of the job: the view that nodes see, and everything else that the scheduler has to
 // remember over a restart. Machines read it here, and edit it only through a Transaction.
 //

@@ -122,8 +122,10 @@ std::string Text(const WorkerEvicted& e) {
 }
 
 std::string Text(const TableCreated& e) {
-  return absl::StrCat("table '", e.name, "' created as table ", e.table.value(), ": ", e.elements,
-                      " elements in ", e.shards, " shards on ", e.replicas, " servers each");
+  return absl::StrCat(
+      "table '", e.name, "' created as table ", e.table.value(), ": ", e.elements, " elements in ",
+      e.shards, " shards on ", e.replicas, " servers each",
+      e.initial_values.empty() ? "" : absl::StrCat(", with the values of ", e.initial_values));
 }
 
 std::string Text(const TableDropped& e) { return absl::StrCat(Named(e.name, e.table), " dropped"); }

@@ -134,6 +134,8 @@ struct TableCreated {
   uint64_t elements = 0;
   uint64_t shards = 0;
   int replicas = 0;
+  // The folder of the snapshot with whose values it begins; empty = with its initializer's.
+  std::string initial_values = {};
 };
 struct TableDropped {
   std::string name = {};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,22 @@ void AddShards(const std::vector<PlacedShard>& placed, proto::Table& table, Tran
   }
 }
 
+// The folder of the snapshot whose values a new table begins with; empty = its initializer.
+absl::StatusOr<std::string> InitialValuesFor(const TableDefinition& table,
+                                             const proto::InitialValues& values) {
+  const auto found = values.tables().find(table.name);
+  if (found == values.tables().end()) return std::string();
+  if (found->second == table.elements) return values.folder();
+  return absl::InvalidArgumentError(
+      absl::StrCat("create table '", table.name, "': it has ", table.elements,
+                   " elements, but its initial "
+                   "values in ",
+                   values.folder(), " have ", found->second,
+                   ": start the job with "
+                   "--initial-values ",
+                   values.folder(), ",TABLE,... and leave this table out"));
+}
+
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {
   return std::find_if(view.tables().begin(), view.tables().end(),
                       [&](const proto::Table& table) { return table.spec().name() == name; });
@@ -108,6 +125,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
         same->spec().ShortDebugString(), "}: use another name, or drop it first"));
   }
 
+  COVEY_ASSIGN_OR_RETURN(const std::string initial_values,
+                         InitialValuesFor(definition, state_.record().initial_values()));
   ServerLoads loads = Present(view);
   std::vector<ShardHome> homes = Homes(view, loads);
   if (homes.empty()) {
@@ -142,6 +161,7 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   proto::Table& table = *change.EditView().add_tables();
   table.set_id(change.TakeTableId().value());
   *table.mutable_spec() = spec;
+  table.set_initial_values(initial_values);
   AddShards(PlaceShards(elements, shard_bytes, std::move(homes)), table, change);
   AddFollowers(replicas, loads, table);
   const TableId id(table.id());
@@ -149,7 +169,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
                           .table = id,
                           .elements = elements,
                           .shards = count,
-                          .replicas = table.shards(0).chain_size()});
+                          .replicas = table.shards(0).chain_size(),
+                          .initial_values = initial_values});
   change.Commit();
   return id;
 }

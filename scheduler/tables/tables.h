@@ -21,7 +21,9 @@ class Tables {
   // Creates a table, or finds an equal one. Spreads the shards' heads over the data loops of all
   // ALIVE servers (PlaceShards), and their replicas over other servers: those on other hosts first,
   // then on other racks, as far as labels name them, then those with the fewest bytes. Idempotent.
-  // INVALID_ARGUMENT: bad spec. ALREADY_EXISTS: a table of this name has another spec.
+  // A table that the job's initial values name (LogRecord.initial_values) begins with those.
+  // INVALID_ARGUMENT: bad spec, or initial values of another length. ALREADY_EXISTS: a table of
+  // this name has another spec.
   // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: the
   // spec asks for more replicas than there are servers.
   absl::StatusOr<TableId> Create(const proto::TableSpec& spec);

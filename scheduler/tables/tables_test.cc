@@ -60,6 +60,24 @@ TEST_F(TablesTest, SpreadsShardsAndMakesAValidView) {
   EXPECT_TRUE(ClusterView::Make(view()).ok());
 }
 
+TEST_F(TablesTest, InitialValuesGoToTablesOfTheirNameAndLength) {
+  AddServer(2, 0, 1);
+  proto::InitialValues& values = *state_.record().mutable_initial_values();
+  values.set_folder("import-gpt2");
+  (*values.mutable_tables())["a"] = 100;
+  (*values.mutable_tables())["b"] = 100;
+  ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
+  EXPECT_EQ(view().tables(0).initial_values(), "import-gpt2");
+  EXPECT_THAT(state_.News(), HasSubstr("with the values of import-gpt2"));
+  const absl::Status refused = tables_.Create(Spec("b", 101)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("'b': it has 101 elements, but its initial values in "
+                                           "import-gpt2 have 100"));
+  ASSERT_TRUE(tables_.Create(Spec("c", 101)).ok());
+  ASSERT_EQ(view().tables_size(), 2);
+  EXPECT_EQ(view().tables(1).initial_values(), "");
+}
+
 TEST_F(TablesTest, HeadsOfSmallTablesAreOnDifferentServers) {
   AddServer(2, 0, 1);
   AddServer(3, 1, 1);

@@ -99,8 +99,8 @@ Message ContentExport::Query(uint64_t number) const {
   return message;
 }
 
-ContentImport::ContentImport(std::unique_ptr<ShardContent> content)
-    : content_(std::move(content)) {}
+ContentImport::ContentImport(std::unique_ptr<ShardContent> content, Pieces holds)
+    : content_(std::move(content)), holds_(holds) {}
 
 void ContentImport::Restart() {
   next_ = 0;
@@ -120,17 +120,27 @@ absl::StatusOr<bool> ContentImport::Add(absl::Time now, const Message& message) 
           : absl::InvalidArgumentError(absl::StrCat("piece ", piece.piece(), " of ", piece.pieces(),
                                                     " does not continue the content"));
   if (status.ok() && ++next_ == pieces_) {
-    const uint64_t wanted = content_->bytes();
-    status = element_bytes_ != wanted
-                 ? absl::InvalidArgumentError(absl::StrCat(
-                       "the content ends after ", element_bytes_, " of ", wanted, " bytes"))
-                 : content_->Restore(now, index_, piece.version(), piece.samples(),
-                                     std::move(values_), std::move(slots_), records_);
+    status = Finish(now, piece);
     if (status.ok()) return true;
   }
   if (status.ok()) return false;
   Restart();
   return status;
+}
+
+absl::Status ContentImport::Finish(absl::Time now, const proto::ReplicaPiece& last) {
+  const bool values_only = holds_ == Pieces::kValues;
+  const uint64_t wanted = values_only ? content_->value_bytes() : content_->bytes();
+  if (element_bytes_ != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the content ends after ", element_bytes_, " of ", wanted, " bytes"));
+  }
+  if (!values_only) {
+    return content_->Restore(now, index_, last.version(), last.samples(), std::move(values_),
+                             std::move(slots_), records_);
+  }
+  content_->Begin(std::move(values_));
+  return absl::OkStatus();
 }
 
 absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer& frame) {
@@ -139,7 +149,7 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
     pieces_ = piece.pieces();
     values_ = Buffer::Allocate(content_->value_bytes());
     slots_.clear();
-    for (size_t i = 0; i < content_->slots(); ++i) {
+    for (size_t i = 0; holds_ == Pieces::kEverything && i < content_->slots(); ++i) {
       slots_.push_back(Buffer::Allocate(content_->value_bytes()));
     }
   }

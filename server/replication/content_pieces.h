@@ -60,8 +60,15 @@ class ContentExport {
 // Actor-confined.
 class ContentImport {
  public:
+  // What the pieces hold.
+  enum class Pieces {
+    kEverything,
+    // Values, with which a new content begins; all else is as in `content`.
+    kValues,
+  };
+
   // `content`: new, of the same definition; filled from the pieces.
-  explicit ContentImport(std::unique_ptr<ShardContent> content);
+  explicit ContentImport(std::unique_ptr<ShardContent> content, Pieces holds = Pieces::kEverything);
 
   // The record as of which the pieces so far are.
   uint64_t index() const { return index_; }
@@ -76,9 +83,12 @@ class ContentImport {
  private:
   void Restart();
   absl::Status Take(const proto::ReplicaPiece& piece, const Buffer& frame);
+  // All pieces have arrived; `last` is the last.
+  absl::Status Finish(absl::Time now, const proto::ReplicaPiece& last);
   absl::Status CopyInto(Buffer& target, uint64_t first, const Buffer& frame);
 
   std::unique_ptr<ShardContent> content_;
+  const Pieces holds_;
   uint64_t next_ = 0;
   // As in piece 0.
   uint64_t index_ = 0;

@@ -111,9 +111,11 @@ absl::Status Replica::Open(absl::Time now) {
     return Annotate(absl::StrCat("table=", view_->FindTable(id_.table)->spec().name()),
                     content.status());
   }
-  if (const std::string& origin = view_->FindShard(id_)->origin(); !origin.empty()) {
-    import_ = std::make_unique<ContentImport>(*std::move(content));
-    load_from_ = origin;
+  load_from_ = LoadSourceOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
+  if (load_from_) {
+    import_ = std::make_unique<ContentImport>(
+        *std::move(content),
+        load_from_->values ? ContentImport::Pieces::kValues : ContentImport::Pieces::kEverything);
     Enter(ReplicaState::kLoading);
   } else {
     content_ = *std::move(content);

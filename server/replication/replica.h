@@ -19,6 +19,7 @@
 #include "server/replication/chain_place.h"
 #include "server/replication/content_pieces.h"
 #include "server/replication/downstream.h"
+#include "server/replication/load_source.h"
 #include "server/replication/replica_link.h"
 #include "server/replication/replica_state.h"
 #include "server/replication/shard_content.h"
@@ -71,13 +72,13 @@ class Replica {
                Outbox& outbox);
 
   // Fills itself from the initializer, unless it has content or must get it from another server; a
-  // restored shard begins to load.
+  // shard that begins from a snapshot begins to load.
   // INVALID_ARGUMENT: this server cannot serve the table's definition; says why.
   // RESOURCE_EXHAUSTED: too little memory is free for it.
   absl::Status Open(absl::Time now);
   bool may_open() const { return state_ == ReplicaState::kFresh; }
-  // The folder in the store from which the shard is to be loaded; nothing once it has been taken.
-  std::optional<std::string> TakeLoadRequest() { return std::exchange(load_from_, std::nullopt); }
+  // From where in the store the shard is to be loaded; nothing once it has been taken.
+  std::optional<LoadSource> TakeLoadRequest() { return std::exchange(load_from_, std::nullopt); }
   // The next piece of the content from the store, a ReplicaPiece with checksum; or why there is
   // none. Without effect when the replica does not load any more.
   void Load(absl::Time now, const absl::StatusOr<Message>& piece, Outbox& outbox);
@@ -165,7 +166,7 @@ class Replica {
   ReplicaState state_ = ReplicaState::kFresh;
   std::unique_ptr<ShardContent> content_;
   std::unique_ptr<ContentImport> import_;  // kImporting and kLoading
-  std::optional<std::string> load_from_;   // not taken yet
+  std::optional<LoadSource> load_from_;    // not taken yet
   absl::Status import_failure_;            // why the newest import could not begin; logged once
   absl::Time announce_at_ = absl::InfiniteFuture();
 };

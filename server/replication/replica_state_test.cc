@@ -156,7 +156,7 @@ class Loading {
     Follow();
     EXPECT_TRUE(replica_.Open(kNow).ok());
     walked_.insert({State::kFresh, replica_.state()});
-    EXPECT_EQ(replica_.TakeLoadRequest(), "snapshot-000001-e1");
+    EXPECT_EQ(replica_.TakeLoadRequest()->folder, "snapshot-000001-e1");
   }
 
   // The pieces of a content that is as the initializer makes it.

@@ -98,6 +98,13 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
       absl::StrCat("the content as of record ", index, " does not have its digest"));
 }
 
+void ShardContent::Begin(Buffer values) {
+  std::vector<Buffer> slots;
+  for (size_t slot = 0; slot < table_->slots(); ++slot) slots.push_back(table_->Slot(slot));
+  table_->Restore(std::move(values), std::move(slots), /*version=*/0, /*samples=*/0);
+  checksum_.reset();
+}
+
 uint64_t ShardContent::bytes() const { return value_bytes() * (1 + slots()); }
 
 uint32_t ShardContent::ValuesChecksum() const {

@@ -23,7 +23,8 @@
 namespace covey::server {
 
 // The state that all replicas of a shard share: values and optimizer state, version and samples,
-// the clock vector, and the history of pushes. Only Apply changes it. Two replicas that have
+// the clock vector, and the history of pushes. Only Apply changes it, once it is
+// filled. Two replicas that have
 // applied the same records are equal bit for bit, on any servers.
 //
 // Actor-confined. Deterministic: depends on the definition and the records only.
@@ -49,6 +50,9 @@ class ShardContent {
   absl::Status Restore(absl::Time now, uint64_t index, uint64_t version, uint64_t samples,
                        Buffer values, std::vector<Buffer> slots,
                        const std::vector<proto::ReplicaRecord>& records);
+
+  // Begins with other values than the initializer's. Precondition: no record was applied.
+  void Begin(Buffer values);
 
   uint64_t index() const { return index_; }  // of the newest record
   Version version() const { return Version(table_->version()); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/snapshot/shard_loader.h"
 
-#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,13 +13,13 @@ namespace covey::server {
 namespace {
 
 constexpr size_t kPiecesInFlight = 2;
-constexpr int kManifest = -1;
+constexpr size_t kManifest = std::numeric_limits<size_t>::max();
 
 }  // namespace
 
-void ShardLoader::Want(ShardId shard, const std::string& folder, NodeId self, Outbox& outbox) {
+void ShardLoader::Want(ShardId shard, LoadSource source, NodeId self, Outbox& outbox) {
   self_ = self;
-  wanted_.push_back({shard, folder});
+  wanted_.push_back({shard, std::move(source)});
   SendMore(outbox);
 }
 
@@ -36,37 +36,36 @@ void ShardLoader::Request(const std::string& path, const proto::StoreRead& read,
 void ShardLoader::SendMore(Outbox& outbox) {
   while (!wanted_.empty() && requested_.size() < kPiecesInFlight) {
     const Wanted& first = wanted_.front();
-    if (!manifest_ || manifest_->folder() != first.folder) {
+    const std::string& folder = first.source.folder;
+    if (!manifest_ || manifest_->folder() != folder) {
       if (!requested_.empty()) return;
       requested_.emplace(next_request_, kManifest);
-      return Request(absl::StrCat(first.folder, "/", kManifestName), {}, outbox);
+      return Request(absl::StrCat(folder, "/", kManifestName), {}, outbox);
     }
-    if (entry_ == nullptr) {
-      const auto found = std::find_if(manifest_->shards().begin(), manifest_->shards().end(),
-                                      [&](const auto& entry) {
-                                        return TableId(entry.table()) == first.shard.table &&
-                                               ShardIndex(entry.shard()) == first.shard.index;
-                                      });
-      if (found == manifest_->shards().end()) {
-        Fail(absl::NotFoundError(absl::StrCat(first.folder, " has no such shard")));
+    if (plan_.empty()) {
+      absl::StatusOr<std::vector<PlannedPiece>> plan =
+          PlanLoad(*manifest_, first.shard, first.source);
+      if (!plan.ok()) {
+        Fail(plan.status());
         continue;
       }
-      entry_ = &*found;
+      plan_ = *std::move(plan);
     }
-    if (next_to_request_ == entry_->pieces_size()) return;
-    const StoredRange range = RangeOf(entry_->pieces(next_to_request_));
+    if (next_to_request_ == plan_.size()) return;
+    const PlannedPiece& next = plan_[next_to_request_];
+    const StoredRange range = RangeOf(*next.piece);
     proto::StoreRead read;
     read.set_offset(range.offset);
     read.set_bytes(range.bytes);
     requested_.emplace(next_request_, next_to_request_++);
-    Request(absl::StrCat(first.folder, "/", entry_->file()), read, outbox);
+    Request(absl::StrCat(folder, "/", next.shard->file()), read, outbox);
   }
 }
 
 bool ShardLoader::OnStoreReply(const Message& reply, Outbox& outbox) {
   const auto request = requested_.find(reply.envelope.store_reply().id());
   if (request == requested_.end()) return false;
-  const int piece = request->second;
+  const size_t piece = request->second;
   requested_.erase(request);
   if (piece == kManifest) {
     OnManifest(reply);
@@ -74,7 +73,7 @@ bool ShardLoader::OnStoreReply(const Message& reply, Outbox& outbox) {
     absl::StatusOr<Message> message = MakePiece(reply);
     if (message.ok()) {
       arrived_.push_back({wanted_.front().shard, *std::move(message)});
-      if (++next_to_arrive_ == entry_->pieces_size()) Finish();
+      if (++next_to_arrive_ == plan_.size()) Finish();
     } else {
       Fail(message.status());
     }
@@ -95,32 +94,27 @@ void ShardLoader::OnManifest(const Message& reply) {
 
 absl::StatusOr<Message> ShardLoader::MakePiece(const Message& reply) const {
   if (const absl::Status status = StatusOf(reply); !status.ok()) return status;
-  const proto::SnapshotPiece& entry = entry_->pieces(next_to_arrive_);
+  const PlannedPiece& planned = plan_[next_to_arrive_];
+  const proto::SnapshotPiece& entry = *planned.piece;
   const absl::StatusOr<Buffer> payload =
-      PayloadOf(*entry_, entry, reply.frames.empty() ? Buffer() : reply.frames[0]);
+      PayloadOf(*planned.shard, entry, reply.frames.empty() ? Buffer() : reply.frames[0]);
   if (!payload.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(wanted_.front().folder, "/", entry_->file(), " is damaged between byte ",
-                     entry.offset(), " and ", entry.offset() + entry.bytes(), ": ",
-                     payload.status().message(), "; continue an older snapshot"));
+    return absl::DataLossError(absl::StrCat(
+        wanted_.front().source.folder, "/", planned.shard->file(), " is damaged between byte ",
+        entry.offset(), " and ", entry.offset() + entry.bytes(), ": ", payload.status().message(),
+        "; take another snapshot"));
   }
   Message message;
-  proto::ReplicaPiece& piece = *message.envelope.mutable_replica_piece();
-  piece.set_index(entry_->index());
-  piece.set_version(entry_->version());
-  piece.set_samples(entry_->samples());
-  piece.set_piece(static_cast<uint64_t>(next_to_arrive_));
-  piece.set_pieces(static_cast<uint64_t>(entry_->pieces_size()));
-  piece.set_kind(static_cast<proto::ReplicaPiece::Kind>(entry.kind()));
-  piece.set_slot(entry.slot());
-  piece.set_first(entry.first());
-  AddFrame(message, *payload, entry.checksum());
+  *message.envelope.mutable_replica_piece() = planned.as;
+  const Buffer frame = payload->Slice(planned.skip_bytes, planned.bytes);
+  const bool whole = frame.size() == payload->size();
+  AddFrame(message, frame, whole ? entry.checksum() : FrameChecksum(frame));
   return message;
 }
 
 void ShardLoader::Finish() {
   wanted_.pop_front();
-  entry_ = nullptr;
+  plan_.clear();
   next_to_request_ = next_to_arrive_ = 0;
   requested_.clear();
   if (wanted_.empty()) manifest_.reset();

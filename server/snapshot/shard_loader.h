@@ -13,11 +13,13 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/snapshot.pb.h"
+#include "server/replication/load_source.h"
+#include "server/snapshot/load_plan.h"
 
 namespace covey::server {
 
-// Reads the contents of restored shards from the store, for one loop: one shard after the other, a
-// bounded number of pieces in flight. Each piece is checked before it is given on.
+// Reads shards that begin from a snapshot from the store, for one loop: one shard after the other,
+// a bounded number of pieces in flight. Each piece is checked before it is given on.
 //
 //   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─▶ TakePieces
 //
@@ -27,12 +29,12 @@ class ShardLoader {
   struct Piece {
     ShardId shard;
     // A ReplicaPiece with its frame; or why the shard cannot be loaded: then none follows. Errors:
-    // as the store, DATA_LOSS: damaged, NOT_FOUND: not in this snapshot.
+    // as the store, DATA_LOSS: damaged, others as PlanLoad.
     absl::StatusOr<Message> message;
   };
 
-  // The shard is to be loaded from this folder.
-  void Want(ShardId shard, const std::string& folder, NodeId self, Outbox& outbox);
+  // The shard is to be loaded from there.
+  void Want(ShardId shard, LoadSource source, NodeId self, Outbox& outbox);
   // Precondition: a StoreReply of this process. False: it is no reply to this loader.
   bool OnStoreReply(const Message& reply, Outbox& outbox);
   // The pieces that have arrived since the last call.
@@ -41,7 +43,7 @@ class ShardLoader {
  private:
   struct Wanted {
     ShardId shard;
-    std::string folder;
+    LoadSource source;
   };
 
   void SendMore(Outbox& outbox);
@@ -56,10 +58,10 @@ class ShardLoader {
   std::deque<Wanted> wanted_;  // the first is being read
   // Of the folder named in it.
   std::optional<proto::SnapshotManifest> manifest_;
-  const proto::SnapshotShard* entry_ = nullptr;  // of the first, in the manifest
-  int next_to_request_ = 0;
-  int next_to_arrive_ = 0;
-  std::map<uint64_t, int> requested_;  // piece by request; -1 = the manifest
+  std::vector<PlannedPiece> plan_;  // of the first; empty = not made yet
+  size_t next_to_request_ = 0;
+  size_t next_to_arrive_ = 0;
+  std::map<uint64_t, size_t> requested_;  // piece by request, or kManifest
   uint64_t next_request_ = uint64_t{1} << 62;
   std::vector<Piece> arrived_;
 };

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`covey snapshot import`."""
+"""`covey snapshot import`, and jobs whose tables begin with values of a snapshot."""
 
 import json
 import os
+import signal
 import struct
 
 from tests import report
+from tests.process import chains
 from tests.process import cluster
 from tests.process import npy_file
+from tests.process import program
 from tests.process import safetensors_file
+
+_COUNT = f'exec {cluster.COUNTER} "$COVEY_SCHEDULER" "$COVEY_JOB"'
 
 
 def floats(*values):
     return struct.pack(f"<{len(values)}f", *values)
+
+
+class StoreCluster(cluster.Cluster):
+    """Scheduler and servers have a store."""
+
+    def __init__(self, test, initial_values, **options):
+        self._store = test.store
+        super().__init__(test, scheduler_options=[
+            "--store", test.store, "--initial-values", initial_values,
+            "--log-file", os.path.join(test.folder, "log")], **options)
+
+    def server_arguments(self, rank):
+        return [*super().server_arguments(rank), "--store", self._store]
 
 
 class ImportTest(cluster.ProcessTest):
@@ -41,6 +59,16 @@ class ImportTest(cluster.ProcessTest):
         path = self.path("counters.npy")
         npy_file.write(path, "<f4", (len(values),), floats(*values))
         return self.imported(path)["name"]
+
+    def run_with(self, *options, code=0):
+        """Runs the counter once in a job of its own, and returns the run."""
+        script = self.path("count")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\n{_COUNT}\n")
+        os.chmod(script, 0o755)
+        run = self.start_run(1, 1, [script], ["--store", self.store, *options])
+        self.assertEqual(code, run.exit_code(), run)
+        return str(run)
 
 
 class CliImportTest(ImportTest):
@@ -146,6 +174,82 @@ class CliImportTest(ImportTest):
         self.assertIn("an import may be writing it", str(self.covey(1, "delete", name)))
         self.covey(0, "delete", name, "--force")
         self.assertEqual([], os.listdir(self.store))
+
+
+class InitialValuesTest(ImportTest):
+
+    def test_tables_of_many_shards_begin_with_the_imported_values(self):
+        """The synthetic model begins at its optimum, so its gradients are 0 and it stays there."""
+        kib = 3000
+        packs = [("F32", lambda value: struct.pack("<f", value)),
+                 ("F16", lambda value: struct.pack("<e", value)),
+                 ("BF16", lambda value: struct.pack("<f", value)[2:])]
+        tensors = {}
+        for tensor, (kind, pack) in enumerate(packs):
+            period = b"".join(pack(1 + (i + 7 * tensor) % 64 / 64) for i in range(64))
+            tensors[f"synthetic/{tensor}"] = (kind, [kib * 256], period * (kib * 4))
+        model, out = self.path("model.safetensors"), self.path("out.safetensors")
+        safetensors_file.write(model, tensors)
+        name = self.imported(model)["name"]
+        self.result_of(1, 1, [cluster.SYNTHETIC, "--tensors", 3, "--tensor-kib", kib, "--steps", 2],
+                       ["--servers", 2, "--store", self.store, "--initial-values", name,
+                        "--export", out])
+        trained, _ = safetensors_file.read(out)
+        for tensor in range(3):
+            wanted = [1 + (i + 7 * tensor) % 64 / 64 for i in range(64)] * (kib * 4)
+            self.assertEqual(wanted, trained[f"synthetic/{tensor}"][2])
+
+    def test_a_table_of_another_length_is_refused(self):
+        name = self.import_counters(1, 2, 3, 4, 5)
+        run = self.run_with("--initial-values", name, code=1)
+        self.assertIn(f"it has 4 elements, but its initial values in {name} have 5", run)
+
+    def test_what_is_not_there_is_refused(self):
+        name = self.import_counters(1, 2, 3, 4)
+        self.assertIn(f"{name} has no table 'other'",
+                      self.run_with("--initial-values", f"{name},other", code=1))
+        self.assertIn("no complete snapshot", self.run_with("--initial-values", "latest", code=1))
+        self.assertIn("store/import-x: No such file", self.run_with("--initial-values", "import-x", code=1))
+
+    def test_an_import_cannot_be_resumed(self):
+        name = self.import_counters(1, 2, 3, 4)
+        self.assertIn(f"start a new job with --initial-values {name}",
+                      self.run_with("--resume", name, code=1))
+        # It is not the newest snapshot either.
+        self.assertIn("counted 1 times", self.run_with("--resume", "if-any"))
+
+    def test_a_table_of_another_job(self):
+        self.assertIn("counted 1 times", self.run_with())
+        # The last state of that run is its newest snapshot.
+        run = self.run_with("--job", "other", "--initial-values", "latest,counters")
+        self.assertIn("counted 2 times", run)
+        self.assertIn("with the values of snapshot-", run)
+
+    def test_losses_and_a_restart(self):
+        name = self.import_counters(100, 100, 100, 100)
+        running = StoreCluster(self, name)
+        running.scheduler.signal(signal.SIGKILL)
+        running.scheduler.exit_code()
+        running.restart_scheduler()
+        self.assertEqual(101, running.count())
+        # The only server dies with the content: the table begins anew, as it did at first.
+        running.servers[0].kill()
+        program.await_true(lambda: not running.servers[0].running(), "the end of the server")
+        running.start_server(0)
+        self.assertEqual(101, running.count())
+        self.assertEqual(102, running.count())
+
+    def test_replicas_begin_alike(self):
+        name = self.import_counters(100, 100, 100, 100)
+        running = StoreCluster(self, name, servers=2)
+        self.assertEqual(101, running.count())
+        for count in range(2):
+            running.await_status(
+                lambda status: len(cluster.nodes(status, "SERVER")) == 2 and chains.whole(status),
+                "two full replicas")
+            running.servers[count].kill()
+            self.assertEqual(102 + count, running.count())
+            running.start_server(count)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,10 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("resume", &options.resume,
            "with --store: begin with a snapshot: latest, its id or its name; if-any = the latest, "
            "or anew where there is none");
+  file.Add(
+      "initial-values", &options.initial_values,
+      "with --store: SNAPSHOT[,TABLE...] with whose values new tables begin; see covey snapshot "
+      "import");
   file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
   file.Add("scheduler-binary", &options.scheduler_binary,
            "scheduler; default: the one beside covey");

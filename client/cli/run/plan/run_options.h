@@ -63,6 +63,8 @@ struct RunOptions {
   std::string log_folder;
   // The path, then its arguments; each worker runs a copy.
   std::vector<std::string> program;
+  // As the scheduler's --initial-values; empty = tables begin with their initializers.
+  std::string initial_values;
   // Empty = found beside this program.
   std::string scheduler_binary;
   std::string server_binary;

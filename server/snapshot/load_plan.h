@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/ids.h"
+#include "proto/replication.pb.h"
+#include "proto/snapshot.pb.h"
+#include "server/replication/load_source.h"
+
+namespace covey::server {
+
+// A piece of a snapshot to be read, and what it is to the shard that is being filled.
+struct PlannedPiece {
+  // In the manifest.
+  const proto::SnapshotShard* shard = nullptr;
+  const proto::SnapshotPiece* piece = nullptr;
+  // The part of its payload that the shard needs.
+  uint64_t skip_bytes = 0;
+  uint64_t bytes = 0;
+  // As it is given to the replica, without the frame.
+  proto::ReplicaPiece as;
+};
+
+// The pieces that fill a shard, in the order in which a replica takes them. Pure. Preconditions:
+// the manifest is valid, outlives the plan, and is that of the source's folder. NOT_FOUND: the
+// snapshot has no such shard, or no such table. OUT_OF_RANGE: its table is shorter.
+absl::StatusOr<std::vector<PlannedPiece>> PlanLoad(const proto::SnapshotManifest& manifest,
+                                                   ShardId shard, const LoadSource& source);
+
+}  // namespace covey::server
