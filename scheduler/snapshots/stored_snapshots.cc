@@ -93,8 +93,12 @@ std::optional<absl::Status> StoredSnapshots::OnStoreReply(const Message& message
 }
 
 bool StoredSnapshots::IsInUse(const std::string& folder) const {
-  if (state_.record().has_restore() && state_.record().restore().folder() == folder) return true;
+  const proto::LogRecord& record = state_.record();
+  if (folder == record.restore().folder() || folder == record.initial_values().folder()) {
+    return true;
+  }
   for (const proto::Table& table : state_.view().tables()) {
+    if (table.initial_values() == folder) return true;
     for (const proto::Shard& shard : table.shards()) {
       if (shard.origin() == folder) return true;
     }

@@ -20,8 +20,8 @@ namespace covey::scheduler {
 // The snapshots in the store: finds those that are there, publishes the manifest of another one,
 // and removes old ones. Of a snapshot the manifest is removed first.
 //
-// Complete snapshots beyond `kept` are old; the one that the job continues stays, because a shard
-// that loses all its servers is read from it again. An incomplete one goes once a newer one is
+// Complete snapshots beyond `kept` are old. Those stay that the job continues, or takes first values
+// from, because a shard that loses all its servers is read from them again. An incomplete one goes once a newer one is
 // complete: until then it may be in the making elsewhere.
 //
 // Used by Snapshots. Actor-confined, deterministic. `state` outlives it.
@@ -50,7 +50,7 @@ class StoredSnapshots {
   void ListFolder(const std::string& folder);
   void OnList(const std::string& folder, const proto::StoreReply& reply);
   void OnListed();
-  // Whether servers may still read shards from it: this job continues it.
+  // Whether servers may still read shards from it.
   bool IsInUse(const std::string& folder) const;
   void RemoveOld();
 
