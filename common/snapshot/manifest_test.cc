@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/base/crc32c.h"
+#include "common/base/fixed_bytes.h"
 #include "common/base/random.h"
-#include "common/snapshot/fixed_bytes.h"
 #include "common/snapshot/manifest_checks.h"
 #include "common/snapshot/testing/small_snapshot.h"
 

@@ -9,9 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
+#include "common/base/fixed_bytes.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
-#include "common/snapshot/fixed_bytes.h"
 
 namespace covey {
 namespace {

@@ -16,7 +16,8 @@ _RUNTIME = _NET + ["common/runtime"]
 _TENSOR = _BASE + ["common/tensor"]
 _ROLE = _RUNTIME + ["common/tensor", "common/optimizer", "common/gpu", "common/contract",
                     "common/grouping", "common/table", "common/collective", "common/simulation",
-                    "common/faults", "common/store", "common/snapshot", "common/format"]
+                    "common/faults", "common/store", "common/snapshot", "common/recording",
+                    "common/format"]
 
 # Folder -> the folders it may include besides itself. `tests` may include everything.
 _MAY_INCLUDE = {
@@ -35,6 +36,7 @@ _MAY_INCLUDE = {
     "common/table": _CLUSTER + ["common/tensor", "common/optimizer", "common/contract"],
     "common/store": _NET,
     "common/snapshot": _CLUSTER + ["common/store", "common/table", "common/optimizer"],
+    "common/recording": _CLUSTER + ["common/store", "common/tensor"],
     "common/simulation": _BASE,
     "common/faults": _BASE,
     "scheduler": _ROLE,

@@ -7,8 +7,8 @@
 
 namespace covey {
 
-// Numbers at fixed places in the headers of snapshot files, little endian. Pure. Precondition: the
-// bytes have room for the number.
+// Numbers at fixed places in the headers of files, little endian. Pure. Precondition: the bytes
+// have room for the number.
 template <typename T>
 void WriteFixed(T value, size_t at, std::span<uint8_t> bytes) {
   for (size_t i = 0; i < sizeof(T); ++i) bytes[at + i] = static_cast<uint8_t>(value >> (8 * i));
