@@ -40,6 +40,10 @@ struct Config {
   // The folder of the store of snapshots, the same one for the scheduler and all servers of the
   // job. Empty = none: the job can neither make nor continue snapshots.
   std::string store;
+  // The folder in which the server records what its shards apply. Empty = no recording.
+  std::string record;
+  // Whether gradients are recorded, too, or only their order.
+  bool record_gradients = true;
   // Data loops, one thread each; a shard uses one of them. 0 = one per core, at most 64.
   uint32_t loops = 0;
   // How long a data loop spins before it sleeps: shorter round trips, at the price of a busy core.

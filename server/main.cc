@@ -28,6 +28,7 @@
 #include "common/store/disk_folder.h"
 #include "common/store/store_thread.h"
 #include "server/config.h"
+#include "server/recording/recorder.h"
 #include "server/request_credits.h"
 #include "server/server_actor.h"
 #include "server/shard_actor.h"
@@ -42,6 +43,9 @@ constexpr uint32_t kDefaultLoopsMax = 64;
 constexpr absl::Duration kLeaveMax = absl::Seconds(3);
 // What a data loop may have under way to the store: twice what it sends and reads ahead.
 constexpr uint64_t kStoreBytesPerLoop = 8 * kReplicaPieceBytesMax;
+// What all data loops may have under way to the recording, in blocks of at least 64 KiB.
+constexpr uint64_t kRecordingBytes = 256 << 20;
+constexpr size_t kRecordingRequests = 2 * kRecordingBytes / (64 << 10);
 
 // One thread that serves shards. The order of members lets the loop be destroyed first.
 struct DataLoop {
@@ -84,6 +88,8 @@ class ServerProcess {
     queued_bytes_per_loop_ = config_.queued_bytes_max / loops;
     arriving_bytes_per_loop_ = queued_bytes_per_loop_ / 8;
     COVEY_RETURN_IF_ERROR(OpenStore(loops));
+    COVEY_RETURN_IF_ERROR(OpenRecording());
+    recording_bytes_per_loop_ = kRecordingBytes / loops;
     for (uint32_t number = 1; number <= loops; ++number) {
       COVEY_RETURN_IF_ERROR(OpenDataLoop(number));
       endpoints.push_back(data_loops_.back()->transport->endpoint());
@@ -127,8 +133,12 @@ class ServerProcess {
     });
     over_.WaitFor(config_.drain_deadline + kLeaveMax);
     control_->Stop();
+    EndRecordings();
     for (const auto& data_loop : data_loops_) data_loop->loop->Stop();
     if (store_ != nullptr) store_->Stop();
+    if (recordings_ != nullptr && !recordings_->Drain(kLeaveMax)) {
+      LogWarning("recording_ended", {{"reason", "the disk has not taken all of it in time"}});
+    }
     return actor_->member().failure();
   }
 
@@ -141,6 +151,32 @@ class ServerProcess {
         StoreThread::Options{.queue_bytes_max = loops * kStoreBytesPerLoop}, std::move(folder),
         [this](Message reply) { data_loops_port_.Send(std::move(reply)); });
     return absl::OkStatus();
+  }
+
+  absl::Status OpenRecording() {
+    if (config_.record.empty()) return absl::OkStatus();
+    COVEY_ASSIGN_OR_RETURN(auto folder,
+                           DiskFolder::Open(config_.record, DiskFolder::Missing::kIsCreated));
+    // Twice what the loops send, which pace themselves.
+    recordings_ = std::make_unique<StoreThread>(
+        StoreThread::Options{.queue_bytes_max = 2 * kRecordingBytes,
+                             .queue_requests_max = kRecordingRequests},
+        std::move(folder), [this](Message reply) { data_loops_port_.Send(std::move(reply)); });
+    return absl::OkStatus();
+  }
+
+  // Precondition: the control loop has stopped.
+  void EndRecordings() {
+    if (recordings_ == nullptr || !serving_) return;
+    for (const auto& data_loop : data_loops_) {
+      const SetOnce<std::monostate> ended;
+      const bool posted = data_loop->loop->Post(
+          [&actor = *data_loop->actor, ended](absl::Time, Outbox& outbox) mutable {
+            actor.EndRecording(outbox);
+            ended.Set(std::monostate());
+          });
+      if (posted) ended.WaitFor(kLeaveMax);
+    }
   }
 
   absl::Status OpenDataLoop(uint32_t number) {
@@ -161,6 +197,7 @@ class ServerProcess {
         .malformed_at_transport = [&self = *data_loop] { return self.loop->counters().malformed; },
         .queued_bytes_max = queued_bytes_per_loop_ - arriving_bytes_per_loop_,
         .has_store = store_ != nullptr,
+        .recording = RecordingOptions(),
         .device = std::move(device)});
     data_loop->credits = std::make_unique<RequestCredits>(arriving_bytes_per_loop_);
     data_loop->loop =
@@ -173,6 +210,12 @@ class ServerProcess {
                                     *data_loop->actor, *data_loop->transport);
     data_loops_.push_back(std::move(data_loop));
     return absl::OkStatus();
+  }
+
+  std::optional<Recorder::Options> RecordingOptions() const {
+    if (recordings_ == nullptr) return std::nullopt;
+    return Recorder::Options{.gradients = config_.record_gradients,
+                             .bytes_in_flight_max = recording_bytes_per_loop_};
   }
 
   // By loop number, from 1.
@@ -211,6 +254,9 @@ class ServerProcess {
       data_loop->loop->SetIdentity(job_, member.node());
       data_loop->loop->AddPort({member.node(), 0}, *control_port_);
       if (store_ != nullptr) data_loop->loop->AddPort({member.node(), kStoreLoop}, *store_);
+      if (recordings_ != nullptr) {
+        data_loop->loop->AddPort({member.node(), kRecordingLoop}, *recordings_);
+      }
       data_loop->loop->Start();
     }
     LogInfo("server_joined", {{"rank", member.rank()},
@@ -229,6 +275,8 @@ class ServerProcess {
   std::vector<std::unique_ptr<DataLoop>> data_loops_;
   DataLoopsPort data_loops_port_{data_loops_};
   std::unique_ptr<StoreThread> store_;  // null = none
+  std::unique_ptr<StoreThread> recordings_;
+  uint64_t recording_bytes_per_loop_ = 0;
   std::unique_ptr<Transport> control_transport_;
   std::unique_ptr<ServerActor> actor_;
   std::unique_ptr<EventLoop> control_;
@@ -266,6 +314,11 @@ int Main(int argc, const char* const* argv) {
   options.Add("store", &config.store,
               "folder in which snapshots are stored, shared with the scheduler and other servers; "
               "empty = none");
+  options.Add("record", &config.record,
+              "folder in which the order of updates is recorded, with their gradients, for covey "
+              "replay; empty = none");
+  options.Add("record-gradients", &config.record_gradients,
+              "record the gradients, too; without them a recording shows the order alone");
   options.Add("loops", &config.loops, "threads that serve shards; 0 = one per core");
   options.Add("spin", &config.spin, "how long a data loop spins before it sleeps");
   options.Add("spare-bytes-max", ConfigFile::Bytes{&config.spare_bytes_max},

@@ -29,7 +29,9 @@ ShardActor::ShardActor(const Options& options)
     : options_(options),
       spares_(options.spare_bytes_max),
       memory_(MakeMemory(options_.device.get(), spares_)),
-      budget_(options.queued_bytes_max) {}
+      budget_(options.queued_bytes_max) {
+  if (options_.recording) recorder_.emplace(*options_.recording);
+}
 
 void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
   Dispatch(now, message, outbox);
@@ -39,6 +41,7 @@ void ShardActor::Receive(absl::Time now, const Message& message, Outbox& outbox)
 void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
   if (agenda_.has_for_snapshots()) ServeSnapshots(now, outbox);
   agenda_.SendReports({self_.node, 0}, outbox);
+  if (recorder_) recorder_->Send(now, outbox);
 }
 
 void ShardActor::ServeSnapshots(absl::Time now, Outbox& outbox) {
@@ -66,6 +69,10 @@ void ShardActor::ServeSnapshots(absl::Time now, Outbox& outbox) {
 }
 
 void ShardActor::OnStoreReply(absl::Time now, const Message& message, Outbox& outbox) {
+  if (message.from().loop == kRecordingLoop) {
+    if (recorder_) recorder_->OnStoreReply(message);
+    return;
+  }
   if (!shard_loader_.OnStoreReply(message, outbox)) {
     return snapshot_writer_.OnStoreReply(message, outbox);
   }
@@ -123,8 +130,10 @@ void ShardActor::AdoptLease(absl::Time now, const proto::LeaseNotice& lease, Out
 void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbox) {
   auto view = ClusterView::Make(message.envelope.watch_view_reply().view());
   if (!view.ok() || (*view)->epoch() <= view_->epoch()) return;
+  if (recorder_) CloseRecords(**view);
   view_ = *std::move(view);
   self_ = message.to();
+  if (recorder_) recorder_->SetSelf(view_->proto().job(), self_);
   snapshot_writer_.FollowView(*view_, self_, outbox);
   if (next_report_ == absl::InfiniteFuture()) next_report_ = now + options_.report_every;
 
@@ -144,14 +153,37 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
       } else {
         host = std::make_unique<ShardHost>(
             id, shard.generation(), lease_until_,
-            ShardHost::Environment{
-                .memory = *memory_, .spares = spares_, .counters = counters_, .budget = budget_});
+            ShardHost::Environment{.memory = *memory_,
+                                   .spares = spares_,
+                                   .counters = counters_,
+                                   .budget = budget_,
+                                   .observer = recorder_ ? &*recorder_ : nullptr});
       }
       agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }
   }
   for (auto& [id, host] : before) agenda_.KeepReports(host->Close(now, *view_, outbox));
   neighbors_.Follow(*view_, self_, shards, outbox);
+}
+
+void ShardActor::CloseRecords(const ClusterView& next) {
+  for (const auto& [id, host] : hosts_) {
+    const Replica& replica = host->replica();
+    if (!replica.is_head() || replica.content() == nullptr) continue;
+    const proto::Shard* const shard = next.FindShard(id);
+    const bool stays_head = shard != nullptr && shard->generation() == replica.generation() &&
+                            ClusterView::PositionInChain(*shard, self_) == 0;
+    if (!stays_head) recorder_->Close(id, *replica.content());
+  }
+}
+
+void ShardActor::EndRecording(Outbox& outbox) {
+  if (!recorder_) return;
+  for (const auto& [id, host] : hosts_) {
+    const Replica& replica = host->replica();
+    if (replica.is_head() && replica.content() != nullptr) recorder_->Close(id, *replica.content());
+  }
+  recorder_->End(outbox);
 }
 
 ShardHost* ShardActor::FindHost(ShardId id, uint64_t generation) const {
@@ -222,6 +254,7 @@ void ShardActor::Wake(absl::Time now, Outbox& outbox) {
     FinishCall(now, outbox);
   }
   if (now >= next_report_) ReportLoad(now, outbox);
+  if (recorder_) recorder_->Send(now, outbox);
   // One shard at a time, so that requests do not wait for all of them.
   if (const auto id = agenda_.next_to_open()) {
     agenda_.Keep(*id, hosts_.at(*id)->Open(now, outbox));
@@ -231,7 +264,8 @@ void ShardActor::Wake(absl::Time now, Outbox& outbox) {
 
 absl::Time ShardActor::NextWake() const {
   if (agenda_.next_to_open()) return absl::InfinitePast();
-  return std::min(agenda_.next_deadline(), next_report_);
+  const absl::Time recording = recorder_ ? recorder_->NextWake() : absl::InfiniteFuture();
+  return std::min({agenda_.next_deadline(), next_report_, recording});
 }
 
 void ShardActor::ReportLoad(absl::Time now, Outbox& outbox) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@
 #include "server/host_agenda.h"
 #include "server/neighbor_routes.h"
 #include "server/queue_budget.h"
+#include "server/recording/recorder.h"
 #include "server/refusals.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
@@ -61,6 +63,9 @@ class ShardActor : public Actor {
     size_t queued_bytes_max = kQueuedBytesDefault;
     // Whether the process has a store of snapshots.
     bool has_store = true;
+    // Records what the shards of this loop apply, to {self, kRecordingLoop}; nothing = no
+    // recording.
+    std::optional<Recorder::Options> recording;
     // Holds the tables, for this loop alone. Null: they are in the memory of the process.
     std::shared_ptr<Device> device;
   };
@@ -70,6 +75,10 @@ class ShardActor : public Actor {
   void Receive(absl::Time now, const Message& message, Outbox& outbox) override;
   void Wake(absl::Time now, Outbox& outbox) override;
   absl::Time NextWake() const override;
+
+  // Notes the last digest of each shard, and ends the recording in order. Nothing is recorded after
+  // it. Without effect where there is no recording.
+  void EndRecording(Outbox& outbox);
 
   const ShardCounters& counters() const { return counters_; }
   // Null when this loop is not the shard's head, or the shard is not open yet.
@@ -95,6 +104,8 @@ class ShardActor : public Actor {
   // The cuts and loads.
   void ServeSnapshots(absl::Time now, Outbox& outbox);
   void OnStoreReply(absl::Time now, const Message& message, Outbox& outbox);
+  // Before the hosts follow the view: the recorder is told of shards that get another head.
+  void CloseRecords(const ClusterView& next);
 
   // Constant after construction.
   const Options options_;
@@ -107,6 +118,7 @@ class ShardActor : public Actor {
   const std::unique_ptr<TableMemory> memory_;
   ShardCounters counters_;
   QueueBudget budget_;
+  std::optional<Recorder> recorder_;
   absl::btree_map<ShardId, std::unique_ptr<ShardHost>> hosts_;
   NeighborRoutes neighbors_;
   HostAgenda agenda_;

@@ -19,7 +19,8 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
       replica_(id, generation,
                Replica::Environment{.memory = environment.memory,
                                     .spares = environment.spares,
-                                    .counters = environment.counters}),
+                                    .counters = environment.counters,
+                                    .observer = environment.observer}),
       lease_until_(lease_until) {}
 
 ShardHost::~ShardHost() { ReportQueuedBytes(0); }

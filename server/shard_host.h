@@ -15,6 +15,7 @@
 #include "proto/scheduler.pb.h"
 #include "server/queue_budget.h"
 #include "server/replication/load_source.h"
+#include "server/replication/record_observer.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
@@ -50,6 +51,7 @@ class ShardHost {
     SpareBuffers& spares;
     ShardCounters& counters;
     QueueBudget& budget;
+    RecordObserver* observer = nullptr;  // null = none
   };
 
   // The work that a call leaves to the loop.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/store/store_requests.h"
 
 namespace covey {
@@ -50,6 +51,17 @@ void StoreThread::Send(Message message) {
   receiver_(std::move(reply));
 }
 
+bool StoreThread::Drain(absl::Duration at_most) {
+  const absl::Time until = MonotonicNow() + at_most;
+  MutexLock lock(mutex_);
+  while (!stopped_ && (is_busy_ || !waiting_.empty())) {
+    const absl::Duration left = until - MonotonicNow();
+    if (left <= absl::ZeroDuration()) return false;
+    drained_.WaitFor(mutex_, left);
+  }
+  return waiting_.empty();
+}
+
 void StoreThread::Stop() {
   {
     MutexLock lock(mutex_);
@@ -61,10 +73,13 @@ void StoreThread::Stop() {
 
 bool StoreThread::Take(Request& request) {
   MutexLock lock(mutex_);
+  is_busy_ = false;
+  if (waiting_.empty()) drained_.NotifyAll();
   while (waiting_.empty() && !stopped_) changed_.WaitFor(mutex_, absl::InfiniteDuration());
   if (stopped_) return false;
   request = std::move(waiting_.front());
   waiting_.pop_front();
+  is_busy_ = true;
   return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/cluster/limits.h"
 #include "common/net/message.h"
@@ -47,6 +48,10 @@ class StoreThread : public MessagePort {
   // Never blocks. After Stop the message is dropped.
   void Send(Message message) override;
 
+  // Waits until all requests so far have been carried out and answered, for at most this duration.
+  // False: some were not. Not on the store's thread.
+  bool Drain(absl::Duration at_most);
+
   // Lets the operation in progress end, then joins the thread. Requests that wait are neither
   // carried out nor answered; files that are not synced are closed and left behind. Blocks as long
   // as that operation does. Idempotent; not on the store's thread.
@@ -71,9 +76,11 @@ class StoreThread : public MessagePort {
 
   Mutex mutex_;
   CondVar changed_;
+  CondVar drained_;
   std::deque<Request> waiting_ ABSL_GUARDED_BY(mutex_);
   // Of the requests that wait, and of the one in progress.
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;

@@ -69,6 +69,20 @@ class StoreThreadTest : public testing::Test {
   std::unique_ptr<StoreThread> store_;
 };
 
+TEST_F(StoreThreadTest, DrainsWhatWaits) {
+  gate_.emplace();
+  Start();
+  EXPECT_TRUE(store_->Drain(absl::ZeroDuration()));
+  store_->Send(Append("s/part", 0, {"one"}));
+  store_->Send(Append("s/part", 3, {"two"}));
+  EXPECT_FALSE(store_->Drain(absl::Milliseconds(20)));
+  gate_->Set(true);
+  EXPECT_TRUE(store_->Drain(absl::Seconds(20)));
+  store_->Stop();
+  EXPECT_TRUE(StatusOf(Next()).ok());
+  EXPECT_TRUE(StatusOf(Next()).ok());
+}
+
 TEST_F(StoreThreadTest, CarriesOutEveryOperation) {
   Start();
   const Message appended = Ask(Append("s/part", 0, {"one", "", "two"}));

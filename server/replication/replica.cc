@@ -153,6 +153,17 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
   // Length and samples were checked on arrival.
   COVEY_CHECK(content_->Apply(now, record, gradient).ok());
   if (downstream_.DigestIsDue(record)) record.digest = content_->Digest();
+  if (RecordObserver* const observer = environment_.observer; observer != nullptr) {
+    if (observer->keeps_gradients()) {
+      record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
+    }
+    observer->OnAppended(now, {.id = id_,
+                               .table = *view_->FindTable(id_.table),
+                               .shard = *view_->FindShard(id_),
+                               .head_since = head_since(),
+                               .record = record,
+                               .content = *content_});
+  }
   PassOn(now, std::move(record), outbox);
 }
 

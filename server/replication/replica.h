@@ -20,6 +20,7 @@
 #include "server/replication/content_pieces.h"
 #include "server/replication/downstream.h"
 #include "server/replication/load_source.h"
+#include "server/replication/record_observer.h"
 #include "server/replication/replica_link.h"
 #include "server/replication/replica_state.h"
 #include "server/replication/shard_content.h"
@@ -54,6 +55,7 @@ class Replica {
     TableMemory& memory;
     SpareBuffers& spares;
     ShardCounters& counters;
+    RecordObserver* observer = nullptr;  // null = none
   };
 
   // The content after a record that is a cut.

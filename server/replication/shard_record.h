@@ -33,6 +33,9 @@ struct RecordedPush {
   // The push is part of no update. Its step still counts in the clock vector, unless `group` is
   // left out.
   bool discarded = false;
+  // What recordings say of the push; it does not travel along the chain.
+  uint64_t samples = 0;
+  Version base_version;  // the gradient was computed on it; 0 = unknown
 };
 
 // One entry of a shard's history: at most one update, with everything that makes replicas apply it

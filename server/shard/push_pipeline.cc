@@ -128,7 +128,9 @@ void PushPipeline::Discard(absl::Time now, const ReceivedPush& push, Outbox& out
   record.pushes.push_back({.key = push.key,
                            .group = moves_clock ? push.group : GroupId(),
                            .step = moves_clock ? push.step : Step(),
-                           .discarded = true});
+                           .discarded = true,
+                           .samples = push.samples,
+                           .base_version = push.base_version});
   aggregator_.Discard(push);
   MakeRoom(record);
   shard_.replica.Append(now, std::move(record), {}, outbox);
@@ -151,7 +153,11 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
                      .gradient = std::move(update.encoded),
                      .digest = {}};
   for (const ReceivedPush& push : update.pushes) {
-    record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
+    record.pushes.push_back({.key = push.key,
+                             .group = push.group,
+                             .step = push.step,
+                             .samples = push.samples,
+                             .base_version = push.base_version});
   }
   MakeRoom(record);
   shard_.replica.Append(now, std::move(record), update.gradient_sum.elements(), outbox);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -101,6 +102,10 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       "initial-values", &options.initial_values,
       "with --store: SNAPSHOT[,TABLE...] with whose values new tables begin; see covey snapshot "
       "import");
+  file.Add("record", &options.record_folder,
+           "record in this new folder what the servers apply, in which order; see covey replay");
+  file.Add("record-gradients", &options.record_gradients,
+           "record the gradients, too; without them a recording shows the order alone");
   file.Add("log-dir", &options.log_folder, "folder for the output of the processes, one file each");
   file.Add("scheduler-binary", &options.scheduler_binary,
            "scheduler; default: the one beside covey");
@@ -109,12 +114,24 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
                 "-- PROGRAM [ARGUMENT...]   the program of each worker, with its options");
 }
 
+// A recording is all files of its folder.
+absl::Status CheckEmpty(const std::string& record_folder) {
+  COVEY_RETURN_IF_ERROR(MakeFolder(record_folder));
+  COVEY_ASSIGN_OR_RETURN(const auto folder,
+                         DiskFolder::Open(record_folder, DiskFolder::Missing::kIsError));
+  COVEY_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, folder->List(""));
+  if (entries.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--record ", record_folder, ": the folder is not empty; take a new one for each run"));
+}
+
 absl::StatusOr<LocalPaths> Check(const RunOptions& options) {
   COVEY_RETURN_IF_ERROR(options.Validate());
   COVEY_RETURN_IF_ERROR(FindProgram(options.program[0]).status());
   for (const std::string& file : {options.report_file, options.json_file, options.export_file}) {
     if (!file.empty()) COVEY_RETURN_IF_ERROR(CheckWritable(file));
   }
+  if (!options.record_folder.empty()) COVEY_RETURN_IF_ERROR(CheckEmpty(options.record_folder));
   COVEY_ASSIGN_OR_RETURN(LocalPaths paths, FindBinaries(options));
   if (!options.events_folder.empty()) {
     COVEY_RETURN_IF_ERROR(MakeFolder(options.events_folder));

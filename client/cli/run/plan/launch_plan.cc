@@ -67,6 +67,10 @@ Program ServerProgram(const RunOptions& options, const LocalPaths& paths, absl::
   AddIfGiven("--store", options.store, program);
   AddIfGiven("--loops", options.server_loops > 0 ? absl::StrCat(options.server_loops) : "",
              program);
+  AddIfGiven("--record", options.record_folder, program);
+  if (!options.record_folder.empty() && !options.record_gradients) {
+    program.arguments.push_back("--record-gradients=false");
+  }
   AddIfGiven("--spin", EachHasItsCore(options) ? kSpin : "", program);
   return program;
 }

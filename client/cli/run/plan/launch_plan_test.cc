@@ -57,6 +57,19 @@ TEST(LaunchPlanTest, SnapshotsGoToOneStore) {
               ::testing::EndsWith("--store dir"));
 }
 
+TEST(LaunchPlanTest, ServersRecordOnlyWhenAsked) {
+  RunOptions options = SomeOptions();
+  const LocalPaths paths = {.server_binary = "s"};
+  EXPECT_THAT(ServerProgram(options, paths, "h:1", 1).arguments,
+              ::testing::Not(::testing::Contains("--record")));
+  options.record_folder = "r";
+  EXPECT_THAT(absl::StrJoin(ServerProgram(options, paths, "h:1", 1).arguments, " "),
+              ::testing::EndsWith("--record r"));
+  options.record_gradients = false;
+  EXPECT_THAT(absl::StrJoin(ServerProgram(options, paths, "h:1", 1).arguments, " "),
+              ::testing::EndsWith("--record r --record-gradients=false"));
+}
+
 TEST(LaunchPlanTest, AServerWaitsAwakeOnlyWhereEveryProcessHasACore) {
   RunOptions options{.server_loops = 1};
   const LocalPaths paths = {.server_binary = "s"};

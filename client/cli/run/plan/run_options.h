@@ -59,6 +59,9 @@ struct RunOptions {
   std::string store;
   std::string resume;
   std::string snapshot_every;
+  // Where the servers record what they apply; empty = no recording. With or without gradients.
+  std::string record_folder;
+  bool record_gradients = true;
   // One file per process with all its output; empty = none.
   std::string log_folder;
   // The path, then its arguments; each worker runs a copy.
