@@ -6,6 +6,7 @@
 #include "client/cli/chaos/chaos_command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/model/export_command.h"
+#include "client/cli/replay/replay_command.h"
 #include "client/cli/run/run_command.h"
 #include "client/cli/scale/drain_command.h"
 #include "client/cli/scale/scale_command.h"
@@ -23,6 +24,8 @@ constexpr Command kCommands[] = {
      ChaosCommand},
     {"drain", "drains a server or worker: it leaves without losing anything", DrainCommand},
     {"export", "writes the model of a running cluster to a safetensors file", ExportCommand},
+    {"replay", "applies a recording again, and says whether it is equal, bit for bit",
+     ReplayCommand},
     {"run", "runs a program on a whole cluster on this machine", RunCommand},
     {"scale", "changes the numbers of servers and workers", ScaleCommand},
     {"simulate", "predicts a training run on a cluster that need not exist", SimulateCommand},

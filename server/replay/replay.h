@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/recording/recording.h"
+
+namespace covey::server {
+
+// The records among which a replay first left the recorded history.
+struct ReplayDifference {
+  // The newest record before them with the recorded digest; 0 = the first content.
+  uint64_t after = 0;
+  // The first record whose digest differs.
+  uint64_t at = 0;
+};
+
+// A shard that has gone through its recorded history again.
+struct ReplayedShard {
+  uint64_t records = 0;
+  uint64_t pushes = 0;
+  // Digests that were equal.
+  uint64_t digests = 0;
+  // The replay ended there. Nothing: all digests were equal.
+  std::optional<ReplayDifference> difference;
+  // After the last record that was applied.
+  Buffer values;
+};
+
+// Applies a shard's recorded history to its first content, without a cluster, with the code of
+// servers; so it leaves the bits that it left then. Checks each digest, and ends at the first that
+// differs.
+//
+// `progress` is called after each record; a status that is not OK ends the replay, and is its
+// result. Blocks. Memory: the shard, and one gradient.
+//
+// FAILED_PRECONDITION: the history does not begin with the first record, as where the shard was
+// loaded from a snapshot. INVALID_ARGUMENT: this program cannot serve such a table; says why.
+// NOT_FOUND: no gradients were recorded. DATA_LOSS: as Recording::ReadGradient.
+absl::StatusOr<ReplayedShard> ReplayShard(const Recording& recording, const ShardHistory& history,
+                                          absl::FunctionRef<absl::Status()> progress);
+
+}  // namespace covey::server

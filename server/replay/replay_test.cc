@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/replay/replay.h"
+
+#include "common/base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/recording_fixture.h"
+
+namespace covey::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kElements = 1000;
+constexpr Contract kAsync{.kind = Contract::Kind::kAsync};
+
+absl::Status GoOn() { return absl::OkStatus(); }
+
+TestJob JobOf(const Contract& contract, proto::Optimizer::Kind optimizer) {
+  TestJob job(contract, 2, kElements);
+  job.spec().mutable_initializer()->set_kind(proto::Initializer::NORMAL);
+  job.spec().mutable_initializer()->set_b(1);
+  job.spec().mutable_optimizer()->set_kind(optimizer);
+  job.spec().mutable_learning_rate()->set_base(0.01);
+  return job;
+}
+
+std::vector<float> RandomGradient(Random& random) {
+  std::vector<float> gradient(kElements);
+  for (float& element : gradient) element = static_cast<float>(random.Uniform() - 0.5);
+  return gradient;
+}
+
+// A recorded run, in which the groups push in an order that `random` decides.
+struct RecordedRun {
+  RecordedRun(const TestJob& job, int pushes) : recording(job) {
+    Random random(1);
+    uint64_t steps[] = {0, 0};
+    for (int i = 0; i < pushes; ++i) {
+      const uint32_t group = static_cast<uint32_t>(random.Below(2));
+      Message push = recording.driver().GroupPush(group + 1, ++steps[group], RandomGradient(random),
+                                                  1 + random.Below(9));
+      // Of the versions so far, at most one per push.
+      push.envelope.mutable_push_request()->set_base_version(1 + random.Below(i / 2 + 1));
+      recording.Deliver(push);
+    }
+    const std::vector<float> final_values = recording.driver().Values();
+    values = ShardDriver::Floats(final_values);
+    result.emplace(recording.End());
+  }
+
+  RecordingDriver recording;
+  Buffer values;
+  std::optional<Recording> result;
+};
+
+bool AreEqual(const Buffer& a, const Buffer& b) {
+  return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+}
+
+TEST(Replay, IsBitEqualUnderEachOptimizer) {
+  for (const auto optimizer : {proto::Optimizer::SGD, proto::Optimizer::NESTEROV,
+                               proto::Optimizer::ADAM, proto::Optimizer::LAMB}) {
+    const RecordedRun run(JobOf(kAsync, optimizer), 150);
+    const auto replayed = ReplayShard(*run.result, run.result->shards().at(0), GoOn);
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_FALSE(replayed->difference) << optimizer;
+    EXPECT_EQ(replayed->records, 150u);
+    EXPECT_EQ(replayed->pushes, 150u);
+    EXPECT_EQ(replayed->digests, 3u);  // after 64, 128 and 150
+    EXPECT_TRUE(AreEqual(replayed->values, run.values)) << optimizer;
+  }
+}
+
+// Adjusted rates and momentum, sums of several pushes, discarded pushes.
+TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
+  TestJob job = JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2, .staleness_cut = 8},
+                      proto::Optimizer::MOMENTUM);
+  job.spec().mutable_optimizer()->set_momentum(0.9);
+  job.spec().mutable_asynchrony()->set_automatic_momentum(true);
+  job.spec().mutable_asynchrony()->set_delay_compensation(0.5);
+  const RecordedRun run(job, 200);
+  const ShardHistory& history = run.result->shards().at(0);
+  const auto has = [&](const auto& property) {
+    return std::any_of(history.updates.begin(), history.updates.end(), property);
+  };
+  EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.momentum.has_value(); }));
+  EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.pushes.size() > 1; }));
+  EXPECT_TRUE(has([](const RecordedUpdate& u) { return !u.record.is_update; }));
+  const auto replayed = ReplayShard(*run.result, history, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_FALSE(replayed->difference);
+  EXPECT_TRUE(AreEqual(replayed->values, run.values));
+}
+
+TEST(Replay, NamesTheSpanInWhichTheOrderDiffers) {
+  const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 200);
+  ShardHistory history = run.result->shards().at(0);
+  // Two neighbors of different groups change places, with their gradients.
+  size_t first = 69;
+  while (history.updates[first].record.pushes[0].group ==
+         history.updates[first + 1].record.pushes[0].group) {
+    ++first;
+  }
+  RecordedUpdate& a = history.updates[first];
+  RecordedUpdate& b = history.updates[first + 1];
+  std::swap(a.record, b.record);
+  std::swap(a.payload_offset, b.payload_offset);
+  const auto replayed = ReplayShard(*run.result, history, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  ASSERT_TRUE(replayed->difference);
+  EXPECT_EQ(replayed->difference->after, 64u);
+  EXPECT_EQ(replayed->difference->at, 128u);
+  EXPECT_EQ(replayed->digests, 1u);
+}
+
+TEST(Replay, RefusesARecordingWithoutGradientsAndStopsWhenAsked) {
+  RecordingDriver recording(JobOf(kAsync, proto::Optimizer::SGD), {.gradients = false});
+  Random random(1);
+  recording.Deliver(recording.driver().GroupPush(1, 1, RandomGradient(random)));
+  const Recording recorded = recording.End();
+  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), GoOn);
+  EXPECT_EQ(replayed.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(replayed.status().message()),
+              HasSubstr("table 'weights' shard 0 record 1: the gradients were not recorded"));
+  const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
+  ShardHistory loaded = run.result->shards().at(0);
+  loaded.updates.clear();
+  EXPECT_EQ(ReplayShard(*run.result, loaded, GoOn).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ReplayShard(*run.result, run.result->shards().at(0),
+                        [] { return absl::CancelledError("interrupted"); })
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace covey::server

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asynchronous runs that are recorded, and gone through again by `covey replay`."""
+
+import json
+import os
+
+from tests import report
+from tests.process import cluster
+from tests.process import npy_file
+from tests.process import recording_file
+from tests.process import safetensors_file
+
+_GROUPS, _STEPS, _TENSORS = 8, 40, 4
+
+
+class ReplayTest(cluster.ProcessTest):
+
+    def setUp(self):
+        super().setUp()
+        self.recording = os.path.join(self.folder, "recording")
+        self.model = os.path.join(self.folder, "model.safetensors")
+
+    def record(self, *options, groups=_GROUPS, steps=_STEPS):
+        return self.result_of(
+            groups, 1,
+            [cluster.SYNTHETIC, "--contract", "async", "--tensors", _TENSORS, "--tensor-kib", 4,
+             "--steps", steps, "--group-batch", 8, "--step-noise", 0.5, "--spread", 1],
+            ["--servers", 2, "--server-loops", 1, "--record", self.recording, *options])
+
+    def replay(self, code, *options):
+        run = self.run_to_end("covey replay", [cluster.COVEY, "replay", self.recording, *options])
+        self.assertEqual(code, run.code, run)
+        return run
+
+    def replayed(self, *options):
+        return json.loads("".join(self.replay(0, *options, "-o", "json").lines("stdout")))
+
+    def refusal(self):
+        return self.replay(1).lines("stderr")[-1]
+
+    def files(self):
+        return [os.path.join(self.recording, name) for name in sorted(os.listdir(self.recording))]
+
+    def test_a_run_is_replayed_bit_for_bit(self):
+        self.record("--export", self.model)
+        values = os.path.join(self.folder, "values")
+        replayed = self.replayed("--export", values)
+        self.assertEqual([], replayed["notes"])
+        tables = {table.pop("name"): table for table in replayed["tables"]}
+        pushes = _GROUPS * _STEPS
+        for tensor in range(_TENSORS):
+            self.assertEqual({"shards": 1, "records": pushes, "pushes": pushes, "digests": 5,
+                              "unchecked": 0}, tables[f"synthetic/{tensor}"])
+        # What the run exported, which the servers sent.
+        model, _ = safetensors_file.read(self.model)
+        self.assertEqual(set(tables), set(model))
+        for name, (_, shape, elements) in model.items():
+            path = os.path.join(values, name.replace("/", "%2F") + ".npy")
+            self.assertEqual(("<f4", tuple(shape), elements), npy_file.read(path), name)
+        order = self.replay(0, "--order").lines("stdout")
+        self.assertEqual(sum(table["records"] for table in tables.values()), len(order))
+        # Groups overtook each other; else the order would prove little.
+        first = [line.split()[3] for line in order if line.startswith("synthetic/0/")]
+        steps = [int(push.split(":")[1]) for push in first]
+        self.assertNotEqual(sorted(steps), steps)
+
+    def swap(self, path):
+        """Swaps two neighboring records of a shard with pushes of different groups; returns the
+        index of the first."""
+        header, blocks = recording_file.read(path)
+        indexes, last = {}, {}
+        for block in blocks:
+            for entry in block:
+                if not entry.is_record:
+                    continue
+                index = indexes[entry.stream] = indexes.get(entry.stream, 0) + 1
+                before = last.get(entry.stream)
+                if index > 80 and before.producers != entry.producers:
+                    for field in ("encoded", "payload"):
+                        ours, theirs = getattr(entry, field), getattr(before, field)
+                        setattr(entry, field, theirs)
+                        setattr(before, field, ours)
+                    recording_file.write(path, header, blocks)
+                    return index - 1
+                last[entry.stream] = entry
+        return None
+
+    def test_another_order_is_named(self):
+        self.record(groups=2, steps=100)
+        index = next(filter(None, map(self.swap, self.files())))
+        self.assertIn(index, range(80, 128))
+        refusal = self.refusal()
+        self.assertRegex(refusal, r"table 'synthetic/\d' shard 0: the first difference is among "
+                                  r"records 65 to 128, which hold pushes of group 1 \(\d+ to \d+\), "
+                                  r"group 2 \(\d+ to \d+\)$")
+
+    def flip(self, path, offset):
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 1]))
+
+    def test_damage_is_named_with_file_and_offset(self):
+        self.record(groups=2)
+        path = self.files()[0]
+        _, blocks = recording_file.read(path)
+        name = os.path.basename(path)
+        gradient = next(entry for entry in blocks[0] if entry.is_record and entry.payload)
+        for place, offset in ((0, 0), (45, 40), (60, 40),
+                              (gradient.payload_offset + 7, gradient.payload_offset)):
+            self.flip(path, place)
+            self.assertIn(f"{name}, offset {offset}: ", self.refusal())
+            self.flip(path, place)
+        # A server that was killed leaves a torn block.
+        os.truncate(path, os.path.getsize(path) - 1)
+        notes = self.replayed()["notes"]
+        self.assertEqual(1, len(notes))
+        self.assertRegex(notes[0], rf"{name} ends after block \d+, at offset \d+, with a torn block")
+
+    def test_an_order_without_gradients_is_small(self):
+        self.record("--record-gradients=false")
+        pushes = _GROUPS * _STEPS * _TENSORS
+        order = self.replay(0, "--order").lines("stdout")
+        self.assertGreater(len(order), pushes)
+        size = sum(os.path.getsize(path) for path in self.files())
+        # With headers, tables and digests of a short run.
+        self.assertLess(size / len(order), 20)
+        self.assertIn("the gradients were not recorded", self.refusal())
+
+    def test_wrong_usage(self):
+        self.record(groups=1, steps=2)
+        again = self.start_run(1, 1, [cluster.SYNTHETIC], ["--record", self.recording])
+        self.assertEqual(2, again.exit_code(60), again)
+        self.assertIn("the folder is not empty", again.lines("stderr")[-1])
+        nowhere = self.run_to_end("covey replay", [cluster.COVEY, "replay", self.folder])
+        self.assertEqual(1, nowhere.code)
+        self.assertIn("holds no recording", nowhere.lines("stderr")[-1])
+
+
+if __name__ == "__main__":
+    report.main()
