@@ -2,16 +2,22 @@
 #include "server/replay/replay.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/ids.h"
+#include "common/cluster/live_group.h"
+#include "common/contract/update_gate.h"
 #include "common/tensor/codec.h"
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_record.h"
+#include "server/shard/gradient_aggregator.h"
 #include "server/table/host_memory.h"
 #include "server/table/spare_buffers.h"
 #include "server/table/table_spec.h"
@@ -54,11 +60,62 @@ ShardRecord FromEntry(const RecordedUpdate& update) {
 // The shard's content, and the gradients that change it.
 class Replayer {
  public:
-  explicit Replayer(const Recording& recording) : recording_(recording) {}
+  Replayer(const Recording& recording, const ShardHistory& history,
+           absl::FunctionRef<absl::Status()> progress)
+      : recording_(recording), history_(history), progress_(progress) {}
 
-  absl::Status Open(const DenseShardConfig& config) {
-    COVEY_ASSIGN_OR_RETURN(content_, ShardContent::Create(kAnyTime, config, memory_));
+  absl::Status Open(const WhatIf& what_if) {
+    COVEY_ASSIGN_OR_RETURN(TableRules rules, RulesOf(history_.table, history_.shard()));
+    if (what_if.optimizer) rules.shard.optimizer = *what_if.optimizer;
+    if (what_if.base_rate) rules.shard.learning_rate.base_rate = *what_if.base_rate;
+    COVEY_ASSIGN_OR_RETURN(content_, ShardContent::Create(kAnyTime, rules.shard, memory_));
     return absl::OkStatus();
+  }
+
+  enum class Digests { kChecked, kIgnored };
+  absl::Status Run(Digests digests) {
+    uint64_t equal = 0;
+    for (const RecordedUpdate& update : history_.updates) {
+      COVEY_RETURN_IF_ERROR(AtRecord(update, Apply(update)));
+      if (update.digest && digests == Digests::kChecked) {
+        if (*update.digest != content_->Digest()) {
+          replayed_.difference = {.after = equal, .at = update.index};
+          return absl::OkStatus();
+        }
+        equal = update.index;
+        ++replayed_.digests;
+      }
+      COVEY_RETURN_IF_ERROR(progress_());
+    }
+    return absl::OkStatus();
+  }
+
+  // The recorded pushes, as updates of this contract.
+  absl::Status RunUnder(const Contract& contract) {
+    GradientAggregator aggregator(contract, spares_);
+    const std::vector<LiveGroup> live = Groups();
+    const GroupCensus census{.live = live, .known = live.size()};
+    for (const RecordedUpdate& update : history_.updates) {
+      COVEY_RETURN_IF_ERROR(AtRecord(update, Add(update, aggregator)));
+      COVEY_RETURN_IF_ERROR(ApplyDue(aggregator, census));
+      COVEY_RETURN_IF_ERROR(progress_());
+    }
+    aggregator.FlushPartialBuffer();
+    return ApplyDue(aggregator, census);
+  }
+
+  ReplayedShard Take() {
+    replayed_.updates = content_->version().value();
+    replayed_.values = content_->Values();
+    return std::move(replayed_);
+  }
+
+ private:
+  absl::Status AtRecord(const RecordedUpdate& update, const absl::Status& status) {
+    ++replayed_.records;
+    replayed_.pushes += update.record.pushes.size();
+    return status.ok() ? status
+                       : Annotate(absl::StrCat(history_.name, " record ", update.index), status);
   }
 
   absl::Status Apply(const RecordedUpdate& update) {
@@ -69,9 +126,52 @@ class Replayer {
     return status;
   }
 
-  const ShardContent& content() const { return *content_; }
+  absl::Status Add(const RecordedUpdate& update, GradientAggregator& aggregator) {
+    const AppliedRecord& record = update.record;
+    if (!record.is_update) return absl::OkStatus();
+    if (record.pushes.size() != 1 || record.rate_factor != 1 || record.momentum) {
+      return absl::UnimplementedError(
+          "it sums several pushes, or its rate was adjusted; only a run under async or ssp, "
+          "without corrections of staleness, can be replayed under another contract");
+    }
+    COVEY_ASSIGN_OR_RETURN(const Buffer gradient, ReadGradient(update));
+    const RecordedPush push = FromEntry(record.pushes[0]);
+    aggregator.Add({.key = push.key,
+                    .group = push.group,
+                    .step = push.step,
+                    .samples = push.samples,
+                    .base_version = push.base_version},
+                   gradient);
+    return absl::OkStatus();
+  }
 
- private:
+  absl::Status ApplyDue(GradientAggregator& aggregator, const GroupCensus& census) {
+    while (const std::optional<AggregatedUpdate> due = aggregator.TakeDue(kAnyTime, census)) {
+      ShardRecord record;
+      record.index = content_->index() + 1;
+      record.version = content_->version().Next();
+      record.samples = due->samples;
+      for (const ReceivedPush& push : due->pushes) {
+        record.pushes.push_back({.key = push.key, .group = push.group, .step = push.step});
+      }
+      COVEY_RETURN_IF_ERROR(content_->Apply(kAnyTime, record, due->gradient_sum.elements()));
+    }
+    return absl::OkStatus();
+  }
+
+  // All groups that pushed, as if they lived all the time.
+  std::vector<LiveGroup> Groups() const {
+    absl::btree_set<GroupId> ids;
+    for (const RecordedUpdate& update : history_.updates) {
+      for (const AppliedPush& push : update.record.pushes) {
+        if (push.group != 0) ids.insert(GroupId(static_cast<uint32_t>(push.group)));
+      }
+    }
+    std::vector<LiveGroup> groups;
+    for (const GroupId id : ids) groups.push_back({.id = id});
+    return groups;
+  }
+
   // As float32.
   absl::StatusOr<Buffer> ReadGradient(const RecordedUpdate& update) {
     COVEY_ASSIGN_OR_RETURN(Buffer encoded, recording_.ReadGradient(update));
@@ -83,45 +183,45 @@ class Replayer {
   }
 
   const Recording& recording_;
+  const ShardHistory& history_;
+  const absl::FunctionRef<absl::Status()> progress_;
   SpareBuffers spares_{kSpareBytesMax};
   HostMemory memory_{spares_};
   std::unique_ptr<ShardContent> content_;
+  ReplayedShard replayed_;
 };
+
+absl::Status CheckContract(const Contract& contract) {
+  const bool is_known = contract.kind == Contract::Kind::kAsync ||
+                        (contract.kind == Contract::Kind::kBuffered && contract.staleness_cut == 0);
+  if (is_known) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("a run is not replayed under ", ContractName(contract),
+                   ", where workers would wait for each other or pushes be discarded; choose "
+                   "async or buffered:K"));
+}
 
 }  // namespace
 
 absl::StatusOr<ReplayedShard> ReplayShard(const Recording& recording, const ShardHistory& history,
+                                          const WhatIf& what_if,
                                           absl::FunctionRef<absl::Status()> progress) {
   if (history.updates.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(history.name, ": its first records were not recorded"));
   }
-  const absl::StatusOr<TableRules> rules = RulesOf(history.table, history.shard());
-  if (!rules.ok()) return Annotate(history.name, rules.status());
-  Replayer replayer(recording);
-  if (const absl::Status opened = replayer.Open(rules->shard); !opened.ok()) {
+  Replayer replayer(recording, history, progress);
+  if (const absl::Status opened = replayer.Open(what_if); !opened.ok()) {
     return Annotate(history.name, opened);
   }
-  ReplayedShard replayed;
-  uint64_t equal = 0;
-  for (const RecordedUpdate& update : history.updates) {
-    if (const absl::Status applied = replayer.Apply(update); !applied.ok()) {
-      return Annotate(absl::StrCat(history.name, " record ", update.index), applied);
-    }
-    ++replayed.records;
-    replayed.pushes += update.record.pushes.size();
-    if (update.digest) {
-      if (*update.digest != replayer.content().Digest()) {
-        replayed.difference = {.after = equal, .at = update.index};
-        break;
-      }
-      equal = update.index;
-      ++replayed.digests;
-    }
-    COVEY_RETURN_IF_ERROR(progress());
+  if (what_if.contract) {
+    COVEY_RETURN_IF_ERROR(CheckContract(*what_if.contract));
+    COVEY_RETURN_IF_ERROR(replayer.RunUnder(*what_if.contract));
+  } else {
+    COVEY_RETURN_IF_ERROR(replayer.Run(what_if.changes_something() ? Replayer::Digests::kIgnored
+                                                                   : Replayer::Digests::kChecked));
   }
-  replayed.values = replayer.content().Values();
-  return replayed;
+  return replayer.Take();
 }
 
 }  // namespace covey::server

@@ -62,7 +62,7 @@ TEST(Replay, IsBitEqualUnderEachOptimizer) {
   for (const auto optimizer : {proto::Optimizer::SGD, proto::Optimizer::NESTEROV,
                                proto::Optimizer::ADAM, proto::Optimizer::LAMB}) {
     const RecordedRun run(JobOf(kAsync, optimizer), 150);
-    const auto replayed = ReplayShard(*run.result, run.result->shards().at(0), GoOn);
+    const auto replayed = ReplayShard(*run.result, run.result->shards().at(0), {}, GoOn);
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_FALSE(replayed->difference) << optimizer;
     EXPECT_EQ(replayed->records, 150u);
@@ -87,7 +87,7 @@ TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.momentum.has_value(); }));
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.pushes.size() > 1; }));
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return !u.record.is_update; }));
-  const auto replayed = ReplayShard(*run.result, history, GoOn);
+  const auto replayed = ReplayShard(*run.result, history, {}, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   EXPECT_FALSE(replayed->difference);
   EXPECT_TRUE(AreEqual(replayed->values, run.values));
@@ -106,7 +106,7 @@ TEST(Replay, NamesTheSpanInWhichTheOrderDiffers) {
   RecordedUpdate& b = history.updates[first + 1];
   std::swap(a.record, b.record);
   std::swap(a.payload_offset, b.payload_offset);
-  const auto replayed = ReplayShard(*run.result, history, GoOn);
+  const auto replayed = ReplayShard(*run.result, history, {}, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   ASSERT_TRUE(replayed->difference);
   EXPECT_EQ(replayed->difference->after, 64u);
@@ -119,20 +119,82 @@ TEST(Replay, RefusesARecordingWithoutGradientsAndStopsWhenAsked) {
   Random random(1);
   recording.Deliver(recording.driver().GroupPush(1, 1, RandomGradient(random)));
   const Recording recorded = recording.End();
-  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), GoOn);
+  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, GoOn);
   EXPECT_EQ(replayed.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(replayed.status().message()),
               HasSubstr("table 'weights' shard 0 record 1: the gradients were not recorded"));
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
   ShardHistory loaded = run.result->shards().at(0);
   loaded.updates.clear();
-  EXPECT_EQ(ReplayShard(*run.result, loaded, GoOn).status().code(),
+  EXPECT_EQ(ReplayShard(*run.result, loaded, {}, GoOn).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(ReplayShard(*run.result, run.result->shards().at(0),
+  EXPECT_EQ(ReplayShard(*run.result, run.result->shards().at(0), {},
                         [] { return absl::CancelledError("interrupted"); })
                 .status()
                 .code(),
             absl::StatusCode::kCancelled);
+}
+
+// What a server makes of the pushes of `run` under another definition of the table.
+Buffer ValuesUnder(const TestJob& job, const RecordedRun& run) {
+  ShardDriver driver(job);
+  uint64_t step[] = {0, 0};
+  for (const RecordedUpdate& update : run.result->shards().at(0).updates) {
+    const AppliedPush& push = update.record.pushes.at(0);
+    const Buffer frame = run.result->ReadGradient(update).value();
+    const auto gradient = frame.As<float>();
+    driver.Deliver(driver.GroupPush(static_cast<uint32_t>(push.group), ++step[push.group - 1],
+                                    {gradient.begin(), gradient.end()}, push.samples));
+  }
+  return ShardDriver::Floats(driver.Values());
+}
+
+TEST(Replay, WhatIfIsWhatAServerWouldHaveMade) {
+  const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 150);
+  const ShardHistory& history = run.result->shards().at(0);
+  TestJob adam = JobOf(kAsync, proto::Optimizer::ADAM);
+  adam.spec().mutable_learning_rate()->set_base(0.5);
+  const auto replayed = ReplayShard(
+      *run.result, history,
+      {.optimizer = OptimizerConfig{.kind = OptimizerKind::kAdam}, .base_rate = 0.5}, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_EQ(replayed->digests, 0u);
+  EXPECT_EQ(replayed->updates, 150u);
+  EXPECT_TRUE(AreEqual(replayed->values, ValuesUnder(adam, run)));
+  EXPECT_FALSE(AreEqual(replayed->values, run.values));
+}
+
+TEST(Replay, TheSameArrivalsUnderAnotherGate) {
+  const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 151);
+  const ShardHistory& history = run.result->shards().at(0);
+  const Contract buffered{.kind = Contract::Kind::kBuffered, .buffer = 3};
+  const auto replayed = ReplayShard(*run.result, history, {.contract = buffered}, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  // The last one is of a single push.
+  EXPECT_EQ(replayed->updates, 51u);
+  const auto unchanged = ReplayShard(*run.result, history, {.contract = kAsync}, GoOn);
+  ASSERT_TRUE(unchanged.ok()) << unchanged.status();
+  EXPECT_TRUE(AreEqual(unchanged->values, run.values));
+  const RecordedRun even(JobOf(kAsync, proto::Optimizer::SGD), 150);
+  const auto under =
+      ReplayShard(*even.result, even.result->shards().at(0), {.contract = buffered}, GoOn);
+  EXPECT_TRUE(AreEqual(under->values, ValuesUnder(JobOf(buffered, proto::Optimizer::SGD), even)));
+}
+
+TEST(Replay, RefusesContractsThatWorkersWouldFeel) {
+  const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
+  const Contract bsp{.kind = Contract::Kind::kBsp};
+  const auto status =
+      ReplayShard(*run.result, run.result->shards().at(0), {.contract = bsp}, GoOn).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not replayed under bsp"));
+  const RecordedRun sums(
+      JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2}, proto::Optimizer::SGD), 4);
+  EXPECT_THAT(
+      std::string(ReplayShard(*sums.result, sums.result->shards().at(0), {.contract = kAsync}, GoOn)
+                      .status()
+                      .message()),
+      HasSubstr("record 1: it sums several pushes"));
 }
 
 }  // namespace

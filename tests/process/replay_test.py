@@ -2,6 +2,7 @@
 """Asynchronous runs that are recorded, and gone through again by `covey replay`."""
 
 import json
+import math
 import os
 
 from tests import report
@@ -127,6 +128,30 @@ class ReplayTest(cluster.ProcessTest):
         # With headers, tables and digests of a short run.
         self.assertLess(size / len(order), 20)
         self.assertIn("the gradients were not recorded", self.refusal())
+
+    def test_what_if_measures_the_distance(self):
+        self.record(groups=2)
+        values = os.path.join(self.folder, "values")
+        adam = self.replayed("--with-optimizer", "adam:lr=0.01", "--export", values)
+        self.assertIn("workers would have computed others", adam["caveat"])
+        trained = [table for table in adam["tables"] if table["name"] != "synthetic/figures"]
+        self.assertEqual(_TENSORS, len(trained))
+        for table in trained:
+            self.assertGreater(table["distance"], 0)
+            _, _, elements = npy_file.read(
+                os.path.join(values, table["name"].replace("/", "%2F") + ".npy"))
+            self.assertAlmostEqual(table["norm"], math.hypot(*elements), 3)
+        buffered = self.replayed("--with-contract", "buffered:2")
+        self.assertIn("workers would have waited elsewhere", buffered["caveat"])
+        self.assertEqual({_STEPS}, {table["updates"] for table in buffered["tables"]
+                                    if table["name"] != "synthetic/figures"})
+        # The same contract again: the same bits.
+        unchanged = self.replayed("--with-contract", "async")
+        self.assertEqual({0}, {table["distance"] for table in unchanged["tables"]})
+        self.assertIn("not replayed under bsp",
+                      self.replay(1, "--with-contract", "bsp").lines("stderr")[-1])
+        self.assertIn("is no optimizer",
+                      self.replay(2, "--with-optimizer", "adamm").lines("stderr")[-1])
 
     def test_wrong_usage(self):
         self.record(groups=1, steps=2)

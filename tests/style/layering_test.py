@@ -53,7 +53,7 @@ _MAY_INCLUDE = {
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
-    "server": ["table", "replication", "recording", "replay", "shard", "."],
+    "server": ["table", "replication", "recording", "shard", "replay", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "model", "snapshot", "status", "replay", "report", "run", "scale", "bench",
