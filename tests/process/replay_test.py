@@ -21,10 +21,10 @@ class ReplayTest(cluster.ProcessTest):
         self.recording = os.path.join(self.folder, "recording")
         self.model = os.path.join(self.folder, "model.safetensors")
 
-    def record(self, *options, groups=_GROUPS, steps=_STEPS):
+    def record(self, *options, groups=_GROUPS, steps=_STEPS, kib=4):
         return self.result_of(
             groups, 1,
-            [cluster.SYNTHETIC, "--contract", "async", "--tensors", _TENSORS, "--tensor-kib", 4,
+            [cluster.SYNTHETIC, "--contract", "async", "--tensors", _TENSORS, "--tensor-kib", kib,
              "--steps", steps, "--group-batch", 8, "--step-noise", 0.5, "--spread", 1],
             ["--servers", 2, "--server-loops", 1, "--record", self.recording, *options])
 
@@ -128,6 +128,16 @@ class ReplayTest(cluster.ProcessTest):
         # With headers, tables and digests of a short run.
         self.assertLess(size / len(order), 20)
         self.assertIn("the gradients were not recorded", self.refusal())
+
+    def test_the_heads_of_a_shard_continue_each_other(self):
+        # Gradients of this size are written at once.
+        self.record("--kill", "server-1@300ms", groups=4, steps=300, kib=64)
+        replayed = self.replayed()
+        self.assertGreater(sum(table["digests"] for table in replayed["tables"]), 0)
+        # What was on its way to the disk may be missing, and with it what follows for these shards.
+        for note in replayed["notes"]:
+            self.assertRegex(note, "the server was killed|were not recorded")
+        self.assertNotEqual([], replayed["notes"])
 
     def test_what_if_measures_the_distance(self):
         self.record(groups=2)
