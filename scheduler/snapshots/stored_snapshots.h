@@ -20,9 +20,9 @@ namespace covey::scheduler {
 // The snapshots in the store: finds those that are there, publishes the manifest of another one,
 // and removes old ones. Of a snapshot the manifest is removed first.
 //
-// Complete snapshots beyond `kept` are old. Those stay that the job continues, or takes first values
-// from, because a shard that loses all its servers is read from them again. An incomplete one goes once a newer one is
-// complete: until then it may be in the making elsewhere.
+// Complete snapshots beyond `kept` are old. Those stay that the job continues, or takes first
+// values from, because a shard that loses all its servers is read from them again. An incomplete
+// one goes once a newer one is complete: until then it may be in the making elsewhere.
 //
 // Used by Snapshots. Actor-confined, deterministic. `state` outlives it.
 class StoredSnapshots {
