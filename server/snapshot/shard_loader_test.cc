@@ -36,7 +36,9 @@ class ShardLoaderTest : public ::testing::Test {
  protected:
   ShardLoaderTest() { EXPECT_TRUE(snapshot_.WriteTo(store_).ok()); }
 
-  void Want(ShardId shard) { loader_.Want(shard, {.folder = kFolder, .values = {}}, kSelf, outbox_); }
+  void Want(ShardId shard) {
+    loader_.Want(shard, {.folder = kFolder, .values = {}}, kSelf, outbox_);
+  }
   // Carries out all requests, and those that follow; returns the pieces.
   std::vector<ShardLoader::Piece> Pieces() {
     std::vector<ShardLoader::Piece> pieces;
