@@ -51,7 +51,8 @@ struct Config {
   absl::Duration snapshot_deadline = SnapshotsOptions().deadline;
 
   // Settings of the process, which main reads.
-  // The snapshot that a new job continues: "latest", or the name of its folder. Empty = none.
+  // The snapshot that a new job continues: "latest", its id or the name of its folder; "if-any" =
+  // the latest, or none where there is none. Empty = none.
   std::string resume;
   // With which the tables of a new job begin: "SNAPSHOT[,TABLE...]". Empty = their initializers.
   std::string initial_values;

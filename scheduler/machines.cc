@@ -9,8 +9,8 @@
 namespace covey::scheduler {
 namespace {
 
-// Who ends a job tells its processes in any order. When no server has begun to leave by then, the
-// scheduler alone ends, and the job goes on.
+// When a job is ended, its processes get their signals in any order. If no server has begun to
+// leave after this time, the scheduler alone ends, and the job goes on.
 constexpr absl::Duration kServersFollowMax = absl::Seconds(1);
 
 }  // namespace

@@ -117,8 +117,8 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
     loop.AddPort({kSchedulerNode, kStoreLoop}, *store);
   }
   std::unique_ptr<GrpcService> service;
-  // On the loop's thread, or before it has started.
   absl::Status failure;
+  // On the loop's thread, or before it has started.
   const auto lead = [&](LogBackend::Recovered recovered) {
     if (recovered) {
       LogInfo("recovered", {{"record", recovered->index()}, {"epoch", recovered->view().epoch()}});
@@ -233,9 +233,6 @@ void DeclareStragglers(StragglerOptions& stragglers, ConfigFile& options) {
 }
 
 void DeclareLog(Config& config, ProcessConfig& process, ConfigFile& options) {
-  options.Add("drain-deadline", &config.drain_deadline,
-              "with a store: how long to go on after a signal while servers leave, too, and the "
-              "job's last state goes into a snapshot");
   options.Add("log-file", &config.log_file,
               "durable log of decisions, read at a restart; empty = the job is lost at a restart");
   options.Add("etcd", &process.etcd,
@@ -295,6 +292,9 @@ void DeclareSnapshots(Config& config, ConfigFile& options) {
       "1e6samples, or both with a comma between; empty = only when asked for");
   options.Add("snapshots-kept", &config.snapshots_kept,
               "complete snapshots that stay in the store; older ones are removed");
+  options.Add("drain-deadline", &config.drain_deadline,
+              "with a store: how long to go on after a signal while servers leave, too, and the "
+              "job's last state goes into a snapshot");
   options.Add("snapshot-deadline", &config.snapshot_deadline,
               "a snapshot that takes longer is given up");
 }

@@ -165,7 +165,7 @@ bool Chains::Repair(absl::Time now, ChainEditor& editor) {
     for (const proto::Shard& shard : table.shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
       if (IsLost(shard, loads) || lost_.IsCorrupt(id, shard)) {
-        if (lost_.Reinitialize(now, id, shard, target, OriginFor(table), editor)) continue;
+        if (lost_.Reinitialize(now, id, shard, target, SnapshotWith(table), editor)) continue;
       } else if (StayingIn(shard, loads) >= target) {
         if (HasJoining(shard)) moves_.Continue(id, shard, editor);
         continue;
@@ -186,10 +186,10 @@ bool Chains::Repair(absl::Time now, ChainEditor& editor) {
   return is_whole;
 }
 
-std::string Chains::OriginFor(const proto::Table& table) const {
+std::string Chains::SnapshotWith(const proto::Table& table) const {
   const proto::NewestSnapshot& newest = state_.record().newest_snapshot();
   const bool has_table = std::count(newest.tables().begin(), newest.tables().end(), table.id()) > 0;
-  return has_table && options_.on_loss == OnLoss::kRestore ? newest.folder() : "";
+  return has_table ? newest.folder() : "";
 }
 
 void Chains::Fill(const proto::Shard& shard, ChainEditor& editor) {

@@ -46,8 +46,7 @@ namespace covey::scheduler {
 // Actor-confined, deterministic. `state` outlives it.
 class Chains {
  public:
-  Chains(const ChainsOptions& options, ClusterState& state)
-      : options_(options), state_(state), lost_(options) {}
+  Chains(const ChainsOptions& options, ClusterState& state) : state_(state), lost_(options) {}
 
   // The lease of a departed server: until then it may serve the shards that it alone holds.
   void Fence(NodeId server, absl::Time until) { lost_.Fence(server, until); }
@@ -84,10 +83,9 @@ class Chains {
   // Re-initializes lost shards and fills short chains. True: there is no shard of either kind.
   bool Repair(absl::Time now, ChainEditor& editor);
   void Fill(const proto::Shard& shard, ChainEditor& editor);
-  // The snapshot from which a lost shard of the table begins again; empty = from none.
-  std::string OriginFor(const proto::Table& table) const;
+  // The folder of the newest snapshot, if it has the table; empty = none.
+  std::string SnapshotWith(const proto::Table& table) const;
 
-  const ChainsOptions options_;
   ClusterState& state_;
   LostShards lost_;
   ChainMoves moves_;

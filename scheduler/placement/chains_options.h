@@ -5,7 +5,7 @@
 
 namespace covey::scheduler {
 
-// What follows when no server has the content of a shard any more.
+// The reaction to a shard whose content no server has any more.
 enum class OnLoss {
   kRestore,    // it begins with its part of the newest snapshot, or anew where that has none
   kBeginAnew,  // it begins with the table's first values

@@ -64,7 +64,7 @@ ServerLoads::Server* LostShards::ReplacementFor(absl::Time now, NodeId departed,
 }
 
 bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard,
-                              uint32_t target, const std::string& origin, ChainEditor& editor) {
+                              uint32_t target, const std::string& snapshot, ChainEditor& editor) {
   ServerLoads& loads = editor.loads();
   const NodeId lost(shard.chain(0).node());
   const bool departed = IsLost(shard, loads);
@@ -91,7 +91,7 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
                                   : server->LightestLoop();
   proto::Shard& edited = editor.Edit(shard);
   edited.set_generation(edited.chain_epoch());
-  edited.set_origin(origin);
+  edited.set_origin(options_.on_loss == OnLoss::kRestore ? snapshot : "");
   edited.clear_chain();
   corrupt_.erase(id);
   std::vector<uint64_t> members;
@@ -104,9 +104,9 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
     server = loads.Choose(members, UINT32_MAX);
   }
   if (members.size() > 1) loads.Find(members[0])->head_bytes += ShardBytes(shard);
-  const auto kind = !origin.empty() ? ShardChange::Kind::kRestoredLost
-                    : departed      ? ShardChange::Kind::kReinitializedLost
-                                    : ShardChange::Kind::kReinitializedCorrupt;
+  const auto kind = !edited.origin().empty() ? ShardChange::Kind::kRestoredLost
+                    : departed               ? ShardChange::Kind::kReinitializedLost
+                                             : ShardChange::Kind::kReinitializedCorrupt;
   editor.Count(kind, NodeId(members[0]), absl::StrCat("node ", lost.value()));
   return true;
 }

@@ -44,10 +44,10 @@ class LostShards {
   void BeginRound();
   void EndRound(absl::Time now);
   // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
-  // longer. It begins with its part of the snapshot `origin`; empty = with the table's first
-  // values. False: it has to wait, or the job is to stop instead.
+  // longer. Under OnLoss::kRestore it begins with its part of `snapshot`, unless that is empty;
+  // else with the table's first values. False: it has to wait, or the job is to stop instead.
   bool Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard, uint32_t target,
-                    const std::string& origin, ChainEditor& editor);
+                    const std::string& snapshot, ChainEditor& editor);
   // OnLoss::kStop: whether a shard is lost for good.
   bool must_stop() const { return must_stop_; }
   // When the next shard is due; as of the last round.

@@ -47,7 +47,7 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
                                              const proto::SnapshotManifest& manifest) {
   if (IsImported(manifest)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "restore: ", manifest.folder(), " holds imported values, and no job that could continue; ",
+        "resume: ", manifest.folder(), " holds imported values, and no job that could continue; ",
         "start a new job with --initial-values ", manifest.folder()));
   }
   const proto::LogRecord& before = manifest.state();

@@ -97,12 +97,9 @@ absl::StatusOr<std::string> InitialValuesFor(const TableDefinition& table,
   if (found->second == table.elements) return values.folder();
   return absl::InvalidArgumentError(
       absl::StrCat("create table '", table.name, "': it has ", table.elements,
-                   " elements, but its initial "
-                   "values in ",
-                   values.folder(), " have ", found->second,
-                   ": start the job with "
-                   "--initial-values ",
-                   values.folder(), ",TABLE,... and leave this table out"));
+                   " elements, but its initial values in ", values.folder(), " have ",
+                   found->second, ": start the job with --initial-values ", values.folder(),
+                   ",TABLE,... and leave this table out"));
 }
 
 auto FindTable(const proto::ClusterView& view, absl::string_view name) {

@@ -23,9 +23,8 @@
 namespace covey::server {
 
 // The state that all replicas of a shard share: values and optimizer state, version and samples,
-// the clock vector, and the history of pushes. Only Apply changes it, once it is
-// filled. Two replicas that have
-// applied the same records are equal bit for bit, on any servers.
+// the clock vector, and the history of pushes. Only Apply changes it, once it is filled. Two
+// replicas that have applied the same records are equal bit for bit, on any servers.
 //
 // Actor-confined. Deterministic: depends on the definition and the records only.
 class ShardContent {

@@ -37,7 +37,7 @@ struct Asked {
   absl::Duration timeout = absl::Minutes(10);
   // Of `export`: the file to write.
   std::string out;
-  // What is to be done, and the name of a snapshot; empty = the newest complete one. Of `import`:
+  // The action, and the name of a snapshot; empty = the newest complete one. Of `import`:
   // the name that the snapshot gets.
   std::string action;
   std::string name;

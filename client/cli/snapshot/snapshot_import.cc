@@ -185,7 +185,7 @@ absl::StatusOr<Imported> ImportFiles(const std::vector<std::string>& paths,
   COVEY_RETURN_IF_ERROR(CheckIsNew(folder, store));
   COVEY_ASSIGN_OR_RETURN(const WantedTensors files, FilesOf(paths));
   absl::StatusOr<Imported> imported = ImportAll(files, folder, store);
-  // What is left of a failed import is not complete anyway; the first error counts.
+  // Without its manifest the remainder of a failed import is not complete; the first error counts.
   if (!imported.ok()) store.Remove(folder, kManifestName).IgnoreError();
   return imported;
 }
