@@ -6,6 +6,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
 #include "common/net/scheduler_failover.h"
+#include "common/runtime/config_file.h"
 
 namespace covey::client {
 namespace {
@@ -54,6 +55,17 @@ absl::Status ClientConfig::Validate() const {
         absl::StrCat("bytes_in_flight_max is ", bytes_in_flight_max, "; choose 1 MiB to 1 GiB"));
   }
   return absl::OkStatus();
+}
+
+void ClientConfig::AddTo(ConfigFile& options) {
+  options.Add("scheduler", &scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
+  options.Add("job", &job, "name of the job; must equal the scheduler's");
+  options.Add("labels", &labels,
+              "zone/rack/host/device; default: from Slurm, Kubernetes or the host");
+  options.Add("join-deadline", &join_deadline, "longest wait for the scheduler");
+  options.Add("operation-deadline", &operation_deadline,
+              "longest wait for a push, pull or collective");
+  options.Add("spin", &spin, "how long a thread that waits looks for its result before it sleeps");
 }
 
 }  // namespace covey::client

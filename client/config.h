@@ -7,6 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
+namespace covey {
+class ConfigFile;
+}
+
 namespace covey::client {
 
 // Configures how a process joins a cluster as a client or worker.
@@ -35,6 +39,10 @@ struct ClientConfig {
 
   // INVALID_ARGUMENT: names the field, its value and the range.
   absl::Status Validate() const;
+  // Makes the fields options of a program: flag --scheduler, environment COVEY_SCHEDULER, key
+  // `scheduler`. Not the rank, which belongs to a process, and a process may hold several clients.
+  // The config outlives `options`.
+  void AddTo(ConfigFile& options);
 };
 
 }  // namespace covey::client

@@ -42,16 +42,8 @@ absl::Status WorkerConfig::Validate() const {
 }
 
 void WorkerConfig::AddTo(ConfigFile& options) {
-  options.Add("scheduler", &cluster.scheduler, "HOST:PORT[,HOST:PORT] of the scheduler");
-  options.Add("job", &cluster.job, "name of the job; must equal the scheduler's");
+  cluster.AddTo(options);
   options.Add("rank", &cluster.rank, "requested rank among all workers; -1 = any");
-  options.Add("labels", &cluster.labels,
-              "zone/rack/host/device; default: from Slurm, Kubernetes or the host");
-  options.Add("join-deadline", &cluster.join_deadline, "longest wait for the scheduler");
-  options.Add("operation-deadline", &cluster.operation_deadline,
-              "longest wait for a push, pull or collective");
-  options.Add("spin", &cluster.spin,
-              "how long a thread that waits looks for its result before it sleeps");
   options.Add("data-host", &data_host, "address at which other members reach this one");
   options.Add(
       "transport", &transport,

@@ -58,8 +58,11 @@ absl::Status HybridStep::CreateTables() {
         engine.SetTables(tables, options_, core_.config().cluster.operation_deadline);
     for (size_t i = 0; i < states_.size() && fits.ok(); ++i) {
       const Tensor& tensor = states_[i].tensor;
-      if (tensor.values.size() == engine.element_count(i) &&
-          tensor.gradient.size() == engine.element_count(i)) {
+      const auto fits_table = [elements = engine.element_count(i)](size_t size) {
+        return size == elements;
+      };
+      if (fits_table(tensor.values.size()) &&
+          (tensor.gradient.empty() || fits_table(tensor.gradient.size()))) {
         continue;
       }
       fits = absl::InvalidArgumentError(absl::StrCat(
@@ -90,11 +93,21 @@ absl::Status HybridStep::Begin(uint64_t samples) {
 }
 
 absl::Status HybridStep::Submit(size_t tensor) {
+  return Submit(
+      tensor, tensor < states_.size() ? states_[tensor].tensor.gradient : std::span<const float>());
+}
+
+absl::Status HybridStep::Submit(size_t tensor, std::span<const float> gradient) {
   if (tensor >= states_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("submit of tensor ", tensor, "; the model has ", states_.size()));
   }
   State& state = states_[tensor];
+  if (gradient.size() != state.tensor.values.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("submit of tensor '", state.tensor.table.name(), "': its gradient has ",
+                     gradient.size(), " elements; the table has ", state.tensor.values.size()));
+  }
   if (state.submitted || state.under_way) {
     return absl::InvalidArgumentError(
         absl::StrCat("submit of tensor '", state.tensor.table.name(), "': it was ",
@@ -103,16 +116,16 @@ absl::Status HybridStep::Submit(size_t tensor) {
   }
   state.submitted = true;
   state.own_step = core_.steps().begun();
-  Start(tensor, Way::kSubmit);
+  Start(tensor, Way::kSubmit, gradient);
   return absl::OkStatus();
 }
 
-void HybridStep::Start(size_t tensor, Way way) {
+void HybridStep::Start(size_t tensor, Way way, std::span<const float> gradient) {
   State& state = states_[tensor];
   state.handle = Handle(core_.runner());
   state.under_way = true;
   TensorRequest request{.tensor = tensor,
-                        .gradient = state.tensor.gradient,
+                        .gradient = gradient,
                         .values = state.tensor.values,
                         .samples = samples_,
                         .server_times = &timer_->server_times(tensor),
@@ -137,21 +150,24 @@ void HybridStep::Start(size_t tensor, Way way) {
   if (!posted.ok()) state.handle.Complete({.status = posted});
 }
 
-absl::Status HybridStep::Wait(size_t tensor) {
+absl::Status HybridStep::Wait(size_t tensor) { return WaitFor(tensor, absl::InfiniteDuration()); }
+
+absl::Status HybridStep::WaitFor(size_t tensor, absl::Duration timeout) {
   if (tensor >= states_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("wait for tensor ", tensor, "; the model has ", states_.size()));
   }
   State& state = states_[tensor];
-  state.under_way = false;
   absl::Status status;
   if (state.handle.done()) {
     status = state.handle.Wait();
   } else {
     const absl::Time begin = MonotonicNow();
-    status = state.handle.Wait();
+    status = state.handle.WaitFor(timeout);
     timer_->Waited(tensor, begin, MonotonicNow());
   }
+  if (!state.handle.done()) return status;
+  state.under_way = false;
   const uint64_t own_step = std::exchange(state.own_step, 0);
   if (own_step > 0 && status.ok()) core_.steps().Set(own_step, state.step);
   return status;

@@ -60,9 +60,11 @@ class HybridStep {
   struct Tensor {
     // Equal on all members; the first member that needs the table creates it.
     proto::TableSpec table;
-    // Both as large as the table, and valid as long as the HybridStep.
+    // As large as the table, and valid as long as the HybridStep.
     std::span<float> values;
-    std::span<float> gradient;
+    // The same, for a program whose gradients have a place of their own; empty for one that names
+    // the memory when it submits.
+    std::span<const float> gradient;
   };
 
   // Creates the tables and gets the initial values. All members call it with the same tensors in
@@ -84,9 +86,14 @@ class HybridStep {
   // of the backward pass, last to first. Does not block. INVALID_ARGUMENT: the tensor was submitted
   // before, or not waited for since.
   absl::Status Submit(size_t tensor);
+  // The same, with a gradient anywhere; as large as the table.
+  absl::Status Submit(size_t tensor, std::span<const float> gradient);
   // Blocks until the tensor has its new values; returns at once when no step is in flight. With
   // Options.lag 1 these are the values of the step before the one that was submitted last.
   absl::Status Wait(size_t tensor);
+  // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the step continues, and the
+  // tensor has to be waited for again.
+  absl::Status WaitFor(size_t tensor, absl::Duration timeout);
   // Waits for all tensors: afterwards they have the values of the last step, also with lag. Returns
   // the first error.
   absl::Status Finish();
@@ -147,7 +154,7 @@ class HybridStep {
   HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors);
   absl::Status CreateTables();
   enum class Way { kSubmit, kPull, kFlush };
-  void Start(size_t tensor, Way way);
+  void Start(size_t tensor, Way way, std::span<const float> gradient = {});
   absl::Status WaitForAll();
 
   WorkerCore& core_;

@@ -26,12 +26,6 @@ constexpr int kTrimBytes = 1 << 30;
 // Free memory of one arena is useless to another, and threads of one arena wait for each other.
 constexpr int kArenas = 8;
 
-void InitMemory() {
-  mallopt(M_MMAP_THRESHOLD, kMapBytes);
-  mallopt(M_TRIM_THRESHOLD, kTrimBytes);
-  mallopt(M_ARENA_MAX, kArenas);
-}
-
 absl::string_view Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? absl::string_view() : absl::string_view(value);
@@ -61,8 +55,14 @@ sigset_t TerminationSignals() {
 
 }  // namespace
 
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, kMapBytes);
+  mallopt(M_TRIM_THRESHOLD, kTrimBytes);
+  mallopt(M_ARENA_MAX, kArenas);
+}
+
 void InitProcess(absl::string_view name) {
-  InitMemory();
+  KeepFreedMemory();
   InitLog(name);
   signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = TerminationSignals();

@@ -20,6 +20,9 @@ namespace covey {
 //  - signals: SIGTERM and SIGINT wait for WaitForTermination; SIGPIPE is an error code.
 void InitProcess(absl::string_view name);
 
+// The part of InitProcess about memory, for a library in a program that is not ours.
+void KeepFreedMemory();
+
 // Cores that this process may run on, at least 1.
 uint32_t UsableCores();
 // Name of this machine, for users; "unknown" when it has none.

@@ -2,6 +2,7 @@
 
 // Calls every public method of a worker that sends a request to the scheduler, against a real one.
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,42 @@ TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
   EXPECT_TRUE((*hybrid)->Finish().ok());
   EXPECT_EQ(values, std::vector<float>(4, -1));
   EXPECT_EQ(worker_->core().steps().Of(1), Step(1)) << "for the account of its training data";
+}
+
+TEST_F(WorkerTest, SubmitsGradientsFromAnyPlace) {
+  std::vector<float> values(4);
+  std::vector<float> none;
+  auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, none)});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  ASSERT_TRUE((*hybrid)->Begin(1).ok());
+  const absl::Status nowhere = (*hybrid)->Submit(0);
+  EXPECT_EQ(nowhere.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(nowhere.message()), HasSubstr("0 elements"));
+  const std::vector<float> gradient(4, 2);
+  EXPECT_EQ((*hybrid)->Submit(0, std::span(gradient).first(3)).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE((*hybrid)->Submit(0, gradient).ok());
+  EXPECT_TRUE((*hybrid)->Finish().ok());
+  EXPECT_EQ(values, std::vector<float>(4, -2));
+}
+
+TEST_F(WorkerTest, WaitsInSlices) {
+  std::vector<float> values(4);
+  std::vector<float> gradient(4, 1);
+  auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, gradient)});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  for (int step = 0; step < 20; ++step) {
+    ASSERT_TRUE((*hybrid)->Begin(1).ok());
+    ASSERT_TRUE((*hybrid)->Submit(0).ok());
+    absl::Status status;
+    do {
+      status = (*hybrid)->WaitFor(0, absl::Nanoseconds(1));
+      if (status.ok()) break;
+      ASSERT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+      ASSERT_FALSE((*hybrid)->Submit(0).ok()) << "it is still in flight";
+    } while (true);
+    ASSERT_EQ(values, std::vector<float>(4, -(step + 1)));
+  }
 }
 
 TEST_F(WorkerTest, LearnsWhereTheTimeOfAStepGoes) {

@@ -56,6 +56,7 @@ _BANS = [
         r"\b(secure_)?getenv\b|\bsetenv\b",
         "take the value from the role's config",
         allowed={
+            "client/c/definitions*.cc": "where a config of the library takes its values from",
             "common/base/planted_bug_switch.cc": "tests plant a bug in a program as it is",
             "common/runtime/config_file.cc": "where a config takes its values from",
             "common/runtime/process_main.cc": "reads how to log, before there is a config",
@@ -91,6 +92,7 @@ _BANS = [
         "keep the state in one actor and send it messages",
         allowed={
             "client/cli/bench/limits/ring_limit.cc": "measures memory that two processes share",
+            "client/c/objects.h": "where threads of a program in another language meet a worker",
             "client/engine/connection.*": "where the user's threads meet the client's loop",
             "scheduler/rpc/admission.cc": "gRPC's threads ask it before they trouble the loop",
             "scheduler/log/etcd/fake_etcd.h": "a server, for tests, on gRPC's threads",
@@ -132,6 +134,7 @@ _BANS = [
         r"(?<!operator )\bnew\s+[A-Za-z_:]|\bdelete\s+\w|\bmalloc\s*\(|\bfree\s*\(",
         "use std::make_unique or a container",
         allowed={
+            "client/c/boundary.cc": "texts that a program in C releases",
             "common/base/buffer.cc": "owns aligned memory by a count of references",
             "common/base/log.cc": "leaks the logger, which other threads use while main returns",
             "common/net/zmq/zmq_part.cc": "libzmq keeps a plain pointer to the frame that it sends",
@@ -142,6 +145,7 @@ _BANS = [
         r"\bthrow\b|\btry\s*\{|\bcatch\s*\(",
         "return absl::Status; catch what a library throws where the library is called",
         allowed={
+            "client/c/boundary*": "no exception may reach a program in C",
             "common/base/buffer.cc": "out of memory, as operator new says it",
             "common/faults/fault_file.cc": "where yaml-cpp throws mistakes",
             "common/net/zmq/zmq_part.cc": "out of memory, as operator new says it",

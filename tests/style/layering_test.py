@@ -43,6 +43,8 @@ _MAY_INCLUDE = {
     "server": _ROLE,
     # A command applies recordings as servers do; a program that links the client does not.
     "client/cli": _ROLE + ["client", "server"],
+    # The interface in C shows both libraries, the client and the worker.
+    "client/c": _ROLE + ["client", "worker"],
     "client": _ROLE,
     "worker": _ROLE + ["client"],
 }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/c/boundary.h"
+#include "client/c/covey.h"
+#include "client/c/definitions.h"
+#include "client/c/objects.h"
+#include "client/config.h"
+#include "common/base/status_macros.h"
+#include "common/contract/contract.h"
+#include "common/runtime/config_file.h"
+#include "proto/scheduler.pb.h"
+#include "proto/view.pb.h"
+
+namespace covey::c {
+namespace {
+
+template <typename Body>
+covey_code GuardClient(covey_client* client, covey_error* error, const Body& body) noexcept {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(client, "client"));
+    COVEY_RETURN_IF_ERROR(client->creator.Check());
+    return body(*client->client);
+  });
+}
+
+absl::Status CheckMemory(const covey_table* table, const void* memory, absl::string_view argument,
+                         uint64_t elements) {
+  COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+  COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
+  if (elements == table->table.elements) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("table '", table->table.name, "' has ",
+                                                 table->table.elements, " elements; '", argument,
+                                                 "' has ", elements));
+}
+
+absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given) {
+  COVEY_ASSIGN_OR_RETURN(
+      const covey_push_options options,
+      OptionsOf<covey_push_options>(given, "covey_push_options", COVEY_PUSH_OPTIONS_INIT));
+  COVEY_ASSIGN_OR_RETURN(const WireFormat format, FormatOf(options.format));
+  COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, DeadlineOf(options.deadline_seconds));
+  return client::PushOptions{.samples = options.samples, .format = format, .deadline = deadline};
+}
+
+absl::StatusOr<client::PullOptions> PullOptionsOf(const covey_pull_options* given) {
+  COVEY_ASSIGN_OR_RETURN(
+      const covey_pull_options options,
+      OptionsOf<covey_pull_options>(given, "covey_pull_options", COVEY_PULL_OPTIONS_INIT));
+  COVEY_ASSIGN_OR_RETURN(const absl::Duration max_age, DeadlineOf(options.max_age_seconds));
+  COVEY_ASSIGN_OR_RETURN(const absl::Duration deadline, DeadlineOf(options.deadline_seconds));
+  client::PullOptions pull{.deadline = deadline};
+  pull.bound.min_version = Version(options.min_version);
+  pull.bound.max_age = max_age;
+  if (options.has_staleness != 0) pull.bound.max_staleness = options.staleness;
+  return pull;
+}
+
+}  // namespace
+}  // namespace covey::c
+
+using covey::c::CheckMemory;
+using covey::c::Guard;
+using covey::c::GuardClient;
+using covey::c::NewHandle;
+using covey::c::NewObject;
+using covey::c::NewText;
+using covey::c::NotNull;
+using covey::c::Release;
+using covey::client::ParameterClient;
+
+extern "C" {
+
+covey_code covey_client_connect(const char* const* settings, covey_client** client,
+                                covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(client, "client"));
+    covey::client::ClientConfig config;
+    covey::ConfigFile options("covey_client", "");
+    config.AddTo(options);
+    COVEY_RETURN_IF_ERROR(covey::c::LoadSettings(settings, options));
+    const covey::c::SignalsBlocked blocked;
+    COVEY_ASSIGN_OR_RETURN(auto connected, ParameterClient::Connect(config));
+    *client = NewObject(covey_client{.client = std::move(connected)});
+    return absl::OkStatus();
+  });
+}
+
+void covey_client_close(covey_client* client) {
+  if (client != nullptr && client->creator.is_this()) Release(client);
+}
+
+covey_code covey_client_create_table(covey_client* client, const char* definition,
+                                     covey_table** table, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(definition, "definition"));
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_ASSIGN_OR_RETURN(const auto spec, covey::c::TableSpecOf(definition));
+    COVEY_ASSIGN_OR_RETURN(auto created, parameters.CreateTable(spec));
+    *table = NewObject(covey_table{.table = std::move(created)});
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_find_table(covey_client* client, const char* name, covey_table** table,
+                                   covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(name, "name"));
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_ASSIGN_OR_RETURN(auto found, parameters.FindTable(name));
+    *table = NewObject(covey_table{.table = std::move(found)});
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_list_tables(covey_client* client, char** definitions, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(definitions, "definitions"));
+    COVEY_ASSIGN_OR_RETURN(const auto tables, parameters.ListTables());
+    std::string text = "[";
+    for (const covey::proto::Table& table : tables) {
+      absl::StrAppend(&text, text.size() > 1 ? "," : "", covey::c::JsonOf(table.spec()));
+    }
+    *definitions = NewText(text + "]");
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_drop_table(covey_client* client, const char* name, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(name, "name"));
+    return parameters.DropTable(name);
+  });
+}
+
+covey_code covey_client_set_contract(covey_client* client, const char* name, const char* contract,
+                                     covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(name, "name"));
+    COVEY_RETURN_IF_ERROR(NotNull(contract, "contract"));
+    COVEY_ASSIGN_OR_RETURN(const covey::Contract parsed, covey::ParseContract(contract));
+    return parameters.SetContract(name, parsed);
+  });
+}
+
+covey_code covey_client_status(covey_client* client, char** status, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(status, "status"));
+    COVEY_ASSIGN_OR_RETURN(const auto reply, parameters.GetStatus());
+    *status = NewText(covey::c::JsonOf(reply));
+    return absl::OkStatus();
+  });
+}
+
+uint64_t covey_table_elements(const covey_table* table) {
+  return table == nullptr ? 0 : table->table.elements;
+}
+
+const char* covey_table_name(const covey_table* table) {
+  return table == nullptr ? "" : table->table.name.c_str();
+}
+
+void covey_table_free(covey_table* table) { Release(table); }
+
+covey_code covey_client_push(covey_client* client, const covey_table* table, const float* gradient,
+                             uint64_t elements, const covey_push_options* options,
+                             covey_handle** handle, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckMemory(table, gradient, "gradient", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto push, covey::c::PushOptionsOf(options));
+    *handle = NewHandle(parameters.Push(table->table, {gradient, elements}, push));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_pull(covey_client* client, const covey_table* table, float* values,
+                             uint64_t elements, const covey_pull_options* options,
+                             covey_handle** handle, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckMemory(table, values, "values", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto pull, covey::c::PullOptionsOf(options));
+    *handle = NewHandle(parameters.Pull(table->table, {values, elements}, pull));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_push_pull(covey_client* client, const covey_table* table,
+                                  const float* gradient, float* values, uint64_t elements,
+                                  const covey_push_options* push, const covey_pull_options* pull,
+                                  covey_handle** handle, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(CheckMemory(table, gradient, "gradient", elements));
+    COVEY_RETURN_IF_ERROR(CheckMemory(table, values, "values", elements));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto push_options, covey::c::PushOptionsOf(push));
+    COVEY_ASSIGN_OR_RETURN(const auto pull_options, covey::c::PullOptionsOf(pull));
+    *handle = NewHandle(parameters.PushPull(table->table, {gradient, elements}, {values, elements},
+                                            push_options, pull_options));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration timeout, covey::c::DeadlineOf(seconds));
+    return parameters.Flush(timeout);
+  });
+}
+
+covey_code covey_client_barrier(covey_client* client, const char* name, uint32_t participants,
+                                double seconds, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(name, "name"));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration timeout, covey::c::DeadlineOf(seconds));
+    return parameters.Barrier(name, participants, timeout);
+  });
+}
+
+}  // extern "C"

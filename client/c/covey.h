@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Covey for programs in C, and for bindings of other languages: the one header of libcovey.so.
+ *
+ * It covers the same ground as client/parameter_client.h, worker/worker.h, worker/group.h,
+ * worker/hybrid_step.h and worker/data_source.h, which explain each operation in full.
+ *
+ *   const char* settings[] = {"scheduler=127.0.0.1:7000", NULL};
+ *   covey_error error = COVEY_ERROR_INIT;
+ *   covey_client* client;
+ *   if (covey_client_connect(settings, &client, &error) != COVEY_OK) return Fail(&error);
+ *   covey_table* table;
+ *   if (covey_client_create_table(client, "{\"name\": \"w\", ...}", &table, &error) != COVEY_OK) ...
+ *   covey_handle* handle;
+ *   if (covey_client_push(client, table, gradient, 4, NULL, &handle, &error) != COVEY_OK) ...
+ *   if (covey_handle_wait(handle, COVEY_FOREVER, NULL, &error) != COVEY_OK) ...
+ *   covey_handle_free(handle);
+ *
+ * Errors. A function that can fail returns a covey_code, and writes the code and a sentence for
+ * users to `error`, unless it is NULL. When it fails, output arguments are unchanged.
+ *
+ * Settings. "name=value" strings, the last one followed by NULL; the whole array may be NULL. The
+ * names and values are those of the flags of Covey's own programs, for example
+ * "operation-deadline=30s". A setting that is not given comes from the environment (COVEY_SCHEDULER,
+ * COVEY_OPERATION_DEADLINE), then from the YAML file that COVEY_CONFIG names, then from the default.
+ * An unknown name is INVALID_ARGUMENT, and the error names the nearest known one.
+ *
+ * Definitions. A table is a JSON object with the fields of TableSpec in proto/table.proto:
+ * {"name": "w", "shape": [4], "optimizer": {"kind": "ADAM"}, "learning_rate": {"base": 0.001},
+ * "contract": {"kind": "BUFFERED"}}. The data type may be left out. An unknown field is
+ * INVALID_ARGUMENT, and the error names the nearest known one.
+ *
+ * Memory. Objects are opaque: what a function creates is released by the function of the same kind
+ * that ends in _free, _close or _leave; NULL is allowed there. Release handles, tables, steps and
+ * sources before the client or worker that they come from. Floats are IEEE binary32 in the
+ * machine's order, which is little-endian.
+ *
+ * Times are in seconds; COVEY_FOREVER waits until the operation's own deadline.
+ *
+ * Threads. A client, its tables and all handles: any threads at once. A worker with its groups,
+ * steps and sources: any thread, one call at a time; a second call waits until the first one has
+ * returned. Threads that the library starts block all signals. No function calls back.
+ *
+ * fork. An object belongs to the process that has created it. In a child of fork, calls are
+ * FAILED_PRECONDITION, and releasing an object does nothing.
+ *
+ * Compatibility. Structs begin with their size, which the _INIT macros set: a program that was
+ * compiled with an older header works with a newer library. With an older library, a newer program
+ * works as long as it leaves the new fields zero; otherwise calls are INVALID_ARGUMENT. Functions
+ * and fields are only added; codes are never reused. */
+
+#ifndef COVEY_H_
+#define COVEY_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define COVEY_API __attribute__((visibility("default")))
+#else
+#define COVEY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- Library --- */
+
+/* "0.1.0". Static. */
+COVEY_API const char* covey_version(void);
+/* Counts changes of this header; a program needs a library with at least its own number. */
+#define COVEY_ABI_VERSION 1
+COVEY_API uint32_t covey_abi_version(void);
+
+/* Lets freed memory stay with the process, for all code in it. Messages come and go by the
+ * megabyte, and the first touch of new pages is several times slower than the network: this makes
+ * large transfers faster, and the process a little larger. Call it before the first connect. */
+COVEY_API void covey_keep_freed_memory(void);
+
+/* --- Errors --- */
+
+/* Meanings: docs/PROTOCOL.md. Numbers as in gRPC. */
+typedef int32_t covey_code;
+enum {
+  COVEY_OK = 0,
+  COVEY_CANCELLED = 1,         /* asked to leave, or closed first */
+  COVEY_UNKNOWN = 2,           /* not used by this version */
+  COVEY_INVALID_ARGUMENT = 3,  /* the caller's mistake; do not retry */
+  COVEY_DEADLINE_EXCEEDED = 4, /* effect unknown */
+  COVEY_NOT_FOUND = 5,
+  COVEY_ALREADY_EXISTS = 6,
+  COVEY_RESOURCE_EXHAUSTED = 8, /* a limit was reached; slow down, then retry */
+  COVEY_FAILED_PRECONDITION = 9,
+  COVEY_ABORTED = 10,  /* this process was declared dead or replaced; stop */
+  COVEY_INTERNAL = 13, /* a bug of Covey */
+  COVEY_UNAVAILABLE = 14,
+  COVEY_DATA_LOSS = 15
+};
+/* "INVALID_ARGUMENT". Static. */
+COVEY_API const char* covey_code_name(covey_code code);
+
+typedef struct covey_error {
+  uint32_t struct_size;
+  covey_code code;
+  /* One sentence in UTF-8 that names what, where and the next thing to do; ends with NUL; cut when
+   * it is longer. */
+  char message[1024];
+} covey_error;
+#define COVEY_ERROR_INIT \
+  { sizeof(covey_error), COVEY_OK, "" }
+
+#define COVEY_FOREVER (-1.0)
+
+/* Releases a text that a function has returned. */
+COVEY_API void covey_text_free(char* text);
+
+/* --- Handles --- */
+
+/* An operation in progress. Releasing a handle does not end its operation: the memory of the
+ * operation must stay valid until it is done. */
+typedef struct covey_handle covey_handle;
+
+typedef struct covey_result {
+  uint32_t struct_size;
+  /* Each 0 or 1; see client/operation_result.h. */
+  uint32_t duplicate;
+  uint32_t discarded;
+  uint32_t durable;
+  /* Lowest version among the shards. */
+  uint64_t version;
+  /* Most updates by others between the values a gradient was computed on and its application. */
+  uint64_t staleness;
+  /* Longest time since a shard's last update. */
+  double age_seconds;
+} covey_result;
+#define COVEY_RESULT_INIT \
+  { sizeof(covey_result), 0, 0, 0, 0, 0, 0 }
+
+COVEY_API int32_t covey_handle_done(const covey_handle* handle);
+/* Waits until the operation has ended, or for `seconds`; returns its status, and its result unless
+ * `result` is NULL. DEADLINE_EXCEEDED while covey_handle_done is 0: it continues. */
+COVEY_API covey_code covey_handle_wait(const covey_handle* handle, double seconds,
+                                       covey_result* result, covey_error* error);
+COVEY_API void covey_handle_free(covey_handle* handle);
+
+/* --- Client: reads and changes parameters; belongs to no group --- */
+
+typedef struct covey_client covey_client;
+typedef struct covey_table covey_table;
+
+/* Wire formats of gradients and collectives (common/tensor/wire_format.h). */
+enum { COVEY_FLOAT32 = 0, COVEY_FLOAT16 = 1, COVEY_BFLOAT16 = 2, COVEY_INT8 = 3 };
+
+typedef struct covey_push_options {
+  uint32_t struct_size;
+  int32_t format;
+  /* Training examples behind the gradient, which is their SUM. */
+  uint64_t samples;
+  /* 0 = the setting operation-deadline. */
+  double deadline_seconds;
+} covey_push_options;
+#define COVEY_PUSH_OPTIONS_INIT \
+  { sizeof(covey_push_options), COVEY_FLOAT32, 1, 0 }
+
+typedef struct covey_pull_options {
+  uint32_t struct_size;
+  /* 1 = `staleness` counts; 0 = the table's contract decides. */
+  uint32_t has_staleness;
+  uint64_t staleness;
+  uint64_t min_version;
+  /* Longest time since a shard's last update; 0 = any. */
+  double max_age_seconds;
+  /* As in covey_push_options. */
+  double deadline_seconds;
+} covey_pull_options;
+#define COVEY_PULL_OPTIONS_INIT \
+  { sizeof(covey_pull_options), 0, 0, 0, 0, 0 }
+
+/* Settings: scheduler, job, labels, join-deadline, operation-deadline, spin. Blocks up to
+ * join-deadline. UNAVAILABLE: no scheduler at this address. */
+COVEY_API covey_code covey_client_connect(const char* const* settings, covey_client** client,
+                                          covey_error* error);
+/* Leaves the cluster; takes up to two seconds. Operations in progress end with CANCELLED. */
+COVEY_API void covey_client_close(covey_client* client);
+
+/* Returns an existing table if its definition is equal. ALREADY_EXISTS: it exists with another. */
+COVEY_API covey_code covey_client_create_table(covey_client* client, const char* definition,
+                                               covey_table** table, covey_error* error);
+COVEY_API covey_code covey_client_find_table(covey_client* client, const char* name,
+                                             covey_table** table, covey_error* error);
+/* The definitions of all tables as a JSON array; release it with covey_text_free. */
+COVEY_API covey_code covey_client_list_tables(covey_client* client, char** definitions,
+                                              covey_error* error);
+COVEY_API covey_code covey_client_drop_table(covey_client* client, const char* name,
+                                             covey_error* error);
+/* Changes a table's contract from now on: "bsp", "ssp:2", "async", "buffered", "local:16". */
+COVEY_API covey_code covey_client_set_contract(covey_client* client, const char* name,
+                                               const char* contract, covey_error* error);
+/* The data behind `covey status` as JSON; release it with covey_text_free. */
+COVEY_API covey_code covey_client_status(covey_client* client, char** status, covey_error* error);
+
+COVEY_API uint64_t covey_table_elements(const covey_table* table);
+/* Valid as long as the table. */
+COVEY_API const char* covey_table_name(const covey_table* table);
+COVEY_API void covey_table_free(covey_table* table);
+
+/* Start an operation. `elements` is the table's number. Gradients must stay unchanged, and values
+ * untouched, until the handle is done. `options` may be NULL. A push is applied at most once; after
+ * DEADLINE_EXCEEDED or UNAVAILABLE it is unknown whether it was applied. */
+COVEY_API covey_code covey_client_push(covey_client* client, const covey_table* table,
+                                       const float* gradient, uint64_t elements,
+                                       const covey_push_options* options, covey_handle** handle,
+                                       covey_error* error);
+COVEY_API covey_code covey_client_pull(covey_client* client, const covey_table* table,
+                                       float* values, uint64_t elements,
+                                       const covey_pull_options* options, covey_handle** handle,
+                                       covey_error* error);
+/* One round trip: applies the gradient, then reads the values. */
+COVEY_API covey_code covey_client_push_pull(covey_client* client, const covey_table* table,
+                                            const float* gradient, float* values, uint64_t elements,
+                                            const covey_push_options* push,
+                                            const covey_pull_options* pull, covey_handle** handle,
+                                            covey_error* error);
+/* Waits until every push started before is as durable as its table requires. */
+COVEY_API covey_code covey_client_flush(covey_client* client, double seconds, covey_error* error);
+/* Returns when `participants` nodes wait under this name. */
+COVEY_API covey_code covey_client_barrier(covey_client* client, const char* name,
+                                          uint32_t participants, double seconds,
+                                          covey_error* error);
+
+/* --- Worker: trains as one of many --- */
+
+typedef struct covey_worker covey_worker;
+
+/* Settings: those of a client, and rank, data-host, transport, form-deadline, collective,
+ * collective-wire. Blocks until the scheduler has formed the groups. DEADLINE_EXCEEDED: names the
+ * missing members. */
+COVEY_API covey_code covey_worker_join(const char* const* settings, covey_worker** worker,
+                                       covey_error* error);
+/* Leaves the cluster: ends pending operations, and waits up to two seconds (ten if the worker
+ * drains) until received pushes are durable, and up to two more for the scheduler. */
+COVEY_API void covey_worker_leave(covey_worker* worker);
+
+typedef struct covey_place {
+  uint32_t struct_size;
+  /* Among all workers; of the group; and of this worker within its group. */
+  uint32_t rank;
+  uint32_t group;
+  uint32_t group_rank;
+  /* Workers in all groups, and groups, when this worker joined. */
+  uint32_t size;
+  uint32_t groups;
+  /* Members of the group, as of the last covey_group_refresh. */
+  uint32_t group_size;
+  /* The groups that the job began with: the same number on all workers. */
+  uint32_t initial_groups;
+} covey_place;
+#define COVEY_PLACE_INIT \
+  { sizeof(covey_place), 0, 0, 0, 0, 0, 0, 0 }
+COVEY_API covey_code covey_worker_place(covey_worker* worker, covey_place* place,
+                                        covey_error* error);
+
+/* Returns when all workers have called it with this name as often as this one. */
+COVEY_API covey_code covey_worker_barrier(covey_worker* worker, const char* name, double seconds,
+                                          covey_error* error);
+/* Asks the scheduler to drain this worker: its calls end with CANCELLED after the group's next step,
+ * and the program should end with success. Does not block; any thread, also while another call of
+ * the worker is in progress. */
+COVEY_API covey_code covey_worker_request_drain(covey_worker* worker, covey_error* error);
+
+/* --- Group: collectives among the workers that synchronize every step (worker/group.h) --- */
+
+typedef struct covey_collective_options {
+  uint32_t struct_size;
+  /* A wire format, or -1 = the setting collective-wire. */
+  int32_t format;
+  /* The order on a busy link; smaller goes first. */
+  int32_t priority;
+  int32_t reserved;
+} covey_collective_options;
+#define COVEY_COLLECTIVE_OPTIONS_INIT \
+  { sizeof(covey_collective_options), -1, 0, 0 }
+
+/* In place; the memory belongs to the collective until its handle is done. All members make the same
+ * calls in the same order. Parts of reduce_scatter and all_gather are in the order of ranks, and
+ * differ by at most one element, the larger ones first. */
+COVEY_API covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
+                                            const covey_collective_options* options,
+                                            covey_handle** handle, covey_error* error);
+/* Many tensors as one. */
+COVEY_API covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tensors,
+                                                 const uint64_t* elements, size_t count,
+                                                 const covey_collective_options* options,
+                                                 covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_reduce_scatter(covey_worker* worker, float* data,
+                                                uint64_t elements,
+                                                const covey_collective_options* options,
+                                                covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_all_gather(covey_worker* worker, float* data, uint64_t elements,
+                                            const covey_collective_options* options,
+                                            covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_broadcast(covey_worker* worker, float* data, uint64_t elements,
+                                           uint32_t root, const covey_collective_options* options,
+                                           covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_barrier(covey_worker* worker, covey_handle** handle,
+                                         covey_error* error);
+/* Adopts a change of members. UNAVAILABLE: this worker is no longer in a group. */
+COVEY_API covey_code covey_group_refresh(covey_worker* worker, covey_error* error);
+
+/* --- Step: trains a model, synchronous in the group, under each table's contract between groups
+ * (worker/hybrid_step.h) --- */
+
+typedef struct covey_step covey_step;
+
+enum { COVEY_UPDATE_ON_SERVERS = 0, COVEY_UPDATE_ON_MEMBERS = 1 };
+enum { COVEY_FEEDBACK_NEVER = 0, COVEY_FEEDBACK_INT8 = 1, COVEY_FEEDBACK_ALWAYS = 2 };
+
+typedef struct covey_step_options {
+  uint32_t struct_size;
+  /* Where the optimizer runs. */
+  int32_t update;
+  /* 0, or 1: a step computes with the values of the step before last. */
+  uint32_t lag;
+  /* For which formats rounding errors are kept and added to the next gradient. */
+  int32_t error_feedback;
+} covey_step_options;
+#define COVEY_STEP_OPTIONS_INIT \
+  { sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8 }
+
+typedef struct covey_step_tensor {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* JSON; equal on all members. */
+  const char* table;
+  /* Values: valid as long as the step. They belong to the library from covey_step_submit until
+   * covey_step_wait returns. */
+  float* values;
+  uint64_t elements;
+} covey_step_tensor;
+#define COVEY_STEP_TENSOR_INIT \
+  { sizeof(covey_step_tensor), 0, 0, 0, 0 }
+
+/* Creates the tables and gets the first values. All members call it with equal arguments. One step
+ * at a time per worker. */
+COVEY_API covey_code covey_step_create(covey_worker* worker, const covey_step_tensor* tensors,
+                                       size_t count, const covey_step_options* options,
+                                       covey_step** step, covey_error* error);
+/* Waits for what is in flight. */
+COVEY_API void covey_step_free(covey_step* step);
+
+/* Begins the next step; gradients will be means over `samples` examples, possibly 0. */
+COVEY_API covey_code covey_step_begin(covey_step* step, uint64_t samples, covey_error* error);
+/* The gradient of a tensor is final: once per tensor and step, in any order. Its memory must stay
+ * unchanged until the tensor has been waited for. Does not block. */
+COVEY_API covey_code covey_step_submit(covey_step* step, size_t tensor, const float* gradient,
+                                       uint64_t elements, covey_error* error);
+/* Waits until the tensor has its new values; at once when it is not in flight. DEADLINE_EXCEEDED
+ * with `seconds`: the step continues, wait again. */
+COVEY_API covey_code covey_step_wait(covey_step* step, size_t tensor, double seconds,
+                                     covey_error* error);
+/* Waits for all tensors. */
+COVEY_API covey_code covey_step_finish(covey_step* step, covey_error* error);
+/* Gets the newest values of all tensors. All members call it, between steps. */
+COVEY_API covey_code covey_step_refresh(covey_step* step, covey_error* error);
+/* The step that began last, as counted by the group. */
+COVEY_API covey_code covey_step_number(covey_step* step, uint64_t* number, covey_error* error);
+/* This member's examples of the next step, when the group's are `group_batch`. */
+COVEY_API covey_code covey_step_samples_for(covey_step* step, uint64_t group_batch,
+                                            uint64_t* samples, covey_error* error);
+/* Reports the last step's mean loss; NaN = it has none. */
+COVEY_API covey_code covey_step_report(covey_step* step, double loss, covey_error* error);
+
+/* --- Source: gives out the examples of a data set, each once per pass (worker/data_source.h) --- */
+
+typedef struct covey_source covey_source;
+
+typedef struct covey_source_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Unique in the job for each run over the data set. */
+  const char* name;
+  uint64_t examples;
+  uint64_t item_examples;
+  uint64_t passes;
+  /* 0 = the data set's own order. */
+  uint64_t seed;
+} covey_source_options;
+#define COVEY_SOURCE_OPTIONS_INIT \
+  { sizeof(covey_source_options), 0, 0, 0, 1, 1, 0 }
+
+COVEY_API covey_code covey_source_open(covey_worker* worker, const covey_source_options* options,
+                                       covey_source** source, covey_error* error);
+/* Reports the trained examples, and returns the rest. */
+COVEY_API void covey_source_close(covey_source* source);
+/* The next examples by their position in the data set: `samples` or fewer, possibly none. Valid
+ * until the next call. */
+COVEY_API covey_code covey_source_take(covey_source* source, uint64_t samples,
+                                       const uint32_t** positions, size_t* count,
+                                       covey_error* error);
+/* All batches that were taken are trained, except the newest `in_progress`. */
+COVEY_API covey_code covey_source_finish(covey_source* source, size_t in_progress,
+                                         covey_error* error);
+/* 1 when all passes are finished, on all workers together. */
+COVEY_API int32_t covey_source_done(covey_source* source);
+COVEY_API uint64_t covey_source_examples_finished(covey_source* source);
+/* Once done, instead of the next step. `over` = 1: no step follows. 0: make one more step, without
+ * samples. */
+COVEY_API covey_code covey_source_meet_at_end(covey_source* source, covey_step* step, int32_t* over,
+                                              covey_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COVEY_H_ */

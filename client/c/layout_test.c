@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Programs that were compiled with an earlier header depend on these places; only new fields at the
+ * ends may be added. */
+
+#include "client/c/covey.h"
+
+#define AT(type, field, offset) \
+  _Static_assert(offsetof(type, field) == (offset), #type "." #field " has moved")
+#define SIZE(type, bytes) _Static_assert(sizeof(type) >= (bytes), #type " has lost fields")
+
+AT(covey_error, struct_size, 0);
+AT(covey_error, code, 4);
+AT(covey_error, message, 8);
+SIZE(covey_error, 8 + 1024);
+
+AT(covey_result, duplicate, 4);
+AT(covey_result, discarded, 8);
+AT(covey_result, durable, 12);
+AT(covey_result, version, 16);
+AT(covey_result, staleness, 24);
+AT(covey_result, age_seconds, 32);
+SIZE(covey_result, 40);
+
+AT(covey_push_options, format, 4);
+AT(covey_push_options, samples, 8);
+AT(covey_push_options, deadline_seconds, 16);
+SIZE(covey_push_options, 24);
+
+AT(covey_pull_options, has_staleness, 4);
+AT(covey_pull_options, staleness, 8);
+AT(covey_pull_options, min_version, 16);
+AT(covey_pull_options, max_age_seconds, 24);
+AT(covey_pull_options, deadline_seconds, 32);
+SIZE(covey_pull_options, 40);
+
+AT(covey_place, rank, 4);
+AT(covey_place, group, 8);
+AT(covey_place, group_rank, 12);
+AT(covey_place, size, 16);
+AT(covey_place, groups, 20);
+AT(covey_place, group_size, 24);
+AT(covey_place, initial_groups, 28);
+SIZE(covey_place, 32);
+
+AT(covey_collective_options, format, 4);
+AT(covey_collective_options, priority, 8);
+AT(covey_collective_options, reserved, 12);
+SIZE(covey_collective_options, 16);
+
+AT(covey_step_options, update, 4);
+AT(covey_step_options, lag, 8);
+AT(covey_step_options, error_feedback, 12);
+SIZE(covey_step_options, 16);
+
+AT(covey_step_tensor, reserved, 4);
+AT(covey_step_tensor, table, 8);
+AT(covey_step_tensor, values, 16);
+AT(covey_step_tensor, elements, 24);
+SIZE(covey_step_tensor, 32);
+
+AT(covey_source_options, reserved, 4);
+AT(covey_source_options, name, 8);
+AT(covey_source_options, examples, 16);
+AT(covey_source_options, item_examples, 24);
+AT(covey_source_options, passes, 32);
+AT(covey_source_options, seed, 40);
+SIZE(covey_source_options, 48);
+
+/* Codes and formats are numbers in compiled programs. */
+_Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
+                   COVEY_DEADLINE_EXCEEDED == 4 && COVEY_NOT_FOUND == 5 &&
+                   COVEY_ALREADY_EXISTS == 6 && COVEY_RESOURCE_EXHAUSTED == 8 &&
+                   COVEY_FAILED_PRECONDITION == 9 && COVEY_ABORTED == 10 && COVEY_INTERNAL == 13 &&
+                   COVEY_UNAVAILABLE == 14 && COVEY_DATA_LOSS == 15,
+               "a code has changed");
+_Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3,
+               "a format has changed");
+
+int main(void) { return 0; }

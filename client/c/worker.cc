@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker.h"
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/c/boundary.h"
+#include "client/c/covey.h"
+#include "client/c/definitions.h"
+#include "client/c/objects.h"
+#include "common/base/status_macros.h"
+#include "common/runtime/config_file.h"
+#include "worker/config.h"
+#include "worker/group.h"
+
+namespace covey::c {
+namespace {
+
+absl::StatusOr<worker::CollectiveOptions> CollectiveOptionsOf(
+    const covey_collective_options* given) {
+  COVEY_ASSIGN_OR_RETURN(const covey_collective_options options,
+                         OptionsOf<covey_collective_options>(given, "covey_collective_options",
+                                                             COVEY_COLLECTIVE_OPTIONS_INIT));
+  worker::CollectiveOptions collective{.priority = options.priority};
+  if (options.format >= 0) {
+    COVEY_ASSIGN_OR_RETURN(collective.format, FormatOf(options.format));
+  }
+  return collective;
+}
+
+// A collective on one tensor: `start` gets the group, the tensor and the options.
+template <typename Start>
+covey_code StartOn(covey_worker* worker, float* data, uint64_t elements,
+                   const covey_collective_options* given, covey_handle** handle, covey_error* error,
+                   const Start& start) noexcept {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(data, "data"));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto options, CollectiveOptionsOf(given));
+    *handle = NewHandle(start(worker->worker->group(), std::span<float>(data, elements), options));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+}  // namespace covey::c
+
+using covey::c::Guard;
+using covey::c::GuardWorker;
+using covey::c::NewHandle;
+using covey::c::NotNull;
+using covey::c::StartOn;
+using covey::worker::CollectiveOptions;
+using covey::worker::Group;
+
+extern "C" {
+
+covey_code covey_worker_join(const char* const* settings, covey_worker** worker,
+                             covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(worker, "worker"));
+    covey::worker::WorkerConfig config;
+    covey::ConfigFile options("covey_worker", "");
+    config.AddTo(options);
+    COVEY_RETURN_IF_ERROR(covey::c::LoadSettings(settings, options));
+    const covey::c::SignalsBlocked blocked;
+    COVEY_ASSIGN_OR_RETURN(auto joined, covey::worker::Worker::Join(config));
+    auto object = std::make_unique<covey_worker>();
+    object->worker = std::move(joined);
+    *worker = object.release();
+    return absl::OkStatus();
+  });
+}
+
+void covey_worker_leave(covey_worker* worker) {
+  if (worker != nullptr && worker->creator.is_this()) covey::c::Release(worker);
+}
+
+covey_code covey_worker_place(covey_worker* worker, covey_place* place, covey_error* error) {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    const covey::worker::Worker& joined = *worker->worker;
+    covey::c::Return({.rank = joined.rank(),
+                      .group = joined.group().id().value(),
+                      .group_rank = joined.group().rank(),
+                      .size = joined.size(),
+                      .groups = joined.groups(),
+                      .group_size = joined.group().size(),
+                      .initial_groups = joined.initial_groups()},
+                     place);
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_worker_barrier(covey_worker* worker, const char* name, double seconds,
+                                covey_error* error) {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(name, "name"));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration timeout, covey::c::DeadlineOf(seconds));
+    return worker->worker->Barrier(name, timeout);
+  });
+}
+
+covey_code covey_worker_request_drain(covey_worker* worker, covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(worker, "worker"));
+    COVEY_RETURN_IF_ERROR(worker->creator.Check());
+    return worker->worker->RequestDrain();
+  });
+}
+
+covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
+                                  const covey_collective_options* options, covey_handle** handle,
+                                  covey_error* error) {
+  return StartOn(worker, data, elements, options, handle, error,
+                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
+                   return group.AllReduce(tensor, how);
+                 });
+}
+
+covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tensors,
+                                       const uint64_t* elements, size_t count,
+                                       const covey_collective_options* options,
+                                       covey_handle** handle, covey_error* error) {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_RETURN_IF_ERROR(NotNull(tensors, "tensors"));
+    COVEY_RETURN_IF_ERROR(NotNull(elements, "elements"));
+    COVEY_ASSIGN_OR_RETURN(const auto how, covey::c::CollectiveOptionsOf(options));
+    std::vector<std::span<float>> spans;
+    for (size_t i = 0; i < count; ++i) {
+      if (elements[i] > 0) COVEY_RETURN_IF_ERROR(NotNull(tensors[i], "tensors[i]"));
+      spans.emplace_back(tensors[i], elements[i]);
+    }
+    *handle = NewHandle(worker->worker->group().AllReduce(std::move(spans), how));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_group_reduce_scatter(covey_worker* worker, float* data, uint64_t elements,
+                                      const covey_collective_options* options,
+                                      covey_handle** handle, covey_error* error) {
+  return StartOn(worker, data, elements, options, handle, error,
+                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
+                   return group.ReduceScatter(tensor, {}, how);
+                 });
+}
+
+covey_code covey_group_all_gather(covey_worker* worker, float* data, uint64_t elements,
+                                  const covey_collective_options* options, covey_handle** handle,
+                                  covey_error* error) {
+  return StartOn(worker, data, elements, options, handle, error,
+                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
+                   return group.AllGather(tensor, {}, how);
+                 });
+}
+
+covey_code covey_group_broadcast(covey_worker* worker, float* data, uint64_t elements,
+                                 uint32_t root, const covey_collective_options* options,
+                                 covey_handle** handle, covey_error* error) {
+  return StartOn(worker, data, elements, options, handle, error,
+                 [root](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
+                   return group.Broadcast(tensor, root, how);
+                 });
+}
+
+covey_code covey_group_barrier(covey_worker* worker, covey_handle** handle, covey_error* error) {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    *handle = NewHandle(worker->worker->group().Barrier());
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_group_refresh(covey_worker* worker, covey_error* error) {
+  return GuardWorker(worker, error, [&] { return worker->worker->group().Refresh(); });
+}
+
+}  // extern "C"
