@@ -34,6 +34,11 @@ void ClientActor::Receive(absl::Time now, const Message& message, Outbox& outbox
 }
 
 void ClientActor::Wake(absl::Time now, Outbox& outbox) {
+  if (now >= member_.NextWake()) {
+    // A heartbeat may be due.
+    member_.progress().set_unconfirmed_step(engine_.FirstUnconfirmed().value());
+    member_.progress().set_view_epoch(member_.view()->epoch().value());
+  }
   member_.Wake(now, outbox);
   engine_.Wake(now, outbox);
   control_.Wake(now, outbox);

@@ -209,6 +209,26 @@ TEST_F(DurabilityTest, ANewHeadGetsThePushesOfAProducerInOrder) {
 }
 
 // Found by simulation: a group's read was given values without that group's own last step.
+// Snapshots count on it: a cut must not miss a push that is yet to be sent again.
+TEST_F(DurabilityTest, KnowsTheFirstStepThatAHeadMayLack) {
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step());
+  Operation push = PushAll();
+  push.group = GroupIdentity{.group = GroupId(9), .generation = 1, .step = Step(4)};
+  Start(std::move(push));
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step(4)) << "nobody has answered";
+  Answer(sent[0], 1);
+  Answer(sent[1], 1, kReceived);
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step()) << "the head has it, if not for ever";
+  ShowView(View(2, kServerA, kServerA));
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step(4)) << "the new head may lack it";
+  const std::vector<Message> again = After(absl::ZeroDuration());
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step(4));
+  Answer(again[0], 1, kReceived);
+  EXPECT_EQ(engine_.FirstUnconfirmed(), Step());
+}
+
 TEST_F(DurabilityTest, AReadFollowsWhatItsReaderPushed) {
   const GroupIdentity group{.group = GroupId(9), .generation = 1, .step = Step(4)};
   Operation push = PushAll();

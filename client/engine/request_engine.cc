@@ -246,6 +246,16 @@ void RequestEngine::FailGroup(absl::Time now, GroupId group, const absl::Status&
   Retire(now, outbox);
 }
 
+Step RequestEngine::FirstUnconfirmed() const {
+  Step first = undurable_.FirstUnconfirmed();
+  for (const auto& [number, active] : operations_.all()) {
+    const std::optional<GroupIdentity>& group = active->operation.group;
+    if (!group || !active->operation.pushes() || active->unanswered == 0) continue;
+    if (first == Step() || group->step < first) first = group->step;
+  }
+  return first;
+}
+
 void RequestEngine::Flush(absl::Time now, FlushScope scope, absl::Time deadline,
                           FlushTracker::Done done, Outbox& outbox) {
   flushes_.Add({.before_operation = scope == FlushScope::kAll ? operations_.next_number() : 0,

@@ -107,6 +107,10 @@ class RequestEngine {
   void Wake(absl::Time now, Outbox& outbox);
   absl::Time NextWake() const { return next_wake_; }
 
+  // The first step of a group's pushes that the present head of its shard may lack: no server has
+  // answered it yet, or the one that had received it is not the head any more. Step() = none.
+  Step FirstUnconfirmed() const;
+
   size_t operations() const { return operations_.all().size(); }
   size_t bytes_in_flight() const { return queue_.bytes_in_flight(); }
   // Pushes that were received and are not durable yet, and the memory they take.

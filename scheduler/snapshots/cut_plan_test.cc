@@ -29,8 +29,9 @@ class CutPlanTest : public ::testing::Test {
       group.set_state(proto::Group::ACTIVE);
       group.add_members(10 + id);
       const uint64_t pace = id == 1 ? 10 : 7;
-      forecast_.OnProgress(kStart, NodeId(10 + id), 0, 0);
-      forecast_.OnProgress(kStart + absl::Seconds(1), NodeId(10 + id), pace, 0);
+      forecast_.OnProgress(kStart, NodeId(10 + id), {.group = GroupId(id)});
+      forecast_.OnProgress(kStart + absl::Seconds(1), NodeId(10 + id),
+                           {.group = GroupId(id), .step = pace});
     }
   }
   proto::Contract& AddTable() {

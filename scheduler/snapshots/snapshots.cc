@@ -79,7 +79,12 @@ absl::StatusOr<uint64_t> Snapshots::Create(absl::Time now, const std::string& wh
 }
 
 void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress) {
-  forecast_.OnProgress(now, worker, progress.step(), progress.samples());
+  forecast_.OnProgress(now, worker,
+                       {.group = GroupId(progress.group()),
+                        .step = progress.group_step(),
+                        .samples = progress.samples(),
+                        .unconfirmed_step = progress.unconfirmed_step(),
+                        .view_epoch = Epoch(progress.view_epoch())});
 }
 
 bool Snapshots::IsDue(absl::Time now) const {
@@ -173,8 +178,8 @@ void Snapshots::FollowOrder(absl::Time now) {
   if (!order().passed()) {
     const bool passed =
         std::all_of(order().groups().begin(), order().groups().end(), [&](const auto& last) {
-          return forecast_.HasFinished(*FindGroup(state_.view(), GroupId(last.group())),
-                                       last.step());
+          return forecast_.HasPassed(*FindGroup(state_.view(), GroupId(last.group())), last.step(),
+                                     Epoch(order().epoch()));
         });
     if (passed) {
       Transaction change(state_);

@@ -65,8 +65,11 @@ class SnapshotsTest : public ::testing::Test {
   }
   void Beat() {
     proto::Progress progress;
-    progress.set_step(step_);
+    progress.set_step(7);  // since it started
+    progress.set_group(1);
+    progress.set_group_step(step_);
     progress.set_samples(8 * step_);
+    progress.set_view_epoch(state_.view().epoch());
     machine_->OnProgress(now_, kWorker, progress);
   }
 

@@ -12,19 +12,17 @@ constexpr absl::Duration kIdleAfter = absl::Seconds(5);
 // Reports that arrive together, after a delay, say nothing about the pace.
 constexpr absl::Duration kPaceOver = absl::Milliseconds(250);
 
-// Workers report the steps that they have taken; a group counts from its first step.
-uint64_t StepsBefore(const proto::Group& group) {
-  return std::max<uint64_t>(group.first_step(), 1) - 1;
-}
-
 }  // namespace
 
-void StepForecast::OnProgress(absl::Time now, NodeId id, uint64_t step, uint64_t samples) {
-  const auto [at, is_new] = workers_.try_emplace(id);
-  Worker& worker = at->second;
-  ++worker.reports;
+void StepForecast::OnProgress(absl::Time now, NodeId id, const Report& report) {
+  const auto& [group, step, samples, unconfirmed_step, view_epoch] = report;
+  Worker& worker = workers_[id];
+  if (worker.group != group) worker = {.group = group, .samples = worker.samples};
+  const bool is_new = worker.reports++ == 0;
   if (samples > worker.samples) samples_ += samples - worker.samples;
   worker.samples = std::max(worker.samples, samples);
+  worker.unconfirmed_step = unconfirmed_step;
+  worker.view_epoch = view_epoch;
   if (is_new || step > worker.step) {
     worker.step = step;
     worker.at = now;
@@ -42,14 +40,15 @@ void StepForecast::OnProgress(absl::Time now, NodeId id, uint64_t step, uint64_t
 
 void StepForecast::OnDeparture(NodeId worker) { workers_.erase(worker); }
 
-const StepForecast::Worker* StepForecast::Find(uint64_t worker) const {
+const StepForecast::Worker* StepForecast::Find(const proto::Group& group, uint64_t worker) const {
   const auto found = workers_.find(NodeId(worker));
-  return found == workers_.end() ? nullptr : &found->second;
+  if (found == workers_.end() || found->second.group != GroupId(group.id())) return nullptr;
+  return &found->second;
 }
 
 bool StepForecast::Knows(const proto::Group& group) const {
-  return std::all_of(group.members().begin(), group.members().end(), [this](uint64_t member) {
-    const Worker* worker = Find(member);
+  return std::all_of(group.members().begin(), group.members().end(), [&](uint64_t member) {
+    const Worker* worker = Find(group, member);
     return worker != nullptr && worker->reports >= 2;
   });
 }
@@ -57,18 +56,19 @@ bool StepForecast::Knows(const proto::Group& group) const {
 uint64_t StepForecast::StepAt(const proto::Group& group, absl::Time at) const {
   uint64_t furthest = 0;
   for (const uint64_t member : group.members()) {
-    const Worker* worker = Find(member);
+    const Worker* worker = Find(group, member);
     if (worker == nullptr) continue;
     const double ahead = std::max(0.0, absl::ToDoubleSeconds(at - worker->at)) * worker->pace;
     furthest = std::max(furthest, worker->step + static_cast<uint64_t>(std::ceil(ahead)));
   }
-  return StepsBefore(group) + furthest;
+  return furthest;
 }
 
-bool StepForecast::HasFinished(const proto::Group& group, uint64_t step) const {
+bool StepForecast::HasPassed(const proto::Group& group, uint64_t step, Epoch epoch) const {
   return std::all_of(group.members().begin(), group.members().end(), [&](uint64_t member) {
-    const Worker* worker = Find(member);
-    return worker != nullptr && StepsBefore(group) + worker->step >= step;
+    const Worker* worker = Find(group, member);
+    return worker != nullptr && worker->step >= step && worker->view_epoch >= epoch &&
+           (worker->unconfirmed_step == 0 || worker->unconfirmed_step > step);
   });
 }
 

@@ -106,6 +106,8 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   const Progress& progress = meter_.progress();
   proto::Progress& report = client_.member().progress();
   report.set_step(progress.step);
+  report.set_group(group_.id().value());
+  report.set_group_step(step.group_step.value());
   report.set_samples(progress.samples);
   report.set_loss(progress.loss);
   report.set_samples_per_second(progress.samples_per_second);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "common/cluster/ids.h"
 #include "worker/progress.h"
 
 namespace covey::worker {
@@ -12,6 +13,8 @@ namespace covey::worker {
 // What a program says of one step.
 struct StepReport {
   uint64_t samples = 0;
+  // As Progress.group_step in scheduler.proto.
+  Step group_step;
   // Nothing: a step on no examples.
   std::optional<double> loss;
   // Measured by the program's thread: since the report before, not waiting and waiting.

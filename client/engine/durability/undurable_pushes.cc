@@ -147,6 +147,17 @@ bool UndurablePushes::HoldsBack(uint64_t request_id, ShardId shard, GroupId prod
   return found != unconfirmed_.end() && *found->second.begin() < request_id;
 }
 
+Step UndurablePushes::FirstUnconfirmed() const {
+  Step first;
+  for (const auto& [stream, ids] : unconfirmed_) {
+    for (const uint64_t id : ids) {
+      const Step step(pushes_.at(id).kept->body.step());
+      if (step != Step() && (first == Step() || step < first)) first = step;
+    }
+  }
+  return first;
+}
+
 void UndurablePushes::FollowView(absl::Time now, const ClusterView& view) {
   std::vector<ShardRequest*> unreachable;
   for (auto& [id, push] : pushes_) {

@@ -78,6 +78,9 @@ class UndurablePushes {
   // No producer = the client.
   bool HoldsBack(uint64_t request_id, ShardId shard, GroupId producer) const;
 
+  // The first step of a group's pushes that the present head of its shard may lack. Step() = none.
+  Step FirstUnconfirmed() const;
+
   // Forgets the pushes that an operation waits for.
   void GiveUp(const ActiveOperation& owner);
   // Forgets all pushes; `status` is the reason why their durability is unknown.

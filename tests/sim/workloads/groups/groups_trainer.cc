@@ -151,7 +151,10 @@ void GroupsTrainer::Begin(absl::Time now, worker::WorkerActor& worker, Outbox& o
   step_.Begin(worker);
   const uint64_t step = step_.step().value();
   position_ = run_.truth.PositionOf(step_.group());
-  worker.client().member().progress().set_step(step);
+  proto::Progress& progress = worker.client().member().progress();
+  progress.set_step(step);
+  progress.set_group(step_.group().value());
+  progress.set_group_step(step - 1);
   samples_ = SamplesOf(run_.step_draws.Split(step_.group().value()).Split(step), run_.plan.samples,
                        worker.group().rank(), worker.group().size());
   // Ranks may change before the step begins, and some member needs an example. The same holds for

@@ -51,6 +51,8 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
     const uint64_t before = std::max<uint64_t>(1, group->first_step()) - 1;
     const uint64_t taken = std::max(before, run_.progress.taken[GroupId(group->id())]);
     client.member().progress().set_step(taken - before);
+    client.member().progress().set_group(group->id());
+    client.member().progress().set_group_step(taken);
   }
   if (!leads || table == nullptr) return;
   if (first_step_ == 0) Join(*group);
@@ -142,6 +144,8 @@ void SnapshotTrainer::Pushed(absl::Time now, GroupId group, const absl::Status& 
   examples_.Finish(step_, std::exchange(batch_, {}));
   run_.progress.taken[group] = step_;
   client.member().progress().set_step(step_ + 1 - first_step_);
+  client.member().progress().set_group(group.value());
+  client.member().progress().set_group_step(step_);
   client.member().progress().set_samples(samples_);
 }
 
