@@ -61,7 +61,7 @@ void CutAlignment::Wake(absl::Time now, const UpdateGate& gate) {
 }
 
 bool CutAlignment::IsReached(IsReceived is_received) const {
-  // No push up to the steps is on its way or to be sent again, and groups that have not pushed never
+  // No push up to the steps is on its way, or to be sent again; groups that have not pushed never
   // will.
   if (passed_) return true;
   return std::all_of(last_.begin(), last_.end(), [&](const auto& entry) {
