@@ -173,6 +173,10 @@ absl::Status HybridStep::WaitFor(size_t tensor, absl::Duration timeout) {
   return status;
 }
 
+bool HybridStep::in_flight(size_t tensor) const {
+  return tensor < states_.size() && states_[tensor].under_way && !states_[tensor].handle.done();
+}
+
 absl::Status HybridStep::WaitForAll() {
   absl::Status first;
   for (size_t i = 0; i < states_.size(); ++i) first.Update(Wait(i));

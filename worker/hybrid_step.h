@@ -94,6 +94,9 @@ class HybridStep {
   // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the step continues, and the
   // tensor has to be waited for again.
   absl::Status WaitFor(size_t tensor, absl::Duration timeout);
+  // Whether the tensor was submitted, and its new values are not there yet. False for a tensor that
+  // does not exist.
+  bool in_flight(size_t tensor) const;
   // Waits for all tensors: afterwards they have the values of the last step, also with lag. Returns
   // the first error.
   absl::Status Finish();

@@ -359,6 +359,8 @@ COVEY_API covey_code covey_step_submit(covey_step* step, size_t tensor, const fl
  * with `seconds`: the step continues, wait again. */
 COVEY_API covey_code covey_step_wait(covey_step* step, size_t tensor, double seconds,
                                      covey_error* error);
+/* 1 while the tensor was submitted and its new values are not there yet; else 0. */
+COVEY_API int32_t covey_step_in_flight(covey_step* step, size_t tensor);
 /* Waits for all tensors. */
 COVEY_API covey_code covey_step_finish(covey_step* step, covey_error* error);
 /* Gets the newest values of all tensors. All members call it, between steps. */

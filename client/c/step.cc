@@ -140,6 +140,15 @@ covey_code covey_step_wait(covey_step* step, size_t tensor, double seconds, cove
   });
 }
 
+int32_t covey_step_in_flight(covey_step* step, size_t tensor) {
+  int32_t in_flight = 0;
+  GuardPart(step, "step", nullptr, [&] {
+    in_flight = step->step->in_flight(tensor) ? 1 : 0;
+    return absl::OkStatus();
+  });
+  return in_flight;
+}
+
 covey_code covey_step_finish(covey_step* step, covey_error* error) {
   return GuardPart(step, "step", error, [&] { return step->step->Finish(); });
 }

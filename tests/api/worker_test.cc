@@ -119,8 +119,9 @@ TEST_F(WorkerTest, WaitsInSlices) {
       status = (*hybrid)->WaitFor(0, absl::Nanoseconds(1));
       if (status.ok()) break;
       ASSERT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-      ASSERT_FALSE((*hybrid)->Submit(0).ok()) << "it is still in flight";
+      ASSERT_FALSE((*hybrid)->Submit(0).ok()) << "it has not been waited for";
     } while (true);
+    ASSERT_FALSE((*hybrid)->in_flight(0));
     ASSERT_EQ(values, std::vector<float>(4, -(step + 1)));
   }
 }

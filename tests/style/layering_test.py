@@ -45,6 +45,7 @@ _MAY_INCLUDE = {
     "client/cli": _ROLE + ["client", "server"],
     # The interface in C shows both libraries, the client and the worker.
     "client/c": _ROLE + ["client", "worker"],
+    "client/python": ["client/c"],
     "client": _ROLE,
     "worker": _ROLE + ["client"],
 }

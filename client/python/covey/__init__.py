@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Covey: sharded parameter servers for training in groups.
+
+Parameters live on servers. A program reads and changes them as a client, or trains with others as a
+worker:
+
+    import covey
+
+    with covey.connect("127.0.0.1:7000") as client:
+        table = client.create_table(covey.TableSpec("w", shape=(4,), optimizer=covey.sgd(0.1)))
+        table.push(gradient, samples=64).wait()
+        values = table.pull().wait().values
+
+    with covey.join() as worker:                      # in a group; see `covey run`
+        worker.group.all_reduce(array).wait()
+
+Settings that are not given come from the environment (COVEY_SCHEDULER, COVEY_JOB, ...), then from the
+file that COVEY_CONFIG names. covey.torch is for PyTorch.
+
+Arrays are NumPy arrays, or anything with a buffer of float32 that is contiguous in C's order, or CPU
+tensors of PyTorch. They are used in place and never copied.
+
+After fork (for example in a DataLoader's process), objects of the parent raise FailedPrecondition.
+"""
+
+import covey._native as _native
+from covey.client import Client, Table, connect
+from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, lamb, lars, momentum,
+                               nesterov, normal, sgd, uniform)
+from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
+                          FailedPrecondition, Internal, InvalidArgument, NotFound,
+                          ResourceExhausted, Unavailable)
+from covey.handle import Handle, Result
+from covey.source import DataSource
+from covey.step import Step
+from covey.worker import Group, Worker, join
+
+__version__ = _native.library_version()
+
+__all__ = [
+    "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
+    "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
+    "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
+    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "join", "keep_freed_memory",
+    "lamb", "lars", "momentum", "nesterov", "normal", "sgd", "uniform",
+]
+
+
+def keep_freed_memory() -> None:
+    """Lets freed memory stay with the process, for all code in it.
+
+    Messages come and go by the megabyte, and the first touch of new pages is several times slower
+    than the network: large transfers become faster, and the process a little larger. Call it
+    before connect or join.
+    """
+    _native.keep_freed_memory()

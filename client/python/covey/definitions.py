@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Definitions of tables: optimizer, learning rate, contract, first values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer with its learning rate; made by sgd(), adam() and so on."""
+
+    kind: str
+    learning_rate: float
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def _fields(self) -> dict[str, Any]:
+        return {"kind": self.kind, **dict(self.parameters)}
+
+
+def _optimizer(kind: str, learning_rate: float, **parameters: float) -> Optimizer:
+    return Optimizer(kind, float(learning_rate),
+                     tuple((name, float(value)) for name, value in parameters.items()))
+
+
+def sgd(learning_rate: float, *, weight_decay: float = 0.0) -> Optimizer:
+    """Plain stochastic gradient descent."""
+    return _optimizer("SGD", learning_rate, weight_decay=weight_decay)
+
+
+def momentum(learning_rate: float, momentum: float = 0.9, *,
+             weight_decay: float = 0.0) -> Optimizer:
+    """SGD with heavy-ball momentum, as torch.optim.SGD(momentum=...)."""
+    return _optimizer("MOMENTUM", learning_rate, momentum=momentum, weight_decay=weight_decay)
+
+
+def nesterov(learning_rate: float, momentum: float = 0.9, *,
+             weight_decay: float = 0.0) -> Optimizer:
+    """SGD with Nesterov's momentum."""
+    return _optimizer("NESTEROV", learning_rate, momentum=momentum, weight_decay=weight_decay)
+
+
+def adagrad(learning_rate: float, *, epsilon: float = 1e-10,
+            weight_decay: float = 0.0) -> Optimizer:
+    """Adagrad."""
+    return _optimizer("ADAGRAD", learning_rate, epsilon=epsilon, weight_decay=weight_decay)
+
+
+def adam(learning_rate: float, betas: tuple[float, float] = (0.9, 0.999), *,
+         epsilon: float = 1e-8, weight_decay: float = 0.0) -> Optimizer:
+    """Adam, with weight decay as a part of the gradient."""
+    return _optimizer("ADAM", learning_rate, beta1=betas[0], beta2=betas[1], epsilon=epsilon,
+                      weight_decay=weight_decay)
+
+
+def adamw(learning_rate: float, betas: tuple[float, float] = (0.9, 0.999), *,
+          epsilon: float = 1e-8, weight_decay: float = 0.01) -> Optimizer:
+    """Adam with decoupled weight decay."""
+    return _optimizer("ADAMW", learning_rate, beta1=betas[0], beta2=betas[1], epsilon=epsilon,
+                      weight_decay=weight_decay)
+
+
+def lars(learning_rate: float, momentum: float = 0.9, *, trust_coefficient: float = 0.001,
+         weight_decay: float = 0.0) -> Optimizer:
+    """LARS: momentum with a rate per shard."""
+    return _optimizer("LARS", learning_rate, momentum=momentum, weight_decay=weight_decay,
+                      trust_coefficient=trust_coefficient)
+
+
+def lamb(learning_rate: float, betas: tuple[float, float] = (0.9, 0.999), *,
+         epsilon: float = 1e-8, weight_decay: float = 0.01) -> Optimizer:
+    """LAMB: AdamW with a rate per shard."""
+    return _optimizer("LAMB", learning_rate, beta1=betas[0], beta2=betas[1], epsilon=epsilon,
+                      weight_decay=weight_decay)
+
+
+def uniform(low: float, high: float, seed: int = 1) -> dict[str, Any]:
+    """First values: uniform in [low, high)."""
+    return {"kind": "UNIFORM", "a": low, "b": high, "seed": seed}
+
+
+def normal(mean: float, deviation: float, seed: int = 1) -> dict[str, Any]:
+    """First values: normal."""
+    return {"kind": "NORMAL", "a": mean, "b": deviation, "seed": seed}
+
+
+_WIRE = {"float32": "WIRE_FLOAT32", "float16": "WIRE_FLOAT16", "bfloat16": "WIRE_BFLOAT16",
+         "int8": "WIRE_INT8_BLOCK"}
+_COUNT_OF = {"ssp": "staleness", "buffered": "buffer", "local": "local_steps"}
+_OPTION = {"quorum": "quorum", "grace": "grace_ms", "overlap": "overlap_steps",
+           "cut": "staleness_cut"}
+
+
+def _contract(text: str) -> dict[str, Any]:
+    """"bsp", "ssp:2", "async", "buffered:4,cut=8", "local:16,quorum=2,grace=500ms,overlap=4"."""
+    kind, _, rest = text.partition(":")
+    fields: dict[str, Any] = {"kind": kind.upper()}
+    try:
+        for part in filter(None, rest.split(",")):
+            name, equals, value = part.partition("=")
+            if not equals:
+                fields[_COUNT_OF[kind]] = int(part)
+            elif name == "grace":
+                fields["grace_ms"] = int(value.removesuffix("ms"))
+            else:
+                fields[_OPTION[name]] = int(value)
+    except (KeyError, ValueError):
+        raise ValueError(f"contract is {text!r}; use bsp, ssp:N, async, buffered, buffered:K,cut=N "
+                         "or local:H,quorum=N,grace=MSms,overlap=N") from None
+    return fields
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """The definition of a table. Equal definitions are the same table.
+
+    Attributes:
+        name: 1 to 256 letters, digits and "_./-".
+        shape: extents, slowest first.
+        optimizer: from sgd(), adam() and so on.
+        contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16".
+        initializer: first values: "zeros", a number, uniform(...), or normal(...).
+        wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
+        replicas: servers that hold each shard; 0 = two where there are two servers.
+        extra: further fields of TableSpec in proto/table.proto, by their names there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    optimizer: Optimizer = field(default_factory=lambda: sgd(1.0))
+    contract: str = "buffered"
+    initializer: Any = "zeros"
+    wire: str = "float32"
+    replicas: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As libcovey reads it."""
+        initializer = self.initializer
+        if initializer == "zeros":
+            initializer = {}
+        elif isinstance(initializer, (int, float)):
+            initializer = {"kind": "CONSTANT", "a": float(initializer)}
+        if self.wire not in _WIRE:
+            raise ValueError(f"wire is {self.wire!r}; use one of {', '.join(_WIRE)}")
+        fields = {
+            "name": self.name,
+            "shape": [int(extent) for extent in self.shape] or [1],
+            "optimizer": self.optimizer._fields(),
+            "learning_rate": {"base": self.optimizer.learning_rate},
+            "contract": _contract(self.contract),
+            "initializer": initializer,
+            "gradient_format": _WIRE[self.wire],
+        }
+        if self.replicas:
+            fields["durability"] = "MEMORY" if self.replicas == 1 else "REPLICATED"
+            fields["replicas"] = self.replicas
+        return json.dumps({**fields, **self.extra})

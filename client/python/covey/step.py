@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hybrid step: synchronous inside the group, under each table's contract between groups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+import covey._native as _native
+from covey._memory import floats
+from covey._waiting import interruptible
+from covey.definitions import TableSpec
+from covey.worker import Worker
+
+_UPDATE = {"servers": 0, "members": 1}
+_FEEDBACK = {"never": 0, "int8": 1, "always": 2}
+
+
+class Step:
+    """Trains a model: one table per tensor; the optimizer runs on the servers.
+
+        step = covey.Step(worker, [(spec, values), ...])       # values are now the tables'
+        while training:
+            step.begin(batch_size)
+            for i in reversed(range(n)):                       # as gradients become final
+                step.submit(i, gradient[i])                    # mean over the batch
+            for i in range(n):
+                step.wait(i)                                   # values[i] are the new ones
+            step.report(loss)
+
+    All members create it with the same tables in the same order. From submit until wait returns,
+    gradient and values belong to the step. One call at a time, from any thread.
+    """
+
+    def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
+                 update: str = "servers", lag: int = 0, error_feedback: str = "int8") -> None:
+        """Creates the tables and gets their values.
+
+        Args:
+            worker: from covey.join().
+            tensors: definition of the table and float32 values of each.
+            update: "servers", or "members": no server is in the way; for one group under "bsp".
+            lag: 0, or 1: a step computes with the values of the step before last.
+            error_feedback: for which wire formats rounding errors are kept: "never", "int8",
+                "always".
+        """
+        for argument, value, known in (("update", update, _UPDATE),
+                                       ("error_feedback", error_feedback, _FEEDBACK)):
+            if value not in known:
+                raise ValueError(f"{argument} is {value!r}; use one of {', '.join(known)}")
+        self._worker = worker
+        self._values = [values for _, values in tensors]
+        self._gradients: list[Any] = [None] * len(tensors)
+        flat = [part for spec, values in tensors
+                for part in (spec.to_json(), floats(values, f"values of {spec.name}",
+                                                    writable=True))]
+        self._native = interruptible(_native.step_create, worker._native, _UPDATE[update], lag,
+                                     _FEEDBACK[error_feedback], *flat)
+
+    def close(self) -> None:
+        """Waits for what is in flight, and ends the step; before the worker is closed."""
+        _native.step_free(self._native)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def begin(self, samples: int) -> None:
+        """Begins the next step; gradients will be means over `samples` examples, possibly 0."""
+        _native.step_begin(self._native, samples)
+
+    def submit(self, tensor: int, gradient: Any) -> None:
+        """The gradient of tensor number `tensor` is final. Once per tensor and step."""
+        memory = floats(gradient, "gradient", writable=False)
+        self._gradients[tensor] = gradient
+        _native.step_submit(self._native, tensor, memory)
+
+    def wait(self, tensor: int, timeout: float | None = None) -> None:
+        """Waits until the tensor has its new values, or for `timeout` seconds. Ctrl-C works."""
+        _native.step_wait(self._native, tensor, -1.0 if timeout is None else timeout)
+        self._gradients[tensor] = None
+
+    def finish(self) -> None:
+        """Waits for all tensors."""
+        for tensor in range(len(self._values)):
+            self.wait(tensor)
+        _native.step_finish(self._native)
+
+    def refresh(self) -> None:
+        """Gets the newest values of all tensors. All members call it, between steps."""
+        interruptible(_native.step_refresh, self._native)
+
+    def samples_for(self, group_batch: int) -> int:
+        """This member's examples of the next step, when the whole group's are `group_batch`."""
+        return _native.step_samples_for(self._native, group_batch)
+
+    def report(self, loss: float | None) -> None:
+        """Reports the last step's mean loss, for `covey status` and the report."""
+        _native.step_report(self._native, math.nan if loss is None else loss)
+
+    @property
+    def number(self) -> int:
+        """The step that began last, as counted by the group."""
+        return _native.step_number(self._native)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that trains as one of many, and its group."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import covey._native as _native
+from covey._lifetime import remember, settings
+from covey._memory import floats, wire_number
+from covey._waiting import interruptible
+from covey.handle import Handle
+
+
+def join(scheduler: str | None = None, *, job: str | None = None, rank: int | None = None,
+         labels: str | None = None, data_host: str | None = None, transport: str | None = None,
+         join_timeout: float | None = None, form_timeout: float | None = None,
+         timeout: float | None = None) -> Worker:
+    """Joins the cluster as a worker; returns when the scheduler has formed the groups.
+
+    Args:
+        scheduler: "host:port" of the scheduler; several are separated by commas.
+        job: the job's name.
+        rank: the rank among all workers; None = from COVEY_RANK, or any.
+        labels: topology of this machine, "zone/rack/host/device".
+        data_host: address at which other members reach this machine.
+        transport: "auto", "tcp" or "ipc".
+        join_timeout: longest wait for the scheduler, in seconds.
+        form_timeout: longest wait for the group to form, in seconds.
+        timeout: deadline of collectives and of each tensor of a step, in seconds.
+
+    Raises:
+        Unavailable: there is no scheduler at this address.
+        DeadlineExceeded: names the missing members.
+        AlreadyExists: the rank is taken.
+    """
+    return Worker(interruptible(_native.worker_join, settings(
+        scheduler=scheduler, job=job, rank=rank, labels=labels, data_host=data_host,
+        transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
+        operation_deadline=timeout)))
+
+
+class Worker:
+    """A member of a group. One call at a time, from any thread; made by join().
+
+    Leaving a `with` block leaves the cluster.
+
+    Attributes:
+        group: the members that synchronize every step.
+    """
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        self.group = Group(native)
+        remember(self)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the cluster: up to some seconds, until received pushes are durable."""
+        _native.worker_leave(self._native)
+
+    @property
+    def rank(self) -> int:
+        """Among all workers of all groups."""
+        return _native.worker_place(self._native)[0]
+
+    @property
+    def size(self) -> int:
+        """Workers in all groups, when this worker joined."""
+        return _native.worker_place(self._native)[1]
+
+    @property
+    def groups(self) -> int:
+        """Groups, when this worker joined."""
+        return _native.worker_place(self._native)[5]
+
+    @property
+    def initial_groups(self) -> int:
+        """The groups that the job began with: the same on all workers."""
+        return _native.worker_place(self._native)[6]
+
+    def barrier(self, name: str, timeout: float = 60.0) -> None:
+        """Returns when all workers have called it with this name as often as this one."""
+        interruptible(_native.worker_barrier, self._native, name, timeout)
+
+    def request_drain(self) -> None:
+        """Asks to leave: calls end with Cancelled after the group's next step. Does not block."""
+        _native.worker_request_drain(self._native)
+
+
+class Group:
+    """Collectives among the workers that synchronize every step.
+
+    All members make the same calls in the same order. Arrays are used in place, and belong to the
+    collective until its handle is done. Sums are taken in a fixed order: the same bits on every
+    member, and on every run with the same algorithm.
+    """
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    @property
+    def id(self) -> int:
+        """The group's number."""
+        return _native.worker_place(self._native)[2]
+
+    @property
+    def rank(self) -> int:
+        """Of this worker within the group."""
+        return _native.worker_place(self._native)[3]
+
+    @property
+    def size(self) -> int:
+        """Members, as of the last refresh."""
+        return _native.worker_place(self._native)[4]
+
+    def all_reduce(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
+        """Every member gets the sum. A list of arrays travels as one.
+
+        Args:
+            array: float32, or a sequence of such arrays.
+            wire: format on the wire; None = the worker's setting.
+            priority: order on a busy link; smaller goes first.
+        """
+        if isinstance(array, (list, tuple)):
+            return self._all_reduce_many(array, wire, priority)
+        return self._start(_native.group_all_reduce, array, wire, priority)
+
+    def reduce_scatter(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
+        """Part i of the sum goes to member i; the other parts of the array are overwritten."""
+        return self._start(_native.group_reduce_scatter, array, wire, priority)
+
+    def all_gather(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
+        """Every member gets part i of each member i."""
+        return self._start(_native.group_all_gather, array, wire, priority)
+
+    def broadcast(self, array: Any, root: int = 0, *, wire: str | None = None,
+                  priority: int = 0) -> Handle:
+        """Every member gets the array of the member of rank `root`."""
+        native = _native.group_broadcast(self._native, floats(array, "array", writable=True), root,
+                                         wire_number(wire, -1), priority)
+        return Handle(native, array, array)
+
+    def barrier(self) -> Handle:
+        """Done when every member has called it."""
+        return Handle(_native.group_barrier(self._native), None)
+
+    def refresh(self) -> None:
+        """Adopts a change of members. Raises Unavailable when this worker has no group any more."""
+        interruptible(_native.group_refresh, self._native)
+
+    def _start(self, function: Any, array: Any, wire: str | None, priority: int) -> Handle:
+        native = function(self._native, floats(array, "array", writable=True),
+                          wire_number(wire, -1), priority)
+        return Handle(native, array, array)
+
+    def _all_reduce_many(self, arrays: Sequence[Any], wire: str | None, priority: int) -> Handle:
+        native = _native.group_all_reduce_many(
+            self._native, wire_number(wire, -1), priority,
+            *(floats(array, "array", writable=True) for array in arrays))
+        return Handle(native, arrays, arrays)

@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The module covey._native: the functions of covey.h for Python, one for one. It holds no logic;
+// the package's classes do. Positional arguments only, in the order of the C functions; option
+// structs are spread into their fields. Waits are in slices, between which signals are handled.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "client/python/arguments.h"
+
+namespace covey::python {
+namespace {
+
+using Given = PyObject* const*;
+
+// Longest time in which Ctrl-C has no effect.
+constexpr double kSliceSeconds = 0.05;
+
+PyObject* TextResult(char* text) {
+  PyObject* const result = PyUnicode_FromString(text);
+  covey_text_free(text);
+  return result;
+}
+
+template <typename Object>
+PyObject* Close(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  PyObject* const capsule = in.Next();
+  if (in.failed()) return nullptr;
+  ReleaseCapsule<Object>(capsule);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+// Calls `wait(slice, &error)` until it is `done()`, `seconds` have passed (negative: never), or a
+// handler of a signal has raised.
+template <typename Wait, typename Done>
+PyObject* WaitInSlices(double seconds, const Wait& wait, const Done& done,
+                       PyObject* (*result)(const covey_result&), covey_result& ended) {
+  for (;;) {
+    covey_error error = COVEY_ERROR_INIT;
+    const double slice = seconds < 0 ? kSliceSeconds : std::min(kSliceSeconds, seconds);
+    const covey_code code = WithoutLock([&] { return wait(slice, &error); });
+    if (code == COVEY_OK) return result(ended);
+    if (code != COVEY_DEADLINE_EXCEEDED || done()) return Raise(error);
+    if (PyErr_CheckSignals() != 0) return nullptr;
+    if (seconds < 0) continue;
+    seconds -= slice;
+    if (seconds <= 0) return Raise(error);
+  }
+}
+
+PyObject* ResultTuple(const covey_result& result) {
+  return Py_BuildValue("(KKdiii)", static_cast<unsigned long long>(result.version),
+                       static_cast<unsigned long long>(result.staleness), result.age_seconds,
+                       static_cast<int>(result.duplicate), static_cast<int>(result.discarded),
+                       static_cast<int>(result.durable));
+}
+
+PyObject* NoResult(const covey_result&) {
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+// --- Library ---
+
+PyObject* SetErrors(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  PyObject* const factory = in.Next();
+  if (in.failed()) return nullptr;
+  SetErrorFactory(factory);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+PyObject* LibraryVersion(PyObject*, Given given, Py_ssize_t count) {
+  const Arguments in(given, count, 0);
+  return in.failed() ? nullptr : PyUnicode_FromString(covey_version());
+}
+
+PyObject* KeepFreedMemory(PyObject*, Given given, Py_ssize_t count) {
+  const Arguments in(given, count, 0);
+  if (in.failed()) return nullptr;
+  covey_keep_freed_memory();
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+// Address and elements of a buffer of floats, for the package's checks.
+PyObject* AddressOf(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const Floats floats = in.ReadOnlyFloats();
+  if (in.failed()) return nullptr;
+  return Py_BuildValue("(KK)", reinterpret_cast<unsigned long long>(floats.data),
+                       static_cast<unsigned long long>(floats.elements));
+}
+
+// --- Handles ---
+
+PyObject* HandleDone(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const handle = in.Take<covey_handle>();
+  return in.failed() ? nullptr : PyBool_FromLong(covey_handle_done(handle));
+}
+
+PyObject* HandleWait(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  const auto* const handle = in.Take<covey_handle>();
+  const double seconds = in.Number();
+  if (in.failed()) return nullptr;
+  covey_result result = COVEY_RESULT_INIT;
+  return WaitInSlices(
+      seconds,
+      [&](double slice, covey_error* error) {
+        return covey_handle_wait(handle, slice, &result, error);
+      },
+      [&] { return covey_handle_done(handle) != 0; }, &ResultTuple, result);
+}
+
+// --- Client ---
+
+PyObject* ClientConnect(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const char* const* const settings = in.Texts();
+  covey_client* client = nullptr;
+  return in.Call([&](covey_error* error) { return covey_client_connect(settings, &client, error); },
+                 [&] { return NewCapsule(client); });
+}
+
+PyObject* TableResult(covey_table* table) {
+  return Py_BuildValue("(NsK)", NewCapsule(table), covey_table_name(table),
+                       static_cast<unsigned long long>(covey_table_elements(table)));
+}
+
+PyObject* ClientCreateTable(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const client = in.Take<covey_client>();
+  const char* const definition = in.Text();
+  covey_table* table = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_create_table(client, definition, &table, error);
+      },
+      [&] { return TableResult(table); });
+}
+
+PyObject* ClientFindTable(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const client = in.Take<covey_client>();
+  const char* const name = in.Text();
+  covey_table* table = nullptr;
+  return in.Call(
+      [&](covey_error* error) { return covey_client_find_table(client, name, &table, error); },
+      [&] { return TableResult(table); });
+}
+
+PyObject* ClientListTables(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const client = in.Take<covey_client>();
+  char* text = nullptr;
+  return in.Call([&](covey_error* error) { return covey_client_list_tables(client, &text, error); },
+                 [&] { return TextResult(text); });
+}
+
+PyObject* ClientDropTable(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const client = in.Take<covey_client>();
+  const char* const name = in.Text();
+  return in.Call([&](covey_error* error) { return covey_client_drop_table(client, name, error); });
+}
+
+PyObject* ClientSetContract(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const client = in.Take<covey_client>();
+  const char* const name = in.Text();
+  const char* const contract = in.Text();
+  return in.Call(
+      [&](covey_error* error) { return covey_client_set_contract(client, name, contract, error); });
+}
+
+PyObject* ClientStatus(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const client = in.Take<covey_client>();
+  char* text = nullptr;
+  return in.Call([&](covey_error* error) { return covey_client_status(client, &text, error); },
+                 [&] { return TextResult(text); });
+}
+
+covey_push_options TakePushOptions(Arguments& in) {
+  covey_push_options options = COVEY_PUSH_OPTIONS_INIT;
+  options.format = in.Int();
+  options.samples = in.Count();
+  options.deadline_seconds = in.Number();
+  return options;
+}
+
+// Staleness below zero: the contract decides.
+covey_pull_options TakePullOptions(Arguments& in) {
+  covey_pull_options options = COVEY_PULL_OPTIONS_INIT;
+  const int32_t staleness = in.Int();
+  options.has_staleness = staleness >= 0 ? 1 : 0;
+  options.staleness = staleness >= 0 ? static_cast<uint64_t>(staleness) : 0;
+  options.min_version = in.Count();
+  options.max_age_seconds = in.Number();
+  options.deadline_seconds = in.Number();
+  return options;
+}
+
+PyObject* ClientPush(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 6);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const covey_push_options options = TakePushOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push(client, table, gradient.data, gradient.elements, &options, &handle,
+                                 error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPull(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 7);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const Floats values = in.WritableFloats();
+  const covey_pull_options options = TakePullOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_pull(client, table, values.data, values.elements, &options, &handle,
+                                 error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientPushPull(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 11);
+  auto* const client = in.Take<covey_client>();
+  const auto* const table = in.Take<covey_table>();
+  const Floats gradient = in.ReadOnlyFloats();
+  const Floats values = in.WritableFloats();
+  const covey_push_options push = TakePushOptions(in);
+  const covey_pull_options pull = TakePullOptions(in);
+  if (!in.failed() && gradient.elements != values.elements) {
+    in.Fail("gradient has " + std::to_string(gradient.elements) + " elements, out has " +
+            std::to_string(values.elements));
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_push_pull(client, table, gradient.data, values.data, values.elements,
+                                      &push, &pull, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* ClientFlush(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const client = in.Take<covey_client>();
+  const double seconds = in.Number();
+  return in.Call([&](covey_error* error) { return covey_client_flush(client, seconds, error); });
+}
+
+PyObject* ClientBarrier(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 4);
+  auto* const client = in.Take<covey_client>();
+  const char* const name = in.Text();
+  const uint32_t participants = in.Count32();
+  const double seconds = in.Number();
+  return in.Call([&](covey_error* error) {
+    return covey_client_barrier(client, name, participants, seconds, error);
+  });
+}
+
+// --- Worker and group ---
+
+PyObject* WorkerJoin(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const char* const* const settings = in.Texts();
+  covey_worker* worker = nullptr;
+  return in.Call([&](covey_error* error) { return covey_worker_join(settings, &worker, error); },
+                 [&] { return NewCapsule(worker); });
+}
+
+PyObject* WorkerPlace(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const worker = in.Take<covey_worker>();
+  covey_place place = COVEY_PLACE_INIT;
+  return in.Call([&](covey_error* error) { return covey_worker_place(worker, &place, error); },
+                 [&] {
+                   return Py_BuildValue("(IIIIIII)", place.rank, place.size, place.group,
+                                        place.group_rank, place.group_size, place.groups,
+                                        place.initial_groups);
+                 });
+}
+
+PyObject* WorkerBarrier(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const worker = in.Take<covey_worker>();
+  const char* const name = in.Text();
+  const double seconds = in.Number();
+  return in.Call(
+      [&](covey_error* error) { return covey_worker_barrier(worker, name, seconds, error); });
+}
+
+PyObject* WorkerRequestDrain(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const worker = in.Take<covey_worker>();
+  return in.Call([&](covey_error* error) { return covey_worker_request_drain(worker, error); });
+}
+
+covey_collective_options TakeCollectiveOptions(Arguments& in) {
+  covey_collective_options options = COVEY_COLLECTIVE_OPTIONS_INIT;
+  options.format = in.Int();
+  options.priority = in.Int();
+  return options;
+}
+
+using Collective = covey_code (*)(covey_worker*, float*, uint64_t, const covey_collective_options*,
+                                  covey_handle**, covey_error*);
+
+template <Collective start>
+PyObject* GroupCollective(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 4);
+  auto* const worker = in.Take<covey_worker>();
+  const Floats data = in.WritableFloats();
+  const covey_collective_options options = TakeCollectiveOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return start(worker, data.data, data.elements, &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* GroupBroadcast(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  auto* const worker = in.Take<covey_worker>();
+  const Floats data = in.WritableFloats();
+  const uint32_t root = in.Count32();
+  const covey_collective_options options = TakeCollectiveOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_group_broadcast(worker, data.data, data.elements, root, &options, &handle,
+                                     error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* GroupAllReduceMany(PyObject*, Given given, Py_ssize_t count) {
+  // Worker, format, priority, and then the tensors.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 3));
+  auto* const worker = in.Take<covey_worker>();
+  const covey_collective_options options = TakeCollectiveOptions(in);
+  std::vector<float*> tensors;
+  std::vector<uint64_t> elements;
+  for (Py_ssize_t i = 3; i < count && !in.failed(); ++i) {
+    const Floats data = in.WritableFloats();
+    tensors.push_back(data.data);
+    elements.push_back(data.elements);
+  }
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_group_all_reduce_many(worker, tensors.data(), elements.data(), tensors.size(),
+                                           &options, &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* GroupBarrier(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const worker = in.Take<covey_worker>();
+  covey_handle* handle = nullptr;
+  return in.Call([&](covey_error* error) { return covey_group_barrier(worker, &handle, error); },
+                 [&] { return NewCapsule(handle); });
+}
+
+PyObject* GroupRefresh(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const worker = in.Take<covey_worker>();
+  return in.Call([&](covey_error* error) { return covey_group_refresh(worker, error); });
+}
+
+// --- Step ---
+
+PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
+  // Worker, update, lag, error feedback; and then, for each tensor, definition and values.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 4));
+  auto* const worker = in.Take<covey_worker>();
+  covey_step_options options = COVEY_STEP_OPTIONS_INIT;
+  options.update = in.Int();
+  options.lag = in.Count32();
+  options.error_feedback = in.Int();
+  std::vector<covey_step_tensor> tensors;
+  for (Py_ssize_t i = 4; i + 1 < count && !in.failed(); i += 2) {
+    covey_step_tensor tensor = COVEY_STEP_TENSOR_INIT;
+    tensor.table = in.Text();
+    const Floats values = in.WritableFloats();
+    tensor.values = values.data;
+    tensor.elements = values.elements;
+    tensors.push_back(tensor);
+  }
+  covey_step* step = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_step_create(worker, tensors.data(), tensors.size(), &options, &step, error);
+      },
+      [&] { return NewCapsule(step); });
+}
+
+PyObject* StepBegin(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t samples = in.Count();
+  return in.Call([&](covey_error* error) { return covey_step_begin(step, samples, error); });
+}
+
+PyObject* StepSubmit(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t tensor = in.Count();
+  const Floats gradient = in.ReadOnlyFloats();
+  return in.Call([&](covey_error* error) {
+    return covey_step_submit(step, tensor, gradient.data, gradient.elements, error);
+  });
+}
+
+PyObject* StepWait(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t tensor = in.Count();
+  const double seconds = in.Number();
+  if (in.failed()) return nullptr;
+  // A step ends with DEADLINE_EXCEEDED, too, and then a further wait does at once.
+  covey_result none = COVEY_RESULT_INIT;
+  bool ended = false;
+  return WaitInSlices(
+      seconds,
+      [&](double slice, covey_error* error) {
+        covey_code code = covey_step_wait(step, tensor, slice, error);
+        ended = code == COVEY_DEADLINE_EXCEEDED && covey_step_in_flight(step, tensor) == 0;
+        return code;
+      },
+      [&] { return ended; }, &NoResult, none);
+}
+
+PyObject* StepFinish(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const step = in.Take<covey_step>();
+  return in.Call([&](covey_error* error) { return covey_step_finish(step, error); });
+}
+
+PyObject* StepRefresh(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const step = in.Take<covey_step>();
+  return in.Call([&](covey_error* error) { return covey_step_refresh(step, error); });
+}
+
+PyObject* StepNumber(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const step = in.Take<covey_step>();
+  uint64_t number = 0;
+  return in.Call([&](covey_error* error) { return covey_step_number(step, &number, error); },
+                 [&] { return PyLong_FromUnsignedLongLong(number); });
+}
+
+PyObject* StepSamplesFor(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t batch = in.Count();
+  uint64_t samples = 0;
+  return in.Call(
+      [&](covey_error* error) { return covey_step_samples_for(step, batch, &samples, error); },
+      [&] { return PyLong_FromUnsignedLongLong(samples); });
+}
+
+PyObject* StepReport(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const step = in.Take<covey_step>();
+  const double loss = in.Number();
+  return in.Call([&](covey_error* error) { return covey_step_report(step, loss, error); });
+}
+
+// --- Data source ---
+
+PyObject* SourceOpen(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 6);
+  auto* const worker = in.Take<covey_worker>();
+  covey_source_options options = COVEY_SOURCE_OPTIONS_INIT;
+  options.name = in.Text();
+  options.examples = in.Count();
+  options.item_examples = in.Count();
+  options.passes = in.Count();
+  options.seed = in.Count();
+  covey_source* source = nullptr;
+  return in.Call(
+      [&](covey_error* error) { return covey_source_open(worker, &options, &source, error); },
+      [&] { return NewCapsule(source); });
+}
+
+// The positions as bytes of uint32.
+PyObject* SourceTake(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const source = in.Take<covey_source>();
+  const uint64_t samples = in.Count();
+  const uint32_t* positions = nullptr;
+  size_t taken = 0;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_source_take(source, samples, &positions, &taken, error);
+      },
+      [&] {
+        return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(positions),
+                                         static_cast<Py_ssize_t>(taken * sizeof(uint32_t)));
+      });
+}
+
+PyObject* SourceFinish(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const source = in.Take<covey_source>();
+  const uint64_t in_progress = in.Count();
+  return in.Call(
+      [&](covey_error* error) { return covey_source_finish(source, in_progress, error); });
+}
+
+PyObject* SourceDone(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const source = in.Take<covey_source>();
+  if (in.failed()) return nullptr;
+  return PyBool_FromLong(WithoutLock([&] { return covey_source_done(source); }));
+}
+
+PyObject* SourceExamplesFinished(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const source = in.Take<covey_source>();
+  if (in.failed()) return nullptr;
+  return PyLong_FromUnsignedLongLong(
+      WithoutLock([&] { return covey_source_examples_finished(source); }));
+}
+
+PyObject* SourceMeetAtEnd(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  auto* const source = in.Take<covey_source>();
+  auto* const step = in.Take<covey_step>();
+  int32_t over = 0;
+  return in.Call(
+      [&](covey_error* error) { return covey_source_meet_at_end(source, step, &over, error); },
+      [&] { return PyBool_FromLong(over); });
+}
+
+using Function = PyObject* (*)(PyObject*, Given, Py_ssize_t);
+
+PyMethodDef Method(const char* name, Function function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+          METH_FASTCALL, nullptr};
+}
+
+PyMethodDef methods[] = {
+    Method("set_errors", &SetErrors),
+    Method("library_version", &LibraryVersion),
+    Method("keep_freed_memory", &KeepFreedMemory),
+    Method("address_of", &AddressOf),
+    Method("handle_done", &HandleDone),
+    Method("handle_wait", &HandleWait),
+    Method("client_connect", &ClientConnect),
+    Method("client_close", &Close<covey_client>),
+    Method("client_create_table", &ClientCreateTable),
+    Method("client_find_table", &ClientFindTable),
+    Method("client_list_tables", &ClientListTables),
+    Method("client_drop_table", &ClientDropTable),
+    Method("client_set_contract", &ClientSetContract),
+    Method("client_status", &ClientStatus),
+    Method("client_push", &ClientPush),
+    Method("client_pull", &ClientPull),
+    Method("client_push_pull", &ClientPushPull),
+    Method("client_flush", &ClientFlush),
+    Method("client_barrier", &ClientBarrier),
+    Method("worker_join", &WorkerJoin),
+    Method("worker_leave", &Close<covey_worker>),
+    Method("worker_place", &WorkerPlace),
+    Method("worker_barrier", &WorkerBarrier),
+    Method("worker_request_drain", &WorkerRequestDrain),
+    Method("group_all_reduce", &GroupCollective<&covey_group_all_reduce>),
+    Method("group_all_reduce_many", &GroupAllReduceMany),
+    Method("group_reduce_scatter", &GroupCollective<&covey_group_reduce_scatter>),
+    Method("group_all_gather", &GroupCollective<&covey_group_all_gather>),
+    Method("group_broadcast", &GroupBroadcast),
+    Method("group_barrier", &GroupBarrier),
+    Method("group_refresh", &GroupRefresh),
+    Method("step_create", &StepCreate),
+    Method("step_free", &Close<covey_step>),
+    Method("step_begin", &StepBegin),
+    Method("step_submit", &StepSubmit),
+    Method("step_wait", &StepWait),
+    Method("step_finish", &StepFinish),
+    Method("step_refresh", &StepRefresh),
+    Method("step_number", &StepNumber),
+    Method("step_samples_for", &StepSamplesFor),
+    Method("step_report", &StepReport),
+    Method("source_open", &SourceOpen),
+    Method("source_close", &Close<covey_source>),
+    Method("source_take", &SourceTake),
+    Method("source_finish", &SourceFinish),
+    Method("source_done", &SourceDone),
+    Method("source_examples_finished", &SourceExamplesFinished),
+    Method("source_meet_at_end", &SourceMeetAtEnd),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "_native", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+}  // namespace covey::python
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&covey::python::module); }

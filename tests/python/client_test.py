@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python program as a client: values, errors, memory, Ctrl-C, fork, asyncio."""
+
+import array
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+
+import covey
+from covey import _native, handle
+from tests import report
+from tests.process import cluster, program
+
+_ELEMENTS = 6
+
+
+def _floats(value=0.0, count=_ELEMENTS):
+    return array.array("f", [value] * count)
+
+
+def _resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class ClientTest(cluster.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.cluster = cluster.Cluster(self, workers=1)
+        self.client = covey.connect(self.cluster.address, job=cluster.JOB, timeout=30)
+        self.addCleanup(self.client.close)
+        self.table = self.client.create_table(self.spec("w"))
+
+    @staticmethod
+    def spec(name, rate=1.0):
+        return covey.TableSpec(name, (2, 3), covey.sgd(rate), "async")
+
+    def pulled(self, table=None):
+        out = _floats()
+        (table or self.table).pull(out).wait()
+        return list(out)
+
+    def test_pushes_and_pulls(self):
+        result = self.table.push(_floats(-2), samples=1).wait()
+        self.assertEqual((1, True, None), (result.version, result.durable, result.values))
+        out = _floats()
+        result = self.table.push_pull(_floats(-1), out).wait()
+        self.assertIs(out, result.values)
+        self.assertEqual([3.0] * _ELEMENTS, list(out))
+        self.table.push(_floats(-8), samples=4, wire="bfloat16").wait()
+        self.client.flush()
+        self.assertEqual([5.0] * _ELEMENTS, self.pulled())
+
+    def test_uses_memory_in_place(self):
+        values = _floats()
+        address, elements = _native.address_of(values)
+        self.assertEqual((values.buffer_info()[0], _ELEMENTS), (address, elements))
+
+    def test_tables(self):
+        self.assertEqual((2, 3), self.client.find_table("w").shape)
+        self.assertEqual(["w"], [spec["name"] for spec in self.client.list_tables()])
+        self.client.set_contract("w", "buffered:2")
+        self.client.drop_table("w")
+        with self.assertRaises(covey.NotFound):
+            self.client.find_table("w")
+        self.assertEqual(2, len(self.client.status()["view"]["nodes"]))
+
+    def test_errors_name_what_is_wrong(self):
+        for error, text, call in (
+            (TypeError, "format 'd'", lambda: self.table.push(array.array("d", [0] * 6))),
+            (TypeError, "may be written", lambda: self.table.pull(b"123456")),
+            (covey.InvalidArgument, "6 elements", lambda: self.table.push(_floats(count=5))),
+            (ValueError, "int8", lambda: self.table.push(_floats(), wire="fp8")),
+            (ValueError, "more than 0", lambda: self.table.push(_floats(), timeout=0)),
+            (covey.AlreadyExists, "'w'", lambda: self.client.create_table(self.spec("w", 2.0))),
+            (covey.InvalidArgument, "Did you mean 'shape'", lambda: self.client.create_table(
+                covey.TableSpec("v", (1,), extra={"shapes": [1]}))),
+            (covey.InvalidArgument, "NaN|nan|finite",
+             lambda: self.table.push(_floats(float("nan"))).wait()),
+            (covey.DeadlineExceeded, "deadline|not done",
+             lambda: self.table.pull(_floats(), min_version=9, timeout=0.3).wait()),
+        ):
+            with self.assertRaisesRegex(error, text):
+                call()
+        self.assertEqual("NOT_FOUND", covey.NotFound.code)
+        self.assertTrue(issubclass(covey.NotFound, LookupError))
+
+    def test_says_that_there_is_no_scheduler(self):
+        with self.assertRaisesRegex(covey.Unavailable, "127.0.0.1:1"):
+            covey.connect("127.0.0.1:1", join_timeout=1)
+        with self.assertRaisesRegex(covey.InvalidArgument, "HOST:PORT"):
+            covey.connect("nowhere")
+
+    def test_a_dead_scheduler_ends_in_an_exception(self):
+        self.cluster.scheduler.kill()
+        begin = time.monotonic()
+        with self.assertRaises((covey.DeadlineExceeded, covey.Unavailable)):
+            client_barrier(self.client, 2.0)
+        self.assertLess(time.monotonic() - begin, program.PATIENCE_SECONDS)
+
+    def test_a_wait_may_end_before_its_operation(self):
+        pending = self.table.pull(_floats(), min_version=1)
+        with self.assertRaisesRegex(covey.DeadlineExceeded, "not done"):
+            pending.wait(0.1)
+        self.assertFalse(pending.done())
+        self.table.push(_floats()).wait()
+        self.assertEqual(1, pending.wait().version)
+
+    def test_interrupts_end_a_wait(self):
+        waits = [lambda: self.table.pull(_floats(), min_version=9, timeout=50).wait(),
+                 lambda: self.client.barrier("alone", 2, 50)]
+        for wait in waits:
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            begin = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                timer.start()
+                wait()
+            self.assertLess(time.monotonic() - begin, 25)
+        self.table.push(_floats()).wait()  # the client is as before
+
+    def test_handles_are_awaitable(self):
+        async def push_all():
+            pushes = [self.table.push(_floats(-1)) for _ in range(20)]
+            return [(await push).version for push in pushes]
+
+        self.assertEqual(20, max(asyncio.run(push_all())))
+        self.assertEqual([20.0] * _ELEMENTS, self.pulled())
+
+    def test_many_threads_push(self):
+        def push():
+            for _ in range(50):
+                self.table.push(_floats(-1)).wait()
+
+        threads = [threading.Thread(target=push) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([200.0] * _ELEMENTS, self.pulled())
+
+    def test_dropped_handles_keep_their_memory(self):
+        for _ in range(500):
+            self.table.push(_floats(-1))
+        gc.collect()
+        self.client.flush()
+        self.assertEqual([500.0] * _ELEMENTS, self.pulled())
+        self.table.push(_floats())  # looks at what has ended
+        self.assertLess(len(handle._dropped), 500)
+
+    def test_ten_thousand_pushes_leave_nothing(self):
+        gradient = _floats()
+        for _ in range(2000):
+            self.table.push(gradient).wait()
+        before = _resident()
+        for _ in range(10000):
+            self.table.push(gradient).wait()
+        self.assertLess(_resident() - before, 1 << 20)
+
+    def test_tables_come_and_go(self):
+        for _ in range(20):
+            table = self.client.create_table(self.spec("brief"))
+            table.push(_floats()).wait()
+            self.client.drop_table("brief")
+        self.assertEqual(["w"], [spec["name"] for spec in self.client.list_tables()])
+
+    def test_a_child_by_fork_is_refused(self):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                self.table.push(_floats())
+            except covey.FailedPrecondition as error:
+                code = 0 if "fork" in str(error) else 2
+            finally:
+                self.client.close()
+                os._exit(code)
+        self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        self.table.push(_floats()).wait()
+
+    def test_a_closed_client_says_so(self):
+        with covey.connect(self.cluster.address, job=cluster.JOB) as client:
+            table = client.find_table("w")
+        with self.assertRaisesRegex(covey.FailedPrecondition, "closed"):
+            table.push(_floats())
+        client.close()  # again
+
+
+def client_barrier(client, timeout):
+    """Waits for another node, which never comes."""
+    client.barrier("alone", 2, timeout)
+
+
+if __name__ == "__main__":
+    report.main()

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The types that the package promises hold, as mypy checks them, and the stub of the native module
+names exactly its functions."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+import covey
+from covey import _native
+from tests import report
+
+_PACKAGE = pathlib.Path(covey.__file__).parent
+
+
+class TypingTest(unittest.TestCase):
+    def test_strict(self):
+        mypy = shutil.which("mypy", path="/usr/bin") or shutil.which("mypy")
+        if mypy is None:
+            self.skipTest("needs mypy")
+        run = subprocess.run([mypy, "--strict", "--explicit-package-bases", "--cache-dir=/dev/null", "covey"],
+                             cwd=_PACKAGE.parent, capture_output=True, text=True, check=False)
+        self.assertEqual(0, run.returncode, run.stdout)
+
+    def test_the_stub_is_complete(self):
+        stub = (_PACKAGE / "_native.pyi").read_text()
+        named = set(re.findall(r"^def (\w+)\(", stub, re.MULTILINE))
+        self.assertEqual({name for name in dir(_native) if not name.startswith("__")}, named)
+
+
+if __name__ == "__main__":
+    report.main()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers in Python: collectives, the hybrid step, and the data source, in `covey run`."""
+
+import json
+import os
+import pathlib
+import sys
+
+import covey
+from tests import report
+from tests.process import cluster
+
+_TRAINING = pathlib.Path(__file__).with_name("training.py")
+
+
+class WorkerTest(cluster.ProcessTest):
+    def results(self, groups, workers, what):
+        """Of all workers, by rank."""
+        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
+        run = self.start_run(groups, workers, [sys.executable, _TRAINING, what])
+        self.assertEqual(0, run.exit_code(240), run)
+        lines = [line[line.index("{"):] for line in run.lines("stdout")
+                 if '"rank"' in line and '"size"' in line]
+        found = sorted((json.loads(line) for line in lines), key=lambda one: one["rank"])
+        self.assertEqual(list(range(groups * workers)), [one["rank"] for one in found], run)
+        return found
+
+    def test_collectives(self):
+        for result in self.results(1, 3, "collectives"):
+            self.assertEqual({"sum": 6, "many": [3, 6], "sent": 1, "scattered": 3,
+                              "gathered": [0, 1, 2]},
+                             {name: result[name] for name in
+                              ("sum", "many", "sent", "scattered", "gathered")})
+
+    def test_trains_every_example_once(self):
+        results = self.results(2, 2, "steps")
+        self.assertEqual(200, sum(result["trained"] for result in results))
+        self.assertEqual({2}, {result["groups"] for result in results})
+        for result in results:
+            self.assertEqual(200, result["finished"])
+            self.assertGreater(result["weights"], 0)
+            self.assertGreater(result["steps"], 4)
+
+
+if __name__ == "__main__":
+    report.main()
