@@ -25,8 +25,8 @@ After fork (for example in a DataLoader's process), objects of the parent raise 
 
 import covey._native as _native
 from covey.client import Client, Table, connect
-from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, lamb, lars, momentum,
-                               nesterov, normal, sgd, uniform)
+from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, constant, cosine, lamb,
+                               lars, linear, momentum, nesterov, normal, sgd, step_decay, uniform)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
                           FailedPrecondition, Internal, InvalidArgument, NotFound,
                           ResourceExhausted, Unavailable)
@@ -41,8 +41,9 @@ __all__ = [
     "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
     "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
     "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
-    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "join", "keep_freed_memory",
-    "lamb", "lars", "momentum", "nesterov", "normal", "sgd", "uniform",
+    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "join",
+    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal", "sgd",
+    "step_decay", "uniform",
 ]
 
 

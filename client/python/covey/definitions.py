@@ -86,6 +86,29 @@ def normal(mean: float, deviation: float, seed: int = 1) -> dict[str, Any]:
     return {"kind": "NORMAL", "a": mean, "b": deviation, "seed": seed}
 
 
+def constant() -> dict[str, Any]:
+    """Schedule: the same rate always."""
+    return {}
+
+
+def step_decay(samples: int, factor: float, *, warmup: int = 0) -> dict[str, Any]:
+    """Schedule: the rate is multiplied by `factor` each `samples` training examples."""
+    return {"decay": "STEP", "decay_samples": samples, "decay_factor": factor,
+            "warmup_samples": warmup}
+
+
+def linear(samples: int, factor: float = 0.0, *, warmup: int = 0) -> dict[str, Any]:
+    """Schedule: a straight line to `factor` times the rate at `samples` training examples."""
+    return {"decay": "LINEAR", "decay_samples": samples, "decay_factor": factor,
+            "warmup_samples": warmup}
+
+
+def cosine(samples: int, factor: float = 0.0, *, warmup: int = 0) -> dict[str, Any]:
+    """Schedule: half a cosine to `factor` times the rate at `samples` training examples."""
+    return {"decay": "COSINE", "decay_samples": samples, "decay_factor": factor,
+            "warmup_samples": warmup}
+
+
 _WIRE = {"float32": "WIRE_FLOAT32", "float16": "WIRE_FLOAT16", "bfloat16": "WIRE_BFLOAT16",
          "int8": "WIRE_INT8_BLOCK"}
 _COUNT_OF = {"ssp": "staleness", "buffered": "buffer", "local": "local_steps"}
@@ -121,6 +144,10 @@ class TableSpec:
         shape: extents, slowest first.
         optimizer: from sgd(), adam() and so on.
         contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16".
+        schedule: of the learning rate, in training examples: from constant(), step_decay(),
+            linear() or cosine().
+        inner_optimizer: for "local:H", what each worker applies at every step to values of its own;
+            `optimizer` is then applied to the changes of all groups.
         initializer: first values: "zeros", a number, uniform(...), or normal(...).
         wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
         replicas: servers that hold each shard; 0 = two where there are two servers.
@@ -131,6 +158,8 @@ class TableSpec:
     shape: tuple[int, ...]
     optimizer: Optimizer = field(default_factory=lambda: sgd(1.0))
     contract: str = "buffered"
+    schedule: dict[str, Any] = field(default_factory=constant)
+    inner_optimizer: Optimizer | None = None
     initializer: Any = "zeros"
     wire: str = "float32"
     replicas: int = 0
@@ -149,11 +178,14 @@ class TableSpec:
             "name": self.name,
             "shape": [int(extent) for extent in self.shape] or [1],
             "optimizer": self.optimizer._fields(),
-            "learning_rate": {"base": self.optimizer.learning_rate},
+            "learning_rate": {"base": self.optimizer.learning_rate, **self.schedule},
             "contract": _contract(self.contract),
             "initializer": initializer,
             "gradient_format": _WIRE[self.wire],
         }
+        if self.inner_optimizer is not None:
+            fields["inner_optimizer"] = self.inner_optimizer._fields()
+            fields["inner_learning_rate"] = {"base": self.inner_optimizer.learning_rate}
         if self.replicas:
             fields["durability"] = "MEMORY" if self.replicas == 1 else "REPLICATED"
             fields["replicas"] = self.replicas

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Covey for PyTorch 1.13 and later.
+
+    worker = covey.join()
+    optimizer = covey.torch.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3),
+                                                 model.named_parameters(), worker=worker)
+    for images, labels in covey.torch.ElasticLoader(dataset, optimizer, batch_size=64, passes=5):
+        optimizer.zero_grad()
+        loss = criterion(model(images), labels)
+        loss.backward()
+        optimizer.step()
+
+DistributedOptimizer trains in groups: synchronous inside a group, under a contract between groups,
+with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers
+come and go. For scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of
+torch.distributed.
+"""
+
+from covey.torch.buffers import sync_buffers
+from covey.torch.hook import ddp_hook
+from covey.torch.loader import ElasticLoader
+from covey.torch.optimizer import DistributedOptimizer
+from covey.torch.process_group import register_backend
+
+__all__ = ["DistributedOptimizer", "ElasticLoader", "ddp_hook", "register_backend",
+           "sync_buffers"]

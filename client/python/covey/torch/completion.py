@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Futures of PyTorch for operations of Covey."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any, Callable
+
+import torch
+
+from covey.handle import Handle
+
+
+class Completer:
+    """Completes futures when their operations end: one thread, in the order of the operations."""
+
+    def __init__(self) -> None:
+        self._pending: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def future(self, handle: Handle, result: Callable[[], Any]) -> "torch.futures.Future[Any]":
+        """A future of what `result` returns once the operation has ended."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="covey futures",
+                                                daemon=True)
+                self._thread.start()
+        future: torch.futures.Future[Any] = torch.futures.Future()
+        self._pending.put((handle, result, future))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            handle, result, future = self._pending.get()
+            try:
+                handle.wait()
+                future.set_result(result())
+            except Exception as error:  # pylint: disable=broad-except
+                future.set_exception(error)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An optimizer that runs on the servers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from typing import Any, Callable, Iterable, Iterator
+
+import torch
+
+from covey.definitions import Optimizer, TableSpec, nesterov, uniform
+from covey.errors import FailedPrecondition
+from covey.step import Step
+from covey.torch.gradients import on_accumulated, spent
+from covey.torch.translation import translate
+from covey.worker import Worker
+
+_WRAPPERS = ("module.", "_orig_mod.")
+
+
+def _plain(name: str) -> str:
+    """The parameter's name without the prefixes of DistributedDataParallel and torch.compile."""
+    for prefix in _WRAPPERS:
+        name = name.replace(prefix, "")
+    return name
+
+
+class _Slot:
+    """One parameter, its table's values, and how far its gradient is in this step."""
+
+    def __init__(self, index: int, name: str, parameter: torch.nn.Parameter) -> None:
+        self.index = index
+        self.name = name
+        self.parameter = parameter
+        # Where new values arrive. They are copied into the parameter in step(), by an operation
+        # that autograd sees: a write behind its back could change gradients without an error.
+        self.values = parameter.detach().to(torch.float32).contiguous().clone()
+        self.zeros: torch.Tensor | None = None
+        self.hooks: list[Any] = []
+        self.arrivals = 0
+        self.submitted = False
+        self.seen: tuple[torch.Tensor, int] | None = None  # the gradient when it arrived last
+
+
+def _redrawn(parameter: torch.nn.Parameter, weight: torch.nn.Parameter, seed: int) -> Any:
+    """First values that all members name alike, whatever they have drawn themselves.
+
+    A constant stays what it is. Everything else is uniform within 1 / sqrt(inputs of the layer), as
+    torch.nn.Linear and the convolutions begin; `weight` tells the inputs.
+    """
+    values = parameter.detach().reshape(-1)
+    is_constant = len(values) > 1 and bool((values == values[0]).all())
+    if is_constant or float(values[0]) in (0.0, 1.0):
+        return float(values[0])
+    inputs = weight.numel() // weight.shape[0]
+    return uniform(-inputs ** -0.5, inputs ** -0.5, seed)
+
+
+class DistributedOptimizer(torch.optim.Optimizer):
+    """Trains a model in groups, with the optimizer on the servers.
+
+    It takes the place of the optimizer in a training script; see covey.torch. One table per
+    parameter. The gradients of a step are averaged over the group's members, weighted by samples,
+    and pushed to the servers; step() returns when the parameters have their new values.
+
+    Overlap: once a step has shown that nothing changes gradients between backward() and step(),
+    each gradient leaves while backward() computes the next one. Its place is then taken by NaN, so
+    that a program that does need it notices. Where gradients are clipped or changed, everything
+    leaves in step(), and a warning says so once.
+
+    Not supported, with an error that says so: optimizers and options that the servers do not know,
+    sparse gradients, parameters that are not float32 on the CPU, a learning rate that is changed
+    while training (pass `schedule`), deepcopy and pickle.
+
+    A parameter without a gradient in a step counts as one with a gradient of zero. Not thread-safe.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer,
+                 named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
+                 contract: str = "buffered", prefix: str = "model", wire: str = "float32",
+                 schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
+                 initial: str = "given", accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
+                 overlap: bool | str = "auto", replicas: int = 0) -> None:
+        """All members of the job make it with the same arguments; the members' models become equal.
+
+        Args:
+            optimizer: a fresh SGD, Adagrad, Adam or AdamW; it names the parameters and options.
+            named_parameters: model.named_parameters(); all parameters of the optimizer.
+            worker: from covey.join().
+            contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16".
+            prefix: tables are called prefix/name.
+            wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
+            schedule: of the learning rate, in samples: covey.cosine(...) and so on.
+            outer: for "local:H", the optimizer of the groups' changes; nesterov(0.7, 0.9) if None.
+            initial: "redraw": the servers draw the first values, as torch.nn.Linear begins;
+                constants stay. "given", the model's own values, is not possible yet.
+            accumulate: calls of backward() per step. Divide the loss by it, as usual.
+            samples_per_step: examples behind this member's gradient; None = as ElasticLoader gave
+                out, or as `optimizer.samples` says.
+            lag: 0, or 1: computes with the values of the step before last.
+            overlap: "auto", True or False.
+            replicas: servers that hold each shard; 0 = two where there are two servers.
+        """
+        if optimizer.state:
+            raise ValueError("the optimizer has made steps before; pass a fresh one")
+        if overlap not in ("auto", True, False):
+            raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
+        if initial != "redraw":
+            raise ValueError(
+                f"initial is {initial!r}, but tables cannot begin with a program's values yet; pass "
+                "initial='redraw' to train from scratch, with values that the servers draw as "
+                "torch.nn.Linear does")
+        if accumulate < 1:
+            raise ValueError(f"accumulate is {accumulate}; use 1 or more")
+        names = {parameter: _plain(name) for name, parameter in named_parameters}
+        super().__init__(optimizer.param_groups, optimizer.defaults)
+        self.worker = worker
+        self.samples = samples_per_step
+        self.loss: float | None = None
+        self._accumulate = accumulate
+        self._is_learning = overlap == "auto"
+        self._overlaps = overlap is True
+        self._syncs = True
+        self._begun = False
+        self._steps = 0
+        self._rates = [group["lr"] for group in self.param_groups]
+        self._slots: list[_Slot] = []
+        tensors = []
+        by_name = {name: parameter for parameter, name in names.items()}
+        for group in self.param_groups:
+            server_side = translate(optimizer, group)
+            for parameter in group["params"]:
+                if not parameter.requires_grad:
+                    continue
+                slot = self._new_slot(parameter, names)
+                weight = by_name.get(slot.name.removesuffix("bias") + "weight", parameter)
+                is_local = contract.startswith("local")
+                spec = TableSpec(
+                    f"{prefix}/{slot.name}", tuple(parameter.shape),
+                    (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
+                    schedule={} if is_local else schedule or {},
+                    inner_optimizer=server_side if is_local else None,
+                    initializer=_redrawn(parameter, weight, slot.index + 1), wire=wire, replicas=replicas)
+                self._slots.append(slot)
+                tensors.append((spec, slot.values))
+        if len({slot.name for slot in self._slots}) < len(self._slots):
+            raise ValueError("two parameters have one name; pass model.named_parameters()")
+        self._step = Step(worker, tensors, lag=lag)
+        self._land()
+        for slot in self._slots:
+            slot.hooks = on_accumulated(slot.parameter, functools.partial(self._arrived, slot))
+
+    def _new_slot(self, parameter: torch.nn.Parameter,
+                  names: dict[torch.nn.Parameter, str]) -> _Slot:
+        if parameter not in names:
+            raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is not among "
+                             "named_parameters; pass model.named_parameters()")
+        if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+            raise ValueError(f"parameter {names[parameter]} is {parameter.dtype} on "
+                             f"{parameter.device}; only float32 on the CPU is supported so far")
+        return _Slot(len(self._slots), names[parameter], parameter)
+
+    # --- As torch.optim.Optimizer ---
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Sends what has not left yet, and waits for the new values.
+
+        Args:
+            closure: computes the loss and its gradients once, and returns the loss.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._check_rates()
+        self._begin()
+        self._watch()
+        for slot in reversed(self._slots):
+            if not slot.submitted:
+                self._submit(slot)
+        for slot in self._slots:
+            self._step.wait(slot.index)
+        self._land()
+        self._step.report(float(loss) if loss is not None else self.loss)
+        for slot in self._slots:
+            slot.parameter.grad = None
+        self._forget()
+        self._steps += 1
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops gradients. FailedPrecondition: some have left; call step() first."""
+        if self._begun:
+            raise FailedPrecondition(
+                "zero_grad() after gradients have left and before step(): the group is in this "
+                "step already; call step(), or make the optimizer with overlap=False")
+        for slot in self._slots:
+            slot.arrivals = 0
+        super().zero_grad(set_to_none)
+
+    def __deepcopy__(self, _: Any) -> Any:
+        raise TypeError("a DistributedOptimizer cannot be copied; make one per worker")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a DistributedOptimizer cannot be pickled; its state is on the servers, and "
+                        "`covey snapshot` keeps it")
+
+    # --- More ---
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Around backward(): its gradients are added up here, and leave with a later one."""
+        before, self._syncs = self._syncs, False
+        try:
+            yield
+        finally:
+            self._syncs = before
+
+    def refresh(self) -> None:
+        """Gets the newest values. All members of the group call it, between steps."""
+        self._step.refresh()
+        self._land()
+
+    def idle_step(self) -> None:
+        """Takes part in the group's step without examples."""
+        self.samples, samples = 0, self.samples
+        try:
+            for slot in self._slots:
+                slot.parameter.grad = None
+            self._begin()
+            for slot in reversed(self._slots):
+                self._submit(slot)
+            for slot in self._slots:
+                self._step.wait(slot.index)
+            self._land()
+            self._step.report(None)
+        finally:
+            self.samples = samples
+            self._forget()
+
+    @property
+    def distributed_step(self) -> Step:
+        """The step underneath: its number, samples_for and so on."""
+        return self._step
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether gradients leave during backward()."""
+        return self._overlaps
+
+    def close(self) -> None:
+        """Ends the optimizer; before the worker is closed."""
+        self._step.close()
+
+    # --- Inside ---
+
+    def _arrived(self, slot: _Slot) -> None:
+        """Autograd has added to the parameter's gradient."""
+        gradient = slot.parameter.grad
+        if slot.submitted:
+            raise RuntimeError(
+                f"the gradient of {slot.name} arrived again after it had left: backward() ran more "
+                f"than accumulate={self._accumulate} times before step(), or a layer is computed "
+                "twice; pass accumulate=, or overlap=False")
+        if gradient is not None:
+            slot.seen = (gradient, gradient._version)
+        if not self._syncs:
+            return
+        slot.arrivals += 1
+        if self._overlaps and slot.arrivals == self._accumulate:
+            self._begin()
+            self._submit(slot)
+            slot.parameter.grad = spent(slot.parameter)
+
+    def _begin(self) -> None:
+        if self._begun:
+            return
+        if self.samples is None:
+            raise ValueError("how many examples are behind this gradient? Pass samples_per_step=, "
+                             "set optimizer.samples before backward(), or use ElasticLoader")
+        self._step.begin(self.samples)
+        self._begun = True
+
+    def _submit(self, slot: _Slot) -> None:
+        gradient = slot.parameter.grad
+        if gradient is None:
+            if slot.zeros is None:
+                slot.zeros = torch.zeros_like(slot.values)
+            gradient = slot.zeros
+        if gradient.is_sparse:
+            raise ValueError(f"the gradient of {slot.name} is sparse; use a dense embedding")
+        self._step.submit(slot.index, gradient.detach().to(torch.float32).contiguous())
+        slot.submitted = True
+
+    def _watch(self) -> None:
+        """Learns from the first step whether the program changes gradients before step()."""
+        if not self._is_learning:
+            return
+        self._is_learning = False
+        changed = [slot.name for slot in self._slots if slot.seen is not None and (
+            slot.parameter.grad is not slot.seen[0]
+            or slot.parameter.grad._version != slot.seen[1])]
+        self._overlaps = not changed
+        if changed:
+            warnings.warn(
+                f"the gradient of {changed[0]} was changed between backward() and step() (clipping "
+                "or scaling?): gradients leave in step(), without overlap; overlap=False says that "
+                "this is meant. With several members, each changes its own gradient before the "
+                "mean is taken", stacklevel=4)
+
+    def _land(self) -> None:
+        with torch.no_grad():
+            for slot in self._slots:
+                slot.parameter.copy_(slot.values)
+
+    def _forget(self) -> None:
+        self._begun = False
+        for slot in self._slots:
+            slot.arrivals = 0
+            slot.submitted = False
+            slot.seen = None
+
+    def _check_rates(self) -> None:
+        for group, rate in zip(self.param_groups, self._rates):
+            if group["lr"] != rate:
+                raise ValueError(
+                    f"the learning rate was changed from {rate} to {group['lr']}, which the servers "
+                    "do not see; pass schedule=covey.cosine(...) or another one, in samples")

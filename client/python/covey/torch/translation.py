@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers of PyTorch in Covey's words. The formulas are the same (common/optimizer)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import covey.definitions as definitions
+
+
+def _refuse(kind: str, option: str, value: Any) -> None:
+    raise ValueError(
+        f"{kind}({option}={value}) has no counterpart on the servers; leave {option} at its default")
+
+
+def _sgd(group: dict[str, Any]) -> definitions.Optimizer:
+    if group["momentum"] == 0:
+        return definitions.sgd(group["lr"], weight_decay=group["weight_decay"])
+    if group["dampening"] != 0:
+        _refuse("SGD", "dampening", group["dampening"])
+    make = definitions.nesterov if group["nesterov"] else definitions.momentum
+    return make(group["lr"], group["momentum"], weight_decay=group["weight_decay"])
+
+
+def _adagrad(group: dict[str, Any]) -> definitions.Optimizer:
+    for option in ("lr_decay", "initial_accumulator_value"):
+        if group.get(option, 0) != 0:
+            _refuse("Adagrad", option, group[option])
+    return definitions.adagrad(group["lr"], epsilon=group["eps"],
+                               weight_decay=group["weight_decay"])
+
+
+def _adam(group: dict[str, Any]) -> definitions.Optimizer:
+    if group.get("amsgrad"):
+        _refuse("Adam", "amsgrad", True)
+    return definitions.adam(group["lr"], group["betas"], epsilon=group["eps"],
+                            weight_decay=group["weight_decay"])
+
+
+def _adamw(group: dict[str, Any]) -> definitions.Optimizer:
+    if group.get("amsgrad"):
+        _refuse("AdamW", "amsgrad", True)
+    return definitions.adamw(group["lr"], group["betas"], epsilon=group["eps"],
+                             weight_decay=group["weight_decay"])
+
+
+_KNOWN = {torch.optim.SGD: _sgd, torch.optim.Adagrad: _adagrad, torch.optim.Adam: _adam,
+          torch.optim.AdamW: _adamw}
+
+
+def translate(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> definitions.Optimizer:
+    """The optimizer of one parameter group.
+
+    Raises ValueError: the optimizer, or an option of it, is unknown to the servers.
+    """
+    kind = type(optimizer)
+    if kind not in _KNOWN:
+        known = ", ".join(known.__name__ for known in _KNOWN)
+        raise ValueError(f"{kind.__name__} does not run on the servers; use one of {known}, or "
+                         "keep your optimizer and reduce gradients with covey.torch.ddp_hook")
+    if group.get("maximize"):
+        _refuse(kind.__name__, "maximize", True)
+    return _KNOWN[kind](group)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each worker of torch_test.py runs, by name; prints one line of JSON."""
+
+import json
+import os
+import sys
+import warnings
+
+import torch
+import torch.distributed as dist
+
+import covey
+import covey.torch
+
+
+def _model(seed=1):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+
+def _examples(count=96):
+    generator = torch.Generator().manual_seed(7)
+    inputs = torch.randn(count, 4, generator=generator)
+    return inputs, inputs.sum(1, keepdim=True)
+
+
+def _optimizer(model, worker, make=None, **options):
+    make = make or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
+    return covey.torch.DistributedOptimizer(
+        make(model.parameters()), model.named_parameters(), worker=worker,
+        **{"contract": "bsp", "initial": "redraw", **options})
+
+
+def _refusal(call, *arguments, **options):
+    """The name and text of the error that the call ends with."""
+    try:
+        call(*arguments, **options)
+    except Exception as error:  # pylint: disable=broad-except
+        return f"{type(error).__name__}: {error}"
+    return "accepted"
+
+
+def like_one_process(kind):
+    """Losses of the group, and those of plain PyTorch on all members' examples together."""
+    make = {"sgd": None,
+            "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+            "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.1)}
+    with covey.join() as worker:
+        model = _model(seed=worker.rank)
+        optimizer = _optimizer(model, worker, make[kind])
+        alone = _model()
+        alone.load_state_dict(model.state_dict())
+        plain = (make[kind] or (lambda parameters: torch.optim.SGD(
+            parameters, lr=0.1, momentum=0.9)))(alone.parameters())
+        inputs, targets = _examples()
+        rank, size = worker.group.rank, worker.group.size
+        losses, expected = [], []
+        for step in range(30):
+            mine = slice(rank + step % 5, None, size)
+            optimizer.samples = len(inputs[mine])
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(inputs[mine]), targets[mine]).backward()
+            optimizer.step()
+            every = [i for r in range(size) for i in range(r + step % 5, len(inputs), size)]
+            plain.zero_grad()
+            torch.nn.functional.mse_loss(alone(inputs[every]), targets[every]).backward()
+            plain.step()
+            with torch.no_grad():
+                losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
+                expected.append(torch.nn.functional.mse_loss(alone(inputs), targets).item())
+        overlaps = optimizer.overlaps
+        optimizer.close()
+        return {"losses": losses, "expected": expected, "overlaps": overlaps}
+
+
+def mistakes():
+    """What the optimizer says to programs that it does not support."""
+    said = {}
+    with covey.join() as worker:
+        make = _optimizer
+
+        def with_torch(factory):
+            return lambda: make(_model(), worker, factory, prefix="refused", samples_per_step=1)
+
+        said["initial"] = _refusal(lambda: make(_model(), worker, initial="given"))
+        said["adadelta"] = _refusal(with_torch(torch.optim.Adadelta))
+        said["amsgrad"] = _refusal(with_torch(lambda p: torch.optim.Adam(p, amsgrad=True)))
+        model = _model()
+        said["names"] = _refusal(lambda: covey.torch.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.1), [], worker=worker, initial="redraw"))
+        said["double"] = _refusal(lambda: make(_model().double(), worker))
+        optimizer = make(model, worker)
+        inputs, targets = _examples()
+
+        def backward():
+            torch.nn.functional.mse_loss(model(inputs), targets).backward()
+
+        backward()
+        said["samples"] = _refusal(optimizer.step)
+        optimizer.samples = len(inputs)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        said["clipped"] = str(warned[0].message) if warned else "nothing"
+        said["overlaps after clipping"] = optimizer.overlaps
+        said["copy"] = _refusal(__import__("copy").deepcopy, optimizer)
+        optimizer._overlaps = True
+        backward()
+        said["gradient that has left"] = str(model[0].weight.grad.reshape(-1)[0].item())
+        said["zero_grad"] = _refusal(optimizer.zero_grad)
+        said["twice"] = _refusal(backward)
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] = 0.5
+        backward()
+        said["rate"] = _refusal(optimizer.step)
+        optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.step()
+        optimizer.close()
+    return said
+
+
+def accumulation():
+    """Two backward passes per step are one with both batches."""
+    with covey.join() as worker:
+        results = []
+        for accumulate in (1, 2):
+            model = _model()
+            optimizer = _optimizer(model, worker, prefix=f"by-{accumulate}", accumulate=accumulate,
+                                   samples_per_step=96)
+            inputs, targets = _examples()
+            for _ in range(4):
+                for part in range(accumulate):
+                    mine = slice(part, None, accumulate)
+                    loss = torch.nn.functional.mse_loss(model(inputs[mine]), targets[mine])
+                    (loss / accumulate).backward()
+                optimizer.step()
+            results.append(model[0].weight.detach().reshape(-1)[:4].tolist())
+            optimizer.close()
+        return {"once": results[0], "twice": results[1]}
+
+
+def loader():
+    """Which examples this worker was given, in two passes."""
+    with covey.join() as worker:
+        model = _model()
+        optimizer = _optimizer(model, worker, contract="buffered")
+        inputs, targets = _examples()
+        data = torch.utils.data.TensorDataset(inputs, targets, torch.arange(len(inputs)))
+        batches = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4)
+        passes = []
+        for _ in range(2):
+            seen = []
+            for some, wanted, numbers in batches:
+                optimizer.zero_grad()
+                torch.nn.functional.mse_loss(model(some), wanted).backward()
+                optimizer.step()
+                seen += numbers.tolist()
+            passes.append(seen)
+        worker.barrier("trained")
+        optimizer.close()
+        return {"passes": passes}
+
+
+def _process_group():
+    rank, size = int(os.environ["COVEY_RANK"]), int(sys.argv[2])
+    dist.init_process_group("covey", rank=rank, world_size=size,
+                            init_method=f"file://{sys.argv[3]}")
+    return rank, size
+
+
+def backend():
+    """The collectives of torch.distributed."""
+    rank, size = _process_group()
+    summed = torch.full((5,), rank + 1.0)
+    dist.all_reduce(summed)
+    numbers = torch.tensor([2**40 + rank, -rank])
+    dist.broadcast(numbers, 1)
+    largest = torch.tensor([rank])
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    gathered = [torch.zeros(3, dtype=torch.int32) for _ in range(size)]
+    dist.all_gather(gathered, torch.full((3,), rank, dtype=torch.int32))
+    halves = torch.full((3,), 1.0, dtype=torch.float64)
+    dist.all_reduce(halves, async_op=True).wait()
+    part = torch.zeros(2)
+    dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(size)])
+    flag = torch.tensor([rank == 0])
+    dist.broadcast(flag, 0)
+    at_root = torch.tensor([1.0])
+    dist.reduce(at_root, 0)
+    dist.barrier()
+    dist.destroy_process_group()
+    return {"sum": summed.tolist(), "numbers": numbers.tolist(), "largest": largest.item(),
+            "gathered": [one[2].item() for one in gathered], "halves": halves[0].item(),
+            "part": part.tolist(), "flag": flag.item(), "root": at_root.item()}
+
+
+def parallel(hooked):
+    """DistributedDataParallel with the backend, or with gloo and the hook."""
+    if hooked:
+        dist.init_process_group("gloo", rank=int(os.environ["COVEY_RANK"]),
+                                world_size=int(sys.argv[2]),
+                                init_method=f"file://{sys.argv[3]}")
+    else:
+        _process_group()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8),
+                                torch.nn.Linear(8, 1))
+    torch.manual_seed(dist.get_rank())
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    worker = None
+    if hooked:
+        worker = covey.join()
+        model.register_comm_hook(worker, covey.torch.ddp_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    inputs, targets = _examples()
+    for _ in range(6):
+        mine = torch.randint(len(inputs), (16,))
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs[mine]), targets[mine]).backward()
+        optimizer.step()
+    weights = [value for one in model.parameters() for value in one.detach().reshape(-1).tolist()]
+    dist.barrier()
+    dist.destroy_process_group()
+    if worker is not None:
+        covey.torch.sync_buffers(model, worker)
+        worker.close()
+    return {"weights": weights}
+
+
+PROGRAMS = {
+    "sgd": lambda: like_one_process("sgd"), "adam": lambda: like_one_process("adam"),
+    "adamw": lambda: like_one_process("adamw"), "mistakes": mistakes,
+    "accumulation": accumulation, "loader": loader, "backend": backend,
+    "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
+}
+
+torch.set_num_threads(1)
+print(json.dumps({"rank": os.environ.get("COVEY_RANK"), **PROGRAMS[sys.argv[1]]()}))

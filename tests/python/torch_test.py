@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""covey.torch: the optimizer, the loader, the hook and the backend, in `covey run`."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import unittest
+
+import covey
+from tests import report
+from tests.process import cluster
+
+_PROGRAMS = pathlib.Path(__file__).with_name("torch_programs.py")
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+class TorchTest(cluster.ProcessTest):
+    def results(self, groups, workers, name):
+        """Of all workers."""
+        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
+        meeting = os.path.join(self.folder, name)
+        run = self.start_run(groups, workers, [sys.executable, _PROGRAMS, name, groups * workers,
+                                               meeting])
+        self.assertEqual(0, run.exit_code(240), run)
+        found = [json.loads(line[line.index('{"rank"'):]) for line in run.lines("stdout")
+                 if '{"rank"' in line]
+        by_rank = {result["rank"]: result for result in found}
+        self.assertEqual(groups * workers, len(by_rank), run)
+        return list(by_rank.values())
+
+    def check_like_one_process(self, kind):
+        for result in self.results(1, 2, kind):
+            self.assertLess(result["losses"][-1], 0.5 * result["losses"][0])
+            self.assertTrue(result["overlaps"])
+            for loss, expected in zip(result["losses"], result["expected"]):
+                # Two sums of halves are rounded in another order than one sum.
+                self.assertAlmostEqual(loss, expected, delta=1e-4 * abs(expected) + 1e-6)
+
+    def test_sgd_is_like_one_process(self):
+        self.check_like_one_process("sgd")
+
+    def test_adam_is_like_one_process(self):
+        self.check_like_one_process("adam")
+
+    def test_adamw_is_like_one_process(self):
+        self.check_like_one_process("adamw")
+
+    def test_says_what_it_does_not_support(self):
+        said, = self.results(1, 1, "mistakes")
+        for about, text in (("initial", "redraw"), ("adadelta", "Adadelta"),
+                            ("amsgrad", "amsgrad=True"), ("names", "named_parameters"),
+                            ("double", "float64"), ("samples", "samples_per_step"),
+                            ("clipped", "without overlap"), ("copy", "TypeError"),
+                            ("gradient that has left", "nan"),
+                            ("zero_grad", "FailedPrecondition"),
+                            ("twice", "arrived again"), ("rate", "schedule=")):
+            self.assertIn(text, said[about], about)
+        self.assertFalse(said["overlaps after clipping"])
+
+    def test_accumulates_gradients(self):
+        result, = self.results(1, 1, "accumulation")
+        for once, twice in zip(result["once"], result["twice"]):
+            self.assertAlmostEqual(once, twice, delta=1e-5)
+
+    def test_gives_each_example_to_one_worker(self):
+        results = self.results(2, 2, "loader")
+        for number in range(2):
+            seen = [example for result in results for example in result["passes"][number]]
+            self.assertEqual(list(range(96)), sorted(seen))
+
+    def test_backend(self):
+        results = self.results(1, 3, "backend")
+        for result in results:
+            self.assertEqual([6.0] * 5, result["sum"])
+            self.assertEqual([2**40 + 1, -1], result["numbers"])
+            self.assertEqual((2, [0, 1, 2], 3.0, True), (
+                result["largest"], result["gathered"], result["halves"], result["flag"]))
+            rank = int(result["rank"])
+            self.assertEqual([3.0 * rank] * 2, result["part"])
+            self.assertEqual(3.0 if rank == 0 else 1.0, result["root"])
+
+    def check_equal_weights(self, name):
+        first, *others = self.results(1, 2, name)
+        for other in others:
+            self.assertEqual(first["weights"], other["weights"])
+
+    def test_data_parallel_over_the_backend(self):
+        self.check_equal_weights("ddp")
+
+    def test_data_parallel_with_the_hook(self):
+        self.check_equal_weights("hook")
+
+
+if __name__ == "__main__":
+    report.main()
