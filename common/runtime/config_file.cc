@@ -92,6 +92,11 @@ void ConfigFile::Add(absl::string_view name, double* field, absl::string_view he
 void ConfigFile::Add(absl::string_view name, absl::Duration* field, absl::string_view help) {
   AddField(name, field, help);
 }
+void ConfigFile::Add(absl::string_view name, std::vector<std::string>* field,
+                     absl::string_view help) {
+  AddField(name, field, help);
+  options_.back().is_list = true;
+}
 
 void ConfigFile::Add(absl::string_view name, Bytes field, absl::string_view help) {
   Add(
@@ -149,7 +154,7 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
   app.add_flag("--print-config", flags.print_config,
                "print the configuration with the origin of each value, and exit");
   std::vector<std::string> values(options_.size());
-  std::vector<const CLI::Option*> given;
+  std::vector<CLI::Option*> given;
   for (size_t i = 0; i < options_.size(); ++i) {
     const Option& option = options_[i];
     const std::string flag = absl::StrCat("--", option.name);
@@ -157,6 +162,7 @@ absl::StatusOr<ConfigFile::Flags> ConfigFile::ReadFlags(
         absl::StrCat(option.help, " [", VariableOf(option.name), "=", option.print(), "]");
     given.push_back(option.is_switch ? app.add_flag(flag, values[i], help)
                                      : app.add_option(flag, values[i], help));
+    if (option.is_list) given.back()->join(',');
   }
   try {
     app.parse(reversed);

@@ -51,6 +51,8 @@ class ConfigFile {
   void Add(absl::string_view name, double* field, absl::string_view help);
   void Add(absl::string_view name, absl::Duration* field, absl::string_view help);
   void Add(absl::string_view name, Bytes field, absl::string_view help);
+  // Words with commas between, none of them empty. The flag may be given several times.
+  void Add(absl::string_view name, std::vector<std::string>* field, absl::string_view help);
   // Any other type. `parse` stores the value or refuses it, with a reason that ends the sentence
   // "--name=x: "; `print` shows the value in a form that `parse` takes.
   void Add(absl::string_view name, std::function<absl::Status(absl::string_view)> parse,
@@ -88,6 +90,7 @@ class ConfigFile {
     std::function<absl::Status(absl::string_view)> parse;
     std::function<std::string()> print;
     bool is_switch = false;
+    bool is_list = false;
     std::string origin = "default";
   };
   struct Flags;

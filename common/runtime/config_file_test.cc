@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -164,6 +165,19 @@ TEST_F(ConfigFileTest, PrintedConfigurationReadsBackAsAFile) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(host_, "a: #b");
   EXPECT_EQ(memory_, 3u << 20);
+}
+
+TEST_F(ConfigFileTest, AListMayBeGivenInParts) {
+  using Words = std::vector<std::string>;
+  Words tables = {"old"};
+  options_.Add("table", &tables, "which tables");
+  ASSERT_TRUE(Load({"--table", "a=x", "--table", "b,c", "--host", "h"}).ok());
+  EXPECT_EQ(tables, (Words{"a=x", "b", "c"}));
+  EXPECT_TRUE(absl::StrContains(options_.Print(), "table: a=x,b,c"));
+  environment_["COVEY_TABLE"] = "d,e";
+  ASSERT_TRUE(Load({}).ok());
+  EXPECT_EQ(tables, (Words{"d", "e"}));
+  EXPECT_FALSE(Load({"--host", "a", "--host", "b"}).ok());
 }
 
 TEST_F(ConfigFileTest, HelpListsFlagsVariablesAndDefaults) {

@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/edit_distance.h"
@@ -67,6 +69,10 @@ absl::Status ReadValue(absl::string_view text, absl::Duration* field) {
              ? absl::OkStatus()
              : absl::InvalidArgumentError("not a duration; write it like 500ms, 2s or 1h30m");
 }
+absl::Status ReadValue(absl::string_view text, std::vector<std::string>* field) {
+  *field = absl::StrSplit(text, ',', absl::SkipEmpty());
+  return absl::OkStatus();
+}
 
 std::string WriteValue(const std::string& value) { return value; }
 std::string WriteValue(bool value) { return value ? "true" : "false"; }
@@ -83,6 +89,7 @@ std::string WriteValue(double value) {
   return absl::StrFormat("%.17g", value);
 }
 std::string WriteValue(absl::Duration value) { return absl::FormatDuration(value); }
+std::string WriteValue(const std::vector<std::string>& value) { return absl::StrJoin(value, ","); }
 
 absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
   for (const Unit& unit : kUnits) {

@@ -22,6 +22,7 @@ absl::Status ReadValue(absl::string_view text, uint32_t* field);
 absl::Status ReadValue(absl::string_view text, uint64_t* field);
 absl::Status ReadValue(absl::string_view text, double* field);
 absl::Status ReadValue(absl::string_view text, absl::Duration* field);
+absl::Status ReadValue(absl::string_view text, std::vector<std::string>* field);
 
 // In a form that ReadValue takes.
 std::string WriteValue(const std::string& value);
@@ -31,6 +32,7 @@ std::string WriteValue(uint32_t value);
 std::string WriteValue(uint64_t value);
 std::string WriteValue(double value);
 std::string WriteValue(absl::Duration value);
+std::string WriteValue(const std::vector<std::string>& value);
 
 // "256MiB", "1KB", "64" (bytes) -> bytes. INVALID_ARGUMENT: not a size, or 2^64 and more.
 absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
