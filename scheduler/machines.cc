@@ -27,12 +27,14 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       contract_fallback({.enabled = config.contract_fallback}, state, tables),
       barriers(state),
       dispatcher(state),
-      snapshots(config.snapshots_options(), state, dispatcher) {}
+      snapshots(config.snapshots_options(), state, dispatcher),
+      restores(config.snapshots_options().has_store, state, tables) {}
 
 void Machines::Start(absl::Time now) {
   membership.Start(now);
   dispatcher.Start(now);
   snapshots.Start(now);
+  restores.Start(now);
   // The log does not contain the leases of servers.
   for (const proto::Node& node : state.view().nodes()) {
     if (node.role() == proto::SERVER && node.state() == proto::Node::DEAD) {
@@ -57,6 +59,7 @@ void Machines::Tick(absl::Time now, Answer answer) {
   PlaceRestoredTables();
   scaling.Tick();
   snapshots.Tick(now);
+  restores.Tick(now);
 }
 
 bool Machines::MayEnd(absl::Duration waited) const {
@@ -70,13 +73,23 @@ bool Machines::MayEnd(absl::Duration waited) const {
   return !any;
 }
 
+void Machines::OnStoreReply(absl::Time now, const Message& reply) {
+  if (!restores.OnStoreReply(now, reply)) snapshots.OnStoreReply(now, reply);
+}
+
+std::vector<Message> Machines::TakeStoreRequests() {
+  std::vector<Message> requests = snapshots.TakeRequests();
+  for (Message& request : restores.TakeRequests()) requests.push_back(std::move(request));
+  return requests;
+}
+
 void Machines::PlaceRestoredTables() {
   if (state.record().has_restore() && membership.CheckServers().ok()) tables.PlaceRestored();
 }
 
 absl::Time Machines::NextTick() const {
   return std::min({membership.NextDeath(), barriers.NextDeadline(), dispatcher.NextTick(),
-                   snapshots.NextTick()});
+                   snapshots.NextTick(), restores.NextTick()});
 }
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {

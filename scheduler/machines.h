@@ -16,6 +16,7 @@
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
 #include "scheduler/snapshots/snapshots.h"
+#include "scheduler/snapshots/table_restores.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/tables/contract_fallback.h"
 #include "scheduler/tables/tables.h"
@@ -45,6 +46,9 @@ struct Machines {
   // Whether the scheduler may end, `waited` after it was asked to. Servers that leave need it until
   // their content is elsewhere, or in a snapshot.
   bool MayEnd(absl::Duration waited) const;
+  // The store has answered; and what is asked of it since the last call.
+  void OnStoreReply(absl::Time now, const Message& reply);
+  std::vector<Message> TakeStoreRequests();
   // Membership has found that a node is no longer ALIVE: notifies the other machines.
   void OnDeparture(absl::Time now, NodeId node, Answer answer);
 
@@ -60,6 +64,7 @@ struct Machines {
   Barriers barriers;
   DataDispatcher dispatcher;
   Snapshots snapshots;
+  TableRestores restores;
 };
 
 // For machines that reply to several requests at a time.

@@ -152,6 +152,7 @@ void RequestHandlers::GetWork(const Call& call) {
 }
 
 void RequestHandlers::ReportReplicas(const Call& call) {
+  machines_.restores.OnReports(call.now, call.envelope().replica_report_request());
   machines_.chains.OnReports(call.now, call.sender(), call.envelope().replica_report_request());
   ReconcileChains(call.now);
   Answer(call, MakeControlReply(call.request));
@@ -167,6 +168,18 @@ void RequestHandlers::CreateSnapshot(const Call& call) {
   if (!id.ok()) return Refuse(call, id.status());
   Message reply = MakeControlReply(call.request);
   reply.envelope.mutable_create_snapshot_reply()->set_snapshot(*id);
+  Answer(call, std::move(reply));
+}
+
+void RequestHandlers::RestoreTables(const Call& call) {
+  // As for CreateTable.
+  if (const absl::Status servers = machines_.membership.CheckServers(); !servers.ok()) {
+    return Refuse(call, Annotate("restore", servers));
+  }
+  const auto id = machines_.restores.Begin(call.now, call.envelope().restore_tables_request());
+  if (!id.ok()) return Refuse(call, id.status());
+  Message reply = MakeControlReply(call.request);
+  reply.envelope.mutable_restore_tables_reply()->set_restore(*id);
   Answer(call, std::move(reply));
 }
 
@@ -210,6 +223,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   machines_.membership.FillStatus(call.now, body);
   machines_.stragglers.FillStatus(body);
   machines_.snapshots.FillStatus(call.now, body);
+  machines_.restores.FillStatus(call.now, body);
   trail_.CopyAfter(call.envelope().status_request().events_after(), body);
   body.set_uptime_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(call.uptime)));
   Answer(call, std::move(reply));

@@ -66,6 +66,7 @@ class RequestHandlers {
   void ReportReplicas(const Call& call);
   void ReportSnapshot(const Call& call);
   void CreateSnapshot(const Call& call);
+  void RestoreTables(const Call& call);
   void GetWork(const Call& call);
 
   void Refuse(const Call& call, const absl::Status& status);

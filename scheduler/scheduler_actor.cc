@@ -48,7 +48,7 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
     trail_.Add(now - started_, decision);
     if (on_decision_) on_decision_(decision);
   }
-  for (Message& request : machines_.snapshots.TakeRequests()) outbox.Send(std::move(request));
+  for (Message& request : machines_.TakeStoreRequests()) outbox.Send(std::move(request));
   pipeline_.Flush(outbox);
   if (on_loss_ != nullptr && machines_.chains.must_stop()) std::exchange(on_loss_, nullptr)();
   if (on_stopped_ == nullptr) return;
@@ -72,7 +72,7 @@ void SchedulerActor::Receive(absl::Time now, const Message& message, Outbox& out
   } else if (message.envelope.has_probe_reply()) {
     OnProbeReply(now, message, outbox);
   } else if (message.envelope.has_store_reply()) {
-    if (IsFromOwnProcess(message)) machines_.snapshots.OnStoreReply(now, message);
+    if (IsFromOwnProcess(message)) machines_.OnStoreReply(now, message);
   } else {
     handlers_.Handle(now, now - started_, message, outbox);
   }

@@ -13,8 +13,11 @@ constexpr int kReportsPerRequestMax = 1024;
 bool IsSettled(const proto::ReplicaReport& report, const ClusterView& view) {
   const proto::Shard* shard = view.FindShard({TableId(report.table()), ShardIndex(report.shard())});
   // There are no reports about a table that is not in the view yet.
-  return shard == nullptr || shard->generation() != report.generation() ||
-         shard->chain_epoch() > report.chain_epoch();
+  if (shard == nullptr || shard->generation() != report.generation()) return true;
+  if (report.kind() == proto::ReplicaReport::LOADED) {
+    return view.FindTable(TableId(report.table()))->restore() == 0;
+  }
+  return shard->chain_epoch() > report.chain_epoch();
 }
 
 }  // namespace

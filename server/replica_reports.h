@@ -14,7 +14,8 @@
 namespace covey::server {
 
 // The reports to the scheduler about the replicas of this process. A report is repeated until a
-// view shows a newer chain. Many reports travel in one request.
+// view shows a newer chain, or, of a replica that is LOADED, that its table is no longer being
+// restored. Many reports travel in one request.
 //
 // Actor-confined. Deterministic. At most one report per shard, replica and kind.
 class ReplicaReports {

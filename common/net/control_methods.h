@@ -28,6 +28,7 @@ namespace covey {
   X(ReportReplicas, ReplicaReport, replica_report, kNodes)    \
   X(ReportSnapshot, SnapshotReport, snapshot_report, kNodes)  \
   X(CreateSnapshot, CreateSnapshot, create_snapshot, kAnyone) \
+  X(RestoreTables, RestoreTables, restore_tables, kAnyone)    \
   X(GetWork, Work, work, kNodes)                              \
   X(ListTables, ListTables, list_tables, kAnyone)             \
   X(Barrier, Barrier, barrier, kNodes)                        \

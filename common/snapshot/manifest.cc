@@ -84,6 +84,24 @@ bool IsSnapshotFolderName(absl::string_view folder) {
   return IsImportFolderName(folder) || ParseSnapshotFolderName(folder).has_value();
 }
 
+absl::StatusOr<SnapshotChoice> SnapshotChoice::Parse(absl::string_view called) {
+  if (IsSnapshotFolderName(called)) return SnapshotChoice{.folder = std::string(called), .id = {}};
+  if (called == kNewestSnapshot) return SnapshotChoice();
+  if (uint64_t id = 0; absl::SimpleAtoi(called, &id)) return SnapshotChoice{.folder = {}, .id = id};
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", called.substr(0, 64), "' is no snapshot; write ", kNewestSnapshot,
+                   ", an id like 17, or a name like ", SnapshotFolderName(17, 42), " or ",
+                   ImportFolderName("gpt2")));
+}
+
+absl::Status SnapshotChoice::NotFound() const {
+  return absl::NotFoundError(
+      absl::StrCat(!folder.empty() ? absl::StrCat("there is no complete snapshot ", folder)
+                   : id            ? absl::StrCat("there is no complete snapshot of id ", *id)
+                                   : "there is no complete snapshot of a job",
+                   " in the store; covey snapshot list shows what is there"));
+}
+
 bool IsImported(const proto::SnapshotManifest& manifest) { return manifest.id() == 0; }
 
 absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {

@@ -53,6 +53,23 @@ bool IsSnapshotFolderName(absl::string_view folder);
 // Whether the manifest is that of an imported snapshot, which is no state of a job.
 bool IsImported(const proto::SnapshotManifest& manifest);
 
+// What a user calls the newest complete snapshot of a job.
+inline constexpr char kNewestSnapshot[] = "latest";
+
+// The snapshot that a user means: the one in a folder, or the newest complete one of a job, of all
+// or of those with an id.
+struct SnapshotChoice {
+  std::string folder;  // empty = the newest
+  std::optional<uint64_t> id;
+
+  // "latest", an id ("17"), or the folder itself. INVALID_ARGUMENT: no snapshot is called so.
+  static absl::StatusOr<SnapshotChoice> Parse(absl::string_view called);
+  // Precondition: no folder is named.
+  bool Admits(const SnapshotName& name) const { return !id || *id == name.id; }
+  // NOT_FOUND, for users: the store holds no such complete snapshot.
+  absl::Status NotFound() const;
+};
+
 // Equal manifests give equal bytes. INVALID_ARGUMENT: as CheckManifest, so that nothing is
 // published that a reader refuses; RESOURCE_EXHAUSTED: larger than kStoreReadMax.
 absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest);

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
@@ -95,25 +94,16 @@ absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store) {
 }
 
 absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called) {
-  if (IsSnapshotFolderName(called)) return std::string(called);
-  uint64_t id = 0;
-  const bool is_newest = called == kNewestSnapshot;
-  if (!is_newest && !absl::SimpleAtoi(called, &id)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", called.substr(0, 64), "' is no snapshot; write ", kNewestSnapshot,
-                     ", an id like 17, or a name like ", SnapshotFolderName(17, 42), " or ",
-                     ImportFolderName("gpt2")));
-  }
+  COVEY_ASSIGN_OR_RETURN(const SnapshotChoice choice, SnapshotChoice::Parse(called));
+  if (!choice.folder.empty()) return choice.folder;
   COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
   for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
-    if (snapshot->complete.ok() && snapshot->id != 0 && (is_newest || snapshot->id == id)) {
+    if (snapshot->complete.ok() && snapshot->id != 0 &&
+        choice.Admits({.id = snapshot->id, .epoch = snapshot->epoch})) {
       return snapshot->folder;
     }
   }
-  return absl::NotFoundError(
-      absl::StrCat(is_newest ? "there is no complete snapshot of a job"
-                             : absl::StrCat("there is no complete snapshot of id ", id),
-                   " in the store; covey snapshot list shows what is there"));
+  return choice.NotFound();
 }
 
 absl::StatusOr<SnapshotReader> SnapshotReader::Open(Folder& store, absl::string_view folder) {

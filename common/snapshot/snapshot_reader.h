@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/buffer.h"
+#include "common/snapshot/manifest.h"
 #include "common/store/folder.h"
 #include "proto/snapshot.pb.h"
 
@@ -37,14 +38,10 @@ struct SnapshotSummary {
 // all manifests, one at a time. Errors as Folder::List.
 absl::StatusOr<std::vector<SnapshotSummary>> ListSnapshots(Folder& store);
 
-// What a user calls the newest complete snapshot.
-inline constexpr char kNewestSnapshot[] = "latest";
-
-// The folder of the snapshot that a user names: "latest", an id ("17"), or the folder itself. Of
-// several with one id it is the newest complete one; imported ones have no id, and are never the
-// newest. NOT_FOUND: the store holds no such complete
-// snapshot; a folder's name is not looked up. INVALID_ARGUMENT: no snapshot is called so. Errors as
-// Folder::List.
+// The folder of the snapshot that a user names (SnapshotChoice::Parse). Of several with one id it
+// is the newest complete one; imported ones have no id, and are never the newest. NOT_FOUND: the
+// store holds no such complete snapshot; a folder's name is not looked up. INVALID_ARGUMENT: no
+// snapshot is called so. Errors as Folder::List.
 absl::StatusOr<std::string> FindSnapshot(Folder& store, absl::string_view called);
 
 // Reads a complete snapshot, and verifies what it reads. `store` outlives it. Blocks. Memory: the

@@ -98,7 +98,7 @@ bool StoredSnapshots::IsInUse(const std::string& folder) const {
     return true;
   }
   for (const proto::Table& table : state_.view().tables()) {
-    if (table.initial_values() == folder) return true;
+    if (table.origin().folder() == folder) return true;
     for (const proto::Shard& shard : table.shards()) {
       if (shard.origin() == folder) return true;
     }

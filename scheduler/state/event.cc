@@ -128,6 +128,21 @@ std::string Text(const TableCreated& e) {
       e.initial_values.empty() ? "" : absl::StrCat(", with the values of ", e.initial_values));
 }
 
+std::string Tables(const std::vector<std::string>& names) {
+  return absl::StrCat(names.size() == 1 ? "table '" : "tables '", absl::StrJoin(names, "', '"),
+                      "'");
+}
+
+std::string Text(const RestoreBegun& e) {
+  return absl::StrCat("restoring ", Tables(e.tables), " from ", e.snapshot);
+}
+
+std::string Text(const RestoreEnded& e) {
+  if (e.failure.empty()) return absl::StrCat(Tables(e.tables), " restored from ", e.snapshot);
+  return absl::StrCat(Tables(e.tables), " not restored from ", e.snapshot,
+                      ", and dropped again: ", e.failure);
+}
+
 std::string Text(const TableDropped& e) { return absl::StrCat(Named(e.name, e.table), " dropped"); }
 
 std::string Text(const ContractChanged& e) {
@@ -267,6 +282,8 @@ bool AffectsPlacement(const Event& event) {
          std::holds_alternative<DrainRequested>(event) ||
          std::holds_alternative<DrainCancelled>(event) ||
          std::holds_alternative<JobScaled>(event) || std::holds_alternative<TableCreated>(event) ||
+         std::holds_alternative<RestoreBegun>(event) ||
+         std::holds_alternative<RestoreEnded>(event) ||
          std::holds_alternative<TableDropped>(event) ||
          std::holds_alternative<TablesRestored>(event);
 }

@@ -137,6 +137,16 @@ struct TableCreated {
   // The folder of the snapshot with whose values it begins; empty = with its initializer's.
   std::string initial_values = {};
 };
+// Tables of a snapshot are being made in this job.
+struct RestoreBegun {
+  std::string snapshot = {};
+  std::vector<std::string> tables = {};
+};
+struct RestoreEnded {
+  std::string snapshot = {};
+  std::vector<std::string> tables = {};
+  std::string failure = {};  // empty = they are ready; otherwise they are dropped again
+};
 struct TableDropped {
   std::string name = {};
   TableId table = {};
@@ -244,11 +254,11 @@ using Event =
                  JobStaysOpen, JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew,
                  GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
-                 WorkerMoved, WorkerEvicted, TableCreated, TableDropped, ContractChanged,
-                 SnapshotOrdered, SnapshotPassed, SnapshotCompleted, SnapshotFailed, TablesRestored,
-                 ShardsReconciled, ReplicaReportsTaken, BarrierReleased, DatasetAdded,
-                 ItemsHandedOut, ExamplesFinished, PassesFinished, ExamplesReclaimed,
-                 UnreportedExamplesExpired>;
+                 WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded, TableDropped,
+                 ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
+                 SnapshotFailed, TablesRestored, ShardsReconciled, ReplicaReportsTaken,
+                 BarrierReleased, DatasetAdded, ItemsHandedOut, ExamplesFinished, PassesFinished,
+                 ExamplesReclaimed, UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

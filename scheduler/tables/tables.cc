@@ -2,7 +2,6 @@
 #include "scheduler/tables/tables.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,79 +14,10 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/optimizer.h"
 #include "common/table/definition.h"
-#include "scheduler/placement/server_loads.h"
+#include "scheduler/tables/table_placement.h"
 
 namespace covey::scheduler {
 namespace {
-
-// The data loops of the servers that new shards may go to, with the bytes that they hold and head.
-// Draining servers are included only when there are no others.
-std::vector<ShardHome> Homes(const proto::ClusterView& view, const ServerLoads& loads) {
-  std::map<Address, ShardHome> heads;
-  for (const proto::Table& table : view.tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      if (shard.chain_size() == 0) continue;
-      ShardHome& home = heads[{NodeId(shard.chain(0).node()), shard.chain(0).loop()}];
-      home.head_bytes += ShardBytes(shard);
-      ++home.heads;
-    }
-  }
-  std::vector<ShardHome> homes;
-  for (const ServerLoads::Server& server : loads.servers()) {
-    if (server.draining && loads.usable() > 0) continue;
-    for (size_t i = 0; i < server.loops.size(); ++i) {
-      const Address address{server.node, static_cast<uint32_t>(i + 1)};
-      const ShardHome& headed = heads[address];
-      homes.push_back({.address = address,
-                       .server_rank = server.rank,
-                       .bytes = server.loops[i],
-                       .head_bytes = headed.head_bytes,
-                       .heads = headed.heads});
-    }
-  }
-  return homes;
-}
-
-// The loads of all servers, draining ones included.
-ServerLoads Present(const proto::ClusterView& view) {
-  ServerLoads loads(view);
-  for (const proto::Table& table : view.tables()) {
-    for (const proto::Shard& shard : table.shards()) {
-      for (const proto::Replica& replica : shard.chain()) loads.Add(replica, ShardBytes(shard));
-    }
-  }
-  return loads;
-}
-
-// Adds followers to the heads of a new table.
-void AddFollowers(uint32_t replicas, ServerLoads& loads, proto::Table& table) {
-  for (const proto::Shard& shard : table.shards()) {
-    loads.Add(shard.chain(0), ShardBytes(shard));
-  }
-  for (proto::Shard& shard : *table.mutable_shards()) {
-    while (static_cast<uint32_t>(shard.chain_size()) < replicas) {
-      const ServerLoads::Server* server = loads.Choose(NodesOf(shard), UINT32_MAX);
-      if (server == nullptr) break;
-      proto::Replica& follower = *shard.add_chain();
-      follower.set_node(server->node.value());
-      follower.set_loop(server->LightestLoop());
-      loads.Add(follower, ShardBytes(shard));
-    }
-  }
-}
-
-void AddShards(const std::vector<PlacedShard>& placed, proto::Table& table, Transaction& change) {
-  for (const PlacedShard& place : placed) {
-    proto::Shard& shard = change.EditChain(*table.add_shards());
-    shard.set_index(static_cast<uint32_t>(table.shards_size() - 1));
-    shard.set_first_element(place.first_element);
-    shard.set_element_count(place.element_count);
-    shard.set_generation(change.epoch().value());
-    proto::Replica& head = *shard.add_chain();
-    head.set_node(place.home.node.value());
-    head.set_loop(place.home.loop);
-  }
-}
 
 // The folder of the snapshot whose values a new table begins with; empty = its initializer.
 absl::StatusOr<std::string> InitialValuesFor(const TableDefinition& table,
@@ -124,44 +54,31 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
 
   COVEY_ASSIGN_OR_RETURN(const std::string initial_values,
                          InitialValuesFor(definition, state_.record().initial_values()));
-  ServerLoads loads = Present(view);
-  std::vector<ShardHome> homes = Homes(view, loads);
-  if (homes.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("create table '", spec.name(), "': no server is alive"));
-  }
-  const uint32_t replicas = ReplicasWanted(spec);
-  if (spec.durability() == proto::REPLICATED && loads.usable() < replicas) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "create table '", spec.name(), "': REPLICATED on ", replicas, " servers, but there are ",
-        loads.usable(), ": start ", replicas - loads.usable(),
-        " more, or leave durability out: then replicas are added when servers come"));
-  }
+  const std::string action = absl::StrCat("create table '", spec.name(), "'");
+  COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(spec, view)));
   const uint64_t elements = definition.elements;
   // The result of an optimizer that takes norms over whole shards depends on how the table is cut
   // (common/optimizer/optimizer.h), so its tables are cut into as few shards as possible.
-  const uint64_t shard_bytes = spec.shard_bytes() > 0 ? spec.shard_bytes()
-                               : IsElementwise(definition.optimizer.kind)
-                                   ? AutomaticShardBytes(elements * sizeof(float), homes.size())
-                                   : kShardBytesMax;
+  const uint64_t shard_bytes =
+      spec.shard_bytes() > 0 ? spec.shard_bytes()
+      : IsElementwise(definition.optimizer.kind)
+          ? AutomaticShardBytes(elements * sizeof(float), LoopsForShards(view))
+          : kShardBytesMax;
   const uint64_t count = ShardCount(elements, shard_bytes);
-  uint64_t shards_before = 0;
-  for (const proto::Table& table : view.tables()) shards_before += table.shards_size();
-  if (view.tables_size() >= static_cast<int>(kTablesMax) || shards_before + count > kShardsMax) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "create table '", spec.name(), "': it needs ", count, " shards beside ", shards_before,
-        " in ", view.tables_size(), " tables; the limits are ", kShardsMax, " shards and ",
-        kTablesMax, " tables: choose a larger shard_bytes, or drop tables"));
-  }
+  COVEY_RETURN_IF_ERROR(Annotate(action, CheckTableLimits(view, 1, count)));
 
   Transaction change(state_);
-  proto::Table& table = *change.EditView().add_tables();
-  table.set_id(change.TakeTableId().value());
-  *table.mutable_spec() = spec;
-  table.set_initial_values(initial_values);
-  AddShards(PlaceShards(elements, shard_bytes, std::move(homes)), table, change);
-  AddFollowers(replicas, loads, table);
-  const TableId id(table.id());
+  const TableId id = change.TakeTableId();
+  proto::Table created;
+  created.set_id(id.value());
+  *created.mutable_spec() = spec;
+  if (!initial_values.empty()) {
+    created.mutable_origin()->set_folder(initial_values);
+    created.mutable_origin()->set_table(spec.name());
+    created.mutable_origin()->set_takes(proto::TableOrigin::VALUES);
+  }
+  const proto::Table& table = PlaceTable(
+      std::move(created), {.elements = elements, .shard_bytes = shard_bytes}, view, change);
   change.Add(TableCreated{.name = spec.name(),
                           .table = id,
                           .elements = elements,
@@ -177,21 +94,64 @@ void Tables::PlaceRestored() {
   const proto::Restore restore = state_.record().restore();
   Transaction change(state_);
   for (const proto::Table& before : restore.tables()) {
-    ServerLoads loads = Present(state_.view());
-    const proto::Shard& last = before.shards(before.shards_size() - 1);
-    const std::vector<PlacedShard> placed =
-        PlaceShards(last.first_element() + last.element_count(),
-                    ShardBytesOf(before.shards(0).element_count()), Homes(state_.view(), loads));
-    proto::Table& table = *change.EditView().add_tables();
-    table.set_id(before.id());
-    *table.mutable_spec() = before.spec();
-    if (before.has_contract()) *table.mutable_contract() = before.contract();
-    AddShards(placed, table, change);
+    proto::Table restored;
+    restored.set_id(before.id());
+    *restored.mutable_spec() = before.spec();
+    if (before.has_contract()) *restored.mutable_contract() = before.contract();
+    proto::Table& table =
+        PlaceTable(std::move(restored), TableCut::Of(before), state_.view(), change);
     for (proto::Shard& shard : *table.mutable_shards()) shard.set_origin(restore.folder());
-    AddFollowers(ReplicasWanted(before.spec()), loads, table);
   }
   change.EditUnpublished().clear_restore();
   change.Add(TablesRestored{.snapshot = restore.folder(), .tables = restore.tables_size()});
+  change.Commit();
+}
+
+absl::Status Tables::Restore(const std::vector<proto::Table>& tables) {
+  const proto::ClusterView& view = state_.view();
+  uint64_t shards = 0;
+  for (const proto::Table& table : tables) {
+    const std::string& name = table.spec().name();
+    const std::string action = absl::StrCat("restore table '", name, "'");
+    COVEY_RETURN_IF_ERROR(Annotate(action, TableDefinition::InForce(table).status()));
+    if (FindTable(view, name) != view.tables().end()) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          action, ": the job has a table of this name; restore it under another one, with --table ",
+          table.origin().table(), "=NEWNAME"));
+    }
+    COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(table.spec(), view)));
+    shards += static_cast<uint64_t>(table.shards_size());
+  }
+  COVEY_RETURN_IF_ERROR(Annotate("restore tables", CheckTableLimits(view, tables.size(), shards)));
+  Transaction change(state_);
+  RestoreBegun begun;
+  for (const proto::Table& before : tables) {
+    proto::Table restored = before;
+    restored.set_id(change.TakeTableId().value());
+    restored.clear_shards();
+    PlaceTable(std::move(restored), TableCut::Of(before), view, change);
+    begun.snapshot = before.origin().folder();
+    begun.tables.push_back(before.spec().name());
+  }
+  change.Add(std::move(begun));
+  change.Commit();
+  return absl::OkStatus();
+}
+
+void Tables::EndRestore(uint64_t restore, const absl::Status& outcome) {
+  Transaction change(state_);
+  RestoreEnded ended = {.failure = std::string(outcome.message())};
+  auto& tables = *change.EditView().mutable_tables();
+  for (proto::Table& table : tables) {
+    if (table.restore() != restore) continue;
+    ended.snapshot = table.origin().folder();
+    ended.tables.push_back(table.spec().name());
+    if (outcome.ok()) table.clear_restore();
+  }
+  tables.erase(std::remove_if(tables.begin(), tables.end(),
+                              [restore](const auto& table) { return table.restore() == restore; }),
+               tables.end());
+  change.Add(std::move(ended));
   change.Commit();
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/cluster/ids.h"
-#include "proto/table.pb.h"
+#include "proto/view.pb.h"
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
@@ -18,9 +21,7 @@ class Tables {
  public:
   explicit Tables(ClusterState& state) : state_(state) {}
 
-  // Creates a table, or finds an equal one. Spreads the shards' heads over the data loops of all
-  // ALIVE servers (PlaceShards), and their replicas over other servers: those on other hosts first,
-  // then on other racks, as far as labels name them, then those with the fewest bytes. Idempotent.
+  // Creates a table, or finds an equal one, and places its shards (PlaceTable). Idempotent.
   // A table that the job's initial values name (LogRecord.initial_values) begins with those.
   // INVALID_ARGUMENT: bad spec, or initial values of another length. ALREADY_EXISTS: a table of
   // this name has another spec.
@@ -32,6 +33,14 @@ class Tables {
   // to be done: cut as they were, over the servers that there are. Precondition: some server is
   // ALIVE.
   void PlaceRestored();
+
+  // Adds tables of a snapshot to the running job: each as it is there, with its name in this job,
+  // and with `origin` and `restore` set. Ids and servers are new. All of them, or none.
+  // ALREADY_EXISTS: the job has a table of this name; others as Create.
+  absl::Status Restore(const std::vector<proto::Table>& tables);
+  // The restore of this id is at its end: OK = its tables are like any others now. Otherwise they
+  // are dropped again.
+  void EndRestore(uint64_t restore, const absl::Status& outcome);
 
   // NOT_FOUND: no such table.
   absl::Status Drop(absl::string_view name);

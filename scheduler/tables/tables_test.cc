@@ -67,7 +67,9 @@ TEST_F(TablesTest, InitialValuesGoToTablesOfTheirNameAndLength) {
   (*values.mutable_tables())["a"] = 100;
   (*values.mutable_tables())["b"] = 100;
   ASSERT_TRUE(tables_.Create(Spec("a", 100)).ok());
-  EXPECT_EQ(view().tables(0).initial_values(), "import-gpt2");
+  EXPECT_EQ(view().tables(0).origin().folder(), "import-gpt2");
+  EXPECT_EQ(view().tables(0).origin().table(), "a");
+  EXPECT_EQ(view().tables(0).origin().takes(), proto::TableOrigin::VALUES);
   EXPECT_THAT(state_.News(), HasSubstr("with the values of import-gpt2"));
   const absl::Status refused = tables_.Create(Spec("b", 101)).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
@@ -75,7 +77,7 @@ TEST_F(TablesTest, InitialValuesGoToTablesOfTheirNameAndLength) {
                                            "import-gpt2 have 100"));
   ASSERT_TRUE(tables_.Create(Spec("c", 101)).ok());
   ASSERT_EQ(view().tables_size(), 2);
-  EXPECT_EQ(view().tables(1).initial_values(), "");
+  EXPECT_FALSE(view().tables(1).has_origin());
 }
 
 TEST_F(TablesTest, HeadsOfSmallTablesAreOnDifferentServers) {

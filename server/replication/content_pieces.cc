@@ -99,8 +99,8 @@ Message ContentExport::Query(uint64_t number) const {
   return message;
 }
 
-ContentImport::ContentImport(std::unique_ptr<ShardContent> content, Pieces holds)
-    : content_(std::move(content)), holds_(holds) {}
+ContentImport::ContentImport(std::unique_ptr<ShardContent> content, LoadSource::Takes takes)
+    : content_(std::move(content)), takes_(takes) {}
 
 void ContentImport::Restart() {
   next_ = 0;
@@ -129,17 +129,18 @@ absl::StatusOr<bool> ContentImport::Add(absl::Time now, const Message& message) 
 }
 
 absl::Status ContentImport::Finish(absl::Time now, const proto::ReplicaPiece& last) {
-  const bool values_only = holds_ == Pieces::kValues;
+  const bool values_only = takes_ == LoadSource::Takes::kValues;
   const uint64_t wanted = values_only ? content_->value_bytes() : content_->bytes();
   if (element_bytes_ != wanted) {
     return absl::InvalidArgumentError(
         absl::StrCat("the content ends after ", element_bytes_, " of ", wanted, " bytes"));
   }
-  if (!values_only) {
+  if (takes_ == LoadSource::Takes::kEverything) {
     return content_->Restore(now, index_, last.version(), last.samples(), std::move(values_),
                              std::move(slots_), records_);
   }
-  content_->Begin(std::move(values_));
+  for (size_t i = slots_.size(); i < content_->slots(); ++i) slots_.push_back(content_->Slot(i));
+  content_->Begin(std::move(values_), std::move(slots_), last.version(), last.samples());
   return absl::OkStatus();
 }
 
@@ -149,7 +150,7 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
     pieces_ = piece.pieces();
     values_ = Buffer::Allocate(content_->value_bytes());
     slots_.clear();
-    for (size_t i = 0; holds_ == Pieces::kEverything && i < content_->slots(); ++i) {
+    for (size_t i = 0; takes_ != LoadSource::Takes::kValues && i < content_->slots(); ++i) {
       slots_.push_back(Buffer::Allocate(content_->value_bytes()));
     }
   }
@@ -160,6 +161,7 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
       if (piece.slot() >= slots_.size()) break;
       return CopyInto(slots_[piece.slot()], piece.first(), frame);
     case proto::ReplicaPiece::RECORD: {
+      if (takes_ != LoadSource::Takes::kEverything) break;
       record_bytes_ += frame.size();
       records_.emplace_back();
       if (record_bytes_ > kRecordBytesMax ||

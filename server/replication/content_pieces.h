@@ -12,6 +12,7 @@
 #include "common/net/message.h"
 #include "proto/replication.pb.h"
 #include "server/replication/content_cut.h"
+#include "server/replication/load_source.h"
 #include "server/replication/shard_content.h"
 
 namespace covey::server {
@@ -60,15 +61,10 @@ class ContentExport {
 // Actor-confined.
 class ContentImport {
  public:
-  // What the pieces hold.
-  enum class Pieces {
-    kEverything,
-    // Values, with which a new content begins; all else is as in `content`.
-    kValues,
-  };
-
-  // `content`: new, of the same definition; filled from the pieces.
-  explicit ContentImport(std::unique_ptr<ShardContent> content, Pieces holds = Pieces::kEverything);
+  // `content`: new, of the same definition; filled from the pieces. These hold what it takes; all
+  // else stays as it is.
+  explicit ContentImport(std::unique_ptr<ShardContent> content,
+                         LoadSource::Takes takes = LoadSource::Takes::kEverything);
 
   // The record as of which the pieces so far are.
   uint64_t index() const { return index_; }
@@ -88,7 +84,7 @@ class ContentImport {
   absl::Status CopyInto(Buffer& target, uint64_t first, const Buffer& frame);
 
   std::unique_ptr<ShardContent> content_;
-  const Pieces holds_;
+  const LoadSource::Takes takes_;
   uint64_t next_ = 0;
   // As in piece 0.
   uint64_t index_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/content_pieces.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/cluster/limits.h"
@@ -69,6 +70,43 @@ TEST_F(ContentPieces, MakeTheSameContentAsOfOneRecord) {
   // Both continue alike.
   Advance(*copy, 4);
   EXPECT_EQ(copy->Digest(), content->Digest());
+}
+
+// The content of a restored shard: the next update makes the same values as in the shard that the
+// pieces are of, although nothing of its clocks and pushes came along.
+TEST_F(ContentPieces, OfTheStateMakeAContentThatGoesOnWithoutClocksAndPushes) {
+  const auto content = Fresh();
+  for (uint64_t step = 1; step <= 3; ++step) Advance(*content, step);
+  ContentExport pieces(content->Cut());
+  ContentImport import(Fresh(), LoadSource::Takes::kState);
+  const uint64_t last = pieces.pieces() - 2;
+  for (uint64_t piece = 0; piece <= last; ++piece) {
+    Message message = pieces.Piece(piece);
+    proto::ReplicaPiece& body = *message.envelope.mutable_replica_piece();
+    body.set_index(0);
+    body.set_pieces(last + 1);
+    const auto complete = import.Add(absl::UnixEpoch(), message);
+    ASSERT_TRUE(complete.ok()) << complete.status();
+    ASSERT_EQ(*complete, piece == last);
+  }
+  const auto restored = import.Take();
+  EXPECT_EQ(restored->index(), 0u);
+  EXPECT_EQ(restored->version(), content->version());
+  EXPECT_EQ(restored->samples(), 12u);
+  EXPECT_EQ(restored->clocks().StepOf(GroupId(3)), Step());
+  Advance(*content, 4);
+  Advance(*restored, 4);
+  EXPECT_EQ(restored->ValuesChecksum(), content->ValuesChecksum());
+  EXPECT_TRUE(std::ranges::equal(restored->Slot(0).bytes(), content->Slot(0).bytes()));
+}
+
+TEST_F(ContentPieces, OfTheStateHaveNoRecord) {
+  const auto content = Fresh();
+  ContentExport pieces(content->Cut());
+  Message message = pieces.Piece(pieces.pieces() - 1);
+  message.envelope.mutable_replica_piece()->set_piece(0);
+  ContentImport import(Fresh(), LoadSource::Takes::kState);
+  EXPECT_TRUE(absl::IsInvalidArgument(import.Add(absl::UnixEpoch(), message).status()));
 }
 
 TEST_F(ContentPieces, AreNotCopiedAndMayBeMadeInAnyOrder) {

@@ -9,31 +9,39 @@
 
 namespace covey::server {
 
-// The part of a snapshot from which a shard is filled in place of its initializer. A value.
+// The part of a snapshot from which a shard is filled in place of its initializer: a range of one
+// of its tables, and how much of that belongs to the shard. A value.
 struct LoadSource {
-  // Elements of the table of this name, whichever shards of the snapshot hold them.
-  struct Values {
-    std::string table;
-    uint64_t first = 0;
-    uint64_t count = 0;
+  // Each takes what those before it take, too.
+  enum class Takes {
+    kValues,      // the values, whichever shards of the snapshot hold them
+    kState,       // optimizer slots, version and samples, of the shard with this range
+    kEverything,  // clocks and pushes: the shard continues that one
   };
 
   // The snapshot's folder in the store.
   std::string folder;
-  // The values with which a new shard begins; nothing = the whole content of the shard of the same
-  // id, which this shard continues.
-  std::optional<Values> values;
+  // Of the table in the snapshot.
+  std::string table;
+  uint64_t first = 0;
+  uint64_t count = 0;
+  Takes takes = Takes::kEverything;
 };
 
 // Nothing: the shard is filled from its initializer. Pure.
 inline std::optional<LoadSource> LoadSourceOf(const proto::Table& table,
                                               const proto::Shard& shard) {
-  if (!shard.origin().empty()) return LoadSource{.folder = shard.origin(), .values = {}};
-  if (table.initial_values().empty()) return std::nullopt;
-  return LoadSource{.folder = table.initial_values(),
-                    .values = LoadSource::Values{.table = table.spec().name(),
-                                                 .first = shard.first_element(),
-                                                 .count = shard.element_count()}};
+  LoadSource source = {.folder = shard.origin(),
+                       .table = table.spec().name(),
+                       .first = shard.first_element(),
+                       .count = shard.element_count()};
+  if (!source.folder.empty()) return source;
+  if (!table.has_origin()) return std::nullopt;
+  source.folder = table.origin().folder();
+  source.table = table.origin().table();
+  source.takes = table.origin().takes() == proto::TableOrigin::STATE ? LoadSource::Takes::kState
+                                                                     : LoadSource::Takes::kValues;
+  return source;
 }
 
 }  // namespace covey::server

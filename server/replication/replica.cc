@@ -83,6 +83,9 @@ void Replica::Enter(ReplicaState next) {
   COVEY_CHECK(IsLegalTransition(kReplicaTransitions, state_, next));
   state_ = next;
   COVEY_CHECK(HasContent(state_) == (content_ != nullptr));
+  if (state_ == ReplicaState::kJoined && view_->FindTable(id_.table)->restore() != 0) {
+    reports_.push_back(place_.MakeReport(proto::ReplicaReport::LOADED, place_.self().node, ""));
+  }
 }
 
 void Replica::Drop() {
@@ -113,9 +116,7 @@ absl::Status Replica::Open(absl::Time now) {
   }
   load_from_ = LoadSourceOf(*view_->FindTable(id_.table), *view_->FindShard(id_));
   if (load_from_) {
-    import_ = std::make_unique<ContentImport>(
-        *std::move(content),
-        load_from_->values ? ContentImport::Pieces::kValues : ContentImport::Pieces::kEverything);
+    import_ = std::make_unique<ContentImport>(*std::move(content), load_from_->takes);
     Enter(ReplicaState::kLoading);
   } else {
     content_ = *std::move(content);

@@ -98,10 +98,9 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
       absl::StrCat("the content as of record ", index, " does not have its digest"));
 }
 
-void ShardContent::Begin(Buffer values) {
-  std::vector<Buffer> slots;
-  for (size_t slot = 0; slot < table_->slots(); ++slot) slots.push_back(table_->Slot(slot));
-  table_->Restore(std::move(values), std::move(slots), /*version=*/0, /*samples=*/0);
+void ShardContent::Begin(Buffer values, std::vector<Buffer> slots, uint64_t version,
+                         uint64_t samples) {
+  table_->Restore(std::move(values), std::move(slots), version, samples);
   checksum_.reset();
 }
 

@@ -50,8 +50,9 @@ class ShardContent {
                        Buffer values, std::vector<Buffer> slots,
                        const std::vector<proto::ReplicaRecord>& records);
 
-  // Begins with other values than the initializer's. Precondition: no record was applied.
-  void Begin(Buffer values);
+  // Begins as after that many updates, instead of as the initializer makes it, without the clocks
+  // and pushes of these. Precondition: no record was applied.
+  void Begin(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);
 
   uint64_t index() const { return index_; }  // of the newest record
   Version version() const { return Version(table_->version()); }

@@ -64,7 +64,10 @@ class InitialValuesTest : public testing::Test {
   }
   static LoadSource Range(uint64_t first, uint64_t count) {
     return {.folder = kFolder,
-            .values = LoadSource::Values{.table = "weight", .first = first, .count = count}};
+            .table = "weight",
+            .first = first,
+            .count = count,
+            .takes = LoadSource::Takes::kValues};
   }
 
   std::unique_ptr<ShardContent> Fresh(uint64_t elements) {
@@ -95,7 +98,7 @@ const ShardId kShard = {TableId(1), ShardIndex(1)};
 TEST_F(InitialValuesTest, AContentBeginsWithTheRangeAndNothingElse) {
   const std::vector<ShardLoader::Piece> pieces = Load(kShard, Range(kFirst, kCount));
   ASSERT_EQ(pieces.size(), 3u);
-  ContentImport import(Fresh(kCount), ContentImport::Pieces::kValues);
+  ContentImport import(Fresh(kCount), LoadSource::Takes::kValues);
   for (const ShardLoader::Piece& piece : pieces) {
     ASSERT_TRUE(piece.message.ok()) << piece.message.status();
     EXPECT_EQ(piece.shard, kShard);
@@ -115,7 +118,7 @@ TEST_F(InitialValuesTest, AContentBeginsWithTheRangeAndNothingElse) {
 }
 
 TEST_F(InitialValuesTest, AContentTakesNothingButValues) {
-  ContentImport import(Fresh(4), ContentImport::Pieces::kValues);
+  ContentImport import(Fresh(4), LoadSource::Takes::kValues);
   ContentExport everything(Fresh(4)->Cut());
   EXPECT_TRUE(import.Add(absl::UnixEpoch(), everything.Piece(0)).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(import.Add(absl::UnixEpoch(), everything.Piece(1)).status()));
@@ -135,7 +138,7 @@ TEST_F(InitialValuesTest, DamageIsNamedAndEndsTheLoad) {
 
 TEST_F(InitialValuesTest, ATableThatIsNotThereIsNamed) {
   LoadSource source = Range(0, 5);
-  source.values->table = "bias";
+  source.table = "bias";
   const std::vector<ShardLoader::Piece> pieces = Load(kShard, source);
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].message.status().message(), "import-model has no table 'bias'");

@@ -23,32 +23,48 @@ Plan Numbered(Plan plan) {
   return plan;
 }
 
-// The manifest's shards grow by (table, shard). Past the end where there is no such shard.
-auto EntryOf(const proto::SnapshotManifest& manifest, uint32_t table, uint32_t shard) {
-  const auto& shards = manifest.shards();
-  const std::pair wanted(table, shard);
-  const auto at = std::lower_bound(shards.begin(), shards.end(), wanted,
-                                   [](const proto::SnapshotShard& entry, const auto& id) {
-                                     return std::pair(entry.table(), entry.shard()) < id;
-                                   });
-  return at != shards.end() && std::pair(at->table(), at->shard()) == wanted ? at : shards.end();
+// The range of the table in which the element lies; the last one for any element beyond the table.
+auto RangeWith(const proto::Table& table, uint64_t element) {
+  const auto& ranges = table.shards();
+  // The first shard begins at element 0.
+  return std::prev(std::upper_bound(
+      ranges.begin(), ranges.end(), element,
+      [](uint64_t first, const proto::Shard& range) { return first < range.first_element(); }));
 }
 
-absl::StatusOr<Plan> WholeShard(const proto::SnapshotManifest& manifest, ShardId id,
-                                const std::string& folder) {
-  const auto entry = EntryOf(manifest, id.table.value(), id.index.value());
-  if (entry == manifest.shards().end()) {
-    return absl::NotFoundError(absl::StrCat(folder, " has no such shard"));
+// The manifest's shards grow by (table, shard), and all shards of its tables are there.
+auto EntryOf(const proto::SnapshotManifest& manifest, uint32_t table, uint32_t shard) {
+  return std::lower_bound(manifest.shards().begin(), manifest.shards().end(),
+                          std::pair(table, shard),
+                          [](const proto::SnapshotShard& entry, const auto& id) {
+                            return std::pair(entry.table(), entry.shard()) < id;
+                          });
+}
+
+bool IsTaken(const proto::SnapshotPiece& piece, LoadSource::Takes takes) {
+  return piece.kind() != proto::ReplicaPiece::RECORD || takes == LoadSource::Takes::kEverything;
+}
+
+// Of the table's shard that has the wanted range.
+absl::StatusOr<Plan> PlanShard(const proto::SnapshotManifest& manifest, const proto::Table& table,
+                               const LoadSource& wanted) {
+  const auto range = RangeWith(table, wanted.first);
+  if (range->first_element() != wanted.first || range->element_count() != wanted.count) {
+    return absl::NotFoundError(absl::StrCat("table '", wanted.table, "' of ", wanted.folder,
+                                            " has no shard of the ", wanted.count,
+                                            " elements from ", wanted.first, " on"));
   }
+  const auto shard = EntryOf(manifest, table.id(), range->index());
   Plan plan;
-  for (const proto::SnapshotPiece& piece : entry->pieces()) {
+  for (const proto::SnapshotPiece& piece : shard->pieces()) {
+    if (!IsTaken(piece, wanted.takes)) continue;
     PlannedPiece& planned = plan.emplace_back();
-    planned.shard = &*entry;
+    planned.shard = &*shard;
     planned.piece = &piece;
     planned.bytes = piece.bytes();
-    planned.as.set_index(entry->index());
-    planned.as.set_version(entry->version());
-    planned.as.set_samples(entry->samples());
+    if (wanted.takes == LoadSource::Takes::kEverything) planned.as.set_index(shard->index());
+    planned.as.set_version(shard->version());
+    planned.as.set_samples(shard->samples());
     planned.as.set_kind(static_cast<proto::ReplicaPiece::Kind>(piece.kind()));
     planned.as.set_slot(piece.slot());
     planned.as.set_first(piece.first());
@@ -59,7 +75,7 @@ absl::StatusOr<Plan> WholeShard(const proto::SnapshotManifest& manifest, ShardId
 // Adds the part of the piece that lies in the wanted range. `begin`: the piece's first element in
 // the table.
 void AddOverlap(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece,
-                uint64_t begin, const LoadSource::Values& wanted, Plan& plan) {
+                uint64_t begin, const LoadSource& wanted, Plan& plan) {
   const uint64_t first = std::max(begin, wanted.first);
   const uint64_t end = std::min(begin + piece.bytes() / sizeof(float), wanted.first + wanted.count);
   if (first >= end) return;
@@ -72,23 +88,13 @@ void AddOverlap(const proto::SnapshotShard& shard, const proto::SnapshotPiece& p
   planned.as.set_first(first - wanted.first);
 }
 
-absl::StatusOr<Plan> Range(const proto::SnapshotManifest& manifest,
-                           const LoadSource::Values& wanted, const std::string& folder) {
-  const auto& tables = manifest.state().view().tables();
-  const auto table = std::find_if(tables.begin(), tables.end(), [&](const proto::Table& one) {
-    return one.spec().name() == wanted.table;
-  });
-  if (table == tables.end()) {
-    return absl::NotFoundError(absl::StrCat(folder, " has no table '", wanted.table, "'"));
-  }
-  const auto& ranges = table->shards();
-  // The first shard begins at element 0.
-  auto range = std::prev(std::upper_bound(
-      ranges.begin(), ranges.end(), wanted.first,
-      [](uint64_t first, const proto::Shard& one) { return first < one.first_element(); }));
-  auto shard = EntryOf(manifest, table->id(), range->index());
+// The values of the wanted range.
+absl::StatusOr<Plan> PlanValues(const proto::SnapshotManifest& manifest, const proto::Table& table,
+                                const LoadSource& wanted) {
+  auto range = RangeWith(table, wanted.first);
+  auto shard = EntryOf(manifest, table.id(), range->index());
   Plan plan;
-  for (; range != ranges.end() && range->first_element() < wanted.first + wanted.count;
+  for (; range != table.shards().end() && range->first_element() < wanted.first + wanted.count;
        ++range, ++shard) {
     for (const proto::SnapshotPiece& piece : shard->pieces()) {
       if (piece.kind() != proto::ReplicaPiece::VALUES) continue;
@@ -98,17 +104,23 @@ absl::StatusOr<Plan> Range(const proto::SnapshotManifest& manifest,
   uint64_t bytes = 0;
   for (const PlannedPiece& planned : plan) bytes += planned.bytes;
   if (bytes == wanted.count * sizeof(float)) return Numbered(std::move(plan));
-  return absl::OutOfRangeError(absl::StrCat("table '", wanted.table, "' of ", folder, " has only ",
-                                            bytes / sizeof(float), " of the ", wanted.count,
-                                            " elements from ", wanted.first, " on"));
+  return absl::OutOfRangeError(absl::StrCat("table '", wanted.table, "' of ", wanted.folder,
+                                            " has only ", bytes / sizeof(float), " of the ",
+                                            wanted.count, " elements from ", wanted.first, " on"));
 }
 
 }  // namespace
 
-absl::StatusOr<Plan> PlanLoad(const proto::SnapshotManifest& manifest, ShardId shard,
-                              const LoadSource& source) {
-  return source.values ? Range(manifest, *source.values, source.folder)
-                       : WholeShard(manifest, shard, source.folder);
+absl::StatusOr<Plan> PlanLoad(const proto::SnapshotManifest& manifest, const LoadSource& source) {
+  const auto& tables = manifest.state().view().tables();
+  const auto table = std::find_if(tables.begin(), tables.end(), [&](const proto::Table& one) {
+    return one.spec().name() == source.table;
+  });
+  if (table == tables.end()) {
+    return absl::NotFoundError(absl::StrCat(source.folder, " has no table '", source.table, "'"));
+  }
+  return source.takes == LoadSource::Takes::kValues ? PlanValues(manifest, *table, source)
+                                                    : PlanShard(manifest, *table, source);
 }
 
 }  // namespace covey::server

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/cluster/ids.h"
 #include "proto/replication.pb.h"
 #include "proto/snapshot.pb.h"
 #include "server/replication/load_source.h"
@@ -26,8 +25,9 @@ struct PlannedPiece {
 
 // The pieces that fill a shard, in the order in which a replica takes them. Pure. Preconditions:
 // the manifest is valid, outlives the plan, and is that of the source's folder. NOT_FOUND: the
-// snapshot has no such shard, or no such table. OUT_OF_RANGE: its table is shorter.
+// snapshot has no such table, or, unless only values are taken, no shard of this range.
+// OUT_OF_RANGE: its table is shorter.
 absl::StatusOr<std::vector<PlannedPiece>> PlanLoad(const proto::SnapshotManifest& manifest,
-                                                   ShardId shard, const LoadSource& source);
+                                                   const LoadSource& source);
 
 }  // namespace covey::server

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/snapshot/testing/small_snapshot.h"
@@ -13,11 +14,14 @@ namespace {
 
 // Of SmallSnapshot: "weights" has momentum, and shards of 16 and 4 elements in two files.
 constexpr char kFolder[] = "snapshot-000017-e42";
-const ShardId kNewShard = {TableId(9), ShardIndex(2)};
+using Takes = LoadSource::Takes;
+
+LoadSource Source(Takes takes, const std::string& table, uint64_t first, uint64_t count) {
+  return {.folder = kFolder, .table = table, .first = first, .count = count, .takes = takes};
+}
 
 LoadSource ValuesOf(const std::string& table, uint64_t first, uint64_t count) {
-  return {.folder = kFolder,
-          .values = LoadSource::Values{.table = table, .first = first, .count = count}};
+  return Source(Takes::kValues, table, first, count);
 }
 
 class LoadPlanTest : public testing::Test {
@@ -25,9 +29,8 @@ class LoadPlanTest : public testing::Test {
   const proto::SnapshotManifest manifest_ = SmallSnapshot::Make(17, 42).manifest;
 };
 
-TEST_F(LoadPlanTest, ARestoredShardTakesAllPiecesAsTheyAre) {
-  const ShardId second = {TableId(1), ShardIndex(1)};
-  const auto plan = PlanLoad(manifest_, second, {.folder = kFolder, .values = {}});
+TEST_F(LoadPlanTest, AShardThatContinuesAnotherTakesAllPiecesAsTheyAre) {
+  const auto plan = PlanLoad(manifest_, Source(Takes::kEverything, "weights", 16, 4));
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->size(), 3u);
   const proto::SnapshotShard& shard = manifest_.shards(1);
@@ -44,13 +47,36 @@ TEST_F(LoadPlanTest, ARestoredShardTakesAllPiecesAsTheyAre) {
     EXPECT_EQ(planned.as.pieces(), 3u);
     EXPECT_EQ(static_cast<int>(planned.as.kind()), static_cast<int>(shard.pieces(i).kind()));
   }
-  EXPECT_TRUE(absl::IsNotFound(
-      PlanLoad(manifest_, {TableId(1), ShardIndex(2)}, {.folder = kFolder, .values = {}})
-          .status()));
+}
+
+TEST_F(LoadPlanTest, ARestoredShardTakesNoClocksAndPushes) {
+  const auto plan = PlanLoad(manifest_, Source(Takes::kState, "weights", 16, 4));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    const PlannedPiece& planned = (*plan)[static_cast<size_t>(i)];
+    EXPECT_EQ(planned.piece, &manifest_.shards(1).pieces(i));
+    EXPECT_EQ(planned.as.kind(), i == 0 ? proto::ReplicaPiece::VALUES : proto::ReplicaPiece::SLOT);
+    EXPECT_EQ(planned.as.index(), 0u) << "records of the snapshot are none of this shard's";
+    EXPECT_EQ(planned.as.version(), 340u);
+    EXPECT_EQ(planned.as.samples(), 10'880u);
+    EXPECT_EQ(planned.as.pieces(), 2u);
+  }
+}
+
+TEST_F(LoadPlanTest, SlotsAreOfAShardOfTheSameRange) {
+  for (const Takes takes : {Takes::kState, Takes::kEverything}) {
+    EXPECT_TRUE(PlanLoad(manifest_, Source(takes, "weights", 0, 16)).ok());
+    for (const auto& [first, count] : {std::pair(16, 3), std::pair(15, 5), std::pair(20, 4)}) {
+      const absl::Status status =
+          PlanLoad(manifest_, Source(takes, "weights", first, count)).status();
+      EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    }
+  }
 }
 
 TEST_F(LoadPlanTest, ANewShardTakesTheValuesOfItsRangeOnly) {
-  const auto plan = PlanLoad(manifest_, kNewShard, ValuesOf("weights", 14, 5));
+  const auto plan = PlanLoad(manifest_, ValuesOf("weights", 14, 5));
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->size(), 2u);
   const PlannedPiece& first = (*plan)[0];
@@ -76,7 +102,7 @@ TEST_F(LoadPlanTest, ANewShardTakesTheValuesOfItsRangeOnly) {
 TEST_F(LoadPlanTest, EveryRangeIsCoveredWithoutGapOrOverlap) {
   for (uint64_t begin = 0; begin < 20; ++begin) {
     for (uint64_t count = 1; begin + count <= 20; ++count) {
-      const auto plan = PlanLoad(manifest_, kNewShard, ValuesOf("weights", begin, count));
+      const auto plan = PlanLoad(manifest_, ValuesOf("weights", begin, count));
       ASSERT_TRUE(plan.ok()) << plan.status();
       uint64_t next = 0;
       for (const PlannedPiece& planned : *plan) {
@@ -92,13 +118,11 @@ TEST_F(LoadPlanTest, EveryRangeIsCoveredWithoutGapOrOverlap) {
 }
 
 TEST_F(LoadPlanTest, WhatIsNotThereIsNamed) {
-  const absl::Status none = PlanLoad(manifest_, kNewShard, ValuesOf("biases", 0, 3)).status();
+  const absl::Status none = PlanLoad(manifest_, ValuesOf("biases", 0, 3)).status();
   EXPECT_TRUE(absl::IsNotFound(none));
   EXPECT_EQ(none.message(), "snapshot-000017-e42 has no table 'biases'");
-  EXPECT_TRUE(
-      absl::IsOutOfRange(PlanLoad(manifest_, kNewShard, ValuesOf("weights", 18, 3)).status()));
-  EXPECT_TRUE(
-      absl::IsOutOfRange(PlanLoad(manifest_, kNewShard, ValuesOf("weights", 30, 1)).status()));
+  EXPECT_TRUE(absl::IsOutOfRange(PlanLoad(manifest_, ValuesOf("weights", 18, 3)).status()));
+  EXPECT_TRUE(absl::IsOutOfRange(PlanLoad(manifest_, ValuesOf("weights", 30, 1)).status()));
 }
 
 }  // namespace

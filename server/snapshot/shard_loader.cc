@@ -43,8 +43,7 @@ void ShardLoader::SendMore(Outbox& outbox) {
       return Request(absl::StrCat(folder, "/", kManifestName), {}, outbox);
     }
     if (plan_.empty()) {
-      absl::StatusOr<std::vector<PlannedPiece>> plan =
-          PlanLoad(*manifest_, first.shard, first.source);
+      absl::StatusOr<std::vector<PlannedPiece>> plan = PlanLoad(*manifest_, first.source);
       if (!plan.ok()) {
         Fail(plan.status());
         continue;

@@ -36,8 +36,18 @@ class ShardLoaderTest : public ::testing::Test {
  protected:
   ShardLoaderTest() { EXPECT_TRUE(snapshot_.WriteTo(store_).ok()); }
 
-  void Want(ShardId shard) {
-    loader_.Want(shard, {.folder = kFolder, .values = {}}, kSelf, outbox_);
+  void Want(ShardId shard) { loader_.Want(shard, SourceOf(shard), kSelf, outbox_); }
+  // All of the shard of this id, under which no other table is known.
+  LoadSource SourceOf(ShardId id) const {
+    for (const proto::Table& table : snapshot_.manifest.state().view().tables()) {
+      if (table.id() != id.table.value()) continue;
+      const proto::Shard& shard = table.shards(static_cast<int>(id.index.value()));
+      return {.folder = kFolder,
+              .table = table.spec().name(),
+              .first = shard.first_element(),
+              .count = shard.element_count()};
+    }
+    return {.folder = kFolder, .table = "none"};
   }
   // Carries out all requests, and those that follow; returns the pieces.
   std::vector<ShardLoader::Piece> Pieces() {

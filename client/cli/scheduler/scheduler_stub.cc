@@ -129,6 +129,11 @@ absl::StatusOr<proto::CreateSnapshotReply> SchedulerStub::CreateSnapshot() {
   return connection_->Ask(&proto::Scheduler::Stub::CreateSnapshot, proto::CreateSnapshotRequest());
 }
 
+absl::StatusOr<proto::RestoreTablesReply> SchedulerStub::RestoreTables(
+    const proto::RestoreTablesRequest& request) {
+  return connection_->Ask(&proto::Scheduler::Stub::RestoreTables, request);
+}
+
 struct StatusPoller::Connection : Schedulers {
   using Schedulers::Schedulers;
 };

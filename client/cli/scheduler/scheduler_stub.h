@@ -38,6 +38,9 @@ class SchedulerStub {
   absl::StatusOr<proto::ScaleReply> Scale(const proto::ScaleRequest& request);
   // FAILED_PRECONDITION: the job has no store.
   absl::StatusOr<proto::CreateSnapshotReply> CreateSnapshot();
+  // FAILED_PRECONDITION, INVALID_ARGUMENT: see proto/scheduler.proto.
+  absl::StatusOr<proto::RestoreTablesReply> RestoreTables(
+      const proto::RestoreTablesRequest& request);
 
  private:
   struct Connection;

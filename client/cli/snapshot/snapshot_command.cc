@@ -18,6 +18,7 @@
 #include "client/cli/snapshot/snapshot_create.h"
 #include "client/cli/snapshot/snapshot_export.h"
 #include "client/cli/snapshot/snapshot_import.h"
+#include "client/cli/snapshot/snapshot_restore.h"
 #include "client/cli/snapshot/snapshot_view.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -31,7 +32,7 @@ namespace covey::cli {
 namespace {
 
 struct Asked {
-  SchedulerOptions scheduler;  // of `create`
+  SchedulerOptions scheduler;  // of `create` and `restore`
   std::string store;           // of the others
   bool force = false;
   absl::Duration timeout = absl::Minutes(10);
@@ -43,6 +44,9 @@ struct Asked {
   std::string name;
   // Of `import`: the paths to read.
   std::vector<std::string> files;
+  // Of `restore`: NAME[=NEWNAME].
+  std::vector<std::string> tables;
+  proto::RestoreTablesRequest restore;
 
   bool json() const { return scheduler.json; }
 };
@@ -68,16 +72,20 @@ absl::Status SetImport(const std::vector<std::string>& words, Asked& asked) {
 
 absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
   constexpr char kHow[] =
-      "write create, list, show [NAME], verify [NAME], export [NAME], import FILE... or delete "
-      "NAME";
+      "write create, restore NAME, list, show [NAME], verify [NAME], export [NAME], import FILE... "
+      "or delete NAME";
   if (words.empty()) return absl::InvalidArgumentError(absl::StrCat("what is to be done? ", kHow));
   asked.action = words[0];
   if (asked.action == "import") return SetImport(words, asked);
   if (!asked.name.empty()) return absl::InvalidArgumentError("only import takes --name");
   if (words.size() > 1) asked.name = words[1];
   const bool makes = asked.action == "create";
+  const bool restores = asked.action == "restore";
+  if (!restores && !asked.tables.empty()) {
+    return absl::InvalidArgumentError("only restore takes --table");
+  }
   const bool one_word = (makes || asked.action == "list") && words.size() == 1;
-  const bool two_words = asked.action == "delete" && words.size() == 2;
+  const bool two_words = (restores || asked.action == "delete") && words.size() == 2;
   const bool reads = asked.action == "show" || asked.action == "verify" || asked.action == "export";
   const bool either = reads && words.size() <= 2;
   if (!one_word && !two_words && !either) {
@@ -87,8 +95,10 @@ absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
   if (asked.action == "export" && asked.out.empty()) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
-  if (makes) return asked.scheduler.Check();
-  return CheckStore(asked);
+  if (restores) {
+    COVEY_ASSIGN_OR_RETURN(asked.restore, RestoreRequest(asked.name, asked.tables));
+  }
+  return makes || restores ? asked.scheduler.Check() : CheckStore(asked);
 }
 
 absl::StatusOr<std::string> Create(const Asked& asked) {
@@ -104,6 +114,12 @@ absl::StatusOr<std::string> Create(const Asked& asked) {
                                        {"bytes", made.bytes()},
                                        {"took_ms", made.took_ms()}};
   return json.dump(2) + "\n";
+}
+
+absl::StatusOr<std::string> Restore(const Asked& asked) {
+  COVEY_ASSIGN_OR_RETURN(const proto::RestoreStatus restored,
+                         RestoreTables(asked.scheduler.scheduler, asked.restore, asked.timeout));
+  return asked.json() ? RestoredJson(restored) : RestoredText(restored);
 }
 
 absl::StatusOr<std::string> List(const Asked& asked, Folder& store) {
@@ -210,6 +226,7 @@ absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {
 
 absl::StatusOr<std::string> Run(Asked asked) {
   if (asked.action == "create") return Create(asked);
+  if (asked.action == "restore") return Restore(asked);
   COVEY_ASSIGN_OR_RETURN(
       const std::unique_ptr<DiskFolder> store,
       DiskFolder::Open(asked.store, asked.action == "import" ? DiskFolder::Missing::kIsCreated
@@ -228,19 +245,27 @@ absl::StatusOr<std::string> Run(Asked asked) {
 int SnapshotCommand(int count, const char* const* arguments) {
   Asked asked;
   std::vector<std::string> words;
-  ConfigFile options("covey snapshot",
-                     "Makes a snapshot of a running job (create), and lists, shows, verifies, "
-                     "exports, imports and deletes those in a folder, which needs no running job. "
-                     "`verify` reads every byte, and names the file and offset of the first "
-                     "damage. `export` writes the values of all tables to a safetensors file, as "
-                     "float32. `import` reads FILEs that other programs wrote: .safetensors, .npy, "
-                     "or the folder of a model; tables of a new job may begin with their values "
-                     "(--initial-values). "
-                     "Exit code: 0 ok, 1 failed or damaged, 3 no scheduler answers.");
-  options.Add("store", &asked.store, "folder with the snapshots; required, except for create");
+  ConfigFile options(
+      "covey snapshot",
+      "Makes a snapshot of a running job (create), or tables of a snapshot in a "
+      "running job (restore), and lists, shows, verifies, exports, imports and "
+      "deletes those in a folder, which needs no running job. `restore` makes all "
+      "tables of the snapshot, or those that --table names, with values, optimizer "
+      "state and samples, and waits until they are ready; when one cannot be made, "
+      "none is. `verify` reads every byte, and names the file and offset of the first "
+      "damage. `export` writes the values of all tables to a safetensors file, as "
+      "float32. `import` reads FILEs that other programs wrote: .safetensors, .npy, "
+      "or the folder of a model; tables of a new job may begin with their values "
+      "(--initial-values). "
+      "Exit code: 0 ok, 1 failed or damaged, 3 no scheduler answers.");
+  options.Add("store", &asked.store,
+              "folder with the snapshots; required, except for create and restore");
   options.Add("scheduler", &asked.scheduler.scheduler,
-              "create: HOST:PORT[,HOST:PORT] of the job's scheduler");
-  options.Add("timeout", &asked.timeout, "create: give up waiting after this duration");
+              "create, restore: HOST:PORT[,HOST:PORT] of the job's scheduler");
+  options.Add("timeout", &asked.timeout, "create, restore: give up waiting after this duration");
+  options.Add("table", &asked.tables,
+              "restore: NAME[=NEWNAME], a table of the snapshot, and its name in the job when "
+              "that is another one; may be given several times. Without it all tables");
   options.Add("force", &asked.force,
               "delete: also the newest complete snapshot, or one that may be in the making");
   options.Add("out", &asked.out, "export: file to write, as in model.safetensors");
@@ -249,7 +274,8 @@ int SnapshotCommand(int count, const char* const* arguments) {
   AddOutput(options, &asked.scheduler.json);
   options.TakeRest(
       &words,
-      "create | list | show [NAME] | verify [NAME] | export [NAME] | import FILE... | "
+      "create | restore NAME | list | show [NAME] | verify [NAME] | export [NAME] | import FILE... "
+      "| "
       "delete NAME   NAME as `list` shows it, or its id; without it the newest complete "
       "snapshot of a job");
   if (const auto code = LoadWithShortOutput(options, count, arguments)) return *code;
