@@ -110,11 +110,13 @@ bool Continue(ShardHistory& history, const HeadTerm& term) {
   return true;
 }
 
+// The snapshot from which the shard began; empty = from its initializer.
+const std::string& LoadedFrom(const ShardHistory& history) {
+  const std::string& own = history.shard().origin();
+  return own.empty() ? history.table.origin().folder() : own;
+}
+
 std::string NoteGap(const ShardHistory& history, const HeadTerm& term) {
-  if (!history.shard().origin().empty() && history.updates.empty()) {
-    return absl::StrCat(history.name, " was loaded from ", history.shard().origin(),
-                        ", which the recording does not hold");
-  }
   return absl::StrCat(history.name, ": records ", history.updates.size() + 1, " to ", term.index,
                       " were not recorded, so what follows is left out");
 }
@@ -153,6 +155,11 @@ absl::StatusOr<Recording> Recording::Open(Folder& folder) {
     history.table = heads.begin()->second.table;
     history.name =
         absl::StrCat("table '", history.table.spec().name(), "' shard ", history.shard().index());
+    if (const std::string& loaded_from = LoadedFrom(history); !loaded_from.empty()) {
+      recording.notes_.push_back(absl::StrCat(history.name, " was loaded from ", loaded_from,
+                                              ", which the recording does not hold"));
+      heads.clear();
+    }
     for (const auto& [epoch, term] : heads) {
       if (Continue(history, term)) continue;
       recording.notes_.push_back(NoteGap(history, term));

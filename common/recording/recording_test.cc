@@ -112,14 +112,20 @@ TEST(Recording, SaysWhatIsMissing) {
   third.index = third.version = 100;
   AddFile(folder, File(4), FileOf(File(4), third, {101}));
   AddFile(folder, File(5, 1), FileOf(File(5, 1), BeginOf(SmallTable(0, 2, 50)), {1}));
+  // Its records begin with the first.
+  proto::Table restored = SmallTable(2, 3);
+  restored.mutable_origin()->set_folder("snapshot-000018-e50");
+  AddFile(folder, File(6), FileOf(File(6), BeginOf(restored), {1, 2}));
   const auto recording = Recording::Open(folder);
   ASSERT_TRUE(recording.ok()) << recording.status();
-  ASSERT_EQ(recording->shards().size(), 2u);
+  ASSERT_EQ(recording->shards().size(), 3u);
   EXPECT_THAT(StepsOf(recording->shards()[0]), ElementsAre(1, 2, 3));
+  EXPECT_THAT(StepsOf(recording->shards()[2]), IsEmpty());
   EXPECT_THAT(recording->notes(),
               ElementsAre(HasSubstr("recording-5-1-00000.cvr is missing"),
                           HasSubstr("shard 0: records 4 to 5 were not recorded"),
-                          HasSubstr("shard 1 was loaded from snapshot-000017-e42")));
+                          HasSubstr("shard 1 was loaded from snapshot-000017-e42"),
+                          HasSubstr("shard 2 was loaded from snapshot-000018-e50")));
 }
 
 TEST(Recording, SaysThatALoopWasKilled) {
