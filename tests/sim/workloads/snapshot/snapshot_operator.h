@@ -1,27 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "proto/envelope.pb.h"
 #include "tests/sim/checkers/violations.h"
 #include "tests/sim/cluster/scripted_client.h"
 
 namespace covey::sim {
 
-// The program of an operator who asks for a snapshot from time to time.
+// The program of an operator who asks for a snapshot from time to time, or restores the trained
+// table of the newest one under a name of its own.
 //
 // Actor-confined. `violations` outlives it.
 class SnapshotOperator : public Script {
  public:
-  SnapshotOperator(absl::Duration pause_max, Random random, Violations& violations)
-      : pause_max_(pause_max), random_(random), violations_(violations) {}
+  // `restores`: the new names of the table; empty = it is never restored.
+  SnapshotOperator(absl::Duration pause_max, std::vector<std::string> restores, Random random,
+                   Violations& violations)
+      : pause_max_(pause_max),
+        restores_(std::move(restores)),
+        random_(random),
+        violations_(violations) {}
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override;
   absl::Time NextWake() const override { return under_way_ ? absl::InfiniteFuture() : next_; }
   bool done() const override { return false; }
 
  private:
+  // The next request.
+  proto::Envelope Draw();
+
   const absl::Duration pause_max_;
+  const std::vector<std::string> restores_;
   Random random_;
   Violations& violations_;
   absl::Time next_ = absl::InfinitePast();

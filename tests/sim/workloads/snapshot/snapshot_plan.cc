@@ -91,6 +91,7 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
   plan.killed_at = 0.2 + 0.8 * random.Uniform();
   if (random.Chance(0.4)) plan.survival = 0.5 * random.Uniform();
   plan.may_fall_back = random.Chance(0.3);
+  plan.restores = random.Chance(0.4);
   return plan;
 }
 
@@ -102,7 +103,8 @@ std::string Describe(const SnapshotPlan& plan) {
       plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
       " kept=", plan.snapshots_kept, " deadline=", absl::FormatDuration(plan.snapshot_deadline),
       " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
-      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival);
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
+      plan.restores ? " restores" : "");
 }
 
 }  // namespace covey::sim

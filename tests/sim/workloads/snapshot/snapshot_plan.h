@@ -46,7 +46,8 @@ struct SnapshotPlan {
   absl::Duration snapshot_every;  // infinite = only on request
   uint32_t snapshots_kept = 1;
   absl::Duration snapshot_deadline;
-  absl::Duration request_pause;  // the longest time between two requests for a snapshot
+  absl::Duration request_pause;  // the longest time between two requests of the operator
+  bool restores = false;         // who also restores the table under another name
   SimStore::Options store;
 
   // When the first job is killed, as a fraction of the fault phase; later if it has no snapshot.

@@ -14,6 +14,7 @@
 #include "common/snapshot/snapshot_reader.h"
 #include "tests/sim/checkers/one_history.h"
 #include "tests/sim/checkers/snapshot_cut.h"
+#include "tests/sim/checkers/stored_shard.h"
 #include "tests/sim/workloads/snapshot/example_truth.h"
 #include "tests/sim/workloads/snapshot/snapshot_operator.h"
 #include "tests/sim/workloads/snapshot/snapshot_plan.h"
@@ -49,6 +50,10 @@ class SnapshotWorkload : public Workload {
   // Ends the first job when it is time.
   void Look();
   void StartOver();
+  // The tables that were restored hold what the snapshot holds.
+  void CheckRestored();
+  bool HoldsStored(const ReplicaSnapshot& replica, const proto::Shard& shard,
+                   const StoredShard& stored, const proto::SnapshotShard& entry) const;
   size_t workers_running() const;
 
   Violations& violations_;
@@ -60,6 +65,7 @@ class SnapshotWorkload : public Workload {
   OneHistory one_history_;
   std::optional<SnapshotCut> cut_;
   uint64_t snapshots_ = 0;
+  uint64_t restored_ = 0;
   std::string continued_;
 };
 
@@ -115,7 +121,14 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
     if (i >= plan_.groups) cluster.Exclude(name);
   }
   cluster.AddClient("operator", proto::CLIENT, [this](Random random) {
-    return std::make_unique<SnapshotOperator>(plan_.request_pause, random, violations_);
+    std::vector<std::string> restores;
+    if (plan_.restores) {
+      for (int copy = 1; copy < 3; ++copy) {
+        restores.push_back(absl::StrCat("copy-", progress_.job, "-", copy));
+      }
+    }
+    return std::make_unique<SnapshotOperator>(plan_.request_pause, std::move(restores), random,
+                                              violations_);
   });
   cluster.simulator().After(safety * plan_.killed_at, [this] { Look(); });
 }
@@ -177,14 +190,66 @@ bool SnapshotWorkload::Finished() const {
   return progress_.EveryDeathIsNoticed(cluster_->simulator().now()) && workers_running() == 0;
 }
 
+// Nobody trains the tables that the operator restores.
+void SnapshotWorkload::CheckRestored() {
+  if (cluster_->published() == nullptr) return;
+  for (const proto::Table& table : cluster_->published()->tables()) {
+    if (!table.has_origin() || table.restore() != 0) continue;
+    ++restored_;
+    const auto snapshot = SnapshotReader::Open(cluster_->store().folder(), table.origin().folder());
+    if (!snapshot.ok()) {
+      violations_.Add(kSnapshot, snapshot.status().ToString());
+      continue;
+    }
+    const auto& tables = snapshot->manifest().state().view().tables();
+    const auto before = std::find_if(tables.begin(), tables.end(), [&](const proto::Table& known) {
+      return known.spec().name() == table.origin().table();
+    });
+    for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
+      if (entry.table() != before->id()) continue;
+      const auto stored = ReadStoredShard(*snapshot, entry);
+      const ShardId id{TableId(table.id()), ShardIndex(entry.shard())};
+      for (const ReplicaSnapshot& replica : cluster_->Replicas()) {
+        if (!replica.has_content || replica.shard != id) continue;
+        const proto::Shard& shard = table.shards(static_cast<int>(entry.shard()));
+        if (stored.ok() && HoldsStored(replica, shard, *stored, entry)) continue;
+        violations_.Add(kSnapshot, absl::StrCat("table '", table.spec().name(), "' shard ",
+                                                entry.shard(), " on ", replica.server,
+                                                " is not as in ", table.origin().folder()));
+      }
+    }
+  }
+}
+
+bool SnapshotWorkload::HoldsStored(const ReplicaSnapshot& replica, const proto::Shard& shard,
+                                   const StoredShard& stored,
+                                   const proto::SnapshotShard& entry) const {
+  for (const proto::Replica& member : shard.chain()) {
+    if (NodeId(member.node()) != replica.node) continue;
+    const server::ShardContent& content =
+        *cluster_->FindReplica(replica.server, member.loop(), replica.shard)->content();
+    bool is_equal = content.version().value() == entry.version() &&
+                    content.samples() == entry.samples() &&
+                    content.slots() == stored.slots.size() &&
+                    std::ranges::equal(content.Values().As<float>(), stored.values);
+    for (size_t slot = 0; is_equal && slot < stored.slots.size(); ++slot) {
+      is_equal = std::ranges::equal(content.Slot(slot).As<float>(), stored.slots[slot]);
+    }
+    return is_equal;
+  }
+  return true;
+}
+
 void SnapshotWorkload::Check() {
+  CheckRestored();
   if (continued_.empty() && !cut_->history_was_lost())
     violations_.Add(kSnapshot, "there was no snapshot to continue");
 }
 
 std::string SnapshotWorkload::Report() const {
   return absl::StrCat(Describe(plan_), " steps=", progress_.steps, " snapshots=", snapshots_,
-                      " continued=", continued_, " data_before=", examples_.finished_before(),
+                      " restored=", restored_, " continued=", continued_,
+                      " data_before=", examples_.finished_before(),
                       " finished=", progress_.finished.size());
 }
 
