@@ -69,14 +69,18 @@ class Walk {
   }
   void Answer(const absl::Status& status) {
     for (const Message& message : outbox_.TakeMessages()) {
-      if (!message.envelope.has_drain_request()) continue;
-      Message reply = MakeReply(message);
-      reply.envelope.mutable_drain_reply();
-      SetStatus(status, reply);
-      drain_.Receive(now_, reply, outbox_);
-      Note();
+      if (message.envelope.has_drain_request()) AnswerTo(message, status);
     }
   }
+  void AnswerTo(const Message& request, const absl::Status& status) {
+    Message reply = MakeReply(request);
+    reply.envelope.mutable_drain_reply();
+    SetStatus(status, reply);
+    drain_.Receive(now_, reply, outbox_);
+    Note();
+  }
+  // The only message since the last call.
+  Message Request() { return outbox_.TakeMessages().at(0); }
   void Pass(absl::Duration time) {
     now_ += time;
     drain_.Wake(now_, outbox_);
@@ -201,10 +205,70 @@ TEST(ServerDrain, AsksAgainWhenTheOthersAreGone) {
   walk.Answer(absl::OkStatus());
   walk.AdoptView({.holds_shard = true, .draining = true});
   EXPECT_EQ(walk.Asked(), 0u);
-  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = false});
+  const InView alone = {.holds_shard = true, .draining = true, .other_stays = false};
+  walk.AdoptView(alone);
+  EXPECT_EQ(walk.Asked(), 1u);
+  walk.AdoptView(alone);
+  EXPECT_EQ(walk.Asked(), 0u) << "the scheduler has not replied yet";
+  walk.Pass(absl::Milliseconds(500));
   walk.Expect(State::kDraining);
   walk.Answer(absl::FailedPreconditionError("there is no store"));
   walk.Expect(State::kLeft);
+}
+
+TEST(ServerDrain, ASchedulerThatDiesBeforeItClosesTheJobIsNotWaitedFor) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::OkStatus());
+  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = false});
+  walk.Pass(absl::Milliseconds(2900));
+  walk.Expect(State::kDraining);
+  walk.Pass(absl::Milliseconds(100));
+  walk.Expect(State::kLeft);
+}
+
+TEST(ServerDrain, AsksAgainUntilTheSchedulerAnswers) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  const Message first = walk.Request();
+  for (const absl::Status& busy : {absl::UnavailableError(""), absl::DeadlineExceededError(""),
+                                   absl::ResourceExhaustedError("")}) {
+    walk.Pass(absl::Milliseconds(499));
+    EXPECT_EQ(walk.Asked(), 0u);
+    walk.Pass(absl::Milliseconds(1));
+    walk.Answer(busy);
+    walk.Expect(State::kAsking);
+  }
+  walk.Pass(absl::Milliseconds(500));
+  walk.AnswerTo(first, absl::FailedPreconditionError("as things were then"));
+  walk.Expect(State::kAsking);
+  walk.Answer(absl::OkStatus());
+  walk.Expect(State::kDraining);
+  walk.Pass(absl::Seconds(20));
+  EXPECT_EQ(walk.Asked(), 0u);
+  walk.Expect(State::kDraining);
+}
+
+TEST(ServerDrain, LeavesWhenTheSchedulerIsSilent) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Pass(absl::Milliseconds(2999));
+  walk.Expect(State::kAsking);
+  walk.Pass(absl::Milliseconds(1));
+  walk.Expect(State::kLeft);
+}
+
+// Where others stay, the job does not close, whatever the view said before.
+TEST(ServerDrain, ASnapshotOfAJobThatStaysOpenIsNoReasonToLeave) {
+  Walk walk;
+  walk.Register({.holds_shard = true});
+  walk.Begin();
+  walk.Answer(absl::OkStatus());
+  walk.AdoptView({.holds_shard = true, .draining = true, .other_stays = true, .closing = "s"});
+  walk.Expect(State::kDraining);
 }
 
 TEST(ServerDrain, EveryTransitionOfTheTableIsWalkedAndNoOther) {

@@ -136,6 +136,16 @@ TEST(UpdateGate, BspCountsTheHeldPushOfAGroupThatIsGone) {
   EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.2"));
 }
 
+// It is not the number of pushes that counts.
+TEST(UpdateGate, BspWaitsForEachLiveGroupBesideOneThatIsGone) {
+  Driver driver({.kind = Kind::kBsp}, Groups({1, 2, 3}));
+  driver.Push(1, 1);
+  driver.Push(2, 1);
+  driver.SetLive({{.id = GroupId(2)}, {.id = GroupId(3)}});
+  EXPECT_THAT(driver.Due(), IsEmpty());
+  EXPECT_THAT(driver.Push(3, 1), ElementsAre("1.1 2.1 3.1"));
+}
+
 TEST(UpdateGate, BufferedFollowsTheNumberOfLiveGroups) {
   Driver driver({.kind = Kind::kBuffered}, Groups({1, 2, 3}));
   driver.Push(3, 1);
@@ -154,6 +164,13 @@ TEST(UpdateGate, BufferedShrinksWithTheShareOfLiveGroups) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.1 1.2 1.3"));
   EXPECT_THAT(driver.Push(1, 4), IsEmpty());
   EXPECT_THAT(driver.Push(1, 5), ElementsAre("1.4 1.5"));
+}
+
+TEST(UpdateGate, BufferedRoundsItsShareUp) {
+  Driver driver({.kind = Kind::kBuffered, .buffer = 3}, Groups({1, 2}));
+  driver.SetLive(Groups({1}));
+  EXPECT_THAT(driver.Push(1, 1), IsEmpty());
+  EXPECT_THAT(driver.Push(1, 2), ElementsAre("1.1 1.2"));
 }
 
 TEST(UpdateGate, BufferedWithoutAnyGroupCountsArrivals) {
@@ -233,6 +250,20 @@ TEST(UpdateGate, GraceBeginsAnewWithEachRound) {
   driver.Pass(absl::Seconds(1));
   EXPECT_THAT(driver.Push(1, 2), IsEmpty());
   EXPECT_EQ(driver.UntilDue(), absl::Seconds(1));
+}
+
+// Late changes make updates without a round of their own, so the next round's number stays.
+TEST(UpdateGate, GraceBeginsAgainAfterLateChanges) {
+  Driver driver({.kind = Kind::kLocal, .quorum = 1, .grace = absl::Seconds(1)}, Groups({1, 2, 3}));
+  driver.Push(1, 1);
+  driver.Pass(absl::Seconds(1));
+  EXPECT_THAT(driver.Due(), ElementsAre("1.1"));
+  for (const uint32_t late : {2, 3}) {
+    EXPECT_THAT(driver.Push(late, 1), IsEmpty()) << late;
+    EXPECT_EQ(driver.UntilDue(), absl::Seconds(1));
+    driver.Pass(absl::Seconds(1));
+    EXPECT_THAT(driver.Due(), ElementsAre(absl::StrCat(late, ".1")));
+  }
 }
 
 TEST(UpdateGate, ALateChangeCountsInTheNextRound) {
@@ -373,6 +404,9 @@ TEST(UpdateGate, AnotherSizeOfTheSameKindKeepsWhatIsHeld) {
   local.gate().SwitchTo({.kind = Kind::kLocal, .quorum = 1, .grace = absl::Seconds(2)});
   EXPECT_THAT(local.Due(), IsEmpty());
   EXPECT_EQ(local.UntilDue(), absl::Seconds(2));
+  local.gate().SwitchTo({.kind = Kind::kAsync});
+  EXPECT_THAT(local.Due(), ElementsAre("1.1"));
+  EXPECT_EQ(local.UntilDue(), absl::InfiniteDuration()) << "no round waits any more";
 }
 
 // Under any contracts, and however groups join and end: each push is part of exactly one update.
@@ -455,6 +489,17 @@ TEST(UpdateGate, APushBeyondIsHeldAlthoughItsStepIsOver) {
     EXPECT_THAT(driver.Due(), IsEmpty());
     driver.gate().Release();
     EXPECT_THAT(driver.Due(), ElementsAre("1.2"));
+  }
+}
+
+TEST(UpdateGate, ASwitchEndsTheHold) {
+  for (const Kind kind : {Kind::kAsync, Kind::kBuffered, Kind::kBsp}) {
+    Driver driver({.kind = kind}, Groups({1}));
+    driver.gate().HoldBeyond({{GroupId(1), Step(1)}});
+    EXPECT_THAT(driver.Push(1, 2), IsEmpty());
+    driver.gate().SwitchTo({.kind = Kind::kSsp});
+    EXPECT_THAT(driver.Due(), ElementsAre("1.2"));
+    EXPECT_THAT(driver.Push(1, 3), ElementsAre("1.3"));
   }
 }
 

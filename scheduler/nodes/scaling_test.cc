@@ -31,9 +31,13 @@ class ScalingTest : public ::testing::Test {
   void AddShard(uint64_t node) {
     state_.mutable_view()->add_tables()->add_shards()->add_chain()->set_node(node);
   }
-  absl::StatusOr<Epoch> Drain(const std::string& name, bool cancel = false) {
+  static proto::DrainRequest DrainOf(const std::string& name) {
     proto::DrainRequest request;
     request.set_node(name);
+    return request;
+  }
+  absl::StatusOr<Epoch> Drain(const std::string& name, bool cancel = false) {
+    proto::DrainRequest request = DrainOf(name);
     request.set_cancel(cancel);
     return scaling_.Drain(request, "asked by a test");
   }
@@ -106,7 +110,9 @@ TEST_F(ScalingTest, TheJobClosesWhenTheLastServerMustLeave) {
   };
   ASSERT_TRUE(drain(with_store_, "server-0").ok());
   EXPECT_FALSE(state_.view().has_closing()) << "server-1 stays";
-  EXPECT_TRUE(absl::IsFailedPrecondition(Drain("server-1").status())) << "a person's wish";
+  request.set_must_leave(false);
+  EXPECT_TRUE(absl::IsFailedPrecondition(drain(with_store_, "server-1"))) << "a person's wish";
+  request.set_must_leave(true);
   EXPECT_TRUE(absl::IsFailedPrecondition(drain(scaling_, "server-1"))) << "without a store";
   ASSERT_TRUE(drain(with_store_, "server-1").ok());
   EXPECT_TRUE(state_.view().has_closing());
@@ -116,6 +122,11 @@ TEST_F(ScalingTest, TheJobClosesWhenTheLastServerMustLeave) {
   EXPECT_EQ(state_.News(), "");
   with_store_.Tick();
   EXPECT_TRUE(state_.view().has_closing());
+  // One that came meanwhile leaves, too, before the next tick.
+  AddNode(proto::SERVER, 2);
+  AddShard(4);
+  ASSERT_TRUE(drain(with_store_, "server-2").ok());
+  EXPECT_EQ(state_.News(), "server-2 drains: signal 15");
   AddServers(1);
   with_store_.Tick();
   EXPECT_FALSE(state_.view().has_closing());
@@ -154,6 +165,23 @@ TEST_F(ScalingTest, ScalingDrainsTheHighestRanks) {
   ASSERT_TRUE(scaling_.Scale(request, "").ok());
   EXPECT_EQ(state_.News(), "");
   EXPECT_EQ(state_.view().epoch(), 2u);
+}
+
+TEST_F(ScalingTest, AWorkerThatDrainsLeavesItsGroupAndMayComeBack) {
+  proto::Group& group = *state_.mutable_view()->add_groups();
+  group.set_id(1);
+  group.set_state(proto::Group::ACTIVE);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    AddNode(proto::WORKER, rank);
+    group.add_members(rank + 2);
+  }
+  ASSERT_TRUE(with_store_.Drain(DrainOf("worker-1"), "by ada").ok());
+  EXPECT_THAT(state_.News(), HasSubstr("group 1 goes on without worker-1"));
+  EXPECT_FALSE(state_.view().has_closing());
+  EXPECT_THAT(state_.view().groups(0).members(), ElementsAre(2u));
+  EXPECT_EQ(state_.view().nodes(1).standby(), "it drains");
+  ASSERT_TRUE(Drain("worker-1", /*cancel=*/true).ok());
+  EXPECT_EQ(state_.view().nodes(1).standby(), "") << "it is placed like a late one";
 }
 
 TEST_F(ScalingTest, ScalingUpOnlyTellsAndWhatIsNotSaidStays) {

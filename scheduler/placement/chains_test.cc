@@ -299,13 +299,31 @@ TEST_F(ChainsTest, LostShardsBeginWithTheNewestSnapshot) {
   EXPECT_THAT(Settle(), HasSubstr("1 lost with node 2, restored on server-0 from the newest"));
   EXPECT_THAT(origins(), ElementsAre("snapshot-000001-e7", "", "", "")) << "b is not in it";
   EXPECT_FALSE(chains_.must_stop());
-  Chains stops({.on_loss = OnLoss::kStop}, state_);
-  const proto::ClusterView before = view();
-  Die(3);
+  Chains begins_anew({.on_loss = OnLoss::kBeginAnew}, state_);
+  Die(4);
+  AddServer(0);
+  begins_anew.Reconcile(now_);
+  EXPECT_THAT(origins(), ElementsAre("", "", "", ""));
+}
+
+TEST_F(ChainsTest, TheJobStopsWhereNoServerCanComeBackWithTheContent) {
+  AddServer(0);
   AddServer(1);
+  Create("a", 2, 1);
+  const auto generations = [this] {
+    return std::vector<uint64_t>{shard(0).generation(), shard(1).generation()};
+  };
+  const std::vector<uint64_t> before = generations();
+  Chains stops({.on_loss = OnLoss::kStop}, state_);
+  Die(3);
+  state_.BeginCall();
+  stops.Reconcile(now_);
+  EXPECT_FALSE(stops.must_stop()) << "server-1 may come back";
+  AddServer(1);
+  state_.BeginCall();
   stops.Reconcile(now_);
   EXPECT_TRUE(stops.must_stop());
-  EXPECT_THAT(origins(), ElementsAre("snapshot-000001-e7", "", "", ""));
+  EXPECT_EQ(generations(), before) << "nothing begins anew in a job that ends";
 }
 
 // The server may still serve them to clients that cannot reach the scheduler either.

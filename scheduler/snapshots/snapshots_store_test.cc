@@ -156,6 +156,21 @@ TEST_F(SnapshotsStoreTest, KeepsTheOneThatTheJobContinues) {
   EXPECT_EQ(Folders().front(), "snapshot-000001-e7");
 }
 
+TEST_F(SnapshotsStoreTest, KeepsThoseFromWhichTablesAndShardsBegan) {
+  options_.kept = 1;
+  for (uint64_t id = 1; id <= 3; ++id) AddComplete(id);
+  proto::Table& table = *state_.mutable_view()->mutable_tables(0);
+  table.mutable_origin()->set_folder("snapshot-000001-e7");
+  table.mutable_shards(1)->set_origin("snapshot-000002-e7");
+  Start();
+  EXPECT_THAT(Folders(),
+              ElementsAre("snapshot-000001-e7", "snapshot-000002-e7", "snapshot-000003-e7"));
+  table.clear_origin();
+  table.mutable_shards(1)->clear_origin();
+  MakeOne();
+  EXPECT_THAT(Folders(), SizeIs(1));
+}
+
 TEST_F(SnapshotsStoreTest, IsMadeOnRequest) {
   options_.every = absl::InfiniteDuration();
   Start();

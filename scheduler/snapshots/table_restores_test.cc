@@ -35,6 +35,8 @@ class TableRestoresTest : public ::testing::Test {
     for (uint64_t id : {2, 3}) AddServer(id);
     proto::ClusterView& before = *snapshot_.manifest.mutable_state()->mutable_view();
     before.mutable_tables(1)->mutable_spec()->set_durability(proto::REPLICATED);
+    before.mutable_tables(0)->mutable_contract()->set_kind(proto::Contract::SSP);
+    before.mutable_tables(0)->set_contract_epoch(30);
     EXPECT_TRUE(snapshot_.WriteTo(store_).ok());
   }
 

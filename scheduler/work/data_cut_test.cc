@@ -127,6 +127,16 @@ TEST_F(DataCutTest, HoldsWhatWasTrainedUpToTheLastStepOfEachGroup) {
   EXPECT_THAT(FinishedAtCut(), ElementsAre("0+9", "20+10", "40+4"));
 }
 
+// An item of a member that was lost is given to another one, and both may report it.
+TEST_F(DataCutTest, HoldsWhatAnyMemberHasTrainedUpToTheLastStep) {
+  for (const uint64_t node : {2, 3}) Ask(node, 1);
+  ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());
+  Report(2, {Item(0, 6, 6)}, 6);
+  Report(3, {Item(0, 2, 5), Item(4, 2, 6)}, 6);
+  EXPECT_EQ(dispatcher_->CutWaitsFor(), "");
+  EXPECT_THAT(FinishedAtCut(), ElementsAre("0+2"));
+}
+
 TEST_F(DataCutTest, BeginsBeforeALaterStepIsReported) {
   Ask(3, 1);
   Report(3, {Item(0, 1, 6)}, 0);

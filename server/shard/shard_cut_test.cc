@@ -54,6 +54,8 @@ class CutTest {
   }
   float Value() { return driver_.Values()[0]; }
   uint64_t last_cut() { return driver_.actor().FindReplica(kShard)->content()->last_cut(); }
+  // Of the newest record.
+  uint64_t index() { return driver_.actor().FindReplica(kShard)->content()->index(); }
   TestJob& job() { return job_; }
   ShardDriver& driver() { return driver_; }
 
@@ -139,6 +141,37 @@ TEST(ShardCut, DoesNotWaitForGroupsThatNeverPush) {
   EXPECT_EQ(test.last_cut(), 7u);
 }
 
+TEST(ShardCut, DoesNotWaitForGroupsThatBeginAfterIt) {
+  CutTest test({.kind = Kind::kAsync}, 2);
+  test.Order(7, {{1, 1}, {2, 0}});
+  test.Push(2, 1, 100);
+  EXPECT_EQ(test.Value(), 0);
+  test.Push(1, 1, 1);
+  EXPECT_EQ(test.last_cut(), 7u);
+  EXPECT_EQ(test.Value(), -101);
+}
+
+// The groups have passed their steps, and one of the pushes is here without the others of its step.
+TEST(ShardCut, ComesAfterAStepThatStillWaitsForAGroup) {
+  CutTest test({.kind = Kind::kBsp}, 2);
+  test.Push(1, 1, 1);
+  test.Order(7, {{1, 1}, {2, 1}}, /*passed=*/true);
+  EXPECT_EQ(test.last_cut(), 0u);
+  test.Push(2, 1, 3);
+  EXPECT_EQ(test.Value(), -2);
+  EXPECT_EQ(test.last_cut(), 7u);
+}
+
+TEST(ShardCut, IsMadeOnce) {
+  CutTest test({.kind = Kind::kAsync}, 1);
+  test.Order(7, {{1, 1}});
+  test.Push(1, 1, 1);
+  const uint64_t index = test.index();
+  EXPECT_EQ(index, 2u);
+  test.Publish();
+  EXPECT_EQ(test.index(), index) << "the order is in the view until all servers have reported";
+}
+
 TEST(ShardCut, IsMadeAtOnceWithoutGroups) {
   CutTest test({.kind = Kind::kAsync}, 0);
   test.Order(7, {});
@@ -170,6 +203,22 @@ TEST(ShardCut, ComesTooLateAfterALaterPush) {
   test.Order(8, {{1, 4}});
   test.Push(1, 4, 1);
   EXPECT_EQ(test.last_cut(), 8u);
+}
+
+TEST(ShardCut, SaysOnceWhyItIsNotMade) {
+  UpdateGate gate({.kind = Kind::kAsync});
+  gate.Pass(GroupId(1), Step(2));
+  proto::SnapshotOrder order;
+  order.set_id(7);
+  order.set_epoch(9);
+  order.add_groups()->set_group(1);
+  order.mutable_groups(0)->set_step(1);
+  CutAlignment alignment;
+  alignment.Begin(order, gate.contract(), gate);
+  EXPECT_FALSE(alignment.is_aligning());
+  EXPECT_EQ(alignment.epoch(), Epoch(9));
+  EXPECT_THAT(alignment.TakeFailure().value_or(""), HasSubstr("group 1 had pushed step 2"));
+  EXPECT_FALSE(alignment.TakeFailure());
 }
 
 TEST(ShardCut, IsGivenUpWhenPushesWaitTooLong) {

@@ -36,9 +36,17 @@ TEST(SnapshotViewTest, Lists) {
       "snapshot-000004-e7/MANIFEST is missing\n",
       SnapshotsText(Snapshots()));
   const auto json = nlohmann::json::parse(SnapshotsJson(Snapshots()));
-  EXPECT_EQ("snapshot-000003-e7", json[0]["name"]);
-  EXPECT_EQ(true, json[0]["complete"]);
-  EXPECT_EQ(1300, json[0]["step"]);
+  EXPECT_EQ(nlohmann::json({{"name", "snapshot-000003-e7"},
+                            {"id", 3},
+                            {"epoch", 7},
+                            {"imported", false},
+                            {"complete", true},
+                            {"reason", ""},
+                            {"ordered_unix_ms", 1'700'000'180'000},
+                            {"step", 1300},
+                            {"tables", 2},
+                            {"bytes", 2048}}),
+            json[0]);
   EXPECT_EQ(false, json[1]["complete"]);
   EXPECT_EQ("snapshot-000004-e7/MANIFEST is missing", json[1]["reason"]);
 }
@@ -53,6 +61,12 @@ TEST(SnapshotViewTest, AnImportedOneHasNoStep) {
       "NAME         ID        ORDERED (UTC)  STEP  TABLES    BYTES  STATE\n"
       "import-gpt2   -  2023-11-14 22:16:20     -       2  2.0 KiB  complete, imported\n",
       SnapshotsText({imported}));
+  const SnapshotSummary unfinished = {.folder = "import-x",
+                                      .complete = absl::NotFoundError("none")};
+  EXPECT_EQ(
+      "NAME      ID  ORDERED (UTC)  STEP  TABLES  BYTES  STATE\n"
+      "import-x   -              -     -       -      -  not complete: none\n",
+      SnapshotsText({unfinished}));
   EXPECT_EQ(true, nlohmann::json::parse(SnapshotsJson({imported}))[0]["imported"]);
   proto::SnapshotManifest manifest;
   manifest.set_folder("import-gpt2");
@@ -64,12 +78,17 @@ TEST(SnapshotViewTest, AnImportedOneHasNoStep) {
 TEST(SnapshotViewTest, ShowsOne) {
   proto::SnapshotManifest manifest = SmallSnapshot::Make(17, 42).manifest;
   manifest.mutable_shards(1)->set_version(341);
+  manifest.mutable_shards(1)->set_samples(10'881);
+  // Of a pass that has begun before the present one is finished.
+  proto::WorkItem& ahead = *manifest.mutable_state()->mutable_work(0)->add_finished();
+  ahead.set_pass(2);
+  ahead.set_count(40);
   EXPECT_EQ(
       "snapshot-000017-e42: job small, ordered 2023-11-14 22:30:20 UTC in epoch 42, 3.0 KiB in 3 "
       "files\n\n"
-      "TABLE    SHAPE  SHARDS  VALUES     VERSION  SAMPLES\n"
-      "weights    5x4       2    80 B  340 to 341   10,880\n"
-      "bias         3       1    12 B         340   10,880\n"
+      "TABLE    SHAPE  SHARDS  VALUES     VERSION           SAMPLES\n"
+      "weights    5x4       2    80 B  340 to 341  10,880 to 10,881\n"
+      "bias         3       1    12 B         340            10,880\n"
       "\n"
       "GROUP  LAST STEP\n"
       "    1      1,700\n"
@@ -78,13 +97,30 @@ TEST(SnapshotViewTest, ShowsOne) {
       "train          1 of 3  250 of 1,000 examples\n",
       SnapshotText(manifest, 3072));
   const auto json = nlohmann::json::parse(SnapshotJson(manifest, 3072));
-  EXPECT_EQ("small", json["job"]);
-  EXPECT_EQ("weights", json["tables"][0]["name"]);
-  EXPECT_EQ(std::vector<int>({5, 4}), json["tables"][0]["shape"]);
-  EXPECT_EQ(340, json["tables"][0]["version"]["least"]);
-  EXPECT_EQ(341, json["tables"][0]["version"]["most"]);
-  EXPECT_EQ(1700, json["groups"][0]["last_step"]);
-  EXPECT_EQ(250, json["data_sets"][0]["examples_done_of_next_pass"]);
+  EXPECT_EQ(nlohmann::json({{"name", "weights"},
+                            {"shape", {5, 4}},
+                            {"shards", 2},
+                            {"value_bytes", 80},
+                            {"version", {{"least", 340}, {"most", 341}}},
+                            {"samples", {{"least", 10'880}, {"most", 10'881}}}}),
+            json["tables"][0]);
+  EXPECT_EQ(nlohmann::json::parse(R"([{"group": 1, "last_step": 1700}])"), json["groups"]);
+  EXPECT_EQ(nlohmann::json::parse(R"([{"name": "train", "examples": 1000, "passes": 3,
+                                       "passes_done": 1, "examples_done_of_next_pass": 250}])"),
+            json["data_sets"]);
+  auto head = json;
+  for (const char* list : {"tables", "groups", "data_sets"}) head.erase(list);
+  EXPECT_EQ(nlohmann::json({{"name", "snapshot-000017-e42"},
+                            {"id", 17},
+                            {"epoch", 42},
+                            {"imported", false},
+                            {"job", "small"},
+                            {"ordered_unix_ms", manifest.ordered_unix_ms()},
+                            {"bytes", 3072},
+                            {"files", 3}}),
+            head);
+  manifest.mutable_state()->mutable_view()->set_job_name("\xff");
+  EXPECT_EQ("\uFFFD", nlohmann::json::parse(SnapshotJson(manifest, 3072))["job"]);
 }
 
 }  // namespace
