@@ -24,6 +24,11 @@ uint64_t StepOf(const proto::WorkItem& item, const proto::WorkRequest& request, 
   return request.finished_step() <= last ? request.finished_step() : 0;
 }
 
+// Whether the step, if it was told, is not part of the cut.
+bool IsBeyond(uint64_t step, uint64_t last) {
+  return step > 0 && (Planted(PlantedBug::kItemsPastCut) ? step - 1 : step) > last;
+}
+
 }  // namespace
 
 GroupId DataCut::GroupOf(NodeId node) const {
@@ -62,15 +67,17 @@ void DataCut::NoteFinished(const Message& message, Account& account) const {
   for (const proto::WorkItem& item : request.finished()) {
     const uint64_t step = StepOf(item, request, last);
     const std::vector<RangeSet::Range> unfinished = account.ledger.Unfinished(item);
-    const uint64_t counted = Planted(PlantedBug::kItemsPastCut) ? step - 1 : step;
-    if (step > 0 && counted > last) {
+    if (IsBeyond(step, last)) {
       // What another node has trained before stays in the cut.
       account.later.Add(unfinished);
-    } else if (step > 0) {
-      account.later.Remove(account.ledger.PositionsOf(item));
-    } else if (!unfinished.empty()) {
+    } else if (step == 0 && !unfinished.empty()) {
       account.untold.insert(node);
     }
+  }
+  // After that: a node to which an example was given twice may report both trainings at once.
+  for (const proto::WorkItem& item : request.finished()) {
+    const uint64_t step = StepOf(item, request, last);
+    if (step > 0 && !IsBeyond(step, last)) account.later.Remove(account.ledger.PositionsOf(item));
   }
 }
 

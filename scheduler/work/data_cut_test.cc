@@ -159,6 +159,17 @@ TEST_F(DataCutTest, ComparesOnlyStepsOfTheSameGroup) {
   EXPECT_THAT(FinishedAtCut(), ElementsAre("0+2"));
 }
 
+// An example is given twice when a lease ends. Its holders may be one node.
+TEST_F(DataCutTest, AnExampleThatWasTrainedTwiceIsInTheCutIfOneTrainingIs) {
+  for (const uint64_t node : {2, 3, 4}) Ask(node, 2);
+  ASSERT_TRUE(dispatcher_->BeginCut(kCut).ok());
+  Report(2, {Item(0, 3, 5), Item(1, 4, 6)}, 6);
+  Report(3, {Item(20, 5, 6)}, 6);
+  Report(4, {Item(24, 2, 9), Item(26, 2, 10)}, 10);
+  ASSERT_EQ(dispatcher_->CutWaitsFor(), "");
+  EXPECT_THAT(FinishedAtCut(), ElementsAre("0+3", "24+2"));
+}
+
 // The number may come from anyone.
 TEST_F(DataCutTest, TheHighestStepOfANodeInNoGroupDoesNoHarm) {
   Ask(5, 1);
