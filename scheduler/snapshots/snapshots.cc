@@ -169,6 +169,8 @@ void Snapshots::Order(absl::Time now) {
 void Snapshots::FollowOrder(absl::Time now) {
   const std::string broken = work_.conditions.WhyBroken(state_.view());
   if (!broken.empty()) return Fail(now, broken);
+  const std::string impossible = dispatcher_.WhyCutIsImpossible();
+  if (!impossible.empty()) return Fail(now, impossible);
   if (now - work_.since > options_.deadline) {
     return Fail(now,
                 absl::StrCat("it was not complete after ", absl::FormatDuration(options_.deadline),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -134,15 +135,38 @@ bool DataCut::HasPassed(const proto::Group& group) const {
   });
 }
 
+std::optional<NodeId> DataCut::FirstUnreported(const Account& account) const {
+  for (const auto& [id, last_step] : *last_steps_) {
+    const proto::Group* group = FindGroup(state_.view(), id);
+    if (group == nullptr) continue;
+    for (const uint64_t member : group->members()) {
+      const NodeId node(member);
+      if (IsAlive(state_.view(), node) && !HasReported(account, node, id)) return node;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string DataCut::WhyImpossible() const {
+  COVEY_CHECK(last_steps_.has_value());
+  for (const auto& [name, account] : accounts_) {
+    if (!account.untold.empty()) {
+      return absl::StrCat(
+          "the cut cannot be made: ", NameOf(state_.view(), *account.untold.begin()),
+          " has reported examples of '", name, "' without the steps in which it has trained them");
+    }
+    if (!account.is_finished() || account.later.empty()) continue;
+    if (const std::optional<NodeId> node = FirstUnreported(account)) {
+      return absl::StrCat("all examples of '", name, "' were finished before ",
+                          NameOf(state_.view(), *node), " had reported its last step of the cut");
+    }
+  }
+  return "";
+}
+
 std::string DataCut::WaitsFor() const {
   COVEY_CHECK(last_steps_.has_value());
   const proto::ClusterView& view = state_.view();
-  for (const auto& [name, account] : accounts_) {
-    if (account.untold.empty()) continue;
-    return absl::StrCat("the cut cannot be made: ", NameOf(view, *account.untold.begin()),
-                        " has reported examples of '", name,
-                        "' without the steps in which it has trained them");
-  }
   for (const auto& [id, last_step] : *last_steps_) {
     const proto::Group* group = FindGroup(view, id);
     if (group == nullptr) continue;

@@ -28,8 +28,12 @@ namespace covey::scheduler {
 //
 // A member has told enough about a data set when it has reported its group's last step, or holds
 // none of its examples although others have reported that step. A member that never asked for the
-// data set is not waited for, nor is any member when all examples are finished. While a restarted
-// scheduler does not know the holders of some examples, each member may be one.
+// data set is not waited for, nor is any member when all examples are finished: members may report
+// nothing after that. While a restarted scheduler does not know the holders of some examples, each
+// member may be one.
+//
+// So the cut cannot be made if all examples are finished, some of them in later steps, and a member
+// has not reported its group's last step: it may have trained such an example, too, in the cut.
 //
 // Members of groups may not change while a cut is pending: end it then. Ask for Ledgers when the
 // groups have passed their last steps, which the shards know. Shards also notice a last step that a
@@ -54,11 +58,13 @@ class DataCut {
   // is pending.
   absl::Status Begin(std::map<GroupId, uint64_t> last_steps);
   void End();
-  // What the cut waits for, or why it cannot be made; for users. Empty = it is complete.
-  // Precondition here and below: a cut is pending.
+  // Why the cut cannot be made, for users: end it. Empty = it may be. Precondition here and below:
+  // a cut is pending.
+  std::string WhyImpossible() const;
+  // What the cut waits for; for users. Empty = it is complete unless it is impossible.
   std::string WaitsFor() const;
   // By name, the records of the data sets in which exactly the examples of the cut are finished and
-  // nothing is leased. Precondition: WaitsFor() is empty.
+  // nothing is leased. Precondition: WhyImpossible() and WaitsFor() are empty.
   std::vector<proto::WorkLedger> Ledgers() const;
 
  private:
@@ -90,6 +96,9 @@ class DataCut {
   // Whether a member of the group has reported its last step; and any of them, about any data set.
   bool HasReported(const Account& account, NodeId member, GroupId group) const;
   bool HasPassed(const proto::Group& group) const;
+  // A living member that has not reported its group's last step, about this data set; none = all
+  // have.
+  std::optional<NodeId> FirstUnreported(const Account& account) const;
 
   const ClusterState& state_;
   std::map<std::string, Account> accounts_;  // by name of the data set

@@ -72,6 +72,7 @@ class DataDispatcher {
     return cut_.Begin(std::move(last_steps));
   }
   void EndCut() { cut_.End(); }
+  std::string WhyCutIsImpossible() const { return cut_.WhyImpossible(); }
   bool CutIsComplete() const { return cut_.WaitsFor().empty(); }
   std::string CutWaitsFor() const { return cut_.WaitsFor(); }
   std::vector<proto::WorkLedger> LedgersAtCut() const { return cut_.Ledgers(); }
