@@ -10,18 +10,19 @@ namespace covey {
 double ImplicitMomentum(double staleness) { return staleness / (1 + staleness); }
 
 void MomentumGovernor::ObservePush(double staleness) {
-  ++pushes_;
-  const uint64_t window = std::min(pushes_, kPushesAveraged);
-  staleness_ += (staleness - staleness_) / static_cast<double>(window);
+  ++estimates_.pushes;
+  const uint64_t window = std::min(estimates_.pushes, kPushesAveraged);
+  estimates_.staleness += (staleness - estimates_.staleness) / static_cast<double>(window);
 }
 
 std::optional<MomentumGovernor::Setting> MomentumGovernor::BeginUpdate(const Update& update) {
   if (!target_) return std::nullopt;
-  const bool is_known = pushes_ > 0;
+  const bool is_known = estimates_.pushes > 0;
   const double others = update.groups > 1 ? static_cast<double>(update.groups - 1) : 0;
-  const double staleness = is_known || !update.on_arrival ? staleness_ : others;
+  const double staleness = is_known || !update.on_arrival ? estimates_.staleness : others;
   const double implicit = ImplicitMomentum(staleness);
-  updates_above_target_ = implicit > *target_ ? updates_above_target_ + 1 : 0;
+  uint64_t& above_target = estimates_.updates_above_target;
+  above_target = implicit > *target_ ? above_target + 1 : 0;
 
   const double round_share =
       update.on_arrival ? 1 / (1 + staleness)

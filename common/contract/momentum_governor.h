@@ -20,6 +20,18 @@ namespace covey {
 // Regular delays obey another law of the same mean delay.
 double ImplicitMomentum(double staleness);
 
+// What a governor has measured of a shard, as of one update. Part of the shard's content, so that a
+// new head goes on with it.
+struct AsynchronyEstimates {
+  // Running mean over pushes; 0 before the first.
+  double staleness = 0;
+  // Pushes with a known staleness so far.
+  uint64_t pushes = 0;
+  // Updates in a row, up to now, for which asynchrony alone added more than the target.
+  uint64_t updates_above_target = 0;
+  friend bool operator==(const AsynchronyEstimates&, const AsynchronyEstimates&) = default;
+};
+
 // Keeps an asynchronous table at its user's momentum, so that the settings of a synchronous run
 // carry over. Measures the staleness of pushes, and computes the momentum and the factor on the
 // rate for each update.
@@ -49,8 +61,9 @@ class MomentumGovernor {
   // cannot_hold is set after this many updates in a row above the target.
   static constexpr uint64_t kUpdatesAboveTargetMax = 256;
 
-  // No target: measures only.
-  explicit MomentumGovernor(std::optional<double> target) : target_(target) {}
+  // No target: measures only. `estimates`: those of the shard's content, which it continues.
+  explicit MomentumGovernor(std::optional<double> target, const AsynchronyEstimates& estimates = {})
+      : target_(target), estimates_(estimates) {}
 
   struct Update {
     size_t pushes = 1;
@@ -72,23 +85,22 @@ class MomentumGovernor {
   // without a target.
   std::optional<Setting> BeginUpdate(const Update& update);
 
+  const AsynchronyEstimates& estimates() const { return estimates_; }
   // Running mean over pushes; 0 before the first.
-  double staleness() const { return staleness_; }
-  double implicit_momentum() const { return ImplicitMomentum(staleness_); }
-  // Of the latest update; before it the target; 0 without a target.
+  double staleness() const { return estimates_.staleness; }
+  double implicit_momentum() const { return ImplicitMomentum(staleness()); }
+  // Of the latest update that this governor has seen; before it the target; 0 without a target.
   double explicit_momentum() const { return momentum_.value_or(target_.value_or(0)); }
   std::optional<double> target() const { return target_; }
 
   // Updates in a row, up to now, for which asynchrony alone added more than the target.
-  uint64_t updates_above_target() const { return updates_above_target_; }
-  bool cannot_hold() const { return updates_above_target_ >= kUpdatesAboveTargetMax; }
+  uint64_t updates_above_target() const { return estimates_.updates_above_target; }
+  bool cannot_hold() const { return updates_above_target() >= kUpdatesAboveTargetMax; }
 
  private:
   std::optional<double> target_;
   std::optional<double> momentum_;
-  double staleness_ = 0;
-  uint64_t pushes_ = 0;
-  uint64_t updates_above_target_ = 0;
+  AsynchronyEstimates estimates_;
 };
 
 // Merges the report `from` into `into`, both about the same table; means are weighted by updates.

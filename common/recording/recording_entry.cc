@@ -21,7 +21,8 @@ enum RecordFlag : uint8_t {
   kHasMomentum = 4,
   kIsCut = 8,
   kHasPayload = 16,
-  kRecordFlags = 31,
+  kHasAsynchrony = 32,
+  kRecordFlags = 63,
 };
 
 enum PushFlag : uint8_t { kIsOfGroup = 1, kIsDiscarded = 2, kIsGroupsStep = 4, kPushFlags = 7 };
@@ -61,16 +62,22 @@ class EntryWriter {
     Byte(static_cast<uint8_t>((record.is_update ? kIsUpdate : 0) |
                               (record.rate_factor != 1 ? kHasRateFactor : 0) |
                               (record.momentum ? kHasMomentum : 0) |
-                              (record.cut != 0 ? kIsCut : 0) | (record.payload ? kHasPayload : 0)));
+                              (record.cut != 0 ? kIsCut : 0) | (record.payload ? kHasPayload : 0) |
+                              (record.asynchrony != RecordedAsynchrony() ? kHasAsynchrony : 0)));
     Number(record.pushes.size());
     for (const AppliedPush& push : record.pushes) Push(push);
     if (record.rate_factor != 1) Fixed(std::bit_cast<uint64_t>(record.rate_factor));
     if (record.momentum) Fixed(std::bit_cast<uint64_t>(*record.momentum));
     if (record.cut != 0) Number(record.cut);
-    if (!record.payload) return;
-    Byte(static_cast<uint8_t>(record.payload->format));
-    Number(record.payload->bytes);
-    Fixed(record.payload->checksum);
+    if (record.payload) {
+      Byte(static_cast<uint8_t>(record.payload->format));
+      Number(record.payload->bytes);
+      Fixed(record.payload->checksum);
+    }
+    if (record.asynchrony == RecordedAsynchrony()) return;
+    Fixed(std::bit_cast<uint64_t>(record.asynchrony.staleness));
+    Number(record.asynchrony.pushes);
+    Number(record.asynchrony.updates_above_target);
   }
 
   void operator()(const ContentDigest& digest) {
@@ -210,6 +217,10 @@ class EntryParser {
     }
     if ((flags & kHasPayload) != 0) record.payload = Payload();
     if (record.payload && !record.is_update) Fail("damaged: a gradient belongs to an update");
+    if ((flags & kHasAsynchrony) != 0) {
+      record.asynchrony = Asynchrony();
+      if (!record.is_update) Fail("damaged: an asynchrony belongs to an update");
+    }
     return record;
   }
 
@@ -219,6 +230,16 @@ class EntryParser {
     return {.format = static_cast<WireFormat>(format),
             .bytes = Number(),
             .checksum = Fixed<uint32_t>()};
+  }
+
+  RecordedAsynchrony Asynchrony() {
+    const RecordedAsynchrony asynchrony = {.staleness = std::bit_cast<double>(Fixed<uint64_t>()),
+                                           .pushes = Number(),
+                                           .updates_above_target = Number()};
+    const bool is_written = std::isfinite(asynchrony.staleness) && asynchrony.staleness >= 0 &&
+                            asynchrony != RecordedAsynchrony();
+    if (!is_written) Fail("damaged: its asynchrony is not one that is written");
+    return asynchrony;
   }
 
   AppliedPush Push() {

@@ -20,7 +20,9 @@ namespace covey {
 //   1     ShardBegin     stream, chain epoch, index, version, length of the table, the table
 //   2     AppliedRecord  stream, flags (1 byte), number of pushes, the pushes; then, as the flags
 //                        say: 2 the rate factor, 4 the momentum (8 bytes each, IEEE binary64),
-//                        8 the cut, 16 the payload: its format (1 byte), length, checksum (4 bytes)
+//                        8 the cut, 16 the payload: its format (1 byte), length, checksum
+//                        (4 bytes), 32 the asynchrony: staleness (8 bytes, IEEE binary64),
+//                        pushes, updates above the target
 //   3     ContentDigest  stream, digest (8 bytes)
 //   4     RecordingEnd   none
 //
@@ -71,6 +73,14 @@ struct RecordedPayload {
   friend bool operator==(const RecordedPayload&, const RecordedPayload&) = default;
 };
 
+// What the momentum governor has measured as of an update, as in AsynchronyEstimates of proto.
+struct RecordedAsynchrony {
+  double staleness = 0;
+  uint64_t pushes = 0;
+  uint64_t updates_above_target = 0;
+  friend bool operator==(const RecordedAsynchrony&, const RecordedAsynchrony&) = default;
+};
+
 // The next record of a stream. Its index is that of the one before it, plus 1; an update makes the
 // next version. An update stands for the samples of all its pushes.
 struct AppliedRecord {
@@ -83,6 +93,8 @@ struct AppliedRecord {
   uint64_t cut = 0;
   // Absent where gradients are not recorded, or there is no update.
   std::optional<RecordedPayload> payload;
+  // All 0 where the momentum is not governed.
+  RecordedAsynchrony asynchrony;
   friend bool operator==(const AppliedRecord&, const AppliedRecord&) = default;
 };
 

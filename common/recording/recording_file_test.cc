@@ -35,6 +35,7 @@ AppliedRecord FullRecord() {
                            .discarded = false});
   record.rate_factor = 0.25;
   record.momentum = 0.5;
+  record.asynchrony = {.staleness = 1.5, .pushes = 300, .updates_above_target = 2};
   record.payload = {.format = WireFormat::kBfloat16, .bytes = 8, .checksum = 0x01020304};
   return record;
 }
@@ -84,11 +85,15 @@ TEST(RecordingEntry, RefusesASecondWayToWriteAValue) {
   EXPECT_THAT(refusal({4, 0}), HasSubstr("the entry at byte 1 is of kind 0"));
   // Stream 0 as two bytes; the flags of no record; 65 bits.
   EXPECT_THAT(refusal({2, 0x80, 0, 0, 0}), HasSubstr("shortest form"));
-  EXPECT_THAT(refusal({2, 0, 32, 0}), HasSubstr("flags"));
+  EXPECT_THAT(refusal({2, 0, 64, 0}), HasSubstr("flags"));
   EXPECT_THAT(refusal({2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0}),
               HasSubstr("64 bits"));
   // A group and its step in full.
   EXPECT_THAT(refusal({2, 0, 1, 1, 1, 3, 1, 5, 3, 5, 8, 0}), HasSubstr("twice"));
+  // An asynchrony of nothing, one below 0, and one without an update.
+  EXPECT_THAT(refusal({2, 0, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), HasSubstr("asynchrony"));
+  EXPECT_THAT(refusal({2, 0, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 1, 0}), HasSubstr("asynchrony"));
+  EXPECT_THAT(refusal({2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 1, 0}), HasSubstr("to an update"));
   // A cut with an update.
   EXPECT_THAT(refusal({2, 0, 9, 0, 17}), HasSubstr("a cut"));
   // More pushes than bytes.

@@ -45,6 +45,9 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
   if (entry.is_update) {
     entry.rate_factor = record.adjustment.rate_factor;
     entry.momentum = record.adjustment.momentum;
+    entry.asynchrony = {.staleness = record.asynchrony.staleness,
+                        .pushes = record.asynchrony.pushes,
+                        .updates_above_target = record.asynchrony.updates_above_target};
   }
   return entry;
 }

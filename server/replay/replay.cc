@@ -53,6 +53,9 @@ ShardRecord FromEntry(const RecordedUpdate& update) {
   }
   record.adjustment = {.rate_factor = update.record.rate_factor,
                        .momentum = update.record.momentum};
+  record.asynchrony = {.staleness = update.record.asynchrony.staleness,
+                       .pushes = update.record.asynchrony.pushes,
+                       .updates_above_target = update.record.asynchrony.updates_above_target};
   record.cut = update.record.cut;
   return record;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/content_cut.h"
 
+#include <bit>
 #include <cstddef>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "common/base/random.h"
 #include "common/cluster/limits.h"
 #include "proto/parameter.pb.h"
+#include "server/replication/shard_record.h"
 
 namespace covey::server {
 namespace {
@@ -34,6 +36,12 @@ uint64_t ContentCut::Digest(std::span<const uint32_t> checksums) const {
   take_in(samples);
   take_in(discarded);
   take_in(last_cut);
+  // Contents of earlier versions have no estimates, and keep their digests.
+  if (asynchrony != AsynchronyEstimates()) {
+    take_in(std::bit_cast<uint64_t>(asynchrony.staleness));
+    take_in(asynchrony.pushes);
+    take_in(asynchrony.updates_above_target);
+  }
   proto::ShardState state;
   clocks.Describe(version, state);
   // Otherwise the digest would reveal the planted bug.
@@ -60,6 +68,9 @@ std::vector<proto::ReplicaRecord> ContentCut::Describe() const {
   if (!Planted(PlantedBug::kDropClocksOnMove)) *last.mutable_clocks() = state.clocks();
   last.set_discarded(discarded);
   last.set_last_cut(last_cut);
+  if (asynchrony != AsynchronyEstimates()) {
+    server::Describe(asynchrony, *last.mutable_asynchrony());
+  }
   return parts;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
+#include "common/contract/momentum_governor.h"
 #include "common/contract/read_gate.h"
 #include "proto/replication.pb.h"
 #include "server/replication/push_history.h"
@@ -27,6 +28,7 @@ struct ContentCut {
   uint64_t samples = 0;
   uint64_t discarded = 0;  // pushes that are part of no update
   uint64_t last_cut = 0;   // SnapshotOrder.id of the newest; 0 = none
+  AsynchronyEstimates asynchrony;
   Buffer values;
   std::vector<Buffer> slots;
   ClockVector clocks;

@@ -149,7 +149,7 @@ TEST_F(ContentCutTest, EachPartIsInTheDigest) {
   for (uint64_t step = 1; step <= 2; ++step) Advance(*other, step);
   const ContentCut after = other->Cut();
 
-  std::vector<ContentCut> changed(10, cut);
+  std::vector<ContentCut> changed(13, cut);
   changed[1].index = after.index;
   changed[2].version = after.version;
   changed[3].samples = after.samples;
@@ -159,6 +159,9 @@ TEST_F(ContentCutTest, EachPartIsInTheDigest) {
   changed[7].slots[1] = after.slots[1];
   changed[8].clocks = after.clocks;
   changed[9].push_history = after.push_history;
+  changed[10].asynchrony.staleness = 1;
+  changed[11].asynchrony.pushes = 1;
+  changed[12].asynchrony.updates_above_target = 1;
   std::set<uint64_t> digests;
   for (const ContentCut& one : changed) digests.insert(one.Digest());
   EXPECT_EQ(digests.size(), changed.size());

@@ -31,6 +31,7 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
   }
   if (is_update) {
     COVEY_RETURN_IF_ERROR(table_->Apply(gradient, record.samples, record.adjustment));
+    asynchrony_ = record.asynchrony;
     last_update_ = now;
   }
   index_ = record.index;
@@ -57,6 +58,7 @@ ContentCut ShardContent::Cut() const {
                  .samples = samples(),
                  .discarded = discarded_,
                  .last_cut = last_cut_,
+                 .asynchrony = asynchrony_,
                  .values = Values(),
                  .slots = {},
                  .clocks = clocks_,
@@ -90,6 +92,7 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
     }
     discarded_ = record.discarded();
     last_cut_ = record.last_cut();
+    COVEY_ASSIGN_OR_RETURN(asynchrony_, AsynchronyOf(record.asynchrony()));
     digest = record.digest();
   }
   last_update_ = now;

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
+#include "common/contract/momentum_governor.h"
 #include "common/contract/read_gate.h"
 #include "proto/replication.pb.h"
 #include "server/replication/content_cut.h"
@@ -23,8 +24,9 @@
 namespace covey::server {
 
 // The state that all replicas of a shard share: values and optimizer state, version and samples,
-// the clock vector, and the history of pushes. Only Apply changes it, once it is filled. Two
-// replicas that have applied the same records are equal bit for bit, on any servers.
+// the clock vector, the history of pushes, and what the momentum governor has measured. Only Apply
+// changes it, once it is filled. Two replicas that have applied the same records are equal bit for
+// bit, on any servers.
 //
 // Actor-confined. Deterministic: depends on the definition and the records only.
 class ShardContent {
@@ -71,6 +73,8 @@ class ShardContent {
   const ClockVector& clocks() const { return clocks_; }
   uint64_t discarded() const { return discarded_; }  // pushes that are part of no update
   uint64_t last_cut() const { return last_cut_; }    // SnapshotOrder.id of the newest; 0 = none
+  // As of the newest update.
+  const AsynchronyEstimates& asynchrony() const { return asynchrony_; }
   // By this replica's own clock.
   absl::Time last_update() const { return last_update_; }
 
@@ -87,6 +91,7 @@ class ShardContent {
   ClockVector clocks_;
   uint64_t discarded_ = 0;
   uint64_t last_cut_ = 0;
+  AsynchronyEstimates asynchrony_;
   absl::Time last_update_;
   // The version of the checksum, and the checksum.
   mutable std::optional<std::pair<uint64_t, uint32_t>> checksum_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/tensor/wire_format_proto.h"
@@ -63,6 +64,9 @@ Message ToMessage(ShardRecord& record) {
   request.set_samples(record.samples);
   request.set_rate_factor(record.adjustment.rate_factor);
   if (record.adjustment.momentum) request.set_momentum(*record.adjustment.momentum);
+  if (record.asynchrony != AsynchronyEstimates()) {
+    Describe(record.asynchrony, *request.mutable_asynchrony());
+  }
   request.set_format(record.gradient.format);
   if (!record.gradient.checksum) record.gradient.checksum = FrameChecksum(record.gradient.frame);
   AddFrame(message, record.gradient.frame, *record.gradient.checksum);
@@ -79,6 +83,22 @@ bool IsQuery(const proto::ReplicateRequest& request) {
   return request.version() == 0 && request.pushes().empty() && request.cut() == 0;
 }
 
+absl::StatusOr<AsynchronyEstimates> AsynchronyOf(const proto::AsynchronyEstimates& estimates) {
+  if (!std::isfinite(estimates.staleness()) || estimates.staleness() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a mean staleness of ", estimates.staleness(),
+                                                   " updates; run servers of one version"));
+  }
+  return AsynchronyEstimates{.staleness = estimates.staleness(),
+                             .pushes = estimates.pushes(),
+                             .updates_above_target = estimates.updates_above_target()};
+}
+
+void Describe(const AsynchronyEstimates& estimates, proto::AsynchronyEstimates& to) {
+  to.set_staleness(estimates.staleness);
+  to.set_pushes(estimates.pushes);
+  to.set_updates_above_target(estimates.updates_above_target);
+}
+
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count) {
   const proto::ReplicateRequest& request = message.envelope.replicate_request();
   ShardRecord record{.index = request.index(),
@@ -86,6 +106,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                      .pushes = {},
                      .samples = request.samples(),
                      .adjustment = {.rate_factor = request.rate_factor()},
+                     .asynchrony = {},
                      .gradient = {},
                      .digest = {},
                      .cut = request.cut(),
@@ -107,6 +128,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
     return status;
   }
   if (request.has_momentum()) record.adjustment.momentum = request.momentum();
+  COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   record.gradient = {.frame = message.frames[0], .format = request.format(), .checksum = {}};
   if (message.envelope.frame_checksums_size() == 1) {
     record.gradient.checksum = message.envelope.frame_checksums(0);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/cluster/ids.h"
+#include "common/contract/momentum_governor.h"
 #include "common/net/message.h"
 #include "proto/replication.pb.h"
 #include "server/replication/push_history.h"
@@ -46,7 +47,8 @@ struct ShardRecord {
   absl::InlinedVector<RecordedPush, 2> pushes;  // in the order of summation
   uint64_t samples = 0;
   UpdateAdjustment adjustment;
-  EncodedGradient gradient;  // without a frame when there is no update
+  AsynchronyEstimates asynchrony;  // of an update
+  EncodedGradient gradient;        // without a frame when there is no update
   std::optional<uint64_t> digest;
   // SnapshotOrder.id of the snapshot that this record cuts; 0 = none. It has no update and no
   // pushes then. And SnapshotOrder.epoch.
@@ -63,6 +65,9 @@ Message ToMessage(ShardRecord& record);
 // record, it has neither pushes, nor an update, nor a cut.
 Message QueryAfter(uint64_t index);
 bool IsQuery(const proto::ReplicateRequest& request);
+// Of a record, and of a content's description. INVALID_ARGUMENT: no server measures this.
+absl::StatusOr<AsynchronyEstimates> AsynchronyOf(const proto::AsynchronyEstimates& estimates);
+void Describe(const AsynchronyEstimates& estimates, proto::AsynchronyEstimates& to);
 // INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Does
 // not look at the bytes of the frame.
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);

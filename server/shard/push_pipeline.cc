@@ -152,6 +152,7 @@ void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbo
                          update, shard_.version(), shard_.waited_for.size(), contract()),
                      .gradient = std::move(update.encoded),
                      .digest = {}};
+  record.asynchrony = shard_.correction.estimates();
   for (const ReceivedPush& push : update.pushes) {
     record.pushes.push_back({.key = push.key,
                              .group = push.group,

@@ -33,7 +33,8 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
              .view = view,
              .waited_for = rules.contract.WaitedFor(view->live_groups()),
              .ledger = {},
-             .correction = StalenessCorrection(rules.asynchrony, environment.spares)},
+             .correction = StalenessCorrection(rules.asynchrony, replica.content()->asynchrony(),
+                                               environment.spares)},
       pipeline_(shard_, rules.contract, rules.refuses_non_finite),
       replies_(shard_) {
   proto::ShardState state;

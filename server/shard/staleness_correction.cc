@@ -8,8 +8,9 @@
 
 namespace covey::server {
 
-StalenessCorrection::StalenessCorrection(const AsynchronyRules& rules, SpareBuffers& spares)
-    : rules_(rules), spares_(spares), governor_(rules.target_momentum) {}
+StalenessCorrection::StalenessCorrection(const AsynchronyRules& rules,
+                                         const AsynchronyEstimates& estimates, SpareBuffers& spares)
+    : rules_(rules), spares_(spares), governor_(rules.target_momentum, estimates) {}
 
 void StalenessCorrection::RecordSent(const Producer& producer, Version version,
                                      const Buffer& values, bool is_first) {

@@ -31,8 +31,9 @@ namespace covey::server {
 // Actor-confined. Deterministic: depends on the order of calls only.
 class StalenessCorrection {
  public:
-  // `spares` outlives it.
-  StalenessCorrection(const AsynchronyRules& rules, SpareBuffers& spares);
+  // `estimates`: those of the shard's content. `spares` outlives it.
+  StalenessCorrection(const AsynchronyRules& rules, const AsynchronyEstimates& estimates,
+                      SpareBuffers& spares);
 
   // Whether RecordSent uses the values.
   bool compensates() const { return rules_.delay_compensation > 0; }
@@ -50,6 +51,12 @@ class StalenessCorrection {
   // The adjustment of the update that makes version `before` + 1. To be called once per update.
   UpdateAdjustment BeginUpdate(const AggregatedUpdate& update, Version before, size_t live_groups,
                                const Contract& contract);
+
+  // What the record of that update has to say of the table's asynchrony; nothing where the momentum
+  // is not governed, since it would change no update.
+  AsynchronyEstimates estimates() const {
+    return governor_.target() ? governor_.estimates() : AsynchronyEstimates();
+  }
 
   // All fields except table, updates and discarded.
   proto::TableAsynchrony Report() const;

@@ -122,7 +122,7 @@ class SentValues : public ::testing::Test {
   static Producer Client(uint64_t id) { return {.kind = Producer::Kind::kClient, .id = id}; }
 
   SpareBuffers spares_{1 << 20};
-  StalenessCorrection correction_{{.delay_compensation = 1}, spares_};
+  StalenessCorrection correction_{{.delay_compensation = 1}, {}, spares_};
   const Buffer values_ = ShardDriver::Floats({1, 2});
 };
 
@@ -145,7 +145,7 @@ TEST_F(SentValues, AreKeptForSoManyProducersOnly) {
 }
 
 TEST_F(SentValues, AreNotKeptForNothing) {
-  StalenessCorrection off({}, spares_);
+  StalenessCorrection off({}, {}, spares_);
   off.RecordSent(Client(1), Version(1), values_, false);
   EXPECT_TRUE(values_.IsUnique());
 }
