@@ -24,7 +24,8 @@ JobSpec Config::job() const {
           .servers = servers,
           .groups = groups,
           .workers_per_group = workers_per_group,
-          .elastic = elastic};
+          .elastic = elastic,
+          .feedback_flush_steps = store.empty() ? 0 : feedback_flush_steps};
 }
 
 MembershipOptions Config::membership_options() const {
@@ -161,6 +162,9 @@ absl::Status Config::Validate() const {
   if (snapshot_deadline < absl::Seconds(1) || snapshot_deadline > absl::Hours(24)) {
     return Bad("snapshot-deadline", absl::FormatDuration(snapshot_deadline),
                "1s to 24h are allowed");
+  }
+  if (feedback_flush_steps > 1'000'000) {
+    return Bad("feedback-flush-steps", feedback_flush_steps, "0 (never) to 1000000 are allowed");
   }
   if (port > 65535) return Bad("port", port, "0 (any) to 65535 are allowed");
   return absl::OkStatus();

@@ -33,6 +33,7 @@ TEST(ConfigTest, NamesWhatIsWrong) {
       {{.snapshot_every_samples = 1000}, "--store DIR"},
       {{.resume = "latest"}, "--store DIR"},
       {{.store = "/s", .snapshot_every = absl::Milliseconds(900)}, "snapshot-every = 900ms"},
+      {{.feedback_flush_steps = 1'000'001}, "feedback-flush-steps = 1000001"},
       {{.snapshots_kept = 0}, "snapshots-kept = 0"},
       {{.snapshots_kept = 1001}, "snapshots-kept = 1001"},
       {{.snapshot_deadline = absl::Milliseconds(999)}, "snapshot-deadline = 999ms"},
@@ -43,6 +44,11 @@ TEST(ConfigTest, NamesWhatIsWrong) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << named;
     EXPECT_NE(status.message().find(named), absl::string_view::npos) << status;
   }
+}
+
+TEST(ConfigTest, ErrorFeedbackIsFlushedOnlyForAStore) {
+  EXPECT_EQ(Config().job().feedback_flush_steps, 0u);
+  EXPECT_EQ(Config({.store = "/s"}).job().feedback_flush_steps, 100u);
 }
 
 TEST(ConfigTest, SnapshotsAreMadeByTimeByExamplesOrBoth) {

@@ -292,6 +292,11 @@ void DeclareSnapshots(Config& config, ConfigFile& options) {
       "1e6samples, or both with a comma between; empty = only when asked for");
   options.Add("snapshots-kept", &config.snapshots_kept,
               "complete snapshots that stay in the store; older ones are removed");
+  options.Add(
+      "feedback-flush-steps", &config.feedback_flush_steps,
+      "with a store: at each multiple of this step, gradients with error feedback travel as "
+      "float32 with all that was kept; snapshots of bsp and ssp tables are cut there. 0 = "
+      "never. A job that continues another one keeps the other's");
   options.Add("drain-deadline", &config.drain_deadline,
               "with a store: how long to go on after a signal while servers leave, too, and the "
               "job's last state goes into a snapshot");

@@ -45,12 +45,12 @@ struct Operation {
   // Receives the values. Empty = no pull.
   std::span<float> values;
   uint64_t samples = 1;
-  // The gradient's format on the wire. Unless that is float32, the gradient is encoded once per
-  // shard, when that shard's request first leaves; a retry sends the same bytes.
+  // The gradient's format on the wire. Unless that is float32 without feedback, the gradient is
+  // encoded once per shard, when that shard's request first leaves; a retry sends the same bytes.
   WireFormat format = WireFormat::kFloat32;
-  // Error feedback, for a lossy format. Before the push it holds the rounding error of the last
-  // push of these shards, which is added to this one; afterwards it holds the error of this one. It
-  // has the gradient's length; empty = no feedback. After a failed operation each shard's part
+  // Error feedback. Before the push it holds the rounding error of the last push of these shards,
+  // which is added to this one; afterwards it holds the error of this one, which is 0 in float32.
+  // It has the gradient's length; empty = no feedback. After a failed operation each shard's part
   // holds the one or the other.
   std::span<float> residual;
   // Absent = a push of this client.

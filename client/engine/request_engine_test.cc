@@ -65,6 +65,20 @@ TEST_F(RequestEngineTest, KeepsWhatAnEncodingLosesForTheNextPush) {
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(received[i] + residual[i], pushed[i], 1e-4) << i;
   EXPECT_NEAR(received[3], 0.05, 0.01);
 
+  // Once in float32, nothing is left.
+  Operation flush = PushAll();
+  flush.residual = residual;
+  std::vector<float> all = gradient_;
+  AddInto(all, residual);
+  Start(std::move(flush));
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 2u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(i < 4 ? sent[0].frames[0].As<float>()[i] : sent[1].frames[0].As<float>()[i - 4],
+              all[i]);
+  }
+  EXPECT_EQ(residual, std::vector<float>(6, 0.0f));
+
   Operation unfit = PushAll();
   unfit.residual = std::span(residual).first(5);
   EXPECT_EQ(engine_.Start(kStart, std::move(unfit), outbox_).code(),

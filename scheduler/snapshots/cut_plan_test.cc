@@ -41,11 +41,11 @@ class CutPlanTest : public ::testing::Test {
     return *table.mutable_spec()->mutable_contract();
   }
   // "group:step" of each.
-  std::vector<std::string> Plan() const {
-    const auto cut = PlanCut(view_, forecast_, kCut);
+  std::vector<std::string> Plan(Flush flush = Flush::kAwaited) const {
+    const auto cut = PlanCut(view_, forecast_, kCut, flush);
     EXPECT_TRUE(cut.ok()) << cut.status();
     std::vector<std::string> steps;
-    for (const proto::CutStep& last : *cut) {
+    for (const proto::CutStep& last : cut->steps) {
       steps.push_back(absl::StrCat(last.group(), ":", last.step()));
     }
     return steps;
@@ -84,6 +84,27 @@ TEST_F(CutPlanTest, ALocalTableIsCutAfterARound) {
   EXPECT_THAT(Plan(), ElementsAre("1:36", "2:36")) << "a round of both tables ends";
 }
 
+TEST_F(CutPlanTest, IsPutOffUntilErrorFeedbackIsFlushed) {
+  proto::Contract& contract = AddTable();
+  contract.set_kind(proto::Contract::BSP);
+  view_.set_feedback_flush_steps(25);
+  EXPECT_THAT(Plan(), ElementsAre("1:30", "2:30")) << "float32 keeps nothing";
+  view_.mutable_tables(0)->mutable_spec()->set_gradient_format(proto::WIRE_INT8_BLOCK);
+  EXPECT_THAT(Plan(), ElementsAre("1:50", "2:50"));
+  EXPECT_THAT(Plan(Flush::kIgnored), ElementsAre("1:30", "2:30"));
+  view_.mutable_closing();
+  EXPECT_THAT(Plan(), ElementsAre("1:30", "2:30")) << "the job ends";
+  view_.clear_closing();
+  contract.set_kind(proto::Contract::ASYNC);
+  EXPECT_THAT(Plan(), ElementsAre("1:30", "2:21")) << "the other group's pushes would be held";
+  AddTable().set_kind(proto::Contract::SSP);
+  EXPECT_THAT(Plan(), ElementsAre("1:50", "2:50"));
+  proto::Contract& local = AddTable();
+  local.set_kind(proto::Contract::LOCAL);
+  local.set_local_steps(4);
+  EXPECT_THAT(Plan(), ElementsAre("1:32", "2:32")) << "members hold more than rounding errors";
+}
+
 TEST_F(CutPlanTest, LeavesOutGroupsThatHaveEnded) {
   AddTable().set_kind(proto::Contract::ASYNC);
   view_.mutable_groups(0)->set_state(proto::Group::DONE);
@@ -95,7 +116,7 @@ TEST_F(CutPlanTest, LeavesOutGroupsThatHaveEnded) {
 TEST_F(CutPlanTest, WaitsForAGroupThatHasNotReported) {
   AddTable().set_kind(proto::Contract::ASYNC);
   forecast_.OnDeparture(NodeId(12));
-  const absl::Status status = PlanCut(view_, forecast_, kCut).status();
+  const absl::Status status = PlanCut(view_, forecast_, kCut, Flush::kAwaited).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("group 2"));
 }

@@ -60,6 +60,8 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
   proto::ClusterView& view = *record.mutable_view();
   view.set_job_name(job.name);
   view.set_job(JobFingerprint(job.name));
+  // At other steps the run would have other bits.
+  view.set_feedback_flush_steps(before.view().feedback_flush_steps());
   view.set_epoch(Above<uint64_t>(before.view().epoch(), kNumbersPerRun));
   const auto& groups = before.view().groups();
   const uint32_t last_group =

@@ -49,6 +49,15 @@ TEST(RestoredJobTest, TablesAreToBePlacedWithTheirRanges) {
   }
 }
 
+// Whatever the scheduler that continues it is told.
+TEST(RestoredJobTest, FlushesErrorFeedbackAtTheStepsOfTheEarlierRun) {
+  proto::SnapshotManifest manifest = Manifest();
+  manifest.mutable_state()->mutable_view()->set_feedback_flush_steps(40);
+  const auto record = RestoredJob({.name = "small", .feedback_flush_steps = 100}, manifest);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->view().feedback_flush_steps(), 40u);
+}
+
 // The earlier run went on after the cut, so it has taken more numbers than the manifest knows.
 TEST(RestoredJobTest, NumbersBeginFarAboveThoseOfTheEarlierRun) {
   const proto::LogRecord record = Restored(Manifest());

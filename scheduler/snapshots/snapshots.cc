@@ -97,7 +97,7 @@ bool Snapshots::IsDue(absl::Time now) const {
 
 void Snapshots::Begin(absl::Time now, const std::string& why) {
   phase_ = Phase::kWanted;
-  work_ = {.why = why, .since = now};
+  work_ = {.why = why, .since = now, .until = now + options_.deadline};
   last_begun_ = now;
   samples_at_last_ = forecast_.samples();
 }
@@ -122,21 +122,22 @@ absl::Time Snapshots::NextTick() const {
     case Phase::kWanted:
       return std::max(work_.not_before, last_begun_ + kTick);
     case Phase::kOrdered:
-      return work_.since + options_.deadline;
+      return work_.until;
   }
   return absl::InfiniteFuture();
 }
 
 void Snapshots::Order(absl::Time now) {
   work_.not_before = now + kTick;
-  const bool waits_too_long = now - work_.since > options_.deadline;
+  const bool waits_too_long = now > work_.until;
   // A chain that changes would break the order.
   if (HasJoiningReplica(state_.view()) && !waits_too_long) return;
-  const auto cut = PlanCut(state_.view(), forecast_, now + kFirstLead * (1 << work_.attempt));
+  const auto cut =
+      PlanCut(state_.view(), forecast_, now + kFirstLead * (1 << work_.attempt), work_.flush);
   if (!cut.ok() && waits_too_long) return Fail(now, std::string(cut.status().message()));
   if (!cut.ok()) return;
   std::map<GroupId, uint64_t> steps;
-  for (const proto::CutStep& last : *cut) steps.emplace(GroupId(last.group()), last.step());
+  for (const proto::CutStep& last : cut->steps) steps.emplace(GroupId(last.group()), last.step());
   if (const absl::Status data = dispatcher_.BeginCut(steps); !data.ok()) {
     return Fail(now, std::string(data.message()));
   }
@@ -148,10 +149,11 @@ void Snapshots::Order(absl::Time now) {
   order.set_id(id);
   order.set_epoch(change.epoch().value());
   order.set_folder(SnapshotFolderName(id, change.epoch().value()));
-  for (const proto::CutStep& last : *cut) *order.add_groups() = last;
+  for (const proto::CutStep& last : cut->steps) *order.add_groups() = last;
   change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
   change.Commit();
   work_.ordered_at = now;
+  work_.awaits_flush = cut->awaits_flush;
   work_.is_last = state_.view().has_closing();
   work_.conditions = OrderConditions(state_.view());
   work_.shards.clear();
@@ -171,7 +173,15 @@ void Snapshots::FollowOrder(absl::Time now) {
   if (!broken.empty()) return Fail(now, broken);
   const std::string impossible = dispatcher_.WhyCutIsImpossible();
   if (!impossible.empty()) return Fail(now, impossible);
-  if (now - work_.since > options_.deadline) {
+  if (now > work_.until && work_.awaits_flush && !order().passed()) {
+    work_.flush = Flush::kIgnored;
+    work_.until = now + options_.deadline;
+    return Fail(now, absl::StrCat("no step at which error feedback is flushed came within ",
+                                  absl::FormatDuration(options_.deadline),
+                                  "; what it keeps will not be part of the snapshot. Lower the "
+                                  "scheduler's --feedback-flush-steps"));
+  }
+  if (now > work_.until) {
     return Fail(now,
                 absl::StrCat("it was not complete after ", absl::FormatDuration(options_.deadline),
                              "; ", work_.shards.size(), " of ", work_.conditions.shards(),
@@ -267,7 +277,7 @@ void Snapshots::Complete(absl::Time now) {
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {
-  const bool again = ++work_.attempt < kAttemptsMax && now - work_.since < options_.deadline;
+  const bool again = ++work_.attempt < kAttemptsMax && now < work_.until;
   Transaction change(state_);
   const bool was_ordered = state_.view().has_snapshot();
   const uint64_t id = was_ordered ? order().id() : next_id();

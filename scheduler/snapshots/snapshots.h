@@ -17,6 +17,7 @@
 #include "common/net/message.h"
 #include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
+#include "scheduler/snapshots/cut_plan.h"
 #include "scheduler/snapshots/order_conditions.h"
 #include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/snapshots/step_forecast.h"
@@ -81,10 +82,13 @@ class Snapshots {
   struct Work {
     std::string why;
     absl::Time since;
+    absl::Time until;  // it is given up then, unless it was put off until a flush
+    Flush flush = Flush::kAwaited;
     absl::Time not_before = absl::InfinitePast();
     int attempt = 0;
     // From the order on.
     absl::Time ordered_at;
+    bool awaits_flush = false;
     bool is_last = false;  // the job closes
     OrderConditions conditions;
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;

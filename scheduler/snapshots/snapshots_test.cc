@@ -47,6 +47,37 @@ TEST_F(SnapshotsTest, OrdersByExamples) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsTest, WaitsForAFlushOfErrorFeedbackUpToTheDeadline) {
+  options_.deadline = absl::Minutes(1);
+  proto::ClusterView& view = *state_.record().mutable_view();
+  view.set_feedback_flush_steps(10000);
+  for (proto::Table& table : *view.mutable_tables()) {
+    table.mutable_spec()->set_gradient_format(proto::WIRE_INT8_BLOCK);
+    table.mutable_spec()->mutable_contract()->Clear();
+    table.mutable_spec()->mutable_contract()->set_kind(proto::Contract::BSP);
+    table.clear_contract();
+  }
+  Start();
+  Pass(absl::Minutes(10));
+  ASSERT_TRUE(is_ordered());
+  EXPECT_EQ(order().groups(0).step(), 10000u);
+  Pass(absl::Seconds(59));
+  EXPECT_EQ(order().groups(0).step(), 10000u);
+  state_.News();
+  Pass(absl::Seconds(2));
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("error feedback is flushed came within 1m"),
+                                   HasSubstr("--feedback-flush-steps")));
+  ASSERT_TRUE(is_ordered());
+  EXPECT_LT(lead(), 50u);
+  StorePart(0);
+  StorePart(1);
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::COMPLETE);
+
+  // The next one waits again.
+  PassUntilOrdered();
+  EXPECT_EQ(order().groups(0).step(), 20000u);
+}
+
 TEST_F(SnapshotsTest, PublishesTheManifestWhenAllShardsAreStored) {
   options_.wall_clock_ahead = absl::Hours(24 * 365 * 50);
   Start();

@@ -16,6 +16,8 @@ struct JobSpec {
   // Servers and workers beyond the expected ones are accepted, and workers that register after the
   // groups have formed are placed. Otherwise such nodes are refused.
   bool elastic = true;
+  // Of a new job: ClusterView.feedback_flush_steps.
+  uint64_t feedback_flush_steps = 0;
 
   uint32_t workers() const { return groups * workers_per_group; }
 };

@@ -18,6 +18,7 @@
 #include "worker/hybrid/bucket_requests.h"
 #include "worker/hybrid/bucket_run.h"
 #include "worker/hybrid/tensor_request.h"
+#include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/part_update.h"
 #include "worker/update/round_memory.h"
@@ -82,8 +83,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     uint32_t number = 0;
     // "'hidden/weight'", for errors.
     std::string name;
-    WireFormat format = WireFormat::kFloat32;
-    bool error_feedback = false;
+    GradientFormat gradient;
     uint32_t lag = 0;
     std::unique_ptr<PartUpdate> update;
     // Of LOCAL tables.
@@ -178,7 +178,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   absl::Time Due() const;
   const Bucket& bucket() const { return stages_.bucket; }
   const std::string& name() const { return stages_.name; }
-  WireFormat format() const { return stages_.format; }
+  // Of a step's gradients.
+  WireFormat FormatAt(Step step) const { return stages_.gradient.At(step); }
   // Pulls that have begun in this generation.
   uint64_t pulls() const { return pulls_; }
   // What is known of LOCAL rounds that a member of the next generation may need; null: nothing.

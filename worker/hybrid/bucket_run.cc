@@ -8,6 +8,7 @@
 #include "common/base/buffer.h"
 #include "common/base/check.h"
 #include "common/base/transitions.h"
+#include "common/tensor/kernels.h"
 
 namespace covey::worker {
 namespace {
@@ -70,6 +71,11 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   Enter(State::kReducing);
   stages_.server_times.End(now);
   input_ = std::move(input);
+  if (stages_.gradient.FlushesAt(task_.step)) {
+    AddInto(input_.gradient, input_.residual);
+    std::fill(input_.residual.begin(), input_.residual.end(), 0.0f);
+    input_.residual = {};
+  }
   stages_under_way_ = 2;
   Collective reduce;
   reduce.id = {2 * stages_.number + 1, task_.step.value()};
@@ -79,7 +85,7 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   reduce.parts = stages_.bucket.parts;
   reduce.samples = task_.samples;
   reduce.deadline = task_.deadline;
-  reduce.format = stages_.format;
+  reduce.format = stages_.gradient.At(task_.step);
   reduce.residual = input_.residual;
   reduce.priority = static_cast<int>(stages_.bucket.position());
   // Other buckets may be a step ahead.

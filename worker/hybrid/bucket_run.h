@@ -13,11 +13,11 @@
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
 #include "common/runtime/actor.h"
-#include "common/tensor/wire_format.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
 #include "worker/hybrid/server_times.h"
 #include "worker/hybrid/tensor_request.h"
+#include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/part_update.h"
 #include "worker/update/round_memory.h"
@@ -34,7 +34,7 @@ struct BucketStages {
   uint32_t number = 0;
   // "'hidden/weight'", for errors.
   std::string name;
-  WireFormat format = WireFormat::kFloat32;
+  GradientFormat gradient;
   Bucket bucket;
   std::unique_ptr<PartUpdate> update;
   // What is known of the rounds of LOCAL tables.

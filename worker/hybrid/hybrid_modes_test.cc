@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "common/base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/testing/hybrid_fixture.h"
@@ -145,6 +149,54 @@ TEST(HybridModesTest, ErrorFeedbackKeepsWhatRoundingLoses) {
   };
   EXPECT_EQ(learned(ErrorFeedback::kNever), 0);
   EXPECT_NEAR(learned(ErrorFeedback::kInt8), 20, 2);
+}
+
+// What a group pushes in the steps 7 to 12, by table, shard and step.
+using PushedSums = std::map<std::tuple<uint64_t, uint64_t, uint64_t>, std::vector<float>>;
+
+// The gradients depend on nothing but rank, step and element.
+PushedSums SumsAfterStep6(uint32_t members, uint64_t first_step, uint64_t flush_steps,
+                          ErrorFeedback when, proto::WireFormat format) {
+  Model model = SgdModel(1);
+  model.spec.set_gradient_format(format);
+  proto::ClusterView view = ViewWithTables(members, model);
+  view.set_feedback_flush_steps(flush_steps);
+  view.mutable_groups(0)->set_first_step(first_step);
+  Fleet fleet(view, {.slice_bytes = 16, .rendezvous = RendezvousMode::kAtOnce}, model,
+              {.error_feedback = when}, /*seed=*/1);
+  PushedSums sums;
+  fleet.server.groups_merge = true;  // the group's first step need not be 1
+  fleet.server.on_push = [&sums](const proto::PushRequest& push, const std::vector<float>& sum) {
+    if (push.step() > 6) sums[{push.id().table(), push.id().shard(), push.step()}] = sum;
+  };
+  fleet.PullAll();
+  for (uint64_t step = first_step; step <= 12; ++step) {
+    fleet.Step(std::vector<uint64_t>(members, 1),
+               [step](uint32_t rank, size_t tensor, std::vector<float>& gradient) {
+                 Random random(1000 * step + 10 * rank + tensor);
+                 for (float& element : gradient) element = static_cast<float>(random.Uniform());
+               });
+  }
+  EXPECT_TRUE(fleet.AllOk());
+  return sums;
+}
+
+TEST(HybridModesTest, MembersThatBeginAfterAFlushPushWhatTheOthersWouldHave) {
+  for (const uint32_t members : {1, 3}) {
+    for (const auto& [when, format] : {std::pair(ErrorFeedback::kInt8, proto::WIRE_INT8_BLOCK),
+                                       std::pair(ErrorFeedback::kAlways, proto::WIRE_FLOAT16),
+                                       std::pair(ErrorFeedback::kAlways, proto::WIRE_BFLOAT16)}) {
+      const auto are_equal = [&, when = when, format = format](uint64_t flush_steps) {
+        const PushedSums undisturbed = SumsAfterStep6(members, 1, flush_steps, when, format);
+        EXPECT_EQ(undisturbed.size(), 6 * Model().shards());
+        return undisturbed == SumsAfterStep6(members, 7, flush_steps, when, format);
+      };
+      EXPECT_TRUE(are_equal(3)) << members;
+      EXPECT_TRUE(are_equal(6)) << members;
+      EXPECT_FALSE(are_equal(0)) << members << ": what was kept is missing";
+      EXPECT_FALSE(are_equal(5)) << members << ": step 6 keeps something";
+    }
+  }
 }
 
 TEST(HybridModesTest, WithLagOneAStepGetsTheValuesOfTheStepBefore) {

@@ -145,11 +145,12 @@ void HybridStepEngine::Observe(absl::Time now, const Message& message, Outbox& o
   if (slice.phase() != proto::GroupSlice::REDUCE) return;
   if (ReadRound(slice.round()) != group_.round()) return;
   const BucketPipeline& pipeline = *model_.pipelines()[bucket];
-  if (Step(slice.sequence()) != pipeline.begun().Next()) return;
+  const Step step(slice.sequence());
+  if (step != pipeline.begun().Next()) return;
   if (slice.from_rank() >= group_.size()) return;
   const size_t elements = pipeline.bucket().element_count;
-  const auto plan =
-      group_.PlanFor(CollectiveKind::kReduceScatter, EncodedBytes(pipeline.format(), elements));
+  const auto plan = group_.PlanFor(CollectiveKind::kReduceScatter,
+                                   EncodedBytes(pipeline.FormatAt(step), elements));
   lateness_.Observe(now, bucket, slice,
                     {.plan = *plan, .parts = pipeline.bucket().parts, .elements = elements});
   Wake(now, outbox);

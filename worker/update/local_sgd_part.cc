@@ -26,12 +26,9 @@ LocalSgdPart::LocalSgdPart(ServerLink& link, PartShards shards, const Config& co
     : link_(link),
       shards_(std::move(shards)),
       rounds_(config.rounds),
-      format_(config.push.format),
       inner_(std::move(inner)),
       start_(inner_.values().size()),
-      pulled_(inner_.values().size()) {
-  if (config.push.error_feedback) residual_.assign(start_.size(), 0);
-}
+      pulled_(inner_.values().size()) {}
 
 void LocalSgdPart::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   COVEY_CHECK(fetched_ && !waiting_);

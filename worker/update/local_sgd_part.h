@@ -41,8 +41,6 @@ class LocalSgdPart : public std::enable_shared_from_this<LocalSgdPart> {
   struct Config {
     LocalRounds rounds;
     MemberShards::Config inner;
-    // The format of the pushes at the ends of rounds.
-    PushFormat push;
   };
 
   // INVALID_ARGUMENT: as MemberShards.
@@ -87,8 +85,6 @@ class LocalSgdPart : public std::enable_shared_from_this<LocalSgdPart> {
   ServerLink& link_;
   const PartShards shards_;
   const LocalRounds rounds_;
-  const WireFormat format_;
-  std::vector<float> residual_;  // rounding errors of pushes; empty = none are kept
   MemberShards inner_;
   std::vector<float> start_;   // of the current round
   uint64_t samples_ = 0;       // in it

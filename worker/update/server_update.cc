@@ -6,8 +6,8 @@
 namespace covey::worker {
 
 ServerUpdate::ServerUpdate(ServerLink& link, std::vector<PartShards> shards,
-                           const PushFormat& format)
-    : link_(link), shards_(std::move(shards)), format_(format.format) {
+                           const GradientFormat& format)
+    : link_(link), shards_(std::move(shards)), format_(format) {
   if (!format.error_feedback || shards_.empty()) return;
   const PartRange last = shards_.back().elements;
   residual_.assign(last.first + last.count, 0);
@@ -20,7 +20,7 @@ void ServerUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
     client::Operation operation =
         OperationOn(shards, step.values.subspan(range.first, range.count));
     operation.samples = step.samples;
-    operation.format = format_;
+    operation.format = format_.At(step.step);
     operation.deadline = step.deadline;
     if (!step.sum.empty()) {
       operation.gradient = step.sum.subspan(range.first, range.count);

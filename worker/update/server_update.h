@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/cluster/ids.h"
+#include "worker/layout/gradient_format.h"
 #include "worker/layout/part_map.h"
 #include "worker/update/part_update.h"
 #include "worker/update/server_link.h"
@@ -35,17 +36,10 @@ inline client::Operation OperationOn(const PartShards& shards, std::span<float> 
   return operation;
 }
 
-// The format of a part's pushes to the servers.
-struct PushFormat {
-  WireFormat format = WireFormat::kFloat32;
-  // Rounding errors are kept on this member and added to the next push.
-  bool error_feedback = false;
-};
-
 // The servers update: the part's shards are pushed to them, and the replies have the new values.
 class ServerUpdate : public PartUpdate {
  public:
-  ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const PushFormat& format);
+  ServerUpdate(ServerLink& link, std::vector<PartShards> shards, const GradientFormat& format);
 
   void Apply(absl::Time now, PartStep step, Outbox& outbox) override;
   void Fetch(absl::Time now, PartStep step, Outbox& outbox) override;
@@ -53,7 +47,7 @@ class ServerUpdate : public PartUpdate {
  private:
   ServerLink& link_;
   const std::vector<PartShards> shards_;
-  const WireFormat format_;
+  const GradientFormat format_;
   std::vector<float> residual_;  // rounding errors of the part; empty = none are kept
 };
 

@@ -18,13 +18,14 @@ bool FeedsBack(ErrorFeedback when, WireFormat format) {
   return when == ErrorFeedback::kAlways || format == WireFormat::kInt8Block;
 }
 
-absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
+absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, const proto::ClusterView& view,
                                     const HybridOptions& options) {
+  const int groups = view.groups_size();
   COVEY_ASSIGN_OR_RETURN(const TableDefinition definition, TableDefinition::InForce(table));
   const Contract& contract = definition.contract;
   TablePlan plan;
-  plan.format = definition.gradient_format;
-  plan.error_feedback = FeedsBack(options.error_feedback, plan.format);
+  plan.gradient.format = definition.gradient_format;
+  plan.gradient.error_feedback = FeedsBack(options.error_feedback, definition.gradient_format);
   const bool distributed = options.synchronization == Synchronization::kDistributed;
   if (distributed && (contract.kind != Contract::Kind::kBsp || groups != 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -43,6 +44,8 @@ absl::StatusOr<TablePlan> PlanTable(const proto::Table& table, size_t groups,
                              .learning_rate = definition.inner->learning_rate,
                              .refuses_non_finite = definition.refuses_non_finite};
   }
+  // Snapshots lack what members hold where these update the values.
+  if (!plan.member_optimizer) plan.gradient.flush_steps = view.feedback_flush_steps();
   return plan;
 }
 
@@ -73,9 +76,7 @@ absl::StatusOr<std::vector<TablePlan>> PlanTables(std::span<const proto::Table* 
                                                   const HybridOptions& options) {
   std::vector<TablePlan> plans;
   for (size_t t = 0; t < tables.size(); ++t) {
-    COVEY_ASSIGN_OR_RETURN(
-        TablePlan plan,
-        PlanTable(*tables[t], static_cast<size_t>(view.proto().groups_size()), options));
+    COVEY_ASSIGN_OR_RETURN(TablePlan plan, PlanTable(*tables[t], view.proto(), options));
     if (plan.rounds) {
       plan.rounds->offset = LocalRounds::OffsetOf(t, tables.size(), plan.rounds->steps);
     }
@@ -117,8 +118,9 @@ absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, con
   std::vector<PartShards> shards = ShardsOf(bucket, group.rank(), model.tables);
   // All tables of a bucket are of one kind.
   const TablePlan& plan = plans[bucket.position()];
-  const PushFormat push{.format = plan.format, .error_feedback = plan.error_feedback};
-  if (!plan.member_optimizer) return std::make_unique<ServerUpdate>(link, std::move(shards), push);
+  if (!plan.member_optimizer) {
+    return std::make_unique<ServerUpdate>(link, std::move(shards), plan.gradient);
+  }
   std::vector<MemberShards::Config> owned;
   for (const ShardRun& run : bucket.runs[group.rank()])
     owned.push_back(*plans[run.tensor].member_optimizer);
@@ -130,8 +132,7 @@ absl::StatusOr<std::unique_ptr<PartUpdate>> MakeUpdate(const Bucket& bucket, con
   std::vector<std::shared_ptr<LocalSgdPart>> machines;
   for (size_t i = 0; i < shards.size(); ++i) {
     const LocalSgdPart::Config config{.rounds = *plans[bucket.runs[group.rank()][i].tensor].rounds,
-                                      .inner = owned[i],
-                                      .push = push};
+                                      .inner = owned[i]};
     COVEY_ASSIGN_OR_RETURN(auto machine, LocalSgdPart::Create(link, std::move(shards[i]), config));
     machines.push_back(std::move(machine));
   }

@@ -13,6 +13,7 @@
 #include "proto/view.pb.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid_options.h"
+#include "worker/layout/gradient_format.h"
 #include "worker/layout/model_layout.h"
 #include "worker/update/local_sgd_part.h"
 #include "worker/update/member_shards.h"
@@ -22,11 +23,10 @@
 
 namespace covey::worker {
 
-// How a group treats one table of its model: a function of the table, the options and the table's
-// place in the model, so the same on all members. Pure.
+// How a group treats one table of its model: a function of the table, the job, the options and the
+// table's place in the model, so the same on all members. Pure.
 struct TablePlan {
-  WireFormat format = WireFormat::kFloat32;
-  bool error_feedback = false;
+  GradientFormat gradient;
   // Set if the members run an optimizer on their parts: the table's (distributed), or the inner
   // one.
   std::optional<MemberShards::Config> member_optimizer;
@@ -34,7 +34,7 @@ struct TablePlan {
   std::optional<LocalRounds> rounds;
 
   FusionKind kind() const {
-    return {.format = format,
+    return {.format = gradient.format,
             .members_update = member_optimizer.has_value(),
             .is_local = rounds.has_value()};
   }

@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/layout/gradient_format.h"
 
 namespace covey::worker {
 namespace {
@@ -84,13 +85,28 @@ TEST(TablePlanTest, LocalTablesTakeTurns) {
   }
 }
 
+TEST(GradientFormatTest, IsFloat32WhereWhatWasKeptIsFlushed) {
+  const GradientFormat lossy{
+      .format = WireFormat::kInt8Block, .error_feedback = true, .flush_steps = 10};
+  for (uint64_t step = 1; step <= 40; ++step) {
+    const bool flushes = step % 10 == 0;
+    EXPECT_EQ(lossy.FlushesAt(Step(step)), flushes);
+    EXPECT_EQ(lossy.At(Step(step)), flushes ? WireFormat::kFloat32 : WireFormat::kInt8Block);
+  }
+  // Nothing is kept, or nothing flushes it.
+  const GradientFormat forgets{.format = WireFormat::kInt8Block, .flush_steps = 10};
+  const GradientFormat keeps{.format = WireFormat::kInt8Block, .error_feedback = true};
+  EXPECT_EQ(forgets.At(Step(10)), WireFormat::kInt8Block);
+  EXPECT_EQ(keeps.At(Step(10)), WireFormat::kInt8Block);
+}
+
 TEST(TablePlanTest, ErrorFeedbackFollowsTheFormat) {
   const auto feedback = [](proto::WireFormat format, ErrorFeedback when) {
     proto::Table table = TableWith(proto::Contract::ASYNC);
     table.mutable_spec()->set_gradient_format(format);
     const auto plans = Plan({table}, 1, {.error_feedback = when});
-    EXPECT_EQ((*plans)[0].format, static_cast<WireFormat>(format));
-    return (*plans)[0].error_feedback;
+    EXPECT_EQ((*plans)[0].gradient.format, static_cast<WireFormat>(format));
+    return (*plans)[0].gradient.error_feedback;
   };
   EXPECT_FALSE(feedback(proto::WIRE_FLOAT32, ErrorFeedback::kAlways));
   EXPECT_TRUE(feedback(proto::WIRE_INT8_BLOCK, ErrorFeedback::kInt8));

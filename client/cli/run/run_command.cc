@@ -95,6 +95,10 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
   file.Add("snapshot-every", &options.snapshot_every,
            "with --store: how often a snapshot is made meanwhile: 10min, 1e6samples, or both with "
            "a comma between");
+  file.Add(
+      "feedback-flush-steps", &options.feedback_flush_steps,
+      "with --store: at each multiple of this step (100), gradients with error feedback travel "
+      "as float32 with all that was kept, and snapshots of bsp and ssp tables are cut there");
   file.Add("resume", &options.resume,
            "with --store: begin with a snapshot: latest, its id or its name; if-any = the latest, "
            "or anew where there is none");

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
+#include "client/cli/snapshot/omitted_state.h"
 #include "common/snapshot/manifest.h"
 
 namespace covey::cli {
@@ -147,6 +148,9 @@ std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes
                            " examples")});
   }
   if (!data.empty()) absl::StrAppend(&all, "\n", data.Render());
+  for (const std::string& omitted : OmittedState(manifest)) {
+    absl::StrAppend(&all, "\nNot in it: ", omitted, "\n");
+  }
   return all;
 }
 
@@ -161,7 +165,8 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                        {"files", manifest.files_size() + 1},
                        {"tables", ordered_json::array()},
                        {"groups", ordered_json::array()},
-                       {"data_sets", ordered_json::array()}};
+                       {"data_sets", ordered_json::array()},
+                       {"omitted", OmittedState(manifest)}};
   for (const TableFigures& figures : TablesOf(manifest)) {
     json["tables"].push_back({{"name", figures.table->spec().name()},
                               {"shape", std::vector<uint64_t>(figures.table->spec().shape().begin(),

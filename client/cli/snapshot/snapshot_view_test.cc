@@ -109,7 +109,8 @@ TEST(SnapshotViewTest, ShowsOne) {
                                        "passes_done": 1, "examples_done_of_next_pass": 250}])"),
             json["data_sets"]);
   auto head = json;
-  for (const char* list : {"tables", "groups", "data_sets"}) head.erase(list);
+  EXPECT_TRUE(json["omitted"].empty());
+  for (const char* list : {"tables", "groups", "data_sets", "omitted"}) head.erase(list);
   EXPECT_EQ(nlohmann::json({{"name", "snapshot-000017-e42"},
                             {"id", 17},
                             {"epoch", 42},
@@ -121,6 +122,35 @@ TEST(SnapshotViewTest, ShowsOne) {
             head);
   manifest.mutable_state()->mutable_view()->set_job_name("\xff");
   EXPECT_EQ("\uFFFD", nlohmann::json::parse(SnapshotJson(manifest, 3072))["job"]);
+}
+
+TEST(SnapshotViewTest, SaysWhatIsNotInIt) {
+  proto::SnapshotManifest manifest = SmallSnapshot::Make(17, 42).manifest;
+  proto::ClusterView& view = *manifest.mutable_state()->mutable_view();
+  const auto omitted = [&] {
+    const std::string text = SnapshotText(manifest, 1);
+    const auto json = nlohmann::json::parse(SnapshotJson(manifest, 1));
+    const auto all = json["omitted"].get<std::vector<std::string>>();
+    for (const std::string& one : all) {
+      EXPECT_NE(text.find("\nNot in it: " + one + "\n"), std::string::npos);
+    }
+    return all;
+  };
+  const std::vector<std::string> rounding = {
+      "rounding errors that workers keep for their next gradients (weights)"};
+  view.mutable_tables(0)->mutable_spec()->set_gradient_format(proto::WIRE_INT8_BLOCK);
+  EXPECT_EQ(omitted(), rounding);
+  for (proto::SnapshotShard& shard : *manifest.mutable_shards()) shard.set_last_step(1700);
+  view.set_feedback_flush_steps(100);
+  EXPECT_EQ(omitted(), std::vector<std::string>());
+  view.set_feedback_flush_steps(150);
+  EXPECT_EQ(omitted(), rounding) << "step 1700 is not one of these";
+  proto::Contract& contract = *view.mutable_tables(1)->mutable_spec()->mutable_contract();
+  contract.set_kind(proto::Contract::LOCAL);
+  contract.set_local_steps(10);
+  view.set_feedback_flush_steps(100);
+  EXPECT_EQ(omitted(),
+            std::vector<std::string>({"the state of inner optimizers, which workers hold (bias)"}));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
 Buffer GradientFrame(ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Buffer frame;
-  if (operation.format == WireFormat::kFloat32) {
+  if (operation.format == WireFormat::kFloat32 && operation.residual.empty()) {
     frame = request.owner->gradient.Slice(request.first_element * sizeof(float),
                                           request.element_count * sizeof(float));
   } else {

@@ -88,7 +88,7 @@ struct ShardRequest {
   uint64_t base_generation = 0;
 
   // The gradient on the wire.
-  Buffer encoded;  // in the operation's format, unless that is float32
+  Buffer encoded;  // in the operation's format, unless that is float32 without feedback
   std::optional<uint32_t> checksum;
   size_t wire_bytes = 0;  // of the larger direction; counts against window and budget
 

@@ -52,6 +52,7 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
   AddIfGiven("--store", options.store, program);
   AddIfGiven("--resume", options.resume, program);
   AddIfGiven("--snapshot-every", options.snapshot_every, program);
+  AddIfGiven("--feedback-flush-steps", options.feedback_flush_steps, program);
   AddIfGiven("--initial-values", options.initial_values, program);
   return program;
 }

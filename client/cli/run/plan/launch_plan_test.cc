@@ -49,10 +49,12 @@ TEST(LaunchPlanTest, SnapshotsGoToOneStore) {
   options.store = "dir";
   options.resume = "latest";
   options.snapshot_every = "10min";
+  options.feedback_flush_steps = "20";
   options.initial_values = "import-gpt2,w";
   EXPECT_THAT(absl::StrJoin(SchedulerProgram(options, {}).arguments, " "),
-              ::testing::EndsWith("--store dir --resume latest --snapshot-every 10min "
-                                  "--initial-values import-gpt2,w"));
+              ::testing::EndsWith(
+                  "--store dir --resume latest --snapshot-every 10min --feedback-flush-steps 20 "
+                  "--initial-values import-gpt2,w"));
   EXPECT_THAT(absl::StrJoin(ServerProgram(options, {}, "h:1", 1).arguments, " "),
               ::testing::EndsWith("--store dir"));
 }

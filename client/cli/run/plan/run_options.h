@@ -54,11 +54,13 @@ struct RunOptions {
   std::string events_folder;
   // The model, written when the programs have ended well; empty = not written.
   std::string export_file;
-  // The folder of snapshots; empty = none are made. The snapshot with which the job begins, and
-  // when it makes others: as the scheduler's options --resume and --snapshot-every.
+  // The folder of snapshots; empty = none are made. The snapshot with which the job begins, when it
+  // makes others, and the steps at which error feedback is flushed: as the scheduler's options
+  // --resume, --snapshot-every and --feedback-flush-steps.
   std::string store;
   std::string resume;
   std::string snapshot_every;
+  std::string feedback_flush_steps;
   // Where the servers record what they apply; empty = no recording. With or without gradients.
   std::string record_folder;
   bool record_gradients = true;
