@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 
 namespace covey::scheduler {
@@ -25,7 +26,8 @@ JobSpec Config::job() const {
           .groups = groups,
           .workers_per_group = workers_per_group,
           .elastic = elastic,
-          .feedback_flush_steps = store.empty() ? 0 : feedback_flush_steps};
+          .feedback_flush_steps = store.empty() ? 0 : feedback_flush_steps,
+          .durability = durability};
 }
 
 MembershipOptions Config::membership_options() const {
@@ -47,6 +49,7 @@ SnapshotsOptions Config::snapshots_options() const {
   return {.has_store = !store.empty(),
           .every = snapshot_every,
           .every_samples = snapshot_every_samples,
+          .flush_every = durability.flush_every,
           .kept = snapshots_kept,
           .deadline = snapshot_deadline,
           .wall_clock_ahead = wall_clock_ahead};
@@ -79,6 +82,11 @@ std::string Config::SnapshotEvery() const {
     absl::StrAppend(&text, text.empty() ? "" : ",", snapshot_every_samples, "samples");
   }
   return text;
+}
+
+absl::Status Config::SetDurability(absl::string_view text) {
+  COVEY_ASSIGN_OR_RETURN(durability, JobDurability::Parse(text));
+  return absl::OkStatus();
 }
 
 absl::Status Config::Validate() const {
@@ -153,6 +161,7 @@ absl::Status Config::Validate() const {
     return absl::InvalidArgumentError(
         "snapshot-every, resume and initial-values need a store: name its folder with --store DIR");
   }
+  COVEY_RETURN_IF_ERROR(durability.CheckMeans({.has_store = !store.empty(), .servers = servers}));
   if (snapshot_every < absl::Seconds(1)) {
     return Bad("snapshot-every", absl::FormatDuration(snapshot_every), "at least 1s is allowed");
   }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/cluster/job_durability.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "scheduler/groups/groups_options.h"
@@ -26,6 +27,7 @@ struct Config {
   uint32_t groups = JobSpec().groups;
   uint32_t workers_per_group = JobSpec().workers_per_group;
   bool elastic = JobSpec().elastic;
+  JobDurability durability = JobSpec().durability;
   // MembershipOptions.
   absl::Duration heartbeat = MembershipOptions().heartbeat;
   absl::Duration silence_min = MembershipOptions().silence_min;
@@ -83,6 +85,8 @@ struct Config {
   // comma between. INVALID_ARGUMENT: it is something else.
   absl::Status SetSnapshotEvery(absl::string_view text);
   std::string SnapshotEvery() const;
+  // `durability` as text. INVALID_ARGUMENT: it is something else.
+  absl::Status SetDurability(absl::string_view text);
 
   // INVALID_ARGUMENT: names the setting, its value and the allowed range.
   absl::Status Validate() const;

@@ -34,6 +34,8 @@ TEST(ConfigTest, NamesWhatIsWrong) {
       {{.resume = "latest"}, "--store DIR"},
       {{.store = "/s", .snapshot_every = absl::Milliseconds(900)}, "snapshot-every = 900ms"},
       {{.feedback_flush_steps = 1'000'001}, "feedback-flush-steps = 1000001"},
+      {{.durability = JobDurability::Parse("flushed:2s").value()}, "--store DIR"},
+      {{.durability = JobDurability::Parse("replicated").value()}, "at least two servers"},
       {{.snapshots_kept = 0}, "snapshots-kept = 0"},
       {{.snapshots_kept = 1001}, "snapshots-kept = 1001"},
       {{.snapshot_deadline = absl::Milliseconds(999)}, "snapshot-deadline = 999ms"},

@@ -96,6 +96,16 @@ absl::StatusOr<std::optional<proto::LogRecord>> StateFromStore(const Config& con
   return state;
 }
 
+// Whether the tables that there are keep the job's promise.
+absl::Status CheckTables(const JobDurability& durability, const proto::LogRecord& state) {
+  for (const auto* tables : {&state.view().tables(), &state.restore().tables()}) {
+    for (const proto::Table& table : *tables) {
+      COVEY_RETURN_IF_ERROR(durability.CheckTable(table.spec()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Run(const Config& config, const ProcessConfig& process) {
   std::optional<SchedulerActor> actor;
   Standby front;
@@ -131,6 +141,8 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
                                    {"tables", first->initial_values().tables().size()}});
       }
     }
+    if (recovered) failure.Update(CheckTables(config.durability, *recovered));
+    if (!failure.ok()) return RequestTermination();
     Config dated = config;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
     actor.emplace(dated, std::move(recovered));
@@ -275,6 +287,12 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
 }
 
 void DeclareSnapshots(Config& config, ConfigFile& options) {
+  options.Add(
+      "durability", [&config](absl::string_view text) { return config.SetDurability(text); },
+      [&config] { return config.durability.Show(); },
+      "what the job may lose: memory (what only servers hold is lost with them), replicated (every "
+      "table has two replicas or more), or flushed:2s (all updates are in the store about 2 s "
+      "after they were applied)");
   DeclareOnLoss(config.on_loss, options);
   options.Add("store", &config.store,
               "folder in which snapshots are stored, shared with all servers; empty = none");

@@ -83,6 +83,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
     machines_.snapshots.OnProgress(call.now, node, request.progress());
   }
   machines_.contract_fallback.OnHeartbeat(node, request.load());
+  if (request.has_load()) machines_.snapshots.OnLoad(node, request.load());
   Message reply = MakeControlReply(call.request);
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());

@@ -10,6 +10,7 @@
 #include "common/cluster/view.h"
 #include "common/contract/contract.h"
 #include "common/snapshot/manifest.h"
+#include "scheduler/snapshots/newest_snapshot.h"
 
 namespace covey::scheduler {
 namespace {
@@ -74,9 +75,8 @@ absl::StatusOr<proto::LogRecord> RestoredJob(const JobSpec& job,
   *record.mutable_work() = before.work();
   proto::Restore& restore = *record.mutable_restore();
   restore.set_folder(manifest.folder());
-  record.mutable_newest_snapshot()->set_folder(manifest.folder());
+  *record.mutable_newest_snapshot() = NewestSnapshotOf(manifest);
   for (const proto::Table& table : before.view().tables()) {
-    record.mutable_newest_snapshot()->add_tables(table.id());
     proto::Table& restored = *restore.add_tables();
     restored = table;
     for (proto::Shard& shard : *restored.mutable_shards()) shard.clear_chain();

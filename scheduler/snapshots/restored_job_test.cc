@@ -106,6 +106,17 @@ TEST(RestoredJobTest, TrainingDataGoesOnAfterTheCut) {
   EXPECT_EQ(record.work(0).SerializeAsString(), manifest.state().work(0).SerializeAsString());
 }
 
+TEST(RestoredJobTest, RemembersWhichUpdatesItContinues) {
+  const proto::SnapshotManifest manifest = Manifest();
+  const proto::NewestSnapshot newest = Restored(manifest).newest_snapshot();
+  EXPECT_EQ(newest.folder(), manifest.folder());
+  ASSERT_EQ(newest.tables_size(), 2);
+  ASSERT_EQ(newest.updates_size(), 2);
+  EXPECT_EQ(newest.updates(0), manifest.shards(0).version() + manifest.shards(1).version());
+  EXPECT_EQ(newest.updates(1), manifest.shards(2).version());
+  EXPECT_EQ(newest.cut_unix_ms(), 0u) << "of an earlier run";
+}
+
 TEST(RestoredJobTest, RefusesTheSnapshotOfAnotherJob) {
   const absl::Status status = RestoredJob({.name = "large"}, Manifest()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));

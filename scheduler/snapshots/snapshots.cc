@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/snapshot/manifest.h"
 #include "scheduler/snapshots/cut_plan.h"
+#include "scheduler/snapshots/newest_snapshot.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -19,11 +20,11 @@ constexpr absl::Duration kFirstLead = absl::Milliseconds(1500);
 // Between two attempts.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(500);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-constexpr size_t kStatusesKept = 16;
 
 }  // namespace
 
 void Snapshots::Start(absl::Time now) {
+  budget_.Start(now);
   last_begun_ = now;
   if (state_.view().has_snapshot()) {
     // What servers have reported is lost.
@@ -49,22 +50,12 @@ void Snapshots::OnListed(absl::Time now) {
   phase_ = Phase::kIdle;
   if (!asked_) return;
   if (promised != next_id()) {
-    proto::SnapshotStatus& status = Known(promised);
+    proto::SnapshotStatus& status = statuses_.Of(promised);
     status.set_state(proto::SnapshotStatus::FAILED);
     status.set_reason("the store holds a snapshot with a higher id already");
     status.set_tried_again_as(next_id());
   }
   Begin(now, *std::exchange(asked_, std::nullopt));
-}
-
-proto::SnapshotStatus& Snapshots::Known(uint64_t id) {
-  const auto found = std::find_if(known_.begin(), known_.end(),
-                                  [id](const auto& status) { return status.id() == id; });
-  if (found != known_.end()) return *found;
-  if (known_.size() >= kStatusesKept) known_.pop_front();
-  proto::SnapshotStatus& status = known_.emplace_back();
-  status.set_id(id);
-  return status;
 }
 
 absl::StatusOr<uint64_t> Snapshots::Create(absl::Time now, const std::string& why) {
@@ -106,8 +97,16 @@ void Snapshots::Tick(absl::Time now) {
   if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) {
     Begin(now, state_.view().has_closing() ? "because the job closes" : "as scheduled");
   }
+  if (phase_ == Phase::kIdle && options_.has_store && now >= budget_.NextFlush(last_begun_)) {
+    Begin(now, "as a flush");
+    work_.is_flush = true;
+  }
   if (phase_ == Phase::kWanted && now >= work_.not_before) Order(now);
   if (phase_ == Phase::kOrdered) FollowOrder(now);
+  if (phase_ == Phase::kListing || phase_ == Phase::kIdle) return;
+  budget_.Watch(
+      now, work_.since + kFirstLead,
+      absl::StrCat(work_.shards.size(), " of ", work_.conditions.shards(), " shards are stored"));
 }
 
 absl::Time Snapshots::NextTick() const {
@@ -117,8 +116,8 @@ absl::Time Snapshots::NextTick() const {
       return absl::InfiniteFuture();
     case Phase::kIdle:
       // Without a table there is nothing to do at that time.
-      return options_.has_store && !state_.view().tables().empty() ? last_begun_ + options_.every
-                                                                   : absl::InfiniteFuture();
+      if (!options_.has_store || state_.view().tables().empty()) return absl::InfiniteFuture();
+      return std::min(last_begun_ + options_.every, budget_.NextFlush(last_begun_));
     case Phase::kWanted:
       return std::max(work_.not_before, last_begun_ + kTick);
     case Phase::kOrdered:
@@ -150,16 +149,18 @@ void Snapshots::Order(absl::Time now) {
   order.set_epoch(change.epoch().value());
   order.set_folder(SnapshotFolderName(id, change.epoch().value()));
   for (const proto::CutStep& last : cut->steps) *order.add_groups() = last;
-  change.Add(SnapshotOrdered{.id = id, .steps = steps, .why = work_.why});
+  change.Add(
+      SnapshotOrdered{.id = id, .steps = steps, .why = work_.why, .is_flush = work_.is_flush});
   change.Commit();
   work_.ordered_at = now;
   work_.awaits_flush = cut->awaits_flush;
+  work_.cut_at = now + kFirstLead * (1 << work_.attempt);
   work_.is_last = state_.view().has_closing();
   work_.conditions = OrderConditions(state_.view());
   work_.shards.clear();
   work_.files.clear();
   phase_ = Phase::kOrdered;
-  proto::SnapshotStatus& status = Known(id);
+  proto::SnapshotStatus& status = statuses_.Of(id);
   // An attempt that failed before its order had the same id.
   status.Clear();
   status.set_id(id);
@@ -206,11 +207,12 @@ void Snapshots::FollowOrder(absl::Time now) {
 void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& report) {
   if (phase_ != Phase::kOrdered || report.snapshot() != order().id()) return;
   if (!report.failure().empty()) return Fail(now, report.failure());
+  work_.cut_at = std::min(work_.cut_at, now);
   for (const proto::SnapshotShard& shard : report.shards()) {
     work_.shards.try_emplace({shard.table(), shard.shard()}, shard);
   }
   for (const proto::SnapshotFile& file : report.files()) work_.files[file.name()] = file.bytes();
-  Known(order().id()).set_shards_written(static_cast<uint32_t>(work_.shards.size()));
+  statuses_.Of(order().id()).set_shards_written(static_cast<uint32_t>(work_.shards.size()));
   FollowOrder(now);
 }
 
@@ -238,6 +240,9 @@ void Snapshots::Publish(absl::Time now) {
   }
   absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
   if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));
+  work_.newest = NewestSnapshotOf(manifest);
+  work_.newest.set_cut_unix_ms(
+      static_cast<uint64_t>(absl::ToUnixMillis(work_.cut_at + options_.wall_clock_ahead)));
   stored_.Publish(order().folder(), *std::move(bytes));
   phase_ = Phase::kPublishing;
 }
@@ -258,22 +263,23 @@ void Snapshots::Withdraw(Transaction& change) {
 void Snapshots::Complete(absl::Time now) {
   Transaction change(state_);
   const std::string folder = order().folder();
-  proto::SnapshotStatus& status = Known(order().id());
+  proto::SnapshotStatus& status = statuses_.Of(order().id());
   status.set_state(proto::SnapshotStatus::COMPLETE);
   status.set_bytes(work_.bytes);
   status.set_took_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - work_.since)));
-  change.Add(SnapshotCompleted{
-      .id = order().id(), .folder = folder, .bytes = work_.bytes, .took = now - work_.since});
+  change.Add(SnapshotCompleted{.id = order().id(),
+                               .folder = folder,
+                               .bytes = work_.bytes,
+                               .took = now - work_.since,
+                               .is_flush = work_.is_flush});
   Withdraw(change);
-  proto::NewestSnapshot& newest = *change.EditUnpublished().mutable_newest_snapshot();
-  newest.set_folder(folder);
-  newest.clear_tables();
-  for (const proto::Table& table : state_.view().tables()) newest.add_tables(table.id());
+  *change.EditUnpublished().mutable_newest_snapshot() = work_.newest;
   if (work_.is_last && state_.view().has_closing()) {
     change.EditView().mutable_closing()->set_snapshot(folder);
   }
   change.Commit();
   phase_ = Phase::kIdle;
+  budget_.OnComplete(now, work_.since + kFirstLead);
 }
 
 void Snapshots::Fail(absl::Time now, const std::string& reason) {
@@ -282,7 +288,7 @@ void Snapshots::Fail(absl::Time now, const std::string& reason) {
   const bool was_ordered = state_.view().has_snapshot();
   const uint64_t id = was_ordered ? order().id() : next_id();
   change.Add(SnapshotFailed{.id = id, .reason = reason, .again = again});
-  proto::SnapshotStatus& status = Known(id);
+  proto::SnapshotStatus& status = statuses_.Of(id);
   status.set_state(proto::SnapshotStatus::FAILED);
   status.set_reason(reason);
   if (again) status.set_tried_again_as(next_id());
@@ -297,13 +303,8 @@ void Snapshots::Fail(absl::Time now, const std::string& reason) {
 }
 
 void Snapshots::FillStatus(absl::Time now, proto::StatusReply& reply) const {
-  for (const proto::SnapshotStatus& known : known_) {
-    proto::SnapshotStatus& status = *reply.add_snapshots();
-    status = known;
-    if (status.state() == proto::SnapshotStatus::UNDER_WAY) {
-      status.set_took_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - work_.since)));
-    }
-  }
+  statuses_.FillStatus(now - work_.since, reply);
+  budget_.FillStatus(now, reply);
 }
 
 }  // namespace covey::scheduler

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,7 +17,9 @@
 #include "proto/process.pb.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/snapshots/cut_plan.h"
+#include "scheduler/snapshots/loss_budget.h"
 #include "scheduler/snapshots/order_conditions.h"
+#include "scheduler/snapshots/snapshot_statuses.h"
 #include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/snapshots/step_forecast.h"
 #include "scheduler/snapshots/stored_snapshots.h"
@@ -53,7 +54,11 @@ class Snapshots {
   static constexpr int kAttemptsMax = 4;
 
   Snapshots(const Options& options, ClusterState& state, DataDispatcher& dispatcher)
-      : options_(options), state_(state), dispatcher_(dispatcher), stored_(options.kept, state) {}
+      : options_(options),
+        state_(state),
+        dispatcher_(dispatcher),
+        stored_(options.kept, state),
+        budget_({options.flush_every, options.wall_clock_ahead}, state) {}
 
   // Once, before anything else: looks what the store holds.
   void Start(absl::Time now);
@@ -62,7 +67,12 @@ class Snapshots {
   absl::StatusOr<uint64_t> Create(absl::Time now, const std::string& why);
   // A worker's heartbeat.
   void OnProgress(absl::Time now, NodeId worker, const proto::Progress& progress);
-  void OnDeparture(NodeId node) { forecast_.OnDeparture(node); }
+  // A server's heartbeat.
+  void OnLoad(NodeId server, const proto::ServerLoad& load) { budget_.OnLoad(server, load); }
+  void OnDeparture(NodeId node) {
+    forecast_.OnDeparture(node);
+    budget_.OnDeparture(node);
+  }
   // A server has stored some shards, or cannot.
   void OnReport(absl::Time now, const proto::SnapshotReportRequest& report);
   void OnStoreReply(absl::Time now, const Message& reply);
@@ -86,14 +96,17 @@ class Snapshots {
     Flush flush = Flush::kAwaited;
     absl::Time not_before = absl::InfinitePast();
     int attempt = 0;
+    bool is_flush = false;
     // From the order on.
     absl::Time ordered_at;
     bool awaits_flush = false;
+    absl::Time cut_at;     // at about this time
     bool is_last = false;  // the job closes
     OrderConditions conditions;
     std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;
     std::map<std::string, uint64_t> files;
     uint64_t bytes = 0;
+    proto::NewestSnapshot newest;  // what is published
   };
 
   bool IsDue(absl::Time now) const;
@@ -107,7 +120,6 @@ class Snapshots {
   void Withdraw(Transaction& change);
   const proto::SnapshotOrder& order() const { return state_.view().snapshot(); }
   uint64_t next_id() const { return std::max<uint64_t>(1, state_.record().next_snapshot()); }
-  proto::SnapshotStatus& Known(uint64_t id);
   void OnListed(absl::Time now);
 
   const Options options_;
@@ -120,9 +132,10 @@ class Snapshots {
   Work work_;
   StepForecast forecast_;
   StoredSnapshots stored_;
+  LossBudget budget_;
   absl::Time last_begun_ = absl::InfinitePast();
   uint64_t samples_at_last_ = 0;
-  std::deque<proto::SnapshotStatus> known_;  // of this process, newest last
+  SnapshotStatuses statuses_;  // of this process
 };
 
 }  // namespace covey::scheduler

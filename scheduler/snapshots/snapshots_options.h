@@ -15,6 +15,9 @@ struct SnapshotsOptions {
   absl::Duration every = absl::InfiniteDuration();
   // And after so many training examples; 0 = not by examples.
   uint64_t every_samples = 0;
+  // Time between two flushes, which are made while updates are at risk (JobDurability); infinite =
+  // none are made. A flush is a snapshot like any other, but no news.
+  absl::Duration flush_every = absl::InfiniteDuration();
   // Complete snapshots that stay in the store; the oldest ones are removed.
   uint32_t kept = 3;
   // A snapshot that takes longer is given up.

@@ -167,13 +167,21 @@ std::string Text(const SnapshotCompleted& e) {
                       " after ", absl::FormatDuration(e.took));
 }
 
+std::string Text(const FlushFallsBehind& e) {
+  return absl::StrCat("the flush is behind its interval of ", absl::FormatDuration(e.every), ": ",
+                      e.updates_at_risk, " updates of the last ",
+                      absl::FormatDuration(absl::Trunc(e.age, absl::Milliseconds(100))),
+                      " are in no snapshot yet; ", e.waits_for,
+                      ". A longer interval, or a faster store, would hold");
+}
+
 std::string Text(const SnapshotFailed& e) {
   return absl::StrCat("snapshot ", e.id, " failed", e.again ? ", to be tried again" : "", ": ",
                       e.reason);
 }
 
 std::string Text(const TablesRestored& e) {
-  return absl::StrCat(e.tables, " tables restored from ", e.snapshot);
+  return absl::StrCat(e.tables, " tables continue ", e.snapshot, "; updates after it are gone");
 }
 
 std::string Text(const ShardChange& change) {
@@ -268,6 +276,8 @@ std::string Describe(const std::vector<Event>& events) {
 }
 
 bool IsRoutine(const Event& event) {
+  if (const auto* ordered = std::get_if<SnapshotOrdered>(&event)) return ordered->is_flush;
+  if (const auto* completed = std::get_if<SnapshotCompleted>(&event)) return completed->is_flush;
   return std::holds_alternative<ReplicaReportsTaken>(event) ||
          std::holds_alternative<ItemsHandedOut>(event) ||
          std::holds_alternative<ExamplesFinished>(event) ||

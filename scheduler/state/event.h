@@ -164,6 +164,7 @@ struct SnapshotOrdered {
   uint64_t id = 0;
   std::map<GroupId, uint64_t> steps = {};
   std::string why = {};
+  bool is_flush = false;
 };
 // All groups have finished the ordered steps.
 struct SnapshotPassed {
@@ -174,6 +175,14 @@ struct SnapshotCompleted {
   std::string folder = {};
   uint64_t bytes = 0;
   absl::Duration took = {};
+  bool is_flush = false;
+};
+// The state at the cut of a flush is not in the store when the next cut was to be.
+struct FlushFallsBehind {
+  absl::Duration every = {};
+  uint64_t updates_at_risk = 0;
+  absl::Duration age = {};
+  std::string waits_for = {};
 };
 struct SnapshotFailed {
   uint64_t id = 0;
@@ -256,9 +265,9 @@ using Event =
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
                  WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded, TableDropped,
                  ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
-                 SnapshotFailed, TablesRestored, ShardsReconciled, ReplicaReportsTaken,
-                 BarrierReleased, DatasetAdded, ItemsHandedOut, ExamplesFinished, PassesFinished,
-                 ExamplesReclaimed, UnreportedExamplesExpired>;
+                 FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
+                 ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
+                 ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

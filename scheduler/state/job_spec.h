@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "common/cluster/job_durability.h"
+
 namespace covey::scheduler {
 
-// The job as its operator declared it: its name, and the nodes that it is expected to have. A
-// value.
+// The job as its operator declared it: its name, the nodes that it is expected to have, and what it
+// may lose. A value.
 struct JobSpec {
   std::string name = "default";
   uint32_t servers = 1;
@@ -18,6 +20,7 @@ struct JobSpec {
   bool elastic = true;
   // Of a new job: ClusterView.feedback_flush_steps.
   uint64_t feedback_flush_steps = 0;
+  JobDurability durability = {};
 
   uint32_t workers() const { return groups * workers_per_group; }
 };

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/job_durability.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/placement.h"
 #include "scheduler/placement/server_loads.h"
@@ -92,13 +94,15 @@ TableCut TableCut::Of(const proto::Table& table) {
 
 size_t LoopsForShards(const proto::ClusterView& view) { return Homes(view, Present(view)).size(); }
 
-absl::Status CheckServersFor(const proto::TableSpec& spec, const proto::ClusterView& view) {
+absl::Status CheckServersFor(const JobSpec& job, const proto::TableSpec& spec,
+                             const proto::ClusterView& view) {
+  COVEY_RETURN_IF_ERROR(job.durability.CheckTable(spec));
   const ServerLoads loads(view);
   if (LoopsForShards(view) == 0) return absl::UnavailableError("no server is alive");
   const uint32_t replicas = ReplicasWanted(spec);
-  if (spec.durability() != proto::REPLICATED || loads.usable() >= replicas) {
-    return absl::OkStatus();
-  }
+  const bool must_replicate = spec.durability() == proto::REPLICATED ||
+                              job.durability.kind == JobDurability::Kind::kReplicated;
+  if (!must_replicate || loads.usable() >= replicas) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("REPLICATED on ", replicas, " servers, but there are ", loads.usable(),
                    ": start ", replicas - loads.usable(),

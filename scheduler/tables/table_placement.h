@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "proto/view.pb.h"
 #include "scheduler/state/cluster_state.h"
+#include "scheduler/state/job_spec.h"
 
 namespace covey::scheduler {
 
@@ -24,8 +25,10 @@ struct TableCut {
 size_t LoopsForShards(const proto::ClusterView& view);
 
 // Whether the servers that there are may hold a new table. UNAVAILABLE: no server is alive.
-// FAILED_PRECONDITION: the spec asks for more replicas than there are servers. Pure.
-absl::Status CheckServersFor(const proto::TableSpec& spec, const proto::ClusterView& view);
+// INVALID_ARGUMENT: it has one replica, and the job is replicated. FAILED_PRECONDITION: the spec or
+// the job asks for more replicas than there are servers. Pure.
+absl::Status CheckServersFor(const JobSpec& job, const proto::TableSpec& spec,
+                             const proto::ClusterView& view);
 
 // Whether the job may have so many more tables and shards. RESOURCE_EXHAUSTED. Pure.
 absl::Status CheckTableLimits(const proto::ClusterView& view, size_t tables, uint64_t shards);

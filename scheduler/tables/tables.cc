@@ -55,7 +55,7 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
   COVEY_ASSIGN_OR_RETURN(const std::string initial_values,
                          InitialValuesFor(definition, state_.record().initial_values()));
   const std::string action = absl::StrCat("create table '", spec.name(), "'");
-  COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(spec, view)));
+  COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(state_.job(), spec, view)));
   const uint64_t elements = definition.elements;
   // The result of an optimizer that takes norms over whole shards depends on how the table is cut
   // (common/optimizer/optimizer.h), so its tables are cut into as few shards as possible.
@@ -119,7 +119,7 @@ absl::Status Tables::Restore(const std::vector<proto::Table>& tables) {
           action, ": the job has a table of this name; restore it under another one, with --table ",
           table.origin().table(), "=NEWNAME"));
     }
-    COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(table.spec(), view)));
+    COVEY_RETURN_IF_ERROR(Annotate(action, CheckServersFor(state_.job(), table.spec(), view)));
     shards += static_cast<uint64_t>(table.shards_size());
   }
   COVEY_RETURN_IF_ERROR(Annotate("restore tables", CheckTableLimits(view, tables.size(), shards)));

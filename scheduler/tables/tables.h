@@ -23,10 +23,10 @@ class Tables {
 
   // Creates a table, or finds an equal one, and places its shards (PlaceTable). Idempotent.
   // A table that the job's initial values name (LogRecord.initial_values) begins with those.
-  // INVALID_ARGUMENT: bad spec, or initial values of another length. ALREADY_EXISTS: a table of
-  // this name has another spec.
+  // INVALID_ARGUMENT: bad spec, initial values of another length, or one replica where the job is
+  // replicated (JobSpec.durability). ALREADY_EXISTS: a table of this name has another spec.
   // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: the
-  // spec asks for more replicas than there are servers.
+  // spec, or the job, asks for more replicas than there are servers.
   absl::StatusOr<TableId> Create(const proto::TableSpec& spec);
 
   // Places the tables of the snapshot that this job continues (LogRecord.restore), if that is still

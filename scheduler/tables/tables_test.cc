@@ -184,6 +184,21 @@ TEST_F(TablesTest, FewerServersThanReplicas) {
   EXPECT_TRUE(tables_.Create(spec).ok());
 }
 
+TEST_F(TablesTest, TablesOfAReplicatedJobHaveTwoReplicas) {
+  state_.job().durability = JobDurability::Parse("replicated").value();
+  AddServer(2, 0, 1);
+  proto::TableSpec spec = Spec("a", 16);
+  const absl::Status few = tables_.Create(spec).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(few)) << few;
+  AddServer(3, 1, 1);
+  EXPECT_TRUE(tables_.Create(spec).ok());
+  spec = Spec("b", 16);
+  spec.set_durability(proto::MEMORY);
+  const absl::Status one = tables_.Create(spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(one)) << one;
+  EXPECT_THAT(std::string(one.message()), HasSubstr("table 'b' asks for one replica"));
+}
+
 TEST_F(TablesTest, ReplicasGoToOtherHostsAndRacksWhereLabelsTell) {
   const char* const labels[] = {"z/r0/h0", "z/r0/h0", "z/r0/h1", "z/r1/h2"};
   for (uint32_t rank = 0; rank < 4; ++rank) {

@@ -167,6 +167,7 @@ void LocalCluster::FollowStatus(absl::Time now) {
 void LocalCluster::TakeStatus(absl::Time now, const proto::StatusReply& status) {
   const absl::Duration elapsed = now - start_;
   outcome_.history.Add(elapsed, status);
+  outcome_.at_risk = status.at_risk();
   WriteEvents();
   for (const GroupHistory& group : outcome_.history.groups()) {
     if (!group.points.empty()) fleet_.TrainingHasBegun(now);

@@ -10,6 +10,7 @@
 #include "client/cli/run/plan/launch_plan.h"
 #include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/run_incidents.h"
+#include "proto/scheduler.pb.h"
 
 namespace covey::cli {
 
@@ -24,6 +25,8 @@ struct RunOutcome {
   std::string step_sentence;
   RunHistory history;
   RunIncidents incidents;
+  // As the scheduler last said.
+  proto::AtRisk at_risk;
   absl::Duration wall;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/console/figures.h"
+#include "client/cli/status/at_risk.h"
 #include "client/cli/status/group_progress.h"
 
 namespace covey::cli {
@@ -22,6 +23,12 @@ std::string Waiting(const proto::StatusReply& status) {
 std::string Elapsed(absl::Duration elapsed) { return ShowSeconds(absl::ToDoubleSeconds(elapsed)); }
 
 std::string Rest(size_t groups) { return absl::StrCat("and ", groups, " more groups"); }
+
+// Empty where nothing is kept in a store.
+std::string AtRisk(const proto::StatusReply& status) {
+  if (status.at_risk().snapshot().empty()) return "";
+  return absl::StrCat("at risk: ", ShowAtRisk(status.at_risk()));
+}
 
 // The text in place of numbers, or after them.
 std::string Note(const GroupProgress& group) {
@@ -39,6 +46,7 @@ std::vector<std::string> ProgressBlock(const proto::StatusReply& status, absl::D
   const std::vector<GroupProgress> groups = ProgressOfGroups(status);
   if (groups.empty()) return {absl::StrCat(Elapsed(elapsed), "  ", Waiting(status))};
 
+  if (!AtRisk(status).empty() && lines_max > 1) --lines_max;
   const bool all_fit = groups.size() <= lines_max;
   const size_t shown = all_fit ? groups.size() : std::max<size_t>(lines_max, 1) - 1;
   std::vector<std::string> lines;
@@ -55,6 +63,7 @@ std::vector<std::string> ProgressBlock(const proto::StatusReply& status, absl::D
     lines.push_back(std::move(line));
   }
   if (!all_fit) lines.push_back(Rest(groups.size() - shown));
+  if (const std::string at_risk = AtRisk(status); !at_risk.empty()) lines.push_back(at_risk);
   return lines;
 }
 
@@ -74,6 +83,9 @@ std::string ProgressLine(const proto::StatusReply& status, absl::Duration elapse
     if (const std::string note = Note(group); !note.empty()) absl::StrAppend(&line, " ", note);
   }
   if (shown < groups.size()) absl::StrAppend(&line, "; ", Rest(groups.size() - shown));
+  if (const std::string at_risk = AtRisk(status); !at_risk.empty()) {
+    absl::StrAppend(&line, "; ", at_risk);
+  }
   return line;
 }
 

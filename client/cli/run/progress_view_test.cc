@@ -32,6 +32,19 @@ TEST(ProgressViewTest, EverythingInOneLine) {
             "group 1 broken: worker-2 dead: silent for 2.6 s");
 }
 
+TEST(ProgressViewTest, SaysWhatIsAtRiskWhereThereAreSnapshots) {
+  proto::StatusReply status = StatusForTests();
+  status.mutable_at_risk()->set_updates(40);
+  EXPECT_THAT(ProgressBlock(status, kElapsed, 10), ::testing::SizeIs(2));
+  status.mutable_at_risk()->set_snapshot("snapshot-000017-e42");
+  status.mutable_at_risk()->set_age_ms(2100);
+  const char* const at_risk = "at risk: 40 updates of the last 2.1 s";
+  EXPECT_EQ(ProgressBlock(status, kElapsed, 10).back(), at_risk);
+  EXPECT_THAT(ProgressBlock(status, kElapsed, 2), ElementsAre("and 2 more groups", at_risk));
+  EXPECT_THAT(ProgressLine(status, kElapsed),
+              ::testing::EndsWith("; at risk: 40 updates of the last 2.1 s"));
+}
+
 TEST(ProgressViewTest, ALineNamesOnlyTheFirstGroups) {
   proto::StatusReply status = StatusForTests();
   for (uint32_t id = 2; id < 7; ++id) {

@@ -19,6 +19,7 @@
 #include "client/cli/run/plan/run_options.h"
 #include "client/cli/run/run_result.h"
 #include "client/cli/scheduler/scheduler_options.h"
+#include "client/cli/status/at_risk.h"
 #include "common/base/status_macros.h"
 #include "common/faults/fault_file.h"
 #include "common/runtime/config_file.h"
@@ -99,6 +100,10 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
       "feedback-flush-steps", &options.feedback_flush_steps,
       "with --store: at each multiple of this step (100), gradients with error feedback travel "
       "as float32 with all that was kept, and snapshots of bsp and ssp tables are cut there");
+  file.Add("durability", &options.durability,
+           "what the run may lose: memory (what only servers hold is lost with them), replicated "
+           "(every table has two replicas or more), or flushed:2s (with --store: all updates are "
+           "in the store about 2 s after they were applied)");
   file.Add("resume", &options.resume,
            "with --store: begin with a snapshot: latest, its id or its name; if-any = the latest, "
            "or anew where there is none");
@@ -158,14 +163,16 @@ absl::Status WriteFiles(const RunOptions& options, const RunOutcome& outcome) {
 }
 
 // Where the run can go on from; empty = there is no snapshot.
-std::string SnapshotLine(const std::string& store) {
+std::string SnapshotLine(const std::string& store, const proto::AtRisk& at_risk) {
   if (store.empty()) return "";
   const auto folder = DiskFolder::Open(store, DiskFolder::Missing::kIsError);
   if (!folder.ok()) return "";
   const absl::StatusOr<std::string> newest = FindSnapshot(**folder, kNewestSnapshot);
   if (!newest.ok()) return "";
-  return absl::StrCat("newest snapshot: ", store, "/", *newest,
-                      "; --resume latest goes on from it");
+  // Otherwise the last state has been saved since.
+  const bool lacks_some = at_risk.snapshot() == *newest && at_risk.updates() > 0;
+  return absl::StrCat("newest snapshot: ", store, "/", *newest, "; --resume latest goes on from it",
+                      lacks_some ? absl::StrCat(", without ", ShowAtRisk(at_risk)) : "");
 }
 
 }  // namespace
@@ -199,7 +206,7 @@ int RunCommand(int count, const char* const* arguments) {
   if (const std::string line = StepLine(outcome); !line.empty()) {
     terminal.Print(Terminal::Stream::kError, line);
   }
-  if (const std::string line = SnapshotLine(options.store); !line.empty()) {
+  if (const std::string line = SnapshotLine(options.store, outcome.at_risk); !line.empty()) {
     terminal.Print(Terminal::Stream::kError, line);
   }
   for (const std::string& line : LossLines(outcome)) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_table.h"
+#include "client/cli/status/at_risk.h"
 #include "client/cli/status/json_text.h"
 #include "client/cli/status/members_view.h"
 #include "client/cli/status/replication.h"
@@ -72,6 +73,9 @@ std::string StatusText(const proto::StatusReply& status) {
   for (const std::string& problem : problems) absl::StrAppend(&text, "  ", problem, "\n");
   if (!view.waiting_for().empty()) {
     absl::StrAppend(&text, "  waiting for ", view.waiting_for(), "\n");
+  }
+  if (const std::string durability = DurabilityLine(status.at_risk()); !durability.empty()) {
+    absl::StrAppend(&text, "  ", durability, "\n");
   }
   if (view.nodes_size() > 0) absl::StrAppend(&text, "\n", NodesText(status));
   if (const std::string workers = WorkersText(status); !workers.empty()) {

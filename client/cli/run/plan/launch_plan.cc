@@ -53,6 +53,7 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
   AddIfGiven("--resume", options.resume, program);
   AddIfGiven("--snapshot-every", options.snapshot_every, program);
   AddIfGiven("--feedback-flush-steps", options.feedback_flush_steps, program);
+  AddIfGiven("--durability", options.durability, program);
   AddIfGiven("--initial-values", options.initial_values, program);
   return program;
 }

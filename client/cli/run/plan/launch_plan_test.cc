@@ -50,10 +50,12 @@ TEST(LaunchPlanTest, SnapshotsGoToOneStore) {
   options.resume = "latest";
   options.snapshot_every = "10min";
   options.feedback_flush_steps = "20";
+  options.durability = "flushed:2s";
   options.initial_values = "import-gpt2,w";
   EXPECT_THAT(absl::StrJoin(SchedulerProgram(options, {}).arguments, " "),
               ::testing::EndsWith(
                   "--store dir --resume latest --snapshot-every 10min --feedback-flush-steps 20 "
+                  "--durability flushed:2s "
                   "--initial-values import-gpt2,w"));
   EXPECT_THAT(absl::StrJoin(ServerProgram(options, {}, "h:1", 1).arguments, " "),
               ::testing::EndsWith("--store dir"));
@@ -133,6 +135,11 @@ TEST(RunOptionsTest, NamesTheFlagAndWhatIsAllowed) {
   EXPECT_THAT(message([](RunOptions& o) { o.program.clear(); }), HasSubstr("-- PROGRAM"));
   EXPECT_THAT(message([](RunOptions& o) { o.resume = "latest"; }), HasSubstr("--store DIR"));
   EXPECT_THAT(message([](RunOptions& o) { o.snapshot_every = "1m"; }), HasSubstr("--store DIR"));
+  EXPECT_THAT(message([](RunOptions& o) { o.durability = "disk"; }), HasSubstr("'disk'; choose"));
+  EXPECT_THAT(message([](RunOptions& o) { o.durability = "flushed:2s"; }),
+              HasSubstr("--store DIR"));
+  EXPECT_THAT(message([](RunOptions& o) { o.servers = 1, o.durability = "replicated"; }),
+              HasSubstr("two servers"));
   EXPECT_THAT(message([](RunOptions& o) { o.server_loops = 65; }), HasSubstr("--server-loops"));
 }
 

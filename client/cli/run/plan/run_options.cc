@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/job_durability.h"
 #include "common/cluster/limits.h"
 #include "common/net/data_transport.h"
 
@@ -100,6 +101,14 @@ absl::Status RunOptions::Validate() const {
   if (store.empty() && !(resume.empty() && snapshot_every.empty())) {
     return absl::InvalidArgumentError(
         "--resume and --snapshot-every need a folder for snapshots; pass --store DIR");
+  }
+  if (!durability.empty()) {
+    const absl::StatusOr<JobDurability> asked = JobDurability::Parse(durability);
+    if (!asked.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--durability is '", durability, "'; ", asked.status().message()));
+    }
+    COVEY_RETURN_IF_ERROR(asked->CheckMeans({.has_store = !store.empty(), .servers = servers}));
   }
   if (!faults.empty()) COVEY_RETURN_IF_ERROR(ValidateNames(faults, NodeNames()));
   if (program.empty()) {

@@ -61,6 +61,8 @@ struct RunOptions {
   std::string resume;
   std::string snapshot_every;
   std::string feedback_flush_steps;
+  // As the scheduler's option --durability.
+  std::string durability;
   // Where the servers record what they apply; empty = no recording. With or without gradients.
   std::string record_folder;
   bool record_gradients = true;

@@ -92,19 +92,24 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
   if (random.Chance(0.4)) plan.survival = 0.5 * random.Uniform();
   plan.may_fall_back = random.Chance(0.3);
   plan.restores = random.Chance(0.4);
+  if (random.Chance(0.3)) {
+    plan.durability = {.kind = JobDurability::Kind::kFlushed,
+                       .flush_every = DrawDuration(random, absl::Seconds(1), absl::Seconds(5))};
+  }
   return plan;
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat(
-      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
-      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
-      " kept=", plan.snapshots_kept, " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
-      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
-      plan.restores ? " restores" : "");
+  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
+                      " examples=", plan.passes, "x", plan.examples,
+                      " every=", absl::FormatDuration(plan.snapshot_every),
+                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
+                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
+                      " survival=", plan.survival, plan.restores ? " restores" : "");
 }
 
 }  // namespace covey::sim

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "common/cluster/job_durability.h"
 #include "common/contract/contract.h"
 #include "proto/table.pb.h"
 #include "tests/sim/config/sim_config.h"
@@ -44,6 +45,7 @@ struct SnapshotPlan {
   uint64_t step_examples = 1;  // the most that a group trains in a step
 
   absl::Duration snapshot_every;  // infinite = only on request
+  JobDurability durability;
   uint32_t snapshots_kept = 1;
   absl::Duration snapshot_deadline;
   absl::Duration request_pause;  // the longest time between two requests of the operator

@@ -79,6 +79,7 @@ SnapshotWorkload::SnapshotWorkload(Random random, Violations& violations)
 void SnapshotWorkload::Adapt(SimConfig& config) const {
   config.scheduler.store = "store";
   config.scheduler.snapshot_every = plan_.snapshot_every;
+  config.scheduler.durability = plan_.durability;
   config.scheduler.snapshots_kept = plan_.snapshots_kept;
   config.scheduler.snapshot_deadline = plan_.snapshot_deadline;
   config.scheduler.contract_fallback = plan_.may_fall_back;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/snapshots/loss_budget.h"
+
+namespace covey::scheduler {
+
+void LossBudget::OnLoad(NodeId server, const proto::ServerLoad& load) {
+  at_risk_.OnLoad(server, load);
+  Look();
+}
+
+void LossBudget::OnDeparture(NodeId server) {
+  at_risk_.OnDeparture(server);
+  Look();
+}
+
+absl::Time LossBudget::NextFlush(absl::Time begun) const {
+  if (state_.view().has_closing() || !wants_flush_) return absl::InfiniteFuture();
+  return begun + options_.flush_every;
+}
+
+void LossBudget::Watch(absl::Time now, absl::Time cut, const std::string& waits_for) {
+  if (is_behind_ || now <= cut + options_.flush_every) return;
+  is_behind_ = true;
+  Transaction change(state_);
+  change.Add(FlushFallsBehind{.every = options_.flush_every,
+                              .updates_at_risk = at_risk_.Count(),
+                              .age = at_risk_.Age(now),
+                              .waits_for = waits_for});
+  change.Commit();
+}
+
+void LossBudget::OnComplete(absl::Time now, absl::Time cut) {
+  Look();
+  if (now <= cut + options_.flush_every) is_behind_ = false;
+}
+
+void LossBudget::FillStatus(absl::Time now, proto::StatusReply& reply) const {
+  proto::AtRisk& at_risk = *reply.mutable_at_risk();
+  at_risk.set_durability(state_.job().durability.Show());
+  at_risk.set_snapshot(state_.record().newest_snapshot().folder());
+  at_risk.set_updates(at_risk_.Count());
+  at_risk.set_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(at_risk_.Age(now))));
+  at_risk.set_flush_is_behind(is_behind_);
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/snapshots/newest_snapshot.h"
+
+#include <cstdint>
+#include <map>
+
+namespace covey::scheduler {
+
+proto::NewestSnapshot NewestSnapshotOf(const proto::SnapshotManifest& manifest) {
+  std::map<uint32_t, uint64_t> updates;
+  for (const proto::SnapshotShard& shard : manifest.shards()) {
+    updates[shard.table()] += shard.version();
+  }
+  proto::NewestSnapshot newest;
+  newest.set_folder(manifest.folder());
+  for (const proto::Table& table : manifest.state().view().tables()) {
+    newest.add_tables(table.id());
+    newest.add_updates(updates[table.id()]);
+  }
+  return newest;
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gmock/gmock.h"
+#include "scheduler/snapshots/snapshots.h"
+#include "scheduler/snapshots/snapshots_fixture.h"
+
+namespace covey::scheduler {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A job that is flushed every 5 seconds.
+class SnapshotsFlushTest : public SnapshotsTest {
+ protected:
+  SnapshotsFlushTest() {
+    options_.every = absl::InfiniteDuration();
+    options_.flush_every = absl::Seconds(5);
+    options_.wall_clock_ahead = absl::Hours(1000);
+    state_.job().durability = JobDurability::Parse("flushed:5s").value();
+  }
+
+  // The server reports the updates of the first table.
+  void Apply(uint64_t updates) {
+    proto::ServerLoad load;
+    proto::TableAsynchrony& report = *load.add_tables();
+    report.set_table(1);
+    report.set_updates(updates);
+    machine_->OnLoad(NodeId(2), load);
+  }
+  proto::AtRisk AtRisk() const {
+    proto::StatusReply reply;
+    machine_->FillStatus(now_, reply);
+    return reply.at_risk();
+  }
+  void Store() {
+    StorePart(0);
+    StorePart(1);
+  }
+};
+
+TEST_F(SnapshotsFlushTest, FlushesAtTheIntervalWithoutNews) {
+  Start();
+  Apply(10);
+  Pass(absl::Milliseconds(4900));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Milliseconds(100));
+  ASSERT_TRUE(is_ordered());
+  Pass(absl::Seconds(2));
+  Store();
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::COMPLETE);
+  EXPECT_EQ(state_.News(), "");
+  Apply(1'000'000);
+  Pass(absl::Milliseconds(2900));
+  EXPECT_FALSE(is_ordered());
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered()) << "the interval is from order to order";
+}
+
+TEST_F(SnapshotsFlushTest, WithoutUpdatesAtRiskNothingIsFlushed) {
+  Start();
+  Pass(absl::Minutes(1));
+  EXPECT_FALSE(is_ordered());
+  EXPECT_EQ(machine_->NextTick(), absl::InfiniteFuture());
+  Apply(1);
+  EXPECT_LE(machine_->NextTick(), now_);
+  Pass(absl::Milliseconds(100));
+  EXPECT_TRUE(is_ordered());
+}
+
+TEST_F(SnapshotsFlushTest, SaysWhatIsAtRisk) {
+  Start();
+  EXPECT_EQ(AtRisk().durability(), "flushed:5s");
+  EXPECT_EQ(AtRisk().snapshot(), "");
+  Apply(10);
+  EXPECT_EQ(AtRisk().updates(), 10u);
+  PassUntilOrdered();
+  const std::string flushed = folder();
+  Pass(absl::Seconds(2));
+  Store();
+  uint64_t saved = 0;
+  const SmallSnapshot parts = SmallSnapshot::Make(1, 1);
+  for (const proto::SnapshotShard& shard : parts.manifest.shards()) {
+    if (shard.table() == 1) saved += shard.version();
+  }
+  ASSERT_GT(saved, 0u);
+  EXPECT_EQ(AtRisk().snapshot(), flushed);
+  EXPECT_EQ(AtRisk().updates(), 0u);
+  Apply(saved + 3);
+  EXPECT_EQ(AtRisk().updates(), 3u);
+  EXPECT_EQ(AtRisk().age_ms(), 500u) << "cut 1.5 s after the order, and 2 s have passed";
+}
+
+TEST_F(SnapshotsFlushTest, SaysOncePerSpellThatItIsBehind) {
+  Start();
+  Apply(10);
+  PassUntilOrdered();
+  Pass(absl::Milliseconds(6500));
+  EXPECT_EQ(state_.News(), "") << "the cut lies 1.5 s after the order";
+  StorePart(0);
+  Pass(absl::Milliseconds(200));
+  EXPECT_THAT(state_.News(), AllOf(HasSubstr("behind its interval of 5s: 10 updates"),
+                                   HasSubstr("of 3 shards are stored")));
+  EXPECT_TRUE(AtRisk().flush_is_behind());
+  Pass(absl::Seconds(10));
+  StorePart(1);
+  EXPECT_TRUE(AtRisk().flush_is_behind()) << "too late";
+  Apply(1'000'000);
+  PassUntilOrdered();
+  Pass(absl::Seconds(8));
+  EXPECT_EQ(state_.News(), "") << "the same spell";
+  Store();
+  Apply(2'000'000);
+  PassUntilOrdered();
+  Pass(absl::Seconds(2));
+  Store();
+  EXPECT_FALSE(AtRisk().flush_is_behind());
+  Apply(3'000'000);
+  PassUntilOrdered();
+  Pass(absl::Seconds(7));
+  EXPECT_THAT(state_.News(), HasSubstr("behind")) << "the next spell";
+}
+
+}  // namespace
+}  // namespace covey::scheduler
