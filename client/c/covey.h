@@ -67,7 +67,7 @@ extern "C" {
 
 /* --- Library --- */
 
-/* "0.1.0". Static. */
+/* Of the library, in three numbers with dots between them. Static. */
 COVEY_API const char* covey_version(void);
 /* Counts changes of this header; a program needs a library with at least its own number. */
 #define COVEY_ABI_VERSION 1

@@ -107,7 +107,7 @@ class CliSnapshotTest(cluster.ProcessTest):
         self.refused(1, "there is no complete snapshot", "verify")
 
     def test_wrong_usage(self):
-        self.refused(2, "write create, list, show [NAME]")
+        self.refused(2, "write create, restore NAME, list, show [NAME]")
         self.refused(2, "'remove' with 1 words", "remove", _NEWER)
         self.refused(2, "'delete' with 0 words", "delete")
         self.refused(2, "no file given; pass --out", "export")

@@ -60,12 +60,15 @@ class ResumeTest(cluster.ProcessTest):
     def test_every_example_counts_once_with_two_replicas(self):
         self.count_examples(2, [(3, 1, 1), (2, 2, 1), (5, 1, 2)])
 
-    def test_a_killed_bsp_run_ends_with_the_bits_of_an_undisturbed_one(self):
-        command = [cluster.FASHION_MNIST, "--contract", "bsp", "--fixed-split", "--hidden", 64, "--epochs", 9]
+    def expect_equal_bits(self, groups, workers, wire, *options):
+        """Of an undisturbed run, and of one that was killed; on other numbers of servers."""
+        command = [cluster.FASHION_MNIST, "--contract", "bsp", "--fixed-split", "--hidden", 64,
+                   "--epochs", 9, "--wire", wire]
         files = [os.path.join(self.folder, name) for name in ("a.safetensors", "b.safetensors")]
-        undisturbed = self.result_of(2, 1, command, ["--servers", 2, "--export", files[0]])
-        self.kill_all(self.run_job(2, 1, command, 1, "--snapshot-every", "1s"))
-        run = self.run_job(2, 1, command, 3, "--export", files[1])
+        undisturbed = self.result_of(groups, workers, command, [
+            "--servers", 2, "--store", self.store + "-2", "--export", files[0], *options])
+        self.kill_all(self.run_job(groups, workers, command, 1, "--snapshot-every", "1s", *options))
+        run = self.run_job(groups, workers, command, 3, "--export", files[1])
         run.await_line(_RESUMED)
         resumed = self.ended(run)
         self.assertEqual(undisturbed["test_accuracy"], resumed["test_accuracy"])
@@ -74,6 +77,12 @@ class ResumeTest(cluster.ProcessTest):
             with open(file, "rb") as opened:
                 contents.append(opened.read())
         self.assertEqual(contents[0], contents[1])
+
+    def test_a_killed_bsp_run_ends_with_the_bits_of_an_undisturbed_one(self):
+        self.expect_equal_bits(2, 1, "float32")
+
+    def test_so_does_one_with_error_feedback(self):
+        self.expect_equal_bits(2, 2, "int8", "--feedback-flush-steps", 20)
 
     def test_a_job_that_is_stopped_is_saved(self):
         command = [_EXAMPLES, "--passes", 20]
