@@ -75,8 +75,8 @@ class ElasticLoader:
                 optimizer.idle_step()
                 continue
             optimizer.samples = len(positions)
-            before = step.number
+            before = optimizer.steps_taken
             yield self._collate([self._dataset[int(position)] for position in positions])
-            if step.number == before:
+            if optimizer.steps_taken == before:
                 raise RuntimeError("the batch was not trained: call optimizer.step() once per batch")
             source.finish(0)

@@ -124,7 +124,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._overlaps = overlap is True
         self._syncs = True
         self._begun = False
-        self._steps = 0
+        self.steps_taken = 0  # calls of step() that have ended
         self._rates = [group["lr"] for group in self.param_groups]
         self._slots: list[_Slot] = []
         tensors = []
@@ -187,7 +187,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for slot in self._slots:
             slot.parameter.grad = None
         self._forget()
-        self._steps += 1
+        self.steps_taken += 1
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
