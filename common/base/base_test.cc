@@ -74,6 +74,20 @@ TEST(BufferTest, KeptCopiesOnlyLentMemory) {
   }
 }
 
+TEST(BufferTest, BorrowedMemoryIsWrittenAndGivenBackOnce) {
+  int released = 0;
+  std::array<uint8_t, 4> memory = {1, 2, 3, 4};
+  Buffer buffer = Buffer::Borrow(memory.data(), memory.size(), [&released] { ++released; });
+  EXPECT_FALSE(buffer.is_lent());
+  Buffer slice = buffer.Slice(1, 2);
+  buffer = Buffer();
+  slice.MutableData()[0] = 7;
+  EXPECT_EQ(memory[1], 7);
+  EXPECT_EQ(released, 0);
+  slice = Buffer();
+  EXPECT_EQ(released, 1);
+}
+
 TEST(BufferDeathTest, RefusesToWriteSharedOrWrappedMemory) {
   Buffer buffer = Buffer::Allocate(8);
   const Buffer copy = buffer;

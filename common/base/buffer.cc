@@ -26,9 +26,8 @@ Buffer Buffer::Allocate(size_t size) {
     throw std::bad_alloc();
   }
   if (size >= kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);
-  buffer.storage_->owned = static_cast<uint8_t*>(memory);
-  buffer.storage_->owned_size = size;
-  buffer.data_ = buffer.storage_->owned;
+  buffer.storage_->writable = static_cast<uint8_t*>(memory);
+  buffer.data_ = buffer.storage_->writable;
   buffer.size_ = size;
   return buffer;
 }
@@ -48,6 +47,13 @@ Buffer Buffer::Wrap(const void* data, size_t size, std::function<void()> release
   return buffer;
 }
 
+Buffer Buffer::Borrow(uint8_t* data, size_t size, std::function<void()> release) {
+  COVEY_CHECK(release != nullptr);
+  Buffer buffer = Wrap(data, size, std::move(release));
+  buffer.storage_->writable = data;
+  return buffer;
+}
+
 Buffer Buffer::Lend(const void* data, size_t size, std::function<void()> release) {
   Buffer buffer = Wrap(data, size, std::move(release));
   buffer.storage_->is_lent = true;
@@ -55,8 +61,8 @@ Buffer Buffer::Lend(const void* data, size_t size, std::function<void()> release
 }
 
 uint8_t* Buffer::MutableData() {
-  COVEY_CHECK(IsUnique() && storage_->owned != nullptr);
-  return storage_->owned + (data_ - storage_->owned);
+  COVEY_CHECK(IsUnique() && storage_->writable != nullptr);
+  return storage_->writable + (data_ - storage_->writable);
 }
 
 Buffer Buffer::Slice(size_t offset, size_t size) const {
@@ -69,8 +75,11 @@ Buffer Buffer::Slice(size_t offset, size_t size) const {
 
 void Buffer::Drop(Storage* storage) {
   if (storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (storage->owned != nullptr) std::free(storage->owned);
-  if (storage->release) storage->release();
+  if (storage->release) {
+    storage->release();
+  } else {
+    std::free(storage->writable);
+  }
   delete storage;
 }
 

@@ -33,7 +33,9 @@ class Buffer {
   // Memory with another owner. `release` runs once, on the thread that drops the last handle; until
   // then the memory must stay valid and unchanged.
   static Buffer Wrap(const void* data, size_t size, std::function<void()> release);
-  // The same for memory that its owner waits for: is_lent() is true.
+  // The same for memory that this buffer's holders may write, as if it were allocated here.
+  static Buffer Borrow(uint8_t* data, size_t size, std::function<void()> release);
+  // As Wrap, for memory that its owner waits for: is_lent() is true.
   static Buffer Lend(const void* data, size_t size, std::function<void()> release);
 
   Buffer(const Buffer& other) : storage_(other.storage_), data_(other.data_), size_(other.size_) {
@@ -70,7 +72,7 @@ class Buffer {
   bool IsUnique() const {
     return storage_ != nullptr && storage_->references.load(std::memory_order_acquire) == 1;
   }
-  // Precondition: IsUnique() and allocated here.
+  // Precondition: IsUnique(), and allocated here or borrowed.
   uint8_t* MutableData();
   template <typename T>
   std::span<T> MutableAs() {
@@ -88,10 +90,9 @@ class Buffer {
  private:
   struct Storage {
     std::atomic<uint32_t> references{1};
-    uint8_t* owned = nullptr;  // null: wrapped memory
-    size_t owned_size = 0;
+    uint8_t* writable = nullptr;  // null: wrapped or lent memory
     bool is_lent = false;
-    std::function<void()> release;
+    std::function<void()> release;  // empty: allocated here
   };
   static void Drop(Storage* storage);
 
