@@ -18,7 +18,7 @@ namespace {
 // Advice to a client whose request was refused because the lease has expired.
 constexpr uint32_t kLeaseRetryAfterMs = 1000;
 
-std::unique_ptr<TableMemory> MakeMemory(Device* device, SpareBuffers& spares) {
+std::unique_ptr<TableMemory> MakeMemory(Device* device, BufferPool& spares) {
   if (device == nullptr) return std::make_unique<HostMemory>(spares);
   return std::make_unique<DeviceMemory>(*device, spares);
 }
@@ -29,7 +29,12 @@ ShardActor::ShardActor(const Options& options)
     : options_(options),
       spares_(options.spare_bytes_max),
       memory_(MakeMemory(options_.device.get(), spares_)),
-      budget_(options.queued_bytes_max) {
+      budget_(options.queued_bytes_max),
+      snapshot_writer_([this](ShardId id, Version cut) {
+        const Replica* const replica = FindReplica(id);
+        return replica != nullptr && replica->content() != nullptr &&
+               replica->content()->version() > cut;
+      }) {
   if (options_.recording) recorder_.emplace(*options_.recording);
 }
 

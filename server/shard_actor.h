@@ -10,6 +10,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
 #include "common/cluster/view.h"
@@ -26,7 +27,6 @@
 #include "server/snapshot/shard_loader.h"
 #include "server/snapshot/snapshot_writer.h"
 #include "server/table/device.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -114,7 +114,7 @@ class ShardActor : public Actor {
   Address self_;
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
   absl::Time lease_until_ = absl::InfiniteFuture();
-  SpareBuffers spares_;
+  BufferPool spares_;
   const std::unique_ptr<TableMemory> memory_;
   ShardCounters counters_;
   QueueBudget budget_;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
@@ -19,7 +20,6 @@
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/shard.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -48,7 +48,7 @@ class ShardHost {
   // Shared by the hosts of one loop; outlives them.
   struct Environment {
     TableMemory& memory;
-    SpareBuffers& spares;
+    BufferPool& spares;
     ShardCounters& counters;
     QueueBudget& budget;
     RecordObserver* observer = nullptr;  // null = none

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/annotate.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/live_group.h"
@@ -19,7 +20,6 @@
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_aggregator.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_spec.h"
 
 namespace covey::server {
@@ -124,9 +124,7 @@ class Replayer {
   absl::Status Apply(const RecordedUpdate& update) {
     if (!update.record.is_update) return content_->Apply(kAnyTime, FromEntry(update), {});
     COVEY_ASSIGN_OR_RETURN(Buffer gradient, ReadGradient(update));
-    const absl::Status status = content_->Apply(kAnyTime, FromEntry(update), gradient.As<float>());
-    spares_.Retire(std::move(gradient));
-    return status;
+    return content_->Apply(kAnyTime, FromEntry(update), gradient.As<float>());
   }
 
   absl::Status Add(const RecordedUpdate& update, GradientAggregator& aggregator) {
@@ -188,7 +186,7 @@ class Replayer {
   const Recording& recording_;
   const ShardHistory& history_;
   const absl::FunctionRef<absl::Status()> progress_;
-  SpareBuffers spares_{kSpareBytesMax};
+  BufferPool spares_{kSpareBytesMax};
   HostMemory memory_{spares_};
   std::unique_ptr<ShardContent> content_;
   ReplayedShard replayed_;

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "benchmark/benchmark.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/check.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/limits.h"
@@ -21,7 +22,6 @@
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_record.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 namespace {
@@ -64,7 +64,7 @@ class UpdatedShard {
         content_->Apply(absl::UnixEpoch(), record, is_update ? gradient : gradient.first(0)).ok());
   }
 
-  SpareBuffers spares_{16 << 20};
+  BufferPool spares_{16 << 20};
   HostMemory memory_{spares_};
   const std::unique_ptr<ShardContent> content_ =
       *ShardContent::Create(absl::UnixEpoch(),

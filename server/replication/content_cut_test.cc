@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/crc32c.h"
 #include "common/cluster/ids.h"
 #include "common/optimizer/optimizer.h"
@@ -17,7 +18,6 @@
 #include "server/replication/shard_record.h"
 #include "server/table/device_memory.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 #include "server/table/testing/sim_device.h"
 
@@ -62,7 +62,7 @@ std::string BytesOf(const Buffer& buffer) {
 
 class ContentCutTest : public testing::Test {
  protected:
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   HostMemory host_{spares_};
   SimDevice device_;
   DeviceMemory on_device_{device_, spares_};

@@ -148,10 +148,10 @@ absl::Status ContentImport::Take(const proto::ReplicaPiece& piece, const Buffer&
   if (next_ == 0) {
     index_ = piece.index();
     pieces_ = piece.pieces();
-    values_ = Buffer::Allocate(content_->value_bytes());
+    values_ = content_->NewArray();
     slots_.clear();
     for (size_t i = 0; takes_ != LoadSource::Takes::kValues && i < content_->slots(); ++i) {
-      slots_.push_back(Buffer::Allocate(content_->value_bytes()));
+      slots_.push_back(content_->NewArray());
     }
   }
   switch (piece.kind()) {

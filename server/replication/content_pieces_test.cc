@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/buffer_pool.h"
 #include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "gtest/gtest.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 namespace {
@@ -39,7 +39,7 @@ class ContentPieces : public ::testing::Test {
     ASSERT_TRUE(content.Apply(absl::UnixEpoch(), record, gradient).ok());
   }
 
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   HostMemory memory_{spares_};
 };
 

@@ -278,7 +278,6 @@ absl::Status Replica::ApplyRecord(absl::Time now, ShardRecord record) {
     Decode(WireFormatFromProto(record.gradient.format).value(), record.gradient.frame.bytes(),
            gradient.MutableAs<float>());
     status = content_->Apply(now, record, gradient.As<float>());
-    environment_.spares.Retire(std::move(gradient));
   }
   if (!status.ok() || !record.digest || *record.digest == content_->Digest()) return status;
   return absl::DataLossError(

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/net/message.h"
@@ -26,7 +27,6 @@
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_counters.h"
 #include "server/replication/shard_record.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 #include "server/table/table_spec.h"
 
@@ -53,7 +53,7 @@ class Replica {
   // What the replicas of one loop share; outlives them.
   struct Environment {
     TableMemory& memory;
-    SpareBuffers& spares;
+    BufferPool& spares;
     ShardCounters& counters;
     RecordObserver* observer = nullptr;  // null = none
   };

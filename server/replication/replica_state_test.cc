@@ -194,7 +194,7 @@ class Loading {
   }
 
   TestJob job_;
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   HostMemory memory_{spares_};
   ShardCounters counters_;
   Replica replica_{{TableId(kTestTable), ShardIndex(0)},

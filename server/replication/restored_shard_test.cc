@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/buffer_pool.h"
 #include "gtest/gtest.h"
 #include "server/replication/load_source.h"
 #include "server/replication/replica.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/testing/shard_fixture.h"
 
 namespace covey::server {
@@ -71,7 +71,7 @@ class RestoredShardTest : public testing::Test {
   }
 
   TestJob job_ = RestoredJob();
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   HostMemory memory_{spares_};
   ShardCounters counters_;
   Outbox outbox_;

@@ -63,6 +63,8 @@ class ShardContent {
   uint64_t first_element() const { return table_->first_element(); }
   // Values and slots.
   uint64_t bytes() const;
+  // As ShardMemory.
+  Buffer NewArray() { return table_->NewArray(); }
   uint64_t value_bytes() const { return element_count() * sizeof(float); }
   Buffer Values() const { return table_->Values(); }
   // Checksum of Values(); computed once per version.

@@ -9,7 +9,7 @@
 
 namespace covey::server {
 
-GradientAggregator::GradientAggregator(const Contract& contract, SpareBuffers& spares)
+GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spares)
     : spares_(spares),
       gate_(contract),
       arrivals_{.pushes = {}, .gradient_sum = GradientSum(spares), .encoded = {}} {}
@@ -76,11 +76,12 @@ std::optional<AggregatedUpdate> GradientAggregator::TakeDue(absl::Time now,
                                                             const GroupCensus& groups) {
   const std::optional<UpdateGate::Update> due = gate_.TakeDue(now, groups);
   if (!due) return std::nullopt;
-  AggregatedUpdate update{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
   // The pushes that are not held were summed on arrival.
   const bool is_summed = std::any_of(due->pushes.begin(), due->pushes.end(),
                                      [this](uint64_t number) { return !held_.contains(number); });
-  if (is_summed) std::swap(arrivals_, update);
+  AggregatedUpdate next{.pushes = {}, .gradient_sum = GradientSum(spares_), .encoded = {}};
+  AggregatedUpdate update = std::move(is_summed ? arrivals_ : next);
+  if (is_summed) arrivals_ = std::move(next);
   for (const uint64_t number : due->pushes) {
     const auto held = held_.find(number);
     if (held == held_.end()) continue;

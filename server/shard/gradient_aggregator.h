@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/contract/contract.h"
 #include "common/contract/update_gate.h"
 #include "server/replication/push_history.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_sum.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 
@@ -45,7 +45,7 @@ struct AggregatedUpdate {
 // Actor-confined. `spares` outlives it.
 class GradientAggregator {
  public:
-  GradientAggregator(const Contract& contract, SpareBuffers& spares);
+  GradientAggregator(const Contract& contract, BufferPool& spares);
 
   // Shows which pushes wait, and whether a push may be added.
   const UpdateGate& gate() const { return gate_; }
@@ -93,7 +93,7 @@ class GradientAggregator {
   void Keep(HeldPush& held);
 
   // Constant after construction.
-  SpareBuffers& spares_;
+  BufferPool& spares_;
 
   // Owned by the actor's thread.
   UpdateGate gate_;

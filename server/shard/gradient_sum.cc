@@ -9,25 +9,10 @@
 
 namespace covey::server {
 
-GradientSum::GradientSum(GradientSum&& other) noexcept
-    : spares_(other.spares_),
-      sum_(std::move(other.sum_)),
-      is_spare_(std::exchange(other.is_spare_, false)) {}
-
-GradientSum& GradientSum::operator=(GradientSum&& other) noexcept {
-  std::swap(spares_, other.spares_);
-  std::swap(sum_, other.sum_);
-  std::swap(is_spare_, other.is_spare_);
-  return *this;
-}
-
-GradientSum::~GradientSum() {
-  if (is_spare_) spares_->Retire(std::move(sum_));
-}
-
 void GradientSum::Add(const Buffer& gradient) {
   if (sum_.empty()) {
     sum_ = gradient;
+    is_spare_ = false;
     return;
   }
   COVEY_CHECK(gradient.size() == sum_.size());
@@ -42,10 +27,10 @@ void GradientSum::Add(const Buffer& gradient) {
 }
 
 void GradientSum::Keep() {
-  if (sum_.is_lent()) MoveToSpare();
+  if (sum_.is_lent()) CopyToSpare();
 }
 
-void GradientSum::MoveToSpare() {
+void GradientSum::CopyToSpare() {
   Buffer spare = spares_->Take(sum_.size());
   std::memcpy(spare.MutableData(), sum_.data(), sum_.size());
   sum_ = std::move(spare);

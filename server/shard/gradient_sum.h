@@ -4,21 +4,17 @@
 #include <span>
 
 #include "common/base/buffer.h"
-#include "server/table/spare_buffers.h"
+#include "common/base/buffer_pool.h"
 
 namespace covey::server {
 
 // A sum of gradients, in the order in which they are added. A single gradient is not copied: it
 // stays in the frame that it arrived in, until Keep.
 //
-// Actor-confined. The memory for a sum of two or more comes from `spares`, returns there, and
-// `spares` outlives the sum.
+// Actor-confined. The memory for a sum of two or more comes from `spares`, which outlives the sum.
 class GradientSum {
  public:
-  explicit GradientSum(SpareBuffers& spares) : spares_(&spares) {}
-  GradientSum(GradientSum&& other) noexcept;
-  GradientSum& operator=(GradientSum&& other) noexcept;
-  ~GradientSum();
+  explicit GradientSum(BufferPool& spares) : spares_(&spares) {}
 
   // Precondition (checked): as many elements as those added before.
   void Add(const Buffer& gradient);
@@ -31,9 +27,9 @@ class GradientSum {
   std::span<const float> elements() const { return sum_.As<float>(); }
 
  private:
-  void MoveToSpare();
+  void CopyToSpare();
 
-  SpareBuffers* spares_;
+  BufferPool* spares_;
   Buffer sum_;
   bool is_spare_ = false;  // otherwise the frame of the only gradient, or nothing
 };

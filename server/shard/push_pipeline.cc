@@ -107,8 +107,6 @@ Buffer PushPipeline::Decoded(proto::WireFormat format, const Buffer& frame) {
   if (format == proto::WIRE_FLOAT32) return frame;
   Buffer gradient = shard_.spares.Take(shard_.content().value_bytes());
   Decode(WireFormatFromProto(format).value(), frame.bytes(), gradient.MutableAs<float>());
-  // Lent again once the gradient has been applied.
-  shard_.spares.Retire(gradient);
   return gradient;
 }
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/ack_ledger.h"
 #include "server/shard/staleness_correction.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 
@@ -30,7 +30,7 @@ struct ServedShard {
   const ShardId id;
   const std::string table_name;
   ShardCounters& counters;
-  SpareBuffers& spares;
+  BufferPool& spares;
 
   Replica& replica;
   std::shared_ptr<const ClusterView> view;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
@@ -19,7 +20,6 @@
 #include "server/shard/push_pipeline.h"
 #include "server/shard/served_shard.h"
 #include "server/shard/shard_replies.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_spec.h"
 
 namespace covey::server {
@@ -41,7 +41,7 @@ class Shard {
  public:
   // What the shards of one loop share; outlives them.
   struct Environment {
-    SpareBuffers& spares;
+    BufferPool& spares;
     ShardCounters& counters;
   };
 

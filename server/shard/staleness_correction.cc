@@ -9,7 +9,7 @@
 namespace covey::server {
 
 StalenessCorrection::StalenessCorrection(const AsynchronyRules& rules,
-                                         const AsynchronyEstimates& estimates, SpareBuffers& spares)
+                                         const AsynchronyEstimates& estimates, BufferPool& spares)
     : rules_(rules), spares_(spares), governor_(rules.target_momentum, estimates) {}
 
 void StalenessCorrection::RecordSent(const Producer& producer, Version version,
@@ -38,8 +38,6 @@ Buffer StalenessCorrection::Compensate(const ReceivedPush& push, const Buffer& g
   Buffer compensated = spares_.Take(gradient_sum.size());
   CompensateDelay(static_cast<float>(strength), gradient_sum.As<float>(), values.As<float>(),
                   sent->second.values.As<float>(), compensated.MutableAs<float>());
-  // The memory is returned once the gradient has been applied.
-  spares_.Retire(compensated);
   return compensated;
 }
 

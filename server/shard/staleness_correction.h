@@ -8,6 +8,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/functional/function_ref.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
 #include "common/contract/contract.h"
 #include "common/contract/momentum_governor.h"
@@ -16,7 +17,6 @@
 #include "server/replication/push_history.h"
 #include "server/shard/gradient_aggregator.h"
 #include "server/table/dense_shard.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 
@@ -33,7 +33,7 @@ class StalenessCorrection {
  public:
   // `estimates`: those of the shard's content. `spares` outlives it.
   StalenessCorrection(const AsynchronyRules& rules, const AsynchronyEstimates& estimates,
-                      SpareBuffers& spares);
+                      BufferPool& spares);
 
   // Whether RecordSent uses the values.
   bool compensates() const { return rules_.delay_compensation > 0; }
@@ -69,7 +69,7 @@ class StalenessCorrection {
 
   // Constant after construction.
   const AsynchronyRules rules_;
-  SpareBuffers& spares_;
+  BufferPool& spares_;
 
   // Owned by the actor's thread.
   MomentumGovernor governor_;

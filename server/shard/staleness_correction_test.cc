@@ -121,7 +121,7 @@ class SentValues : public ::testing::Test {
  protected:
   static Producer Client(uint64_t id) { return {.kind = Producer::Kind::kClient, .id = id}; }
 
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   StalenessCorrection correction_{{.delay_compensation = 1}, {}, spares_};
   const Buffer values_ = ShardDriver::Floats({1, 2});
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/buffer_pool.h"
 #include "common/net/frame_checksum.h"
 #include "common/snapshot/import_writer.h"
 #include "common/store/testing/memory_folder.h"
@@ -19,7 +20,6 @@
 #include "server/replication/shard_content.h"
 #include "server/snapshot/shard_loader.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 
 namespace covey::server {
 namespace {
@@ -77,7 +77,7 @@ class InitialValuesTest : public testing::Test {
   }
 
   MemoryFolder store_;
-  SpareBuffers spares_{1 << 20};
+  BufferPool spares_{1 << 20};
   HostMemory memory_{spares_};
 
  private:

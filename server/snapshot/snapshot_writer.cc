@@ -17,6 +17,8 @@ namespace {
 // As for a replica that is being filled: the disk always has something to write, and memory stays
 // bounded.
 constexpr uint64_t kBytesInFlight = 2 * kReplicaPieceBytesMax;
+// After how many bytes shards are put in order again. It takes the loop 0.1 ms for 1,000 shards.
+constexpr uint64_t kBytesPerOrder = 16 << 20;
 
 }  // namespace
 
@@ -46,7 +48,7 @@ void SnapshotWriter::Reset(Outbox& outbox) {
     remove.mutable_remove();
     Request(std::move(remove), {}, outbox);
   }
-  SnapshotWriter without_order;
+  SnapshotWriter without_order(std::move(is_updated_));
   without_order.self_ = self_;
   without_order.view_epoch_ = view_epoch_;
   without_order.early_ = std::move(early_);
@@ -98,7 +100,10 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
 }
 
 void SnapshotWriter::SendMore(Outbox& outbox) {
-  while (!pending_.empty() && bytes_in_flight_ < kBytesInFlight) SendPiece(outbox);
+  while (!pending_.empty() && bytes_in_flight_ < kBytesInFlight) {
+    if (offset_ - ordered_at_ >= kBytesPerOrder) PutUpdatedFirst();
+    SendPiece(outbox);
+  }
   if (!awaited_.empty() || !pending_.empty() || sync_request_ != 0) return;
   proto::StoreRequest sync;
   sync.set_path(path());
@@ -106,6 +111,17 @@ void SnapshotWriter::SendMore(Outbox& outbox) {
   if (Planted(PlantedBug::kManifestFirst)) ReportStored(outbox);
   sync_request_ = next_request_;
   Request(std::move(sync), {}, outbox);
+}
+
+void SnapshotWriter::PutUpdatedFirst() {
+  ordered_at_ = offset_;
+  for (PendingShard& shard : pending_) {
+    shard.is_updated = shard.content != nullptr || shard.is_updated ||
+                       is_updated_({TableId(shard.entry.table()), ShardIndex(shard.entry.shard())},
+                                   shard.cut.version);
+  }
+  std::stable_partition(pending_.begin(), pending_.end(),
+                        [](const PendingShard& shard) { return shard.is_updated; });
 }
 
 void SnapshotWriter::SendPiece(Outbox& outbox) {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_set.h"
@@ -26,10 +28,16 @@ namespace covey::server {
 // Nothing waits for the store: cuts are handles, and training goes on meanwhile. A part that cannot
 // be stored is reported as a failure; an order that is withdrawn is forgotten, its file removed.
 //
-// Actor-confined. Deterministic. Memory: the old values and slots of the cuts that are not stored
-// yet, once updates have followed.
+// Actor-confined. Deterministic. Memory: the old values and slots of shards that have been updated
+// since their cuts, until these are stored. Such shards are stored before others, because others
+// cost no memory yet.
 class SnapshotWriter {
  public:
+  // Whether a shard of this loop has been updated since it had this version.
+  using IsUpdated = std::function<bool(ShardId, Version)>;
+
+  explicit SnapshotWriter(IsUpdated is_updated) : is_updated_(std::move(is_updated)) {}
+
   // The newest view, and who this loop is in it. To be called before the shards follow the view.
   void FollowView(const ClusterView& view, const Address& self, Outbox& outbox);
   // A shard of this loop has been cut: by an order of the newest view or, where the record of the
@@ -42,6 +50,7 @@ class SnapshotWriter {
 
  private:
   struct PendingShard {
+    bool is_updated = false;  // since its cut
     proto::SnapshotShard entry;
     ContentCut cut;
     std::unique_ptr<ContentExport> content;  // of `cut`, once its turn has come
@@ -60,6 +69,8 @@ class SnapshotWriter {
   void Begin(const ClusterView& view);
   bool is_writing() const { return order_ != 0 && !is_over_; }
   void SendMore(Outbox& outbox);
+  // Of the shards whose turn has not come, those that were updated come first.
+  void PutUpdatedFirst();
   void SendPiece(Outbox& outbox);
   // Appends the frames to the file.
   void Append(std::vector<Buffer> frames, Outbox& outbox);
@@ -69,6 +80,7 @@ class SnapshotWriter {
   std::string path() const;
   std::string file_name() const;
 
+  IsUpdated is_updated_;
   Address self_;
   Epoch view_epoch_;
   std::vector<EarlyCut> early_;
@@ -85,6 +97,7 @@ class SnapshotWriter {
   std::deque<PendingShard> pending_;  // cut; the first is being sent
   std::vector<proto::SnapshotShard> sent_;
   uint64_t offset_ = 0;                     // size of the file, with what is in flight
+  uint64_t ordered_at_ = 0;                 // `offset_` when pending_ was last put in order
   std::map<uint64_t, uint64_t> in_flight_;  // bytes by request
   uint64_t bytes_in_flight_ = 0;
   uint64_t sync_request_ = 0;  // 0 = not sent

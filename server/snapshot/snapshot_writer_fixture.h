@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,7 +115,8 @@ class SnapshotWriterTest : public ::testing::Test {
   }
 
   proto::ClusterView view_;
-  SnapshotWriter writer_;
+  std::set<ShardId> updated_;  // since their cuts
+  SnapshotWriter writer_{[this](ShardId id, Version) { return updated_.contains(id); }};
   Outbox outbox_;
   MemoryFolder store_;
   std::vector<proto::SnapshotReportRequest> reports_;

@@ -16,6 +16,7 @@
 namespace covey::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -110,6 +111,24 @@ TEST_F(SnapshotWriterTest, KeepsFewBytesInFlight) {
   }
   EXPECT_EQ(requests, kPieces + 3) << "a header, the pieces and the record, a sync";
   EXPECT_THAT(reports_, SizeIs(1));
+}
+
+TEST_F(SnapshotWriterTest, StoresShardsFirstThatWereUpdatedMeanwhile) {
+  constexpr uint32_t kShards = 12;
+  for (uint32_t i = 1; i < kShards; ++i) AddShard();
+  Order(1, 6);
+  FollowView(6);
+  const auto shard = [](uint32_t index) { return ShardId{TableId(1), ShardIndex(index)}; };
+  for (uint32_t i = 0; i < kShards; ++i) {
+    Cut(shard(i), 1, 6, {.values = Filled(kReplicaPieceBytesMax, 1)});
+  }
+  updated_ = {shard(7), shard(9)};
+  AnswerAll();
+  ASSERT_THAT(reports_, SizeIs(1));
+  std::vector<uint32_t> stored;
+  for (const proto::SnapshotShard& entry : reports_[0].shards()) stored.push_back(entry.shard());
+  // After the first 16 MiB.
+  EXPECT_THAT(stored, ElementsAre(0, 1, 2, 3, 7, 9, 4, 5, 6, 8, 10, 11));
 }
 
 TEST_F(SnapshotWriterTest, ReportsAStoreThatFailsOnce) {

@@ -12,12 +12,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/random.h"
 #include "gtest/gtest.h"
 #include "server/table/dense_shard.h"
 #include "server/table/device_memory.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -35,7 +35,7 @@ TEST(CudaDevice, HoldsTheBitsOfHostMemoryOrSaysWhatToDo) {
     EXPECT_NE(device.status().message().find("--table-memory host"), std::string::npos);
     GTEST_SKIP() << device.status().message();
   }
-  SpareBuffers device_spares(1 << 20), host_spares(1 << 20);
+  BufferPool device_spares(1 << 20), host_spares(1 << 20);
   DeviceMemory memory(**device, device_spares);
   HostMemory host(host_spares);
   for (const OptimizerKind kind :

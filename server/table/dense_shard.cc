@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<DenseShard>> DenseShard::Create(const DenseShardC
   COVEY_RETURN_IF_ERROR(config.initializer.Validate());
   COVEY_RETURN_IF_ERROR(config.optimizer.Validate());
   COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
-  Buffer values = Buffer::Allocate(config.element_count * sizeof(float));
+  Buffer values = memory.NewArray(config.element_count * sizeof(float));
   Initialize(config.initializer, config.first_element, values.MutableAs<float>());
   COVEY_ASSIGN_OR_RETURN(auto held, memory.Hold(config.optimizer, std::move(values)));
   return absl::WrapUnique(new DenseShard(config, schedule, std::move(held)));

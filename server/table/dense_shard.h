@@ -63,6 +63,7 @@ class DenseShard {
   Buffer Values() const { return memory_->Values(); }
   size_t slots() const { return memory_->slots(); }
   Buffer Slot(size_t slot) const { return memory_->Slot(slot); }
+  Buffer NewArray() { return memory_->NewArray(); }
   // Continues from the content of another shard of the same definition. Preconditions as
   // ShardMemory::Restore.
   void Restore(Buffer values, std::vector<Buffer> slots, uint64_t version, uint64_t samples);

@@ -38,22 +38,19 @@ class DeviceShard final : public ShardMemory {
     const bool may_be_stale = !copy_.empty() && Planted(PlantedBug::kServeStaleCopy);
     if (is_copied_ || may_be_stale) return copy_;
     // Readers of the older copy keep it.
-    if (!copy_.IsUnique()) {
-      if (!copy_.empty()) memory_.spares_.Retire(std::move(copy_));
-      copy_ = memory_.spares_.Take(bytes());
-    }
+    if (!copy_.IsUnique()) copy_ = NewArray();
     memory_.device_.CopyOut(arrays_[0]->elements(), copy_.MutableAs<float>());
     is_copied_ = true;
     return copy_;
   }
 
   Buffer Slot(size_t slot) override {
-    Buffer copy = memory_.spares_.Take(bytes());
+    Buffer copy = NewArray();
     memory_.device_.CopyOut(slots_[slot].in, copy.MutableAs<float>());
-    memory_.spares_.Retire(copy);
     return copy;
   }
 
+  Buffer NewArray() override { return memory_.spares_.Take(bytes()); }
   void Restore(Buffer values, std::vector<Buffer> new_slots) override {
     COVEY_CHECK(values.size() == bytes() && new_slots.size() == slots());
     memory_.device_.CopyIn(values.As<float>(), arrays_[0]->elements());

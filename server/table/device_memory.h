@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "server/table/device.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -21,8 +21,9 @@ namespace covey::server {
 class DeviceMemory final : public TableMemory {
  public:
   // `device` and `spares` outlive it and the shards.
-  DeviceMemory(Device& device, SpareBuffers& spares) : device_(device), spares_(spares) {}
+  DeviceMemory(Device& device, BufferPool& spares) : device_(device), spares_(spares) {}
 
+  Buffer NewArray(size_t bytes) override { return spares_.Take(bytes); }
   absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
                                                     Buffer values) override;
 
@@ -34,7 +35,7 @@ class DeviceMemory final : public TableMemory {
 
   // Constant after construction.
   Device& device_;
-  SpareBuffers& spares_;
+  BufferPool& spares_;
 
   // Owned by the actor's thread.
   // The gradient of the update that the device does next. Shared, since it does one at a time.

@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
 #include "common/base/random.h"
 #include "gtest/gtest.h"
 #include "server/table/dense_shard.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 #include "server/table/testing/sim_device.h"
 
@@ -56,8 +56,8 @@ class DeviceMemoryTest : public testing::Test {
     return DenseShard::Create(ConfigOf(kind), memory).value();
   }
 
-  SpareBuffers spares_{1 << 20};
-  SpareBuffers host_spares_{1 << 20};
+  BufferPool spares_{1 << 20};
+  BufferPool host_spares_{1 << 20};
   SimDevice device_;
   DeviceMemory memory_{device_, spares_};
   HostMemory host_{host_spares_};

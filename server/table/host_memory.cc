@@ -14,12 +14,11 @@ namespace {
 
 class HostShard final : public ShardMemory {
  public:
-  HostShard(std::unique_ptr<Optimizer> optimizer, Buffer values, SpareBuffers& spares)
+  HostShard(std::unique_ptr<Optimizer> optimizer, Buffer values, BufferPool& spares)
       : optimizer_(std::move(optimizer)), spares_(spares) {
     arrays_.push_back(std::move(values));
     for (int slot = 0; slot < optimizer_->state_slots(); ++slot) {
-      const std::span<float> zeros =
-          arrays_.emplace_back(Buffer::Allocate(bytes())).MutableAs<float>();
+      const std::span<float> zeros = arrays_.emplace_back(NewArray()).MutableAs<float>();
       std::fill(zeros.begin(), zeros.end(), 0.0f);
     }
     spans_.resize(arrays_.size());
@@ -39,14 +38,13 @@ class HostShard final : public ShardMemory {
     optimizer_->Apply(context, gradient_sum, spans_[0].in, spans_[0].out,
                       std::span(spans_).subspan(1));
     // Not before: a later Take of the same update must not return what is still read.
-    for (Buffer& array : replaced_) {
-      if (!array.empty()) spares_.Retire(std::exchange(array, Buffer()));
-    }
+    for (Buffer& array : replaced_) array = Buffer();
   }
 
   Buffer Values() override { return arrays_[0]; }
   Buffer Slot(size_t slot) override { return arrays_[slot + 1]; }
 
+  Buffer NewArray() override { return spares_.Take(bytes()); }
   void Restore(Buffer values, std::vector<Buffer> new_slots) override {
     COVEY_CHECK(values.size() == bytes() && new_slots.size() == slots());
     arrays_[0] = std::move(values);
@@ -60,7 +58,7 @@ class HostShard final : public ShardMemory {
   size_t bytes() const { return arrays_[0].size(); }
 
   const std::unique_ptr<Optimizer> optimizer_;
-  SpareBuffers& spares_;
+  BufferPool& spares_;
   std::vector<Buffer> arrays_;  // the values, then each slot
   // Of the update in progress, one for each array. They are kept so that no update allocates.
   std::vector<SlotSpans> spans_;

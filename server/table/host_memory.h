@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
-#include "server/table/spare_buffers.h"
+#include "common/base/buffer_pool.h"
 #include "server/table/table_memory.h"
 
 namespace covey::server {
@@ -16,13 +16,14 @@ namespace covey::server {
 class HostMemory final : public TableMemory {
  public:
   // `spares` outlives it and the shards.
-  explicit HostMemory(SpareBuffers& spares) : spares_(spares) {}
+  explicit HostMemory(BufferPool& spares) : spares_(spares) {}
 
+  Buffer NewArray(size_t bytes) override { return spares_.Take(bytes); }
   absl::StatusOr<std::unique_ptr<ShardMemory>> Hold(const OptimizerConfig& optimizer,
                                                     Buffer values) override;
 
  private:
-  SpareBuffers& spares_;
+  BufferPool& spares_;
 };
 
 }  // namespace covey::server

@@ -28,6 +28,8 @@ class ShardMemory {
   virtual Buffer Values() = 0;
   // The same for a slot. Precondition: slot < slots().
   virtual Buffer Slot(size_t slot) = 0;
+  // Host memory for Restore: of the size of the values, with unspecified bytes.
+  virtual Buffer NewArray() = 0;
   // Replaces the content. Preconditions (checked): as many slots, all buffers of the same size as
   // the values.
   virtual void Restore(Buffer values, std::vector<Buffer> slots) = 0;
@@ -41,6 +43,8 @@ class TableMemory {
  public:
   virtual ~TableMemory() = default;
 
+  // Host memory for the first values of a shard, with unspecified bytes.
+  virtual Buffer NewArray(size_t bytes) = 0;
   // Memory for these first values, with zeros in the optimizer's slots. Precondition: `values` is
   // not referenced elsewhere.
   // INVALID_ARGUMENT: as MakeOptimizer. RESOURCE_EXHAUSTED: too little memory is free; names it.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/buffer_pool.h"
 #include "common/base/check.h"
 #include "common/cluster/placement.h"
 #include "common/collective/algorithm.h"
@@ -15,7 +16,6 @@
 #include "common/tensor/kernels.h"
 #include "server/table/dense_shard.h"
 #include "server/table/host_memory.h"
-#include "server/table/spare_buffers.h"
 #include "server/table/table_memory.h"
 #include "server/table/table_spec.h"
 #include "tests/process/bit_equality_model.h"
@@ -49,7 +49,7 @@ std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::Tab
 }
 
 void Train(uint32_t members, Algorithm algorithm) {
-  server::SpareBuffers spares(0);
+  server::BufferPool spares(0);
   server::HostMemory memory(spares);
   std::vector<proto::Table> tables;
   std::vector<const proto::Table*> pointers;

@@ -146,7 +146,7 @@ _BANS = [
         "return absl::Status; catch what a library throws where the library is called",
         allowed={
             "client/c/boundary*": "no exception may reach a program in C",
-            "common/base/buffer.cc": "out of memory, as operator new says it",
+            "common/base/buffer*.cc": "out of memory, as operator new says it",
             "common/faults/fault_file.cc": "where yaml-cpp throws mistakes",
             "common/net/zmq/zmq_part.cc": "out of memory, as operator new says it",
             "common/runtime/config_file.cc": "where yaml-cpp and CLI11 throw mistakes",
