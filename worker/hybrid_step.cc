@@ -218,7 +218,6 @@ void HybridStep::Report(std::optional<double> loss) {
   StepReport report = timer_->Take(MonotonicNow());
   report.samples = loss.has_value() ? samples_ : 0;
   report.loss = loss;
-  report.group_step = core_.steps().finished();
   // A report is lost when the queue is full; the next one makes up for it.
   core_
       .Post(

@@ -7,8 +7,10 @@
 namespace covey::scheduler {
 namespace {
 
-// A worker whose step has not changed for longer does something else than training.
+// A worker whose step has not changed for longer, and for as many steps at its pace, does something
+// else than training.
 constexpr absl::Duration kIdleAfter = absl::Seconds(5);
+constexpr double kIdleAfterSteps = 5;
 // Reports that arrive together, after a delay, say nothing about the pace.
 constexpr absl::Duration kPaceOver = absl::Milliseconds(250);
 
@@ -33,7 +35,8 @@ void StepForecast::OnProgress(absl::Time now, NodeId id, const Report& report) {
     }
     worker.pace_step = step;
     worker.pace_at = now;
-  } else if (now - worker.at > kIdleAfter) {
+  } else if (now - worker.at > kIdleAfter &&
+             absl::ToDoubleSeconds(now - worker.at) * worker.pace > kIdleAfterSteps) {
     worker.pace = 0;
   }
 }

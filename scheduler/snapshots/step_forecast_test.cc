@@ -108,6 +108,17 @@ TEST_F(StepForecastTest, AWorkerThatRestsHasNoPace) {
   EXPECT_EQ(forecast_.StepAt(Group(), Second(7)), 10u);
 }
 
+TEST_F(StepForecastTest, AWorkerWithLongStepsDoesNotRest) {
+  for (int second = 0; second < 25; ++second) {
+    Report(Second(second), NodeId(6), second / 10, 8, 2);
+  }
+  proto::Group group;
+  group.set_id(2);
+  group.add_members(6);
+  EXPECT_EQ(forecast_.StepAt(group, Second(25)), 3u);
+  EXPECT_EQ(forecast_.StepAt(group, Second(31)), 4u) << "the third step is late";
+}
+
 TEST_F(StepForecastTest, ReportsThatArriveTogetherSayNothingOfThePace) {
   Report(Second(1.01), kFast, 15, 120);
   EXPECT_EQ(forecast_.StepAt(Group(), Second(2.01)), 25u);

@@ -29,12 +29,6 @@ class StepNumbers {
     const Known& known = known_[own % kKept];
     return known.own == own ? known.number : Step();
   }
-  // The number of the newest step whose values have arrived. Step() = none has, or the program
-  // makes no hybrid steps.
-  Step finished() const {
-    const Step newest = Of(begun_);
-    return newest == Step() && begun_ > 1 ? Of(begun_ - 1) : newest;
-  }
 
  private:
   struct Known {

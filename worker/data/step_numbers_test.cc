@@ -6,17 +6,17 @@
 namespace covey::worker {
 namespace {
 
-TEST(StepNumbersTest, FinishedIsTheNewestStepWhoseValuesHaveArrived) {
+TEST(StepNumbersTest, KnowsTheNumbersOfTheNewestSteps) {
   StepNumbers steps;
-  EXPECT_EQ(steps.finished(), Step());
   steps.Begin();
-  EXPECT_EQ(steps.finished(), Step());
+  EXPECT_EQ(steps.Of(1), Step());
   steps.Set(1, Step(41));
-  EXPECT_EQ(steps.finished(), Step(41));
-  steps.Begin();
-  EXPECT_EQ(steps.finished(), Step(41));
-  steps.Set(2, Step(44));
-  EXPECT_EQ(steps.finished(), Step(44)) << "the program was late";
+  EXPECT_EQ(steps.Of(1), Step(41));
+  for (uint64_t i = 0; i < StepNumbers::kKept; ++i) steps.Begin();
+  EXPECT_EQ(steps.Of(1), Step(41)) << "no other step has taken its place";
+  steps.Set(steps.begun(), Step(44));
+  EXPECT_EQ(steps.Of(1), Step());
+  EXPECT_EQ(steps.Of(steps.begun()), Step(44));
 }
 
 }  // namespace

@@ -106,8 +106,6 @@ void WorkerActor::ReportStep(absl::Time now, const StepReport& step) {
   const Progress& progress = meter_.progress();
   proto::Progress& report = client_.member().progress();
   report.set_step(progress.step);
-  report.set_group(group_.id().value());
-  report.set_group_step(step.group_step.value());
   report.set_samples(progress.samples);
   report.set_loss(progress.loss);
   report.set_samples_per_second(progress.samples_per_second);
@@ -133,6 +131,12 @@ void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
+  if (meter_.progress().step > 0 && now >= client_.member().NextWake()) {
+    // A heartbeat may be due. The step is as of now, because the scheduler plans for steps ahead.
+    proto::Progress& report = client_.member().progress();
+    report.set_group(group_.id().value());
+    report.set_group_step(hybrid_.finished().value());
+  }
   client_.Wake(now, outbox);
   group_.Wake(now, outbox);
   hybrid_.Wake(now, outbox);

@@ -78,6 +78,13 @@ Step HybridModel::finished() const {
   return newest;
 }
 
+Step HybridModel::finished_by_all() const {
+  if (empty()) return Step();
+  Step oldest = pipelines_[0]->finished();
+  for (const auto& pipeline : pipelines_) oldest = std::min(oldest, pipeline->finished());
+  return oldest;
+}
+
 MemberProgress HybridModel::Progress() const {
   MemberProgress progress;
   for (const auto& pipeline : pipelines_) {

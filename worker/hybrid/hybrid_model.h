@@ -59,6 +59,8 @@ class HybridModel {
   // The newest step that any bucket has begun or finished.
   Step begun() const;
   Step finished() const;
+  // The newest step that all buckets have finished. Step() when there is none.
+  Step finished_by_all() const;
   // How far each bucket has come, and what the members agree on from that.
   MemberProgress Progress() const;
   BucketConsensus ConsensusOn(size_t bucket) const;

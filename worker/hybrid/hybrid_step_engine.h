@@ -88,6 +88,8 @@ class HybridStepEngine {
   void BeginStep(absl::Time now, Outbox& outbox);
   // The newest step that has begun here, also without the program.
   Step step() const;
+  // The newest step that is over here for all tensors, as the group counts. Step() = none.
+  Step finished() const { return model_.finished_by_all(); }
   // Preconditions: after SetTables and BeginStep; spans have the tensor's size. Errors, here and
   // below: those of the group and of pushes; ABORTED: this worker is in no group any more;
   // CANCELLED: the same, because it was asked to leave.

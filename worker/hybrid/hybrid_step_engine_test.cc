@@ -47,6 +47,7 @@ void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t s
       reference.Apply(tensor, std::move(of_members), samples);
     }
     ASSERT_TRUE(fleet.AllOk());
+    for (const auto& hybrid : fleet.hybrids) EXPECT_EQ(hybrid->finished(), Step(step));
     samples_of_all += std::max<uint64_t>(Sum(samples), 1) * fleet.model.shards();
   }
   EXPECT_EQ(fleet.outcomes.size(), (steps + 1) * members * fleet.model.tables.size());
@@ -60,6 +61,20 @@ void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t s
 
 class HybridStepEngineTest : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Members, HybridStepEngineTest, testing::Range(1u, 10u));
+
+TEST_P(HybridStepEngineTest, AStepIsFinishedWhenItIsOverForAllTensors) {
+  Fleet fleet(GetParam(), {}, {.fusion = kUnfused});
+  EXPECT_EQ(fleet.hybrids[0]->finished(), Step());
+  for (uint32_t rank = 0; rank < GetParam(); ++rank) {
+    fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
+  }
+  for (size_t tensor = 0; tensor < fleet.model.tables.size(); ++tensor) {
+    EXPECT_EQ(fleet.hybrids[0]->finished(), Step()) << "before tensor " << tensor;
+    for (uint32_t rank = 0; rank < GetParam(); ++rank) fleet.Submit(rank, tensor, 1);
+    fleet.Run();
+  }
+  EXPECT_EQ(fleet.hybrids[0]->finished(), Step(1));
+}
 
 TEST_P(HybridStepEngineTest, PullGivesEverybodyTheServersValues) {
   Fleet fleet(GetParam());

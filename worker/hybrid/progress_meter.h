@@ -13,8 +13,6 @@ namespace covey::worker {
 // What a program says of one step.
 struct StepReport {
   uint64_t samples = 0;
-  // As Progress.group_step in scheduler.proto.
-  Step group_step;
   // Nothing: a step on no examples.
   std::optional<double> loss;
   // Measured by the program's thread: since the report before, not waiting and waiting.
