@@ -50,30 +50,32 @@ Message View(const Numbers& numbers) {
 
 class SnapshotCutTest : public testing::Test {
  protected:
-  SnapshotCutTest() {
+  explicit SnapshotCutTest(const SnapshotCut::Options& options = {}) : options_(options) {
     EXPECT_TRUE(snapshot_.WriteTo(store_).ok());
     checker_.OnSend(absl::UnixEpoch(), View({.generation = 7}));
   }
-  // The group pushes the step, which adds to the shard's first element.
-  void Push(uint32_t group, uint64_t step) {
+  // The group pushes the step, which adds to this element of the shard.
+  void Push(uint32_t group, uint64_t step, size_t element = 0) {
     Message message;
     proto::PushId& id = *message.envelope.mutable_push_request()->mutable_id();
     id.set_table(1);
     id.set_producer_kind(proto::PushId::GROUP);
     id.set_producer(group);
     id.set_sequence(step);
-    const std::vector<float> gradient = {-1, 0};
+    std::vector<float> gradient(2);
+    gradient[element] = -1;
     message.frames.push_back(Buffer::CopyOf(
         {reinterpret_cast<const uint8_t*>(gradient.data()), gradient.size() * sizeof(float)}));
     checker_.OnSend(absl::UnixEpoch(), message);
   }
 
+  const SnapshotCut::Options options_;
   const SmallSnapshot snapshot_ = SmallSnapshot::Make(17, 42);
   const std::string folder_ = snapshot_.manifest.folder();
   MemoryFolder store_;
   Violations violations_;
   SnapshotCut checker_{
-      {},
+      options_,
       [](absl::string_view, uint32_t, ShardId) { return std::optional<SnapshotCut::Held>(); },
       violations_};
 };
@@ -98,7 +100,7 @@ TEST_F(SnapshotCutTest, ARemovedSnapshotMayBeGone) {
 // A snapshot after step 5 of group 1, which has pushed step 5 only.
 class StoredStepTest : public SnapshotCutTest {
  protected:
-  StoredStepTest() {
+  explicit StoredStepTest(const SnapshotCut::Options& options = {}) : SnapshotCutTest(options) {
     proto::CutStep& last = *manifest_.add_groups();
     last.set_group(1);
     last.set_step(5);
@@ -113,6 +115,22 @@ class StoredStepTest : public SnapshotCutTest {
     producer.set_kind(proto::PushId::GROUP);
     producer.set_producer(1);
     producer.add_sequences(5);
+  }
+  // Group 2, which is not in the cut, has pushed the step and was told that it is durable.
+  void PushOfEndedGroup(uint64_t step) {
+    checker_.OnSend(absl::UnixEpoch(), View({.group = 2, .generation = 7}));
+    Push(1, 5);
+    Push(2, step, 1);
+    Message message;
+    proto::PushReply& reply = *message.envelope.mutable_push_reply();
+    reply.mutable_id()->set_table(1);
+    reply.mutable_id()->set_producer_kind(proto::PushId::GROUP);
+    reply.mutable_id()->set_producer(2);
+    reply.mutable_id()->set_sequence(step);
+    reply.set_durable(true);
+    reply.mutable_state()->set_generation(7);
+    manifest_.set_epoch(100);
+    checker_.OnSend(absl::UnixEpoch(), message);
   }
   std::vector<std::string> Check() {
     checker_.CheckShard(manifest_, entry_, stored_);
@@ -140,6 +158,26 @@ TEST_F(StoredStepTest, AStepUpToTheCutIsNotMissing) {
 TEST_F(StoredStepTest, AStepBeyondTheCutIsNotIn) {
   Push(1, 6);
   EXPECT_THAT(Check(), Contains(HasSubstr("step 6 of group 1 is in, beyond the cut at step 5")));
+}
+
+TEST_F(StoredStepTest, ADurableStepOfAGroupThatHasEndedIsNotMissing) {
+  PushOfEndedGroup(6);
+  EXPECT_THAT(Check(), Contains(HasSubstr("step 6 of group 2 is in with 0")));
+}
+
+class StoredCommonStepTest : public StoredStepTest {
+ protected:
+  StoredCommonStepTest() : StoredStepTest({.has_common_steps = true}) {}
+};
+
+TEST_F(StoredCommonStepTest, AStepOfAGroupThatHasEndedIsNotMissing) {
+  PushOfEndedGroup(5);
+  EXPECT_THAT(Check(), Contains(HasSubstr("step 5 of group 2 is in with 0")));
+}
+
+TEST_F(StoredCommonStepTest, ALaterStepOfAGroupThatHasEndedWaitsForTheOthers) {
+  PushOfEndedGroup(6);
+  EXPECT_THAT(Check(), IsEmpty());
 }
 
 TEST_F(StoredStepTest, AStepThatIsInIsRemembered) {

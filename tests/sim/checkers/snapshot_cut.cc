@@ -149,7 +149,9 @@ void SnapshotCut::CheckSteps(const std::string& where, uint64_t ordered_at,
     const bool is_in_cut = last != cut.end() && step <= last->second;
     const auto durable = durable_.find({history, push});
     const bool was_durable = durable != durable_.end() && durable->second < ordered_at;
-    const bool is_owed = IsIntact(history) && (is_in_cut || (last == cut.end() && was_durable));
+    const bool is_held = options_.has_common_steps && !cut.empty() && step > cut.begin()->second;
+    const bool is_owed =
+        IsIntact(history) && (is_in_cut || (last == cut.end() && was_durable && !is_held));
     if (value == 0 ? is_owed : !IsOnce(value)) {
       return Complain(where, absl::StrCat(NameOf(group, step), " is in with ", value));
     }

@@ -92,7 +92,9 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
   progress_.cluster = &cluster;
   cut_.emplace(
-      SnapshotCut::Options{.averages = plan_.averages(), .adaptive = plan_.adaptive},
+      SnapshotCut::Options{.averages = plan_.averages(),
+                           .adaptive = plan_.adaptive,
+                           .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp},
       [&cluster](absl::string_view server, uint32_t loop,
                  ShardId shard) -> std::optional<SnapshotCut::Held> {
         const server::Replica* replica = cluster.FindReplica(server, loop, shard);
