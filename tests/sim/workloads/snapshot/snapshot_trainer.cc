@@ -21,7 +21,6 @@ constexpr absl::Duration kFlushPatience = absl::Seconds(20);
 
 SnapshotTrainer::SnapshotTrainer(const Options& options, Random random)
     : run_(options),
-      job_(options.progress.job),
       random_(random),
       table_(options.plan.Spec()),
       watch_(kSnapshot, options.violations),
@@ -30,6 +29,8 @@ SnapshotTrainer::SnapshotTrainer(const Options& options, Random random)
 
 void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
   watch_.Check(now);
+  // A process that was started in the first job may register with the next one.
+  if (job_ == 0) job_ = run_.progress.job;
   const proto::Table* table = table_.Advance(now, client, outbox);
   if (!table_.refusal().ok()) run_.violations.Add(kSnapshot, table_.refusal().ToString());
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
@@ -42,21 +43,37 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   const bool is_over = group->state() != proto::Group::ACTIVE ||
                        run_.progress.finished.contains(GroupId(group->id()));
   if ((is_over || IsBeyondRepair(now)) && !under_way_) done_ = true;
+  const bool led = leads_;
   const bool leads = group->members(0) == client.member().node().value();
   if (first_step_ > 0 && !done_) examples_.Step(now, client, outbox);
   if (done_ || under_way_ || now < next_) return;
   next_ = now + kLookAgain;
-  if (!leads) {
-    // It takes the group's steps without examples.
-    const uint64_t before = std::max<uint64_t>(1, group->first_step()) - 1;
-    const uint64_t taken = std::max(before, run_.progress.taken[GroupId(group->id())]);
-    client.member().progress().set_step(taken - before);
-    client.member().progress().set_group(group->id());
-    client.member().progress().set_group_step(taken);
-  }
-  if (!leads || table == nullptr) return;
-  if (first_step_ == 0) Join(*group);
+  leads_ = leads;
+  if (!leads) return Follow(*group, client);
+  if (table == nullptr) return;
+  if (first_step_ == 0 || !led) Join(*group);
   Train(now, *table, *group, client, outbox);
+}
+
+void SnapshotTrainer::Follow(const proto::Group& group, client::ClientActor& client) {
+  const GroupId id(group.id());
+  const uint64_t before = std::max<uint64_t>(1, group.first_step()) - 1;
+  const uint64_t taken = std::max(before, run_.progress.taken[id]);
+  client.member().progress().set_step(taken - before);
+  client.member().progress().set_group(group.id());
+  client.member().progress().set_group_step(taken);
+  for (proto::WorkItem& item : std::exchange(batch_, {})) followed_.push_back(std::move(item));
+  again_ = false;
+  if (followed_group_ == id && followed_step_.value() <= taken) {
+    for (const proto::WorkItem& item : followed_) {
+      run_.examples.Trained(client.member().node(), id, followed_step_, item);
+    }
+    examples_.Finish(followed_step_.value(), std::exchange(followed_, {}));
+  }
+  if (!followed_.empty() && followed_group_ == id) return;
+  if (followed_.empty()) followed_ = examples_.Take(run_.plan.step_examples);
+  followed_group_ = id;
+  followed_step_ = covey::Step(taken + 1);
 }
 
 bool SnapshotTrainer::IsBeyondRepair(absl::Time now) const {
@@ -91,6 +108,7 @@ void SnapshotTrainer::Train(absl::Time now, const proto::Table& table, const pro
   if (!again_) {
     ++step_;
     batch_ = examples_.Take(1 + random_.Below(run_.plan.step_examples));
+    for (proto::WorkItem& item : std::exchange(followed_, {})) batch_.push_back(std::move(item));
   }
   run_.progress.begun[id] = step_;
   Push(now, TableId(table.id()), group, *element, client, outbox);

@@ -19,9 +19,10 @@
 
 namespace covey::sim {
 
-// The program of a group's first member: in each step it trains some examples, pushes, and reads
-// back; a step that fails is pushed again. In the first job it trains until it is killed. In the
-// last one it ends when all examples are finished and it has taken enough steps.
+// The program of a group's member. The first one leads: in each step it trains some examples,
+// pushes, and reads back; a step that fails is pushed again. A member that led before trains what
+// it holds in the steps of the others. In the first job it trains until it is killed. In the last
+// one it ends when all examples are finished and it has taken enough steps.
 //
 // Actor-confined. Everything that the options refer to outlives it.
 class SnapshotTrainer : public Script {
@@ -45,6 +46,8 @@ class SnapshotTrainer : public Script {
   // A shard that lost its servers waits for steps that its groups will not push again.
   bool IsBeyondRepair(absl::Time now) const;
   void Join(const proto::Group& group);
+  // Takes part in the steps that the group's first member pushes.
+  void Follow(const proto::Group& group, client::ClientActor& client);
   void Train(absl::Time now, const proto::Table& table, const proto::Group& group,
              client::ClientActor& client, Outbox& outbox);
   void Push(absl::Time now, TableId table, const proto::Group& group, uint64_t element,
@@ -55,7 +58,7 @@ class SnapshotTrainer : public Script {
   void Leave(absl::Time now, GroupId group, client::ClientActor& client, Outbox& outbox);
 
   const Options run_;
-  const int job_;
+  int job_ = 0;  // with which it is registered; 0 = with none yet
   Random random_;
   TableCreation table_;
   DeadlineWatch watch_;
@@ -65,6 +68,11 @@ class SnapshotTrainer : public Script {
   uint64_t step_ = 0;
   bool again_ = false;  // the push of step_ has failed
   std::vector<proto::WorkItem> batch_;
+  bool leads_ = false;
+  // Of a member that does not lead: examples that it trains in this step of this group.
+  std::vector<proto::WorkItem> followed_;
+  covey::Step followed_step_;
+  GroupId followed_group_;
   uint64_t samples_ = 0;
   absl::Time next_ = absl::InfinitePast();
   bool under_way_ = false;
