@@ -129,6 +129,12 @@ absl::Time Snapshots::NextTick() const {
 void Snapshots::Order(absl::Time now) {
   work_.not_before = now + kTick;
   const bool waits_too_long = now > work_.until;
+  if (state_.record().has_restore()) {
+    // The snapshot would lack them, and be the newest one.
+    if (!waits_too_long) return;
+    return Fail(now, absl::StrCat("the tables of ", state_.record().restore().folder(),
+                                  ", which the job continues, still wait for servers; start them"));
+  }
   // A chain that changes would break the order.
   if (HasJoiningReplica(state_.view()) && !waits_too_long) return;
   const auto cut =

@@ -148,12 +148,10 @@ TEST_F(SnapshotsStoreTest, AFailedSnapshotTakesNoOtherOneWithIt) {
 
 TEST_F(SnapshotsStoreTest, KeepsTheOneThatTheJobContinues) {
   options_.kept = 1;
-  AddComplete(1);
+  for (uint64_t id = 1; id <= 3; ++id) AddComplete(id);
   state_.record().mutable_restore()->set_folder("snapshot-000001-e7");
   Start();
-  MakeOne();
-  EXPECT_THAT(Folders(), SizeIs(2));
-  EXPECT_EQ(Folders().front(), "snapshot-000001-e7");
+  EXPECT_THAT(Folders(), ElementsAre("snapshot-000001-e7", "snapshot-000003-e7"));
 }
 
 TEST_F(SnapshotsStoreTest, KeepsThoseFromWhichTablesAndShardsBegan) {

@@ -288,6 +288,19 @@ TEST_F(SnapshotsTest, WaitsUntilWorkersHaveReported) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsTest, WaitsUntilTheTablesThatItContinuesArePlaced) {
+  state_.record().mutable_restore()->set_folder("snapshot-000001-e6");
+  Start();
+  ASSERT_TRUE(machine_->Create(now_, "asked").ok());
+  Pass(absl::Seconds(30));
+  EXPECT_FALSE(is_ordered());
+  Pass(options_.deadline);
+  EXPECT_THAT(Status().reason(), HasSubstr("the tables of snapshot-000001-e6"));
+  state_.record().clear_restore();
+  ASSERT_TRUE(machine_->Create(now_, "asked").ok());
+  PassUntilOrdered();
+}
+
 TEST_F(SnapshotsTest, MakesNoneOfNothing) {
   state_.mutable_view()->clear_tables();
   Start();

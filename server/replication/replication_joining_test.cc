@@ -117,6 +117,34 @@ TEST_F(ReplicationJoining, AReadyReplicaThatComesBackEmptyIsNotTakenForReady) {
 }
 
 // Its new predecessor keeps no records from before it learned of the replica.
+// It was out of the chain, and lost a record that was not durable, in views that the head never
+// saw.
+TEST_F(ReplicationJoining, AReplicaThatComesBackWithLessGetsTheRecordAgain) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.PublishToAll();
+  chain.lose = [](const Message& message) {
+    return IsRecord(message) && message.to().node == ChainDriver::Id(2);
+  };
+  chain.Deliver(0, Push(1, 1));
+  chain.Settle();
+  ASSERT_EQ(chain.replica(1).content()->index(), 1u);
+  const std::vector<std::pair<uint32_t, bool>> views[] = {{{0, false}, {2, false}},
+                                                          {{0, false}, {2, false}, {1, true}}};
+  for (const auto& view : views) {
+    chain.SetChain(view);
+    chain.Publish(1);
+    chain.Publish(2);
+    chain.Pass(absl::Milliseconds(50));
+  }
+  ASSERT_EQ(chain.replica(1).content()->index(), 0u);
+  EXPECT_THAT(chain.Answers(), IsEmpty());
+  chain.SetChain({{0, false}, {1, false}});
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(500));
+  EXPECT_EQ(chain.Digest(0), chain.Digest(1));
+  EXPECT_THAT(chain.Answers(), SizeIs(1));
+}
+
 TEST_F(ReplicationJoining, AReplicaWithOldContentGetsLostPiecesAgain) {
   for (const uint64_t lost : {0u, 1u}) {
     SCOPED_TRACE(testing::Message() << "pieces up to " << lost << " are lost once");
