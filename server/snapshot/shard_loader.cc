@@ -71,8 +71,12 @@ bool ShardLoader::OnStoreReply(const Message& reply, Outbox& outbox) {
   } else if (piece == next_to_arrive_) {
     absl::StatusOr<Message> message = MakePiece(reply);
     if (message.ok()) {
+      failures_ = 0;
       arrived_.push_back({wanted_.front().shard, *std::move(message)});
       if (++next_to_arrive_ == plan_.size()) Finish();
+    } else if (TriesAgain(message.status())) {
+      requested_.clear();
+      next_to_request_ = next_to_arrive_;
     } else {
       Fail(message.status());
     }
@@ -88,7 +92,11 @@ void ShardLoader::OnManifest(const Message& reply) {
     status = manifest.status();
     if (manifest.ok()) manifest_ = *std::move(manifest);
   }
-  if (!status.ok()) Fail(status);
+  if (!status.ok() && !TriesAgain(status)) Fail(status);
+}
+
+bool ShardLoader::TriesAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) && ++failures_ < kAttempts;
 }
 
 absl::StatusOr<Message> ShardLoader::MakePiece(const Message& reply) const {
@@ -115,6 +123,7 @@ void ShardLoader::Finish() {
   wanted_.pop_front();
   plan_.clear();
   next_to_request_ = next_to_arrive_ = 0;
+  failures_ = 0;
   requested_.clear();
   if (wanted_.empty()) manifest_.reset();
 }

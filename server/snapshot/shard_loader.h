@@ -19,13 +19,17 @@
 namespace covey::server {
 
 // Reads shards that begin from a snapshot from the store, for one loop: one shard after the other,
-// a bounded number of pieces in flight. Each piece is checked before it is given on.
+// a bounded number of pieces in flight. Each piece is checked before it is given on. What the store
+// cannot read (UNAVAILABLE: a network file system has its moments) is requested up to kAttempts
+// times in a row.
 //
 //   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─▶ TakePieces
 //
 // Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces.
 class ShardLoader {
  public:
+  static constexpr int kAttempts = 5;
+
   struct Piece {
     ShardId shard;
     // A ReplicaPiece with its frame; or why the shard cannot be loaded: then none follows. Errors:
@@ -52,6 +56,8 @@ class ShardLoader {
   absl::StatusOr<Message> MakePiece(const Message& reply) const;
   // The first wanted shard is done with.
   void Finish();
+  // Whether what has failed with this status is to be requested again.
+  bool TriesAgain(const absl::Status& status);
   void Fail(const absl::Status& why);
 
   NodeId self_;
@@ -61,6 +67,7 @@ class ShardLoader {
   std::vector<PlannedPiece> plan_;  // of the first; empty = not made yet
   size_t next_to_request_ = 0;
   size_t next_to_arrive_ = 0;
+  int failures_ = 0;                      // in a row
   std::map<uint64_t, size_t> requested_;  // piece by request, or kManifest
   uint64_t next_request_ = uint64_t{1} << 62;
   std::vector<Piece> arrived_;

@@ -56,7 +56,13 @@ class ShardLoaderTest : public ::testing::Test {
          requests = outbox_.TakeMessages()) {
       for (const Message& request : requests) {
         EXPECT_EQ(request.to(), Address({kSelf, kStoreLoop}));
-        loader_.OnStoreReply(AnswerStoreRequest(request, store_), outbox_);
+        Message reply = AnswerStoreRequest(request, store_);
+        if (unreadable_ > 0 && request.envelope.store_request().path() == unreadable_path_) {
+          --unreadable_;
+          reply.frames.clear();
+          SetStatus(absl::UnavailableError(unreadable_path_ + ": Input/output error"), reply);
+        }
+        loader_.OnStoreReply(reply, outbox_);
         for (ShardLoader::Piece& piece : loader_.TakePieces()) pieces.push_back(std::move(piece));
       }
     }
@@ -110,6 +116,8 @@ class ShardLoaderTest : public ::testing::Test {
 
   const SmallSnapshot snapshot_ = SmallSnapshot::Make(3, 42);
   MemoryFolder store_;
+  std::string unreadable_path_;
+  int unreadable_ = 0;  // reads of it that fail before one succeeds
   ShardLoader loader_;
   Outbox outbox_;
 };
@@ -201,6 +209,18 @@ TEST_F(ShardLoaderTest, RefusesADamagedAndAMissingManifest) {
   }
   ASSERT_TRUE(store_.Remove(std::string(kFolder) + "/MANIFEST", "").ok());
   ExpectRefused(Load(kBias), Code::kNotFound, kFolder);
+}
+
+TEST_F(ShardLoaderTest, ReadsAgainWhatTheStoreCouldNotRead) {
+  for (const std::string& path : {std::string(kPart), std::string(kFolder) + "/MANIFEST"}) {
+    unreadable_path_ = path;
+    unreadable_ = ShardLoader::kAttempts - 1;
+    ExpectLoaded(kWeights1, Load(kWeights1));
+    unreadable_ = 100;
+    ExpectRefused(Load(kWeights1), Code::kUnavailable, path);
+    EXPECT_GE(unreadable_, 100 - 2 * ShardLoader::kAttempts) << "two pieces are in flight";
+    unreadable_ = 0;
+  }
 }
 
 TEST_F(ShardLoaderTest, AShardThatFailsHindersNoOther) {
