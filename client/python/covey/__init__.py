@@ -23,7 +23,13 @@ tensors of PyTorch. They are used in place and never copied.
 After fork (for example in a DataLoader's process), objects of the parent raise FailedPrecondition.
 """
 
-import covey._native as _native
+from covey import _libraries
+
+try:
+    import covey._native as _native
+except ImportError as error:
+    raise ImportError(_libraries.missing(error)) from error
+
 from covey.client import Client, Table, connect
 from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, constant, cosine, lamb,
                                lars, linear, momentum, nesterov, normal, sgd, step_decay, uniform)
