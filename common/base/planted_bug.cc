@@ -21,6 +21,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kManifestFirst,         PlantedBug::kNoFolderSync,
     PlantedBug::kWindowsNotSaved,       PlantedBug::kSlotsOfAnotherVersion,
     PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
+    PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
 };
 
 }  // namespace
@@ -81,6 +82,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "cut-one-step-late";
     case PlantedBug::kItemsPastCut:
       return "items-past-cut";
+    case PlantedBug::kRefersToOldContent:
+      return "refers-to-old-content";
+    case PlantedBug::kRemovesNeededFiles:
+      return "removes-needed-files";
   }
   COVEY_CHECK(false);
   return "";

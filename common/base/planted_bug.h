@@ -38,6 +38,8 @@ enum class PlantedBug {
   kSlotsOfAnotherVersion,       // a snapshot has the optimizer's slots of another version
   kCutOneStepLate,              // one shard cuts its history a step later than the others
   kItemsPastCut,                // a snapshot counts examples of the step after its cut as finished
+  kRefersToOldContent,          // a snapshot refers to content that has changed since
+  kRemovesNeededFiles,          // files go with a snapshot although a later one refers to them
 };
 
 // "apply-duplicates"; "none".

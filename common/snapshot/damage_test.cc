@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "common/base/random.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/part_format.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "common/snapshot/testing/small_snapshot.h"
 #include "common/store/testing/memory_folder.h"
@@ -173,6 +174,104 @@ TEST_F(DamageTest, MissingFiles) {
     EXPECT_TRUE(absl::StrContains(status.message(), path + " is missing")) << status;
     folder_.AddFile(path, bytes);
   }
+}
+
+// A snapshot that refers to files of the one of the fixture.
+class ReferenceTest : public DamageTest {
+ protected:
+  ReferenceTest() {
+    EXPECT_TRUE(later_.WriteTo(folder_).ok());
+    EXPECT_TRUE(folder_.Remove("snapshot-000017-e42", "MANIFEST", {"part-3-1-000.cvp"}).ok());
+  }
+  absl::StatusOr<SnapshotReader> Open() {
+    return SnapshotReader::Open(folder_, "snapshot-000018-e43");
+  }
+  absl::Status VerifyLater() {
+    const absl::StatusOr<SnapshotReader> reader = Open();
+    return reader.ok() ? reader->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); })
+                       : reader.status();
+  }
+
+  const SmallSnapshot later_ = SmallSnapshot::MakeAfter(snapshot_, 18, 43);
+  const std::string used_ = "snapshot-000017-e42/part-3-1-000.cvp";
+};
+
+TEST_F(ReferenceTest, IsFollowed) {
+  const absl::StatusOr<SnapshotReader> reader = Open();
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const proto::SnapshotShard& shard = reader->manifest().shards(1);
+  ASSERT_EQ("snapshot-000017-e42", shard.folder());
+  EXPECT_EQ(snapshot_.manifest.shards(1).index(), shard.index()) << "the earlier record";
+  const absl::StatusOr<Buffer> values = reader->ReadPiece(shard, shard.pieces(0));
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(files_.at(used_).substr(shard.pieces(0).offset(), shard.pieces(0).bytes()),
+            std::string(reinterpret_cast<const char*>(values->data()), values->size()));
+  uint64_t own = 0;
+  for (const auto& [path, bytes] : later_.Bytes()) own += bytes.size();
+  EXPECT_EQ(own, reader->bytes());
+  EXPECT_EQ(files_.at(used_).size() - kPartBlockBytes, reader->reused_bytes());
+  uint64_t last = 0;
+  const absl::Status status = reader->Verify([&](uint64_t done, uint64_t all) {
+    EXPECT_GT(done, last);
+    EXPECT_EQ(reader->bytes() + reader->reused_bytes(), all);
+    last = done;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(reader->bytes() + reader->reused_bytes(), last);
+}
+
+TEST_F(ReferenceTest, EverySingleBitOfWhatItUses) {
+  for (size_t bit = 0; bit < 8 * files_.at(used_).size(); ++bit) {
+    folder_.BytesOf(used_)[bit / 8] ^= static_cast<char>(1 << (bit % 8));
+    const absl::Status status = VerifyLater();
+    EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsFailedPrecondition(status)) << bit;
+    EXPECT_TRUE(absl::StrContains(status.message(), used_ + ", offset ")) << status;
+    folder_.BytesOf(used_) = files_.at(used_);
+  }
+}
+
+TEST_F(ReferenceTest, AFileThatIsNotThere) {
+  folder_.BytesOf(used_).resize(128);
+  EXPECT_TRUE(absl::StrContains(VerifyLater().message(), used_ + " has 128 bytes instead of "));
+  ASSERT_TRUE(folder_.Remove(used_, "").ok());
+  EXPECT_TRUE(absl::StrContains(VerifyLater().message(), used_ + " is missing")) << VerifyLater();
+  ASSERT_TRUE(folder_.Remove("snapshot-000017-e42", "").ok());
+  EXPECT_TRUE(absl::StrContains(VerifyLater().message(), used_ + " is missing")) << VerifyLater();
+  EXPECT_TRUE(absl::IsDataLoss(VerifyLater()));
+}
+
+// The file of another snapshot with the same shards.
+TEST_F(ReferenceTest, AFileOfAnotherSnapshot) {
+  folder_.BytesOf(used_) =
+      SmallSnapshot::Make(16, 42).Bytes().at("snapshot-000016-e42/part-3-1-000.cvp");
+  EXPECT_TRUE(absl::StrContains(VerifyLater().message(), "of another snapshot: 16 of epoch 42"))
+      << VerifyLater();
+}
+
+TEST_F(ReferenceTest, AListLeavesOutWhatRemains) {
+  folder_.AddFile("snapshot-000016-e42/part-3-1-000.cvp", "of a snapshot that nobody refers to");
+  const absl::StatusOr<std::vector<SnapshotSummary>> snapshots = ListSnapshots(folder_);
+  ASSERT_TRUE(snapshots.ok()) << snapshots.status();
+  ASSERT_EQ(2u, snapshots->size());
+  EXPECT_EQ("snapshot-000016-e42", snapshots->at(0).folder);
+  const SnapshotSummary& later = snapshots->at(1);
+  EXPECT_EQ("snapshot-000018-e43", later.folder);
+  EXPECT_TRUE(later.complete.ok()) << later.complete;
+  EXPECT_EQ((FilesByFolder{{"snapshot-000017-e42", {"part-3-1-000.cvp"}}}), later.references);
+  EXPECT_EQ(files_.at(used_).size() - kPartBlockBytes, later.reused_bytes);
+}
+
+// A reference to what is a reference names the folder that holds the bytes.
+TEST_F(ReferenceTest, NeverChains) {
+  const SmallSnapshot last = SmallSnapshot::MakeAfter(later_, 19, 44);
+  ASSERT_TRUE(last.WriteTo(folder_).ok());
+  EXPECT_EQ("snapshot-000017-e42", last.manifest.shards(1).folder());
+  ASSERT_TRUE(folder_.Remove("snapshot-000018-e43", "MANIFEST").ok());
+  const absl::StatusOr<SnapshotReader> reader =
+      SnapshotReader::Open(folder_, "snapshot-000019-e44");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(reader->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); }).ok());
 }
 
 TEST_F(DamageTest, AListSaysWhatIsComplete) {

@@ -27,6 +27,7 @@ constexpr absl::string_view kImportPrefix = "import-";
 constexpr char kMagic[] = "COVEYMAN";
 constexpr size_t kMagicBytes = 8;
 constexpr size_t kHeaderBytes = 32;
+constexpr size_t kMajorAt = 8;
 constexpr size_t kLengthAt = 16;
 constexpr size_t kChecksumAt = 24;
 constexpr size_t kHeaderChecksumAt = 28;
@@ -38,10 +39,11 @@ absl::Status CheckHeader(std::span<const uint8_t> bytes) {
   if (Crc32c(bytes.first(kHeaderChecksumAt)) != ReadFixed<uint32_t>(bytes, kHeaderChecksumAt)) {
     return absl::DataLossError("its header, bytes 0 to 31, differs from its checksum");
   }
-  if (const uint16_t major = ReadFixed<uint16_t>(bytes, 8); major != kManifestMajor) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the snapshot has format ", major, ", and this program reads format ",
-                     kManifestMajor, ": use the version of Covey that wrote it"));
+  const uint16_t major = ReadFixed<uint16_t>(bytes, kMajorAt);
+  if (major != kManifestMajor && major != kManifestMajorWithReferences) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the snapshot has format ", major, ", and this program reads formats ", kManifestMajor,
+        " and ", kManifestMajorWithReferences, ": use the version of Covey that wrote it"));
   }
   const uint64_t length = ReadFixed<uint64_t>(bytes, kLengthAt);
   if (length != bytes.size() - kHeaderBytes) {
@@ -104,6 +106,11 @@ absl::Status SnapshotChoice::NotFound() const {
 
 bool IsImported(const proto::SnapshotManifest& manifest) { return manifest.id() == 0; }
 
+bool HasReferences(const proto::SnapshotManifest& manifest) {
+  // In growing order of folder; the snapshot's own are the first.
+  return !manifest.files().empty() && !manifest.files().rbegin()->folder().empty();
+}
+
 absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
   COVEY_RETURN_IF_ERROR(CheckManifest(manifest));
   const size_t length = manifest.ByteSizeLong();
@@ -123,7 +130,8 @@ absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
     COVEY_CHECK(manifest.SerializeToCodedStream(&coded));
   }
   std::memcpy(bytes.data(), kMagic, kMagicBytes);
-  WriteFixed(kManifestMajor, 8, bytes);
+  WriteFixed(HasReferences(manifest) ? kManifestMajorWithReferences : kManifestMajor, kMajorAt,
+             bytes);
   WriteFixed(kManifestMinor, 10, bytes);
   WriteFixed(uint64_t{length}, kLengthAt, bytes);
   WriteFixed(Crc32c(bytes.subspan(kHeaderBytes)), kChecksumAt, bytes);
@@ -141,6 +149,10 @@ absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> 
   }
   if (const absl::Status status = CheckManifest(manifest); !status.ok()) {
     return absl::DataLossError(status.message());
+  }
+  if (HasReferences(manifest) &&
+      ReadFixed<uint16_t>(bytes, kMajorAt) != kManifestMajorWithReferences) {
+    return absl::DataLossError("it refers to earlier snapshots, which its format does not know");
   }
   return manifest;
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,21 +55,35 @@ absl::Status CheckGroups(const proto::SnapshotManifest& manifest, const ClusterV
   return absl::OkStatus();
 }
 
+// Files are in growing order of this.
+auto PlaceOf(const proto::SnapshotFile& file) { return std::tie(file.folder(), file.name()); }
+
+// A file of another snapshot is one of an earlier snapshot.
+absl::Status CheckReference(const proto::SnapshotManifest& manifest, const std::string& folder) {
+  const std::optional<SnapshotName> earlier = ParseSnapshotFolderName(folder);
+  if (earlier && earlier->id < manifest.id() && earlier->epoch <= manifest.epoch()) {
+    return absl::OkStatus();
+  }
+  return Invalid("it refers to '", folder.substr(0, kNameBytesMax),
+                 "', which is no earlier snapshot");
+}
+
 absl::Status CheckFiles(const proto::SnapshotManifest& manifest) {
   if (manifest.files_size() >= static_cast<int>(kStoreEntriesMax)) {
     return Invalid(manifest.files_size(), " files; at most ", kStoreEntriesMax - 1, " are allowed");
   }
-  const std::string* before = nullptr;
+  const proto::SnapshotFile* before = nullptr;
   for (const proto::SnapshotFile& file : manifest.files()) {
     COVEY_RETURN_IF_ERROR(CheckEntryName(file.name()));
-    if (file.name() == kManifestName || (before != nullptr && *before >= file.name())) {
+    if (!file.folder().empty()) COVEY_RETURN_IF_ERROR(CheckReference(manifest, file.folder()));
+    if (file.name() == kManifestName || (before != nullptr && PlaceOf(*before) >= PlaceOf(file))) {
       return Invalid("file ", file.name(), " is out of order, or twice in the list");
     }
     if (file.bytes() < kPartBlockBytes || file.bytes() % kPartBlockBytes != 0 ||
         file.bytes() >= uint64_t{1} << 60) {
       return Invalid("file ", file.name(), " has ", file.bytes(), " bytes, which no part file has");
     }
-    before = &file.name();
+    before = &file;
   }
   return absl::OkStatus();
 }
@@ -134,10 +150,11 @@ absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& conte
 absl::Status PlacePieces(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard,
                          std::vector<Extent>& extents) {
   const auto& files = manifest.files();
-  const auto file = std::lower_bound(
-      files.begin(), files.end(), shard.file(),
-      [](const proto::SnapshotFile& a, const std::string& b) { return a.name() < b; });
-  if (file == files.end() || file->name() != shard.file()) {
+  const auto place = std::tie(shard.folder(), shard.file());
+  const auto file =
+      std::lower_bound(files.begin(), files.end(), place,
+                       [](const proto::SnapshotFile& a, const auto& b) { return PlaceOf(a) < b; });
+  if (file == files.end() || PlaceOf(*file) != place) {
     return Invalid("its file '", shard.file().substr(0, kNameBytesMax), "' is not in the list");
   }
   for (const proto::SnapshotPiece& piece : shard.pieces()) {
@@ -175,6 +192,19 @@ absl::Status CheckShard(const proto::SnapshotManifest& manifest, const proto::Sn
   return PlacePieces(manifest, shard, extents);
 }
 
+// A file of an earlier snapshot would be kept for nothing otherwise.
+absl::Status CheckReferencesAreUsed(const proto::SnapshotManifest& manifest,
+                                    const std::vector<Extent>& extents) {
+  std::set<int> used;
+  for (const Extent& extent : extents) used.insert(extent.file);
+  for (int i = 0; i < manifest.files_size(); ++i) {
+    if (manifest.files(i).folder().empty() || used.contains(i)) continue;
+    return Invalid("no shard is in file ", manifest.files(i).name(), " of ",
+                   manifest.files(i).folder());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterView& view) {
   std::vector<Extent> extents;
   std::set<std::string> names;
@@ -202,6 +232,7 @@ absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterV
                    manifest.shards(next).table(), " is none of the snapshot's tables");
   }
   std::sort(extents.begin(), extents.end());
+  COVEY_RETURN_IF_ERROR(CheckReferencesAreUsed(manifest, extents));
   for (size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].file == extents[i - 1].file && extents[i].begin < extents[i - 1].end) {
       return Invalid("two pieces overlap in ", manifest.files(extents[i].file).name(),

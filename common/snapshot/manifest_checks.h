@@ -11,7 +11,8 @@ namespace covey {
 // 1. The folder's name is that of id and epoch; or that of an imported snapshot, and they are 0.
 // 2. The state holds a valid view; its tables have valid definitions and different names.
 // 3. The groups grow by id, and the view knows them.
-// 4. Files have names of a store, in growing order, and sizes of whole blocks.
+// 4. Files have names of a store, in growing order, and sizes of whole blocks; those of other
+//    folders belong to earlier snapshots, and hold a shard each.
 // 5. The shards are exactly those of the view's tables, in order.
 // 6. The pieces of a shard are, in this order: its values, each slot of the table's optimizer,
 //    each from the first element to the last without a gap; and the record. Imported: its values

@@ -20,6 +20,11 @@ using proto::SnapshotManifest;
 
 SnapshotManifest Good() { return SmallSnapshot::Make(17, 42).manifest; }
 
+// Refers to files of snapshot 12.
+SnapshotManifest WithReferences() {
+  return SmallSnapshot::MakeAfter(SmallSnapshot::Make(12, 40), 17, 42).manifest;
+}
+
 std::vector<uint8_t> Encoded() {
   const Buffer bytes = *EncodeManifest(Good());
   return {bytes.bytes().begin(), bytes.bytes().end()};
@@ -98,6 +103,22 @@ TEST(ManifestTest, AnotherMajorVersionIsNamed) {
   EXPECT_TRUE(DecodeManifest(bytes).ok()) << "an unknown minor version is read";
 }
 
+TEST(ManifestTest, OnlyAManifestWithReferencesIsOfVersion2) {
+  EXPECT_FALSE(HasReferences(Good()));
+  EXPECT_EQ(1, Encoded()[8]);
+  EXPECT_TRUE(HasReferences(WithReferences()));
+  const absl::StatusOr<Buffer> encoded = EncodeManifest(WithReferences());
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  std::vector<uint8_t> bytes = {encoded->bytes().begin(), encoded->bytes().end()};
+  EXPECT_EQ(2, bytes[8]);
+  const absl::StatusOr<SnapshotManifest> decoded = DecodeManifest(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(WithReferences().SerializeAsString(), decoded->SerializeAsString());
+  bytes[8] = 1;
+  Seal(bytes);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+}
+
 TEST(ManifestTest, IntactBytesOfAnythingElseNeverCrash) {
   const std::vector<uint8_t> good = Encoded();
   Random random(1);
@@ -120,6 +141,19 @@ struct Wrong {
   const char* message;
   std::function<void(SnapshotManifest&)> change;
 };
+
+// Each change makes the manifest one that is refused, in these words.
+void ExpectEachRefused(const std::vector<Wrong>& wrongs, const SnapshotManifest& good) {
+  ASSERT_TRUE(CheckManifest(good).ok()) << CheckManifest(good);
+  for (size_t i = 0; i < wrongs.size(); ++i) {
+    SnapshotManifest manifest = good;
+    wrongs[i].change(manifest);
+    const absl::Status status = CheckManifest(manifest);
+    EXPECT_EQ(absl::StatusCode::kInvalidArgument, status.code()) << i << ": " << wrongs[i].message;
+    EXPECT_NE(std::string::npos, status.ToString().find(wrongs[i].message)) << i << ": " << status;
+    EXPECT_EQ(status.code(), EncodeManifest(manifest).status().code());
+  }
+}
 
 TEST(ManifestTest, EveryPartFitsTheOthers) {
   const auto tables = [](SnapshotManifest& m) {
@@ -194,15 +228,37 @@ TEST(ManifestTest, EveryPartFitsTheOthers) {
        }},
       {"overlap", [](auto& m) { m.mutable_shards(0)->mutable_pieces(0)->set_offset(192); }},
   };
-  ASSERT_TRUE(CheckManifest(Good()).ok()) << CheckManifest(Good());
-  for (size_t i = 0; i < wrongs.size(); ++i) {
-    SnapshotManifest manifest = Good();
-    wrongs[i].change(manifest);
-    const absl::Status status = CheckManifest(manifest);
-    EXPECT_EQ(absl::StatusCode::kInvalidArgument, status.code()) << i << ": " << wrongs[i].message;
-    EXPECT_NE(std::string::npos, status.ToString().find(wrongs[i].message)) << i << ": " << status;
-    EXPECT_EQ(status.code(), EncodeManifest(manifest).status().code());
-  }
+  ExpectEachRefused(wrongs, Good());
+}
+
+TEST(ManifestTest, ReferencesAreToEarlierSnapshots) {
+  const auto refer_to = [](SnapshotManifest& m, const std::string& folder) {
+    m.mutable_files(1)->set_folder(folder);
+    for (int i : {1, 2}) m.mutable_shards(i)->set_folder(folder);
+  };
+  ExpectEachRefused(
+      {
+          {"no earlier snapshot", [&](auto& m) { refer_to(m, "snapshot-000017-e42"); }},
+          {"no earlier snapshot", [&](auto& m) { refer_to(m, "snapshot-000018-e42"); }},
+          {"no earlier snapshot", [&](auto& m) { refer_to(m, "snapshot-000016-e43"); }},
+          {"no earlier snapshot", [&](auto& m) { refer_to(m, "import-gpt2"); }},
+          {"no earlier snapshot", [&](auto& m) { refer_to(m, "../x"); }},
+          {"is not in the list", [](auto& m) { m.mutable_shards(1)->clear_folder(); }},
+          {"is not in the list",
+           [](auto& m) { m.mutable_shards(0)->set_folder("snapshot-000012-e40"); }},
+          {"is not inside", [](auto& m) { m.mutable_files(1)->set_bytes(128); }},
+          {"out of order", [](auto& m) { m.mutable_files()->SwapElements(0, 1); }},
+          {"no shard is in file part-3-1-001.cvp of snapshot-000012-e40",
+           [](auto& m) {
+             *m.add_files() = m.files(1);
+             m.mutable_files(2)->set_name("part-3-1-001.cvp");
+           }},
+          {"overlap",
+           [](auto& m) {
+             m.mutable_shards(2)->mutable_pieces(0)->set_offset(m.shards(1).pieces(0).offset());
+           }},
+      },
+      WithReferences());
 }
 
 }  // namespace

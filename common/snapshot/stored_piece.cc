@@ -3,8 +3,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/snapshot/manifest.h"
 
 namespace covey {
+namespace {
+
+std::string Join(const proto::SnapshotManifest& manifest, const std::string& folder,
+                 const std::string& file) {
+  return absl::StrCat(folder.empty() ? manifest.folder() : folder, "/", file);
+}
+
+}  // namespace
+
+std::string PathOf(const proto::SnapshotManifest& manifest, const proto::SnapshotFile& file) {
+  return Join(manifest, file.folder(), file.name());
+}
+
+std::string PathOf(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard) {
+  return Join(manifest, shard.folder(), shard.file());
+}
 
 StoredRange RangeOf(const proto::SnapshotPiece& piece) {
   return {.offset = piece.offset() - kPartBlockBytes, .bytes = PieceSpace(piece.bytes())};
@@ -39,11 +56,14 @@ absl::StatusOr<Buffer> PayloadOf(const proto::SnapshotShard& shard,
   return stored.Slice(kPartBlockBytes, header.bytes);
 }
 
-absl::Status CheckPartHeader(const proto::SnapshotManifest& manifest, const Buffer& header) {
+absl::Status CheckPartHeader(const proto::SnapshotManifest& manifest,
+                             const proto::SnapshotFile& file, const Buffer& header) {
   if (header.size() != kPartBlockBytes) return absl::DataLossError("the file has no header");
   COVEY_ASSIGN_OR_RETURN(const PartHeader found, DecodePartHeader(header.bytes()));
+  const SnapshotName own = {.id = manifest.id(), .epoch = manifest.epoch()};
+  const SnapshotName of = ParseSnapshotFolderName(file.folder()).value_or(own);
   const PartHeader wanted = {
-      .job = manifest.state().view().job(), .snapshot = manifest.id(), .epoch = manifest.epoch()};
+      .job = manifest.state().view().job(), .snapshot = of.id, .epoch = of.epoch};
   if (found == wanted) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the file is of another snapshot: ", found.snapshot,
                                           " of epoch ", found.epoch,

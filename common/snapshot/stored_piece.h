@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/buffer.h"
 #include "common/snapshot/part_format.h"
 #include "proto/snapshot.pb.h"
@@ -21,6 +23,10 @@ struct StoredRange {
 // Precondition: the piece is one of a checked manifest, here and below.
 StoredRange RangeOf(const proto::SnapshotPiece& piece);
 
+// The path in the store of a file of the manifest, or of the file that holds a shard.
+std::string PathOf(const proto::SnapshotManifest& manifest, const proto::SnapshotFile& file);
+std::string PathOf(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard);
+
 // The header that the manifest promises for a piece.
 PieceHeader HeaderOf(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece);
 
@@ -29,8 +35,9 @@ PieceHeader HeaderOf(const proto::SnapshotShard& shard, const proto::SnapshotPie
 absl::StatusOr<Buffer> PayloadOf(const proto::SnapshotShard& shard,
                                  const proto::SnapshotPiece& piece, const Buffer& stored);
 
-// DATA_LOSS: the header, the first kPartBlockBytes of a file, is damaged or one of another
-// snapshot; FAILED_PRECONDITION: of another major version.
-absl::Status CheckPartHeader(const proto::SnapshotManifest& manifest, const Buffer& header);
+// DATA_LOSS: the header, the first kPartBlockBytes of this file of the manifest, is damaged or one
+// of another snapshot; FAILED_PRECONDITION: of another major version.
+absl::Status CheckPartHeader(const proto::SnapshotManifest& manifest,
+                             const proto::SnapshotFile& file, const Buffer& header);
 
 }  // namespace covey

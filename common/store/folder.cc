@@ -252,7 +252,8 @@ void Folder::Forget(const std::string& path) {
   }
 }
 
-absl::Status Folder::Remove(absl::string_view where, absl::string_view first) {
+absl::Status Folder::Remove(absl::string_view where, absl::string_view first,
+                            const std::set<std::string>& keep) {
   COVEY_RETURN_IF_ERROR(CheckPath(where));
   if (!first.empty()) COVEY_RETURN_IF_ERROR(CheckEntryName(first));
   const std::string path(where);
@@ -262,11 +263,12 @@ absl::Status Folder::Remove(absl::string_view where, absl::string_view first) {
   if (!entry.ok()) {
     return had_failed && absl::IsNotFound(entry.status()) ? absl::OkStatus() : entry.status();
   }
-  COVEY_RETURN_IF_ERROR(entry->is_folder ? RemoveTree(path, first) : RemoveFile(path));
+  COVEY_RETURN_IF_ERROR(entry->is_folder ? RemoveTree(path, first, keep) : RemoveFile(path));
   return SyncFolder(FolderOf(path));
 }
 
-absl::Status Folder::RemoveTree(const std::string& path, absl::string_view first) {
+absl::Status Folder::RemoveTree(const std::string& path, absl::string_view first,
+                                const std::set<std::string>& keep) {
   if (!first.empty()) {
     const absl::Status status = RemoveFile(Join(path, first));
     if (!status.ok() && !absl::IsNotFound(status)) return status;
@@ -274,10 +276,15 @@ absl::Status Folder::RemoveTree(const std::string& path, absl::string_view first
     COVEY_RETURN_IF_ERROR(SyncFolder(path));
   }
   COVEY_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, List(path));
+  bool is_empty = true;
   for (const FolderEntry& entry : entries) {
+    if (keep.contains(entry.name) && entry.name != first) {
+      is_empty = false;
+      continue;
+    }
     COVEY_RETURN_IF_ERROR(RemoveFile(Join(path, entry.name)));
   }
-  return RemoveFolder(path);
+  return is_empty ? RemoveFolder(path) : SyncFolder(path);
 }
 
 }  // namespace covey

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,10 +68,11 @@ class Folder {
   // what is neither file nor folder, and names that CheckEntryName refuses. NOT_FOUND: no such
   // folder; RESOURCE_EXHAUSTED: more than kStoreEntriesMax entries.
   absl::StatusOr<std::vector<FolderEntry>> List(absl::string_view path);
-  // Removes a file, or a folder with all its files, for good. Of a folder the file `first` is
-  // removed for good before any other; empty, or no such file = none. May be repeated after a
-  // failure or crash. NOT_FOUND: nothing of that name.
-  absl::Status Remove(absl::string_view path, absl::string_view first);
+  // Removes a file, or a folder with its files, for good. Of a folder the file `first` is removed
+  // for good before any other; empty, or no such file = none. The files `keep` stay, and then the
+  // folder, too. May be repeated after a failure or crash. NOT_FOUND: nothing of that name.
+  absl::Status Remove(absl::string_view path, absl::string_view first,
+                      const std::set<std::string>& keep = {});
 
  protected:
   Folder() = default;
@@ -121,7 +123,8 @@ class Folder {
   absl::Status Complete(const std::string& path);
   // Makes names durable: of the file, and of its folder.
   absl::Status SyncNames(const std::string& path);
-  absl::Status RemoveTree(const std::string& path, absl::string_view first);
+  absl::Status RemoveTree(const std::string& path, absl::string_view first,
+                          const std::set<std::string>& keep);
   // Ends the file: closes and removes it, and remembers why under `path`. Returns `failure`.
   absl::Status End(const std::string& path, absl::Status failure);
   // Closes and forgets the file, or all files of the folder.

@@ -145,6 +145,19 @@ TEST_P(FolderConformance, Removes) {
   EXPECT_EQ("newer", Content("s/a"));
 }
 
+TEST_P(FolderConformance, RemovesAllButSome) {
+  for (const char* path : {"s/a", "s/MANIFEST", "s/z"}) {
+    ASSERT_TRUE(Append(path, 0, "1").ok());
+    ASSERT_TRUE(folder_->Sync(path).ok());
+  }
+  ASSERT_TRUE(folder_->Remove("s", "MANIFEST", {"MANIFEST", "z", "none"}).ok());
+  EXPECT_EQ("z:1", Listing("s"));
+  ASSERT_TRUE(folder_->Remove("s", "MANIFEST", {"z"}).ok());
+  EXPECT_EQ("1", Content("s/z"));
+  ASSERT_TRUE(folder_->Remove("s", "", {"none"}).ok());
+  EXPECT_EQ("", Listing(""));
+}
+
 TEST_P(FolderConformance, RefusesPathsThatLeadElsewhere) {
   const std::string long_name(kNameBytesMax + 1, 'a');
   for (const std::string& path :

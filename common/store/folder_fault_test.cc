@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "common/store/folder.h"
@@ -146,6 +147,40 @@ TEST(FolderFaultTest, WhatIsRemovedFirstIsGoneBeforeTheRest) {
         if (!crashed.Read("s/MANIFEST", 0, 0).ok()) return;
         EXPECT_TRUE(crashed.Read("s/a", 0, 0).ok() && crashed.Read("s/z", 0, 0).ok())
             << number << ": " << state;
+      });
+    }
+  }
+}
+
+// In every state after a crash, and after a second try: first the manifest goes, and what is kept
+// never does.
+TEST(FolderFaultTest, WhatIsKeptSurvivesARemoval) {
+  const auto make = [](MemoryFolder& folder) {
+    folder.AddFile("s/MANIFEST", "m");
+    folder.AddFile("s/a", "a");
+    folder.AddFile("s/z", "z");
+  };
+  const std::set<std::string> keep = {"a"};
+  MemoryFolder counting;
+  make(counting);
+  ASSERT_TRUE(counting.Remove("s", "MANIFEST", keep).ok());
+  for (const Fault fault : {Fault::kPowerCut, Fault::kIoError}) {
+    for (uint64_t number = 1; number <= counting.operations() + 1; ++number) {
+      MemoryFolder folder;
+      make(folder);
+      folder.PlanFault(number, fault);
+      const bool removed = folder.Remove("s", "MANIFEST", keep).ok();
+      EXPECT_EQ(removed, number > counting.operations()) << number;
+      folder.ForEachCrashState([&](MemoryFolder& crashed, const std::string& state) {
+        EXPECT_TRUE(crashed.Read("s/a", 0, 0).ok()) << number << ": " << state;
+        const bool has_manifest = crashed.Read("s/MANIFEST", 0, 0).ok();
+        const bool has_rest = crashed.Read("s/z", 0, 0).ok();
+        EXPECT_TRUE(has_rest || !has_manifest) << number << ": " << state;
+        EXPECT_TRUE(!removed || (!has_rest && !has_manifest)) << number << ": " << state;
+        EXPECT_TRUE(crashed.Remove("s", "MANIFEST", keep).ok());
+        EXPECT_TRUE(crashed.Read("s/a", 0, 0).ok());
+        EXPECT_TRUE(crashed.Remove("s", "MANIFEST").ok());
+        EXPECT_TRUE(absl::IsNotFound(crashed.List("s").status()));
       });
     }
   }

@@ -62,7 +62,8 @@ absl::Status CarryOut(const Message& message, Folder& folder, Message& reply) {
     case proto::StoreRequest::kList:
       return List(request, folder, reply);
     case proto::StoreRequest::kRemove:
-      return folder.Remove(request.path(), request.remove().first());
+      return folder.Remove(request.path(), request.remove().first(),
+                           {request.remove().keep().begin(), request.remove().keep().end()});
     case proto::StoreRequest::OPERATION_NOT_SET:
       break;
   }

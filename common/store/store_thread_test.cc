@@ -113,7 +113,10 @@ TEST_F(StoreThreadTest, CarriesOutEveryOperation) {
 
   message = Request("s");
   message.envelope.mutable_store_request()->mutable_remove()->set_first("MANIFEST");
+  message.envelope.mutable_store_request()->mutable_remove()->add_keep("part");
   EXPECT_TRUE(StatusOf(Ask(message)).ok());
+  message.envelope.mutable_store_request()->mutable_remove()->clear_keep();
+  EXPECT_TRUE(StatusOf(Ask(message)).ok()) << "part was kept";
   EXPECT_EQ(absl::StatusCode::kNotFound, StatusOf(Ask(message)).code());
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/needed_files.h"
 #include "scheduler/snapshots/cut_plan.h"
 #include "scheduler/snapshots/newest_snapshot.h"
 #include "scheduler/state/view_lookup.h"
@@ -106,7 +107,7 @@ void Snapshots::Tick(absl::Time now) {
   if (phase_ == Phase::kListing || phase_ == Phase::kIdle) return;
   budget_.Watch(
       now, work_.since + kFirstLead,
-      absl::StrCat(work_.shards.size(), " of ", work_.conditions.shards(), " shards are stored"));
+      absl::StrCat(work_.parts.shards(), " of ", work_.conditions.shards(), " shards are stored"));
 }
 
 absl::Time Snapshots::NextTick() const {
@@ -154,6 +155,7 @@ void Snapshots::Order(absl::Time now) {
   order.set_id(id);
   order.set_epoch(change.epoch().value());
   order.set_folder(SnapshotFolderName(id, change.epoch().value()));
+  order.set_base(stored_.base());
   for (const proto::CutStep& last : cut->steps) *order.add_groups() = last;
   change.Add(
       SnapshotOrdered{.id = id, .steps = steps, .why = work_.why, .is_flush = work_.is_flush});
@@ -163,8 +165,7 @@ void Snapshots::Order(absl::Time now) {
   work_.cut_at = now + kFirstLead * (1 << work_.attempt);
   work_.is_last = state_.view().has_closing();
   work_.conditions = OrderConditions(state_.view());
-  work_.shards.clear();
-  work_.files.clear();
+  work_.parts = {};
   phase_ = Phase::kOrdered;
   proto::SnapshotStatus& status = statuses_.Of(id);
   // An attempt that failed before its order had the same id.
@@ -191,7 +192,7 @@ void Snapshots::FollowOrder(absl::Time now) {
   if (now > work_.until) {
     return Fail(now,
                 absl::StrCat("it was not complete after ", absl::FormatDuration(options_.deadline),
-                             "; ", work_.shards.size(), " of ", work_.conditions.shards(),
+                             "; ", work_.parts.shards(), " of ", work_.conditions.shards(),
                              " shards were stored. ", dispatcher_.CutWaitsFor()));
   }
   if (!order().passed()) {
@@ -207,18 +208,16 @@ void Snapshots::FollowOrder(absl::Time now) {
       change.Commit();
     }
   }
-  if (work_.shards.size() == work_.conditions.shards() && dispatcher_.CutIsComplete()) Publish(now);
+  if (work_.parts.shards() == work_.conditions.shards() && dispatcher_.CutIsComplete())
+    Publish(now);
 }
 
 void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& report) {
   if (phase_ != Phase::kOrdered || report.snapshot() != order().id()) return;
   if (!report.failure().empty()) return Fail(now, report.failure());
   work_.cut_at = std::min(work_.cut_at, now);
-  for (const proto::SnapshotShard& shard : report.shards()) {
-    work_.shards.try_emplace({shard.table(), shard.shard()}, shard);
-  }
-  for (const proto::SnapshotFile& file : report.files()) work_.files[file.name()] = file.bytes();
-  statuses_.Of(order().id()).set_shards_written(static_cast<uint32_t>(work_.shards.size()));
+  work_.parts.Add(report);
+  statuses_.Of(order().id()).set_shards_written(static_cast<uint32_t>(work_.parts.shards()));
   FollowOrder(now);
 }
 
@@ -236,20 +235,14 @@ void Snapshots::Publish(absl::Time now) {
   for (const proto::WorkLedger& ledger : dispatcher_.LedgersAtCut()) *state.add_work() = ledger;
   state.clear_barriers();
   state.mutable_view()->clear_snapshot();
-  for (const auto& [id, shard] : work_.shards) *manifest.add_shards() = shard;
-  work_.bytes = 0;
-  for (const auto& [name, bytes] : work_.files) {
-    proto::SnapshotFile& file = *manifest.add_files();
-    file.set_name(name);
-    file.set_bytes(bytes);
-    work_.bytes += bytes;
-  }
+  work_.parts.Fill(manifest);
   absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
   if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));
+  work_.reused_bytes = ReusedBytes(manifest);
   work_.newest = NewestSnapshotOf(manifest);
   work_.newest.set_cut_unix_ms(
       static_cast<uint64_t>(absl::ToUnixMillis(work_.cut_at + options_.wall_clock_ahead)));
-  stored_.Publish(order().folder(), *std::move(bytes));
+  stored_.Publish(manifest, *std::move(bytes));
   phase_ = Phase::kPublishing;
 }
 
@@ -271,11 +264,13 @@ void Snapshots::Complete(absl::Time now) {
   const std::string folder = order().folder();
   proto::SnapshotStatus& status = statuses_.Of(order().id());
   status.set_state(proto::SnapshotStatus::COMPLETE);
-  status.set_bytes(work_.bytes);
+  status.set_bytes(work_.parts.bytes());
+  status.set_reused_bytes(work_.reused_bytes);
   status.set_took_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - work_.since)));
   change.Add(SnapshotCompleted{.id = order().id(),
                                .folder = folder,
-                               .bytes = work_.bytes,
+                               .bytes = work_.parts.bytes(),
+                               .reused_bytes = work_.reused_bytes,
                                .took = now - work_.since,
                                .is_flush = work_.is_flush});
   Withdraw(change);

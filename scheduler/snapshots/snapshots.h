@@ -19,6 +19,7 @@
 #include "scheduler/snapshots/cut_plan.h"
 #include "scheduler/snapshots/loss_budget.h"
 #include "scheduler/snapshots/order_conditions.h"
+#include "scheduler/snapshots/reported_parts.h"
 #include "scheduler/snapshots/snapshot_statuses.h"
 #include "scheduler/snapshots/snapshots_options.h"
 #include "scheduler/snapshots/step_forecast.h"
@@ -103,9 +104,8 @@ class Snapshots {
     absl::Time cut_at;     // at about this time
     bool is_last = false;  // the job closes
     OrderConditions conditions;
-    std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards;
-    std::map<std::string, uint64_t> files;
-    uint64_t bytes = 0;
+    ReportedParts parts;
+    uint64_t reused_bytes = 0;
     proto::NewestSnapshot newest;  // what is published
   };
 

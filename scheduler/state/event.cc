@@ -163,8 +163,10 @@ std::string Text(const SnapshotPassed& e) {
 }
 
 std::string Text(const SnapshotCompleted& e) {
-  return absl::StrCat("snapshot ", e.id, " is complete: ", e.bytes, " bytes in ", e.folder,
-                      " after ", absl::FormatDuration(e.took));
+  return absl::StrCat(
+      "snapshot ", e.id, " is complete: ", e.bytes, " bytes in ", e.folder,
+      e.reused_bytes == 0 ? "" : absl::StrCat(", and ", e.reused_bytes, " in earlier snapshots,"),
+      " after ", absl::FormatDuration(e.took));
 }
 
 std::string Text(const FlushFallsBehind& e) {

@@ -173,7 +173,8 @@ struct SnapshotPassed {
 struct SnapshotCompleted {
   uint64_t id = 0;
   std::string folder = {};
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;         // of its own files
+  uint64_t reused_bytes = 0;  // of earlier snapshots
   absl::Duration took = {};
   bool is_flush = false;
 };

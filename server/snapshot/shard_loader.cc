@@ -57,7 +57,7 @@ void ShardLoader::SendMore(Outbox& outbox) {
     read.set_offset(range.offset);
     read.set_bytes(range.bytes);
     requested_.emplace(next_request_, next_to_request_++);
-    Request(absl::StrCat(folder, "/", next.shard->file()), read, outbox);
+    Request(PathOf(*manifest_, *next.shard), read, outbox);
   }
 }
 
@@ -106,10 +106,10 @@ absl::StatusOr<Message> ShardLoader::MakePiece(const Message& reply) const {
   const absl::StatusOr<Buffer> payload =
       PayloadOf(*planned.shard, entry, reply.frames.empty() ? Buffer() : reply.frames[0]);
   if (!payload.ok()) {
-    return absl::DataLossError(absl::StrCat(
-        wanted_.front().source.folder, "/", planned.shard->file(), " is damaged between byte ",
-        entry.offset(), " and ", entry.offset() + entry.bytes(), ": ", payload.status().message(),
-        "; take another snapshot"));
+    return absl::DataLossError(absl::StrCat(PathOf(*manifest_, *planned.shard),
+                                            " is damaged between byte ", entry.offset(), " and ",
+                                            entry.offset() + entry.bytes(), ": ",
+                                            payload.status().message(), "; take another snapshot"));
   }
   Message message;
   *message.envelope.mutable_replica_piece() = planned.as;

@@ -197,6 +197,27 @@ TEST_F(ShardLoaderTest, RefusesForeignPieces) {
   ExpectRefused(Load(kWeights1), Code::kDataLoss, kPart);
 }
 
+// The wanted snapshot refers to the file of an earlier one, which is not complete any more.
+TEST_F(ShardLoaderTest, FollowsReferences) {
+  const SmallSnapshot later = SmallSnapshot::MakeAfter(snapshot_, 4, 43);
+  ASSERT_TRUE(later.WriteTo(store_).ok());
+  ASSERT_TRUE(store_.Remove(kFolder, "MANIFEST", {"part-3-1-000.cvp"}).ok());
+  const auto load = [&](ShardId shard) {
+    LoadSource source = SourceOf(shard);
+    source.folder = later.manifest.folder();
+    loader_.Want(shard, source, kSelf, outbox_);
+    return Pieces();
+  };
+  ExpectLoaded(kWeights1, load(kWeights1));
+  ExpectLoaded(kBias, load(kBias));
+  const auto own = load(kWeights0);
+  ASSERT_FALSE(own.empty());
+  ASSERT_TRUE(own[0].message.ok());
+  EXPECT_EQ(own[0].message->envelope.replica_piece().index(), later.manifest.shards(0).index());
+  store_.BytesOf(kPart)[EntryOf(kBias).pieces(0).offset()] ^= 1;
+  ExpectRefused(load(kBias), Code::kDataLoss, kPart);
+}
+
 TEST_F(ShardLoaderTest, RefusesADamagedAndAMissingManifest) {
   std::string& bytes = store_.BytesOf(std::string(kFolder) + "/MANIFEST");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);

@@ -20,13 +20,23 @@ constexpr uint64_t kBytesInFlight = 2 * kReplicaPieceBytesMax;
 // After how many bytes shards are put in order again. It takes the loop 0.1 ms for 1,000 shards.
 constexpr uint64_t kBytesPerOrder = 16 << 20;
 
-}  // namespace
-
-std::string SnapshotWriter::file_name() const {
-  return absl::StrCat("part-", self_.node.value(), "-", self_.loop, ".cvp");
+StoredContents::File FileOf(const proto::SnapshotShard& entry) {
+  return {entry.folder(), entry.file()};
 }
 
-std::string SnapshotWriter::path() const { return absl::StrCat(folder_, "/", file_name()); }
+// In its file.
+uint64_t BytesOf(const proto::SnapshotShard& entry) {
+  uint64_t bytes = 0;
+  for (const proto::SnapshotPiece& piece : entry.pieces()) bytes += PieceSpace(piece.bytes());
+  return bytes;
+}
+
+}  // namespace
+
+std::string SnapshotWriter::file() const {
+  return absl::StrCat("part-", self_.node.value(), "-", self_.loop, is_second_file_ ? "-idle" : "",
+                      ".cvp");
+}
 
 void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Outbox& outbox) {
   self_ = self;
@@ -41,18 +51,26 @@ void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Ou
   }
 }
 
+void SnapshotWriter::Remove(const std::string& file, Outbox& outbox) {
+  proto::StoreRequest remove;
+  remove.set_path(absl::StrCat(folder_, "/", file));
+  remove.mutable_remove();
+  Request(std::move(remove), {}, outbox);
+}
+
 void SnapshotWriter::Reset(Outbox& outbox) {
-  if (is_writing() && offset_ > 0) {
-    proto::StoreRequest remove;
-    remove.set_path(path());
-    remove.mutable_remove();
-    Request(std::move(remove), {}, outbox);
+  if (is_writing()) {
+    for (const auto& [place, bytes] : files_) {
+      if (place.first.empty()) Remove(place.second, outbox);
+    }
+    if (offset_ > 0) Remove(file(), outbox);
   }
   SnapshotWriter without_order(std::move(is_updated_));
   without_order.self_ = self_;
   without_order.view_epoch_ = view_epoch_;
   without_order.early_ = std::move(early_);
   without_order.next_request_ = next_request_;
+  without_order.contents_ = std::move(contents_);
   *this = std::move(without_order);
 }
 
@@ -62,6 +80,7 @@ void SnapshotWriter::Begin(const ClusterView& view) {
   order_ = order.id();
   epoch_ = order.epoch();
   folder_ = order.folder();
+  contents_.Begin(folder_, order.base());
   for (const proto::Table& table : view.proto().tables()) {
     for (const proto::Shard& shard : table.shards()) {
       if (HasLastFull(shard, self_)) {
@@ -78,24 +97,25 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
     early_.push_back({.id = id, .generation = generation, .cut = std::move(cut)});
     return;
   }
+  contents_.Cut(id, generation, cut.content.index);
   if (!is_writing() || cut.snapshot != order_ || awaited_.erase(id) == 0) return;
-  if (offset_ == 0) {
-    const PartBlock header = EncodePartHeader({.job = job_, .snapshot = order_, .epoch = epoch_});
-    Append({Buffer::CopyOf(header)}, outbox);
-  }
   if (Planted(PlantedBug::kWindowsNotSaved)) cut.content.push_history = PushHistory();
   for (Buffer& slot : cut.content.slots) {
     if (!Planted(PlantedBug::kSlotsOfAnotherVersion)) break;
     slot = Buffer::CopyOf(std::vector<uint8_t>(slot.size()));  // of version 0
   }
-  PendingShard& pending = pending_.emplace_back();
+  PendingShard pending;
   pending.entry.set_table(id.table.value());
   pending.entry.set_shard(id.index.value());
   pending.entry.set_generation(generation);
   pending.entry.set_index(cut.content.index);
   pending.entry.set_last_step(cut.content.clocks.highest().value());
-  pending.entry.set_file(file_name());
   pending.cut = std::move(cut.content);
+  if (const proto::SnapshotShard* stored = contents_.Find(id)) {
+    unchanged_.push_back({.shard = std::move(pending), .stored = *stored});
+  } else {
+    pending_.push_back(std::move(pending));
+  }
   SendMore(outbox);
 }
 
@@ -105,12 +125,44 @@ void SnapshotWriter::SendMore(Outbox& outbox) {
     SendPiece(outbox);
   }
   if (!awaited_.empty() || !pending_.empty() || sync_request_ != 0) return;
+  if (offset_ == 0) return EndFile(outbox);
   proto::StoreRequest sync;
-  sync.set_path(path());
+  sync.set_path(absl::StrCat(folder_, "/", file()));
   sync.mutable_sync();
-  if (Planted(PlantedBug::kManifestFirst)) ReportStored(outbox);
   sync_request_ = next_request_;
   Request(std::move(sync), {}, outbox);
+  if (Planted(PlantedBug::kManifestFirst)) EndFile(outbox);
+}
+
+void SnapshotWriter::EndFile(Outbox& outbox) {
+  sync_request_ = 0;
+  if (offset_ > 0) {
+    files_[{"", file()}] = offset_;
+    contents_.AddFile(file(), offset_);
+    offset_ = ordered_at_ = 0;
+  }
+  DecideUnchanged();
+  if (pending_.empty()) return ReportStored(outbox);
+  is_second_file_ = true;
+  SendMore(outbox);
+}
+
+void SnapshotWriter::DecideUnchanged() {
+  std::map<StoredContents::File, uint64_t> used;
+  for (const Unchanged& unchanged : unchanged_) {
+    used[FileOf(unchanged.stored)] += BytesOf(unchanged.stored);
+  }
+  for (Unchanged& unchanged : std::exchange(unchanged_, {})) {
+    const StoredContents::File file = FileOf(unchanged.stored);
+    const uint64_t bytes = contents_.BytesOf(file);
+    if (2 * used.at(file) < bytes) {
+      pending_.push_back(std::move(unchanged.shard));
+      continue;
+    }
+    contents_.Refer(unchanged.stored, unchanged.shard.entry.index());
+    files_[file] = bytes;
+    sent_.push_back(std::move(unchanged.stored));
+  }
 }
 
 void SnapshotWriter::PutUpdatedFirst() {
@@ -126,7 +178,12 @@ void SnapshotWriter::PutUpdatedFirst() {
 
 void SnapshotWriter::SendPiece(Outbox& outbox) {
   PendingShard& shard = pending_.front();
+  if (offset_ == 0) {
+    const PartBlock header = EncodePartHeader({.job = job_, .snapshot = order_, .epoch = epoch_});
+    Append({Buffer::CopyOf(header)}, outbox);
+  }
   if (shard.content == nullptr) {
+    shard.entry.set_file(file());
     shard.content = std::make_unique<ContentExport>(std::move(shard.cut));
   }
   const Message message = shard.content->Piece(shard.next_piece);
@@ -143,6 +200,7 @@ void SnapshotWriter::SendPiece(Outbox& outbox) {
   entry.set_first(piece.first());
   Append(PieceFrames(HeaderOf(shard.entry, entry), payload), outbox);
   if (++shard.next_piece < shard.content->pieces()) return;
+  contents_.Store(shard.entry);
   sent_.push_back(std::move(shard.entry));
   pending_.pop_front();
 }
@@ -151,7 +209,7 @@ void SnapshotWriter::Append(std::vector<Buffer> frames, Outbox& outbox) {
   uint64_t bytes = 0;
   for (const Buffer& frame : frames) bytes += frame.size();
   proto::StoreRequest append;
-  append.set_path(path());
+  append.set_path(absl::StrCat(folder_, "/", file()));
   append.mutable_append()->set_offset(offset_);
   in_flight_.emplace(next_request_, bytes);
   bytes_in_flight_ += bytes;
@@ -186,15 +244,18 @@ void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
     in_flight_.erase(append);
     return SendMore(outbox);
   }
-  ReportStored(outbox);
+  EndFile(outbox);
 }
 
 void SnapshotWriter::ReportStored(Outbox& outbox) {
   proto::SnapshotReportRequest report;
   for (proto::SnapshotShard& shard : sent_) *report.add_shards() = std::move(shard);
-  proto::SnapshotFile& file = *report.add_files();
-  file.set_name(file_name());
-  file.set_bytes(offset_);
+  for (const auto& [place, bytes] : files_) {
+    proto::SnapshotFile& file = *report.add_files();
+    file.set_folder(place.first);
+    file.set_name(place.second);
+    file.set_bytes(bytes);
+  }
   Report(std::move(report), outbox);
 }
 
@@ -209,6 +270,7 @@ void SnapshotWriter::Fail(ShardId id, const std::string& why, Outbox& outbox) {
 void SnapshotWriter::Report(proto::SnapshotReportRequest report, Outbox& outbox) {
   is_over_ = true;
   pending_.clear();
+  unchanged_.clear();
   report.set_snapshot(order_);
   Message message;
   message.set_to({self_.node, 0});

@@ -66,10 +66,11 @@ class SnapshotWriterTest : public ::testing::Test {
     table.mutable_spec()->set_shape(0, table.shards_size());
   }
 
-  void Order(uint64_t id, uint64_t epoch) {
+  void Order(uint64_t id, uint64_t epoch, const std::string& base = "") {
     view_.mutable_snapshot()->set_id(id);
     view_.mutable_snapshot()->set_epoch(epoch);
-    view_.mutable_snapshot()->set_folder("snapshot-000001-e6");
+    view_.mutable_snapshot()->set_folder("snapshot-00000" + std::to_string(id) + "-e6");
+    view_.mutable_snapshot()->set_base(base);
   }
   void FollowView(uint64_t epoch) {
     view_.set_epoch(epoch);
@@ -80,8 +81,9 @@ class SnapshotWriterTest : public ::testing::Test {
   void Cut(uint64_t snapshot, uint64_t epoch) {
     Cut(kShard, snapshot, epoch, {.values = Filled(4, 1)});
   }
-  void Cut(ShardId shard, uint64_t snapshot, uint64_t epoch, ContentCut content) {
-    content.index = 7;
+  void Cut(ShardId shard, uint64_t snapshot, uint64_t epoch, ContentCut content,
+           uint64_t index = 7) {
+    content.index = index;
     content.version = Version(5);
     content.samples = 640;
     content.clocks.Advance(GroupId(3), Step(40));

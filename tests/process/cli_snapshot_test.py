@@ -10,11 +10,12 @@ from tests import report
 from tests.process import cluster
 from tests.process import safetensors_file
 
-_GOLDEN = pathlib.Path(__file__).parents[2] / "common/snapshot/testdata/format_1.txt"
+_GOLDEN = pathlib.Path(__file__).parents[2] / "common/snapshot/testdata"
 _OLDER, _NEWER = "snapshot-000003-e7", "snapshot-000005-e9"
 
 
 class CliSnapshotTest(cluster.ProcessTest):
+    golden = "format_1.txt"
 
     def setUp(self):
         super().setUp()
@@ -22,7 +23,7 @@ class CliSnapshotTest(cluster.ProcessTest):
         for name in (_OLDER, _NEWER):
             os.makedirs(os.path.join(self.store, name))
         path = None
-        for line in _GOLDEN.read_text(encoding="ascii").splitlines():
+        for line in (_GOLDEN / self.golden).read_text(encoding="ascii").splitlines():
             if line.startswith("file "):
                 path = os.path.join(self.store, line.removeprefix("file "))
             elif not line.startswith("#"):
@@ -101,7 +102,8 @@ class CliSnapshotTest(cluster.ProcessTest):
         self.covey(0, "delete", _OLDER)
         self.assertEqual([_NEWER], os.listdir(self.store))
         self.refused(1, f"there is no snapshot {_OLDER}", "delete", _OLDER)
-        self.assertEqual({"deleted": _NEWER}, self.json("delete", _NEWER, "--force"))
+        self.assertEqual({"deleted": _NEWER, "kept_files": [], "needed_by": []},
+                         self.json("delete", _NEWER, "--force"))
         self.assertEqual([], os.listdir(self.store))
         self.assertIn("no snapshots", str(self.covey(0, "list")))
         self.refused(1, "there is no complete snapshot", "verify")
@@ -111,12 +113,50 @@ class CliSnapshotTest(cluster.ProcessTest):
         self.refused(2, "'remove' with 1 words", "remove", _NEWER)
         self.refused(2, "'delete' with 0 words", "delete")
         self.refused(2, "no file given; pass --out", "export")
+        self.refused(2, "only show takes --files", "list", "--files")
         self.refused(1, "'../store' is no snapshot", "delete", "../store")
         self.store += "/none"
         self.refused(1, "cannot open the store's folder", "list")
         run = self.run_to_end("covey snapshot", [cluster.COVEY, "snapshot", "list"])
         self.assertEqual(2, run.code, run)
         self.assertIn("pass --store DIR or set COVEY_STORE", run.lines("stderr")[-1])
+
+
+class CliReferenceTest(CliSnapshotTest):
+    """The newer snapshot refers to a file of the older one."""
+    golden = "format_2.txt"
+    used = f"{_OLDER}/part-3-1-000.cvp"
+
+    def test_deletes(self):
+        self.assertEqual({"deleted": _OLDER, "kept_files": ["part-3-1-000.cvp"], "needed_by": [_NEWER]},
+                         self.json("delete", _OLDER))
+        self.assertEqual(["part-3-1-000.cvp"], os.listdir(os.path.join(self.store, _OLDER)))
+        self.refused(1, f"what remains of it is part of {_NEWER}", "delete", _OLDER)
+        self.assertEqual([_NEWER], [found["name"] for found in self.json("list")])
+        self.covey(0, "verify")
+        # What was left for it alone goes with it.
+        self.covey(0, "delete", _NEWER, "--force")
+        self.assertEqual([], os.listdir(self.store))
+
+    def test_keeps_what_an_unreadable_one_may_need(self):
+        self.flip(f"{_NEWER}/MANIFEST", 40)
+        os.makedirs(os.path.join(self.store, "snapshot-000007-e9"))
+        self.refused(1, f"{_OLDER} is the newest complete snapshot", "delete", _OLDER)
+        self.covey(0, "delete", _OLDER, "--force")
+
+    def test_verifies(self):
+        shown = self.json("show")
+        self.assertEqual([2, 1], [shown["files"], shown["reused_files"]])
+        verified = self.json("verify")
+        self.assertEqual(shown["reused_bytes"], verified["reused_bytes"])
+        self.assertEqual(3, verified["files"])
+        self.assertEqual([f"{_NEWER}/part-2-1-000.cvp", self.used, f"{_NEWER}/MANIFEST"],
+                         self.covey(0, "show", "--files").lines("stdout"))
+        self.flip(self.used, 200)
+        self.refused(1, f"{self.used}, offset 192: ", "verify")
+        os.remove(os.path.join(self.store, self.used))
+        self.refused(1, f"{self.used} is missing", "verify", _NEWER)
+        self.assertEqual([False, False], [found["complete"] for found in self.json("list")])
 
 
 if __name__ == "__main__":

@@ -5,60 +5,13 @@ import json
 import os
 
 from tests import report
-from tests.process import cluster, program
-
-_ADAM = program.built("tests/process/adam_client")
+from tests.process import cluster, store_cluster
 
 
-class StoreCluster(cluster.Cluster):
-    """Scheduler and servers have a store."""
-
-    def __init__(self, test, **options):
-        self._store = test.store
-        super().__init__(test, scheduler_options=["--store", test.store], **options)
-
-    def server_arguments(self, rank):
-        return [*super().server_arguments(rank), "--store", self._store]
-
-
-class RestoreTest(cluster.ProcessTest):
-
-    def setUp(self):
-        super().setUp()
-        self.store = os.path.join(self.folder, "store")
-
-    def covey(self, *words, code=0):
-        run = self.run_to_end(f"covey {words[0]}", [cluster.COVEY, *words])
-        self.assertEqual(code, run.code, run)
-        return run
-
-    def push(self, running, table, first, last):
-        """These numbered pushes, into a table that is there or new."""
-        self.assertEqual(0, self.run_to_end(
-            "adam_client", [_ADAM, running.address, cluster.JOB, table, first, last]).code)
-
-    def snapshot(self, running):
-        created = self.covey("snapshot", "create", "--scheduler", running.address, "-o", "json")
-        return json.loads("".join(created.lines("stdout")))["name"]
-
-    def restore(self, running, *words, code=0):
-        return self.covey("snapshot", "restore", *words, "--scheduler", running.address, code=code)
-
-    def tables(self, running):
-        return {table["spec"]["name"]: table for table in running.status()["view"].get("tables", [])}
-
-    def bits(self, *words):
-        """The file that an export of one table writes, after its head."""
-        out = os.path.join(self.folder, "values.npy")
-        self.covey("export", *words, "--out", out)
-        with open(out, "rb") as file:
-            return file.read()
-
-    def table_bits(self, running, table):
-        return self.bits("--scheduler", running.address, "--job", cluster.JOB, "--tables", table)
+class RestoreTest(store_cluster.StoreTest):
 
     def test_a_table_goes_on_as_if_nothing_had_happened_since_the_snapshot(self):
-        running = StoreCluster(self, servers=2)
+        running = store_cluster.StoreCluster(self, servers=2)
         for table in ("weights", "undisturbed"):
             self.push(running, table, 1, 8)
         name = self.snapshot(running)
@@ -88,19 +41,19 @@ class RestoreTest(cluster.ProcessTest):
         self.assertEqual(self.table_bits(running, "weights"), self.table_bits(running, "later"))
 
     def test_all_tables_in_a_job_that_has_begun_anew(self):
-        running = StoreCluster(self, servers=2)
+        running = store_cluster.StoreCluster(self, servers=2)
         for table in ("a", "b"):
             self.push(running, table, 1, 3)
         self.snapshot(running)
         bits = [self.table_bits(running, table) for table in ("a", "b")]
         running.stop()
-        running = StoreCluster(self, servers=1)
+        running = store_cluster.StoreCluster(self, servers=1)
         restored = self.restore(running, "1", "-o", "json")
         self.assertEqual(["a", "b"], json.loads("".join(restored.lines("stdout")))["tables"])
         self.assertEqual(bits, [self.table_bits(running, table) for table in ("a", "b")])
 
     def test_what_cannot_be_made_leaves_nothing(self):
-        running = StoreCluster(self, servers=2)
+        running = store_cluster.StoreCluster(self, servers=2)
         for table in ("a", "b"):
             self.push(running, table, 1, 1)
         name = self.snapshot(running)

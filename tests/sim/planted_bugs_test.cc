@@ -46,6 +46,8 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kSlotsOfAnotherVersion, kSnapshot},
       {PlantedBug::kCutOneStepLate, kSnapshot},
       {PlantedBug::kItemsPastCut, kSnapshot},
+      {PlantedBug::kRefersToOldContent, kSnapshot},
+      {PlantedBug::kRemovesNeededFiles, kSnapshot},
   };
 }
 

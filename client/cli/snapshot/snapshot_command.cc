@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/cli/console/command.h"
 #include "client/cli/console/figures.h"
 #include "client/cli/console/text_file.h"
 #include "client/cli/scheduler/scheduler_options.h"
 #include "client/cli/snapshot/snapshot_create.h"
+#include "client/cli/snapshot/snapshot_delete.h"
 #include "client/cli/snapshot/snapshot_export.h"
 #include "client/cli/snapshot/snapshot_import.h"
 #include "client/cli/snapshot/snapshot_restore.h"
@@ -35,6 +37,7 @@ struct Asked {
   SchedulerOptions scheduler;  // of `create` and `restore`
   std::string store;           // of the others
   bool force = false;
+  bool lists_files = false;  // of `show`
   absl::Duration timeout = absl::Minutes(10);
   // Of `export`: the file to write.
   std::string out;
@@ -95,10 +98,18 @@ absl::Status SetWords(const std::vector<std::string>& words, Asked& asked) {
   if (asked.action == "export" && asked.out.empty()) {
     return absl::InvalidArgumentError("no file given; pass --out, as in --out model.safetensors");
   }
+  if (asked.lists_files && asked.action != "show") {
+    return absl::InvalidArgumentError("only show takes --files");
+  }
   if (restores) {
     COVEY_ASSIGN_OR_RETURN(asked.restore, RestoreRequest(asked.name, asked.tables));
   }
   return makes || restores ? asked.scheduler.Check() : CheckStore(asked);
+}
+
+// What a snapshot uses of earlier ones, after its own bytes.
+std::string AndReused(uint64_t bytes) {
+  return bytes == 0 ? "" : absl::StrCat(", and ", ShowBytes(bytes), " of earlier snapshots,");
 }
 
 absl::StatusOr<std::string> Create(const Asked& asked) {
@@ -106,12 +117,14 @@ absl::StatusOr<std::string> Create(const Asked& asked) {
                          CreateSnapshot(asked.scheduler.scheduler, asked.timeout));
   if (!asked.json()) {
     return absl::StrCat(
-        made.folder(), " is complete: ", ShowBytes(made.bytes()), " after ",
-        absl::FormatDuration(absl::Milliseconds(static_cast<int64_t>(made.took_ms()))), "\n");
+        made.folder(), " is complete: ", ShowBytes(made.bytes()), AndReused(made.reused_bytes()),
+        " after ", absl::FormatDuration(absl::Milliseconds(static_cast<int64_t>(made.took_ms()))),
+        "\n");
   }
   const nlohmann::ordered_json json = {{"name", made.folder()},
                                        {"id", made.id()},
                                        {"bytes", made.bytes()},
+                                       {"reused_bytes", made.reused_bytes()},
                                        {"took_ms", made.took_ms()}};
   return json.dump(2) + "\n";
 }
@@ -129,8 +142,12 @@ absl::StatusOr<std::string> List(const Asked& asked, Folder& store) {
 
 absl::StatusOr<std::string> Show(const Asked& asked, Folder& store) {
   COVEY_ASSIGN_OR_RETURN(const SnapshotReader reader, SnapshotReader::Open(store, asked.name));
-  return asked.json() ? SnapshotJson(reader.manifest(), reader.bytes())
-                      : SnapshotText(reader.manifest(), reader.bytes());
+  const proto::SnapshotManifest& manifest = reader.manifest();
+  if (asked.lists_files) {
+    return asked.json() ? SnapshotFilesJson(manifest) : SnapshotFilesText(manifest);
+  }
+  return asked.json() ? SnapshotJson(manifest, reader.bytes())
+                      : SnapshotText(manifest, reader.bytes());
 }
 
 // Says on standard error how far it is, once per second.
@@ -154,11 +171,15 @@ absl::StatusOr<std::string> Verify(const Asked& asked, Folder& store) {
   COVEY_RETURN_IF_ERROR(VerifyAloud(reader));
   const int files = reader.manifest().files_size() + 1;
   if (!asked.json()) {
-    return absl::StrCat(asked.name, " is intact: ", ShowBytes(reader.bytes()), " in ", files,
-                        " files\n");
+    return absl::StrCat(asked.name,
+                        " is intact: ", ShowBytes(reader.bytes() + reader.reused_bytes()), " in ",
+                        files, " files\n");
   }
-  const nlohmann::ordered_json json = {
-      {"name", asked.name}, {"intact", true}, {"bytes", reader.bytes()}, {"files", files}};
+  const nlohmann::ordered_json json = {{"name", asked.name},
+                                       {"intact", true},
+                                       {"bytes", reader.bytes()},
+                                       {"reused_bytes", reader.reused_bytes()},
+                                       {"files", files}};
   return json.dump(2) + "\n";
 }
 
@@ -190,38 +211,18 @@ absl::StatusOr<std::string> Import(const Asked& asked, Folder& store) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-// The newest complete snapshot of a job is what a job would restore, and a newer one may be in the
-// making.
-absl::Status CheckDeletable(const Asked& asked, Folder& store) {
-  COVEY_ASSIGN_OR_RETURN(const std::vector<SnapshotSummary> snapshots, ListSnapshots(store));
-  bool has_newer = false;
-  for (auto snapshot = snapshots.rbegin(); snapshot != snapshots.rend(); ++snapshot) {
-    if (snapshot->folder != asked.name) {
-      has_newer = has_newer || snapshot->complete.ok();
-      continue;
-    }
-    const bool is_import = IsImportFolderName(asked.name);
-    if (asked.force || (is_import ? snapshot->complete.ok() : has_newer)) return absl::OkStatus();
-    if (is_import) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          asked.name, " is not complete: an import may be writing it; --force deletes it"));
-    }
-    return absl::FailedPreconditionError(
-        snapshot->complete.ok()
-            ? absl::StrCat(asked.name, " is the newest complete snapshot; --force deletes it")
-            : absl::StrCat(asked.name,
-                           " is not complete, and no newer snapshot is: a cluster may "
-                           "be writing it; --force deletes it"));
-  }
-  return absl::NotFoundError(absl::StrCat("there is no snapshot ", asked.name, " in ", asked.store,
-                                          "; covey snapshot list shows all"));
-}
-
 absl::StatusOr<std::string> Delete(const Asked& asked, Folder& store) {
-  COVEY_RETURN_IF_ERROR(CheckDeletable(asked, store));
-  COVEY_RETURN_IF_ERROR(store.Remove(asked.name, kManifestName));
-  if (!asked.json()) return absl::StrCat("deleted ", asked.name, "\n");
-  return nlohmann::ordered_json({{"deleted", asked.name}}).dump(2) + "\n";
+  COVEY_ASSIGN_OR_RETURN(const DeletedSnapshot deleted,
+                         DeleteSnapshot(store, asked.name, asked.force));
+  if (asked.json()) {
+    const nlohmann::ordered_json json = {
+        {"deleted", asked.name}, {"kept_files", deleted.kept}, {"needed_by", deleted.needed_by}};
+    return json.dump(2) + "\n";
+  }
+  if (deleted.kept.empty()) return absl::StrCat("deleted ", asked.name, "\n");
+  return absl::StrCat("deleted ", asked.name, "; files that stay, because ",
+                      absl::StrJoin(deleted.needed_by, ", "),
+                      " needs them: ", absl::StrJoin(deleted.kept, ", "), "\n");
 }
 
 absl::StatusOr<std::string> Run(Asked asked) {
@@ -266,6 +267,9 @@ int SnapshotCommand(int count, const char* const* arguments) {
   options.Add("table", &asked.tables,
               "restore: NAME[=NEWNAME], a table of the snapshot, and its name in the job when "
               "that is another one; may be given several times. Without it all tables");
+  options.Add("files", &asked.lists_files,
+              "show: only the paths of all files that the snapshot needs, for programs that copy "
+              "it; some may be in folders of earlier snapshots");
   options.Add("force", &asked.force,
               "delete: also the newest complete snapshot, or one that may be in the making");
   options.Add("out", &asked.out, "export: file to write, as in model.safetensors");

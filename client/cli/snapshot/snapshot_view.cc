@@ -11,6 +11,8 @@
 #include "client/cli/console/text_table.h"
 #include "client/cli/snapshot/omitted_state.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/needed_files.h"
+#include "common/snapshot/stored_piece.h"
 
 namespace covey::cli {
 namespace {
@@ -83,7 +85,27 @@ ordered_json JsonOf(const SnapshotSummary& snapshot) {
           {"ordered_unix_ms", snapshot.ordered_unix_ms},
           {"step", snapshot.step},
           {"tables", snapshot.tables},
-          {"bytes", snapshot.bytes}};
+          {"bytes", snapshot.bytes},
+          {"reused_bytes", snapshot.reused_bytes}};
+}
+
+// The number of the snapshot's own files, with the manifest, and of those of earlier snapshots.
+struct FileCount {
+  int own = 1;
+  int others = 0;
+
+  explicit FileCount(const proto::SnapshotManifest& manifest) {
+    for (const proto::SnapshotFile& file : manifest.files()) {
+      ++(file.folder().empty() ? own : others);
+    }
+  }
+};
+
+std::vector<std::string> PathsOf(const proto::SnapshotManifest& manifest) {
+  std::vector<std::string> paths;
+  for (const proto::SnapshotFile& file : manifest.files()) paths.push_back(PathOf(manifest, file));
+  paths.push_back(absl::StrCat(manifest.folder(), "/", kManifestName));
+  return paths;
 }
 
 // Where the snapshot comes from.
@@ -103,18 +125,18 @@ std::string Print(const ordered_json& json) {
 
 std::string SnapshotsText(const std::vector<SnapshotSummary>& snapshots) {
   if (snapshots.empty()) return "no snapshots\n";
-  TextTable text({"NAME", "ID", "ORDERED (UTC)", "STEP", "TABLES", "BYTES", "STATE"});
+  TextTable text({"NAME", "ID", "ORDERED (UTC)", "STEP", "TABLES", "BYTES", "REUSED", "STATE"});
   for (const SnapshotSummary& snapshot : snapshots) {
     if (!snapshot.complete.ok()) {
       text.Add({snapshot.folder, snapshot.id == 0 ? "-" : absl::StrCat(snapshot.id), "-", "-", "-",
-                "-", absl::StrCat("not complete: ", snapshot.complete.message())});
+                "-", "-", absl::StrCat("not complete: ", snapshot.complete.message())});
       continue;
     }
     const bool imported = snapshot.id == 0;
     text.Add({snapshot.folder, imported ? "-" : absl::StrCat(snapshot.id),
               ShowTime(snapshot.ordered_unix_ms), imported ? "-" : ShowCount(snapshot.step),
               ShowCount(snapshot.tables), ShowBytes(snapshot.bytes),
-              imported ? "complete, imported" : "complete"});
+              ShowBytes(snapshot.reused_bytes), imported ? "complete, imported" : "complete"});
   }
   return text.Render();
 }
@@ -126,8 +148,14 @@ std::string SnapshotsJson(const std::vector<SnapshotSummary>& snapshots) {
 }
 
 std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes) {
+  const FileCount files(manifest);
   std::string all = absl::StrCat(manifest.folder(), ": ", OriginText(manifest), ", ",
-                                 ShowBytes(bytes), " in ", manifest.files_size() + 1, " files\n\n");
+                                 ShowBytes(bytes), " in ", files.own, " files");
+  if (files.others > 0) {
+    absl::StrAppend(&all, ", and ", ShowBytes(ReusedBytes(manifest)), " in ", files.others,
+                    " files of earlier snapshots");
+  }
+  absl::StrAppend(&all, "\n\n");
   TextTable tables({"TABLE", "SHAPE", "SHARDS", "VALUES", "VERSION", "SAMPLES"});
   for (const TableFigures& figures : TablesOf(manifest)) {
     tables.Add({figures.table->spec().name(), absl::StrJoin(figures.table->spec().shape(), "x"),
@@ -162,7 +190,9 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                        {"job", manifest.state().view().job_name()},
                        {"ordered_unix_ms", manifest.ordered_unix_ms()},
                        {"bytes", bytes},
-                       {"files", manifest.files_size() + 1},
+                       {"files", FileCount(manifest).own},
+                       {"reused_bytes", ReusedBytes(manifest)},
+                       {"reused_files", FileCount(manifest).others},
                        {"tables", ordered_json::array()},
                        {"groups", ordered_json::array()},
                        {"data_sets", ordered_json::array()},
@@ -187,6 +217,14 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                                  {"examples_done_of_next_pass", FinishedInPass(ledger)}});
   }
   return Print(json);
+}
+
+std::string SnapshotFilesText(const proto::SnapshotManifest& manifest) {
+  return absl::StrCat(absl::StrJoin(PathsOf(manifest), "\n"), "\n");
+}
+
+std::string SnapshotFilesJson(const proto::SnapshotManifest& manifest) {
+  return Print(PathsOf(manifest));
 }
 
 }  // namespace covey::cli

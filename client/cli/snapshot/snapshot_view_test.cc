@@ -18,6 +18,7 @@ std::vector<SnapshotSummary> Snapshots() {
            .epoch = 7,
            .complete = {},
            .bytes = 2048,
+           .reused_bytes = 512,
            .ordered_unix_ms = 1'700'000'180'000,
            .tables = 2,
            .step = 1300},
@@ -30,9 +31,9 @@ std::vector<SnapshotSummary> Snapshots() {
 TEST(SnapshotViewTest, Lists) {
   EXPECT_EQ("no snapshots\n", SnapshotsText({}));
   EXPECT_EQ(
-      "NAME                ID        ORDERED (UTC)   STEP  TABLES    BYTES  STATE\n"
-      "snapshot-000003-e7   3  2023-11-14 22:16:20  1,300       2  2.0 KiB  complete\n"
-      "snapshot-000004-e7   4                    -      -       -        -  not complete: "
+      "NAME                ID        ORDERED (UTC)   STEP  TABLES    BYTES  REUSED  STATE\n"
+      "snapshot-000003-e7   3  2023-11-14 22:16:20  1,300       2  2.0 KiB   512 B  complete\n"
+      "snapshot-000004-e7   4                    -      -       -        -       -  not complete: "
       "snapshot-000004-e7/MANIFEST is missing\n",
       SnapshotsText(Snapshots()));
   const auto json = nlohmann::json::parse(SnapshotsJson(Snapshots()));
@@ -45,7 +46,8 @@ TEST(SnapshotViewTest, Lists) {
                             {"ordered_unix_ms", 1'700'000'180'000},
                             {"step", 1300},
                             {"tables", 2},
-                            {"bytes", 2048}}),
+                            {"bytes", 2048},
+                            {"reused_bytes", 512}}),
             json[0]);
   EXPECT_EQ(false, json[1]["complete"]);
   EXPECT_EQ("snapshot-000004-e7/MANIFEST is missing", json[1]["reason"]);
@@ -58,14 +60,14 @@ TEST(SnapshotViewTest, AnImportedOneHasNoStep) {
                                     .ordered_unix_ms = 1'700'000'180'000,
                                     .tables = 2};
   EXPECT_EQ(
-      "NAME         ID        ORDERED (UTC)  STEP  TABLES    BYTES  STATE\n"
-      "import-gpt2   -  2023-11-14 22:16:20     -       2  2.0 KiB  complete, imported\n",
+      "NAME         ID        ORDERED (UTC)  STEP  TABLES    BYTES  REUSED  STATE\n"
+      "import-gpt2   -  2023-11-14 22:16:20     -       2  2.0 KiB     0 B  complete, imported\n",
       SnapshotsText({imported}));
   const SnapshotSummary unfinished = {.folder = "import-x",
                                       .complete = absl::NotFoundError("none")};
   EXPECT_EQ(
-      "NAME      ID  ORDERED (UTC)  STEP  TABLES  BYTES  STATE\n"
-      "import-x   -              -     -       -      -  not complete: none\n",
+      "NAME      ID  ORDERED (UTC)  STEP  TABLES  BYTES  REUSED  STATE\n"
+      "import-x   -              -     -       -      -       -  not complete: none\n",
       SnapshotsText({unfinished}));
   EXPECT_EQ(true, nlohmann::json::parse(SnapshotsJson({imported}))[0]["imported"]);
   proto::SnapshotManifest manifest;
@@ -118,10 +120,34 @@ TEST(SnapshotViewTest, ShowsOne) {
                             {"job", "small"},
                             {"ordered_unix_ms", manifest.ordered_unix_ms()},
                             {"bytes", 3072},
-                            {"files", 3}}),
+                            {"files", 3},
+                            {"reused_bytes", 0},
+                            {"reused_files", 0}}),
             head);
   manifest.mutable_state()->mutable_view()->set_job_name("\xff");
   EXPECT_EQ("\uFFFD", nlohmann::json::parse(SnapshotJson(manifest, 3072))["job"]);
+}
+
+TEST(SnapshotViewTest, ShowsWhatItUsesOfEarlierOnes) {
+  const SmallSnapshot earlier = SmallSnapshot::Make(12, 40);
+  const proto::SnapshotManifest manifest = SmallSnapshot::MakeAfter(earlier, 17, 42).manifest;
+  EXPECT_NE(std::string::npos,
+            SnapshotText(manifest, 2048)
+                .find(", 2.0 KiB in 2 files, and 640 B in 1 files of earlier snapshots\n"))
+      << SnapshotText(manifest, 2048);
+  const auto json = nlohmann::json::parse(SnapshotJson(manifest, 2048));
+  EXPECT_EQ(2, json["files"]);
+  EXPECT_EQ(1, json["reused_files"]);
+  EXPECT_EQ(640, json["reused_bytes"]);
+  EXPECT_EQ(
+      "snapshot-000017-e42/part-2-1-000.cvp\n"
+      "snapshot-000012-e40/part-3-1-000.cvp\n"
+      "snapshot-000017-e42/MANIFEST\n",
+      SnapshotFilesText(manifest));
+  EXPECT_EQ(nlohmann::json::parse(R"(["snapshot-000017-e42/part-2-1-000.cvp",
+                                      "snapshot-000012-e40/part-3-1-000.cvp",
+                                      "snapshot-000017-e42/MANIFEST"])"),
+            nlohmann::json::parse(SnapshotFilesJson(manifest)));
 }
 
 TEST(SnapshotViewTest, SaysWhatIsNotInIt) {

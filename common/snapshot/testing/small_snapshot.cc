@@ -158,6 +158,26 @@ SmallSnapshot SmallSnapshot::Make(uint64_t id, uint64_t epoch) {
   return snapshot;
 }
 
+SmallSnapshot SmallSnapshot::MakeAfter(const SmallSnapshot& earlier, uint64_t id, uint64_t epoch) {
+  SmallSnapshot snapshot = Make(id, epoch);
+  snapshot.files.pop_back();
+  proto::SnapshotManifest& manifest = snapshot.manifest;
+  manifest.mutable_files()->RemoveLast();
+  const std::string& folder = earlier.manifest.folder();
+  for (int i = 1; i < manifest.shards_size(); ++i) {
+    proto::SnapshotShard& shard = *manifest.mutable_shards(i);
+    shard = earlier.manifest.shards(i);
+    if (shard.folder().empty()) shard.set_folder(folder);
+  }
+  for (const proto::SnapshotFile& file : earlier.manifest.files()) {
+    if (file.name() != manifest.shards(1).file()) continue;
+    proto::SnapshotFile& used = *manifest.add_files();
+    used = file;
+    if (used.folder().empty()) used.set_folder(folder);
+  }
+  return snapshot;
+}
+
 absl::Status SmallSnapshot::WritePart(const File& file, Folder& store) const {
   const std::string path = manifest.folder() + "/" + file.name;
   uint64_t offset = 0;

@@ -15,7 +15,8 @@ namespace covey {
 
 // A snapshot of less than 3 KiB, for tests: a table "weights" of 5 x 4 elements with momentum, in
 // two shards and two part files; a table "bias" of 3 elements; one group, and a data set that is
-// partly trained. Its numbers depend on nothing but id and epoch.
+// partly trained. Its numbers depend on nothing but id and epoch, and on the snapshot to which it
+// refers.
 struct SmallSnapshot {
   struct File {
     std::string name;
@@ -27,6 +28,9 @@ struct SmallSnapshot {
   std::vector<File> files;
 
   static SmallSnapshot Make(uint64_t id, uint64_t epoch);
+  // The same, but what server-1 holds, shard 1 of "weights" and "bias", has not changed since
+  // `earlier`: it refers to the files there.
+  static SmallSnapshot MakeAfter(const SmallSnapshot& earlier, uint64_t id, uint64_t epoch);
 
   // All bytes by path: the part files and the manifest.
   std::map<std::string, std::string> Bytes() const;

@@ -91,10 +91,24 @@ TEST_F(SnapshotCutTest, ACompleteSnapshotStaysComplete) {
 
 TEST_F(SnapshotCutTest, ARemovedSnapshotMayBeGone) {
   checker_.Published(store_, folder_);
-  checker_.Removed(folder_);
+  checker_.Removed(store_, folder_);
   MemoryFolder after_crash;
   checker_.StartOver(after_crash, "");
   EXPECT_THAT(violations_.found(), IsEmpty());
+}
+
+TEST_F(SnapshotCutTest, ARemovalLeavesWhatOthersNeed) {
+  const SmallSnapshot later = SmallSnapshot::MakeAfter(snapshot_, 18, 43);
+  ASSERT_TRUE(later.WriteTo(store_).ok());
+  checker_.Published(store_, folder_);
+  checker_.Published(store_, later.manifest.folder());
+  ASSERT_TRUE(store_.Remove(folder_, "MANIFEST", {"part-3-1-000.cvp"}).ok());
+  checker_.Removed(store_, folder_);
+  EXPECT_THAT(violations_.found(), IsEmpty());
+  ASSERT_TRUE(store_.Remove(folder_, "MANIFEST").ok());
+  checker_.Removed(store_, folder_);
+  EXPECT_THAT(violations_.found(),
+              ElementsAre(HasSubstr("was complete before the removal of " + folder_)));
 }
 
 // A snapshot after step 5 of group 1, which has pushed step 5 only.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/snapshot/manifest.h"
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -123,7 +124,10 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
   for (const proto::CutStep& last : manifest.groups()) {
     cut.emplace(GroupId(last.group()), Step(last.step()));
   }
-  const auto held = cuts_.find({history, manifest.id()});
+  // A shard that has not changed is as of the cut of an earlier snapshot.
+  const uint64_t stored_by =
+      entry.folder().empty() ? manifest.id() : ParseSnapshotFolderName(entry.folder())->id;
+  const auto held = cuts_.find({history, stored_by});
   if (held != cuts_.end() && held->second != stored.record.digest()) {
     Complain(where, "is not what the replicas held at the cut");
   }
@@ -215,6 +219,17 @@ void SnapshotCut::CheckBefore(const std::string& where, const ShardHistory& hist
     return Complain(where,
                     absl::StrCat(NameOf(push.first, push.second), " of an earlier job is in with ",
                                  values[element], " instead of ", expected));
+  }
+}
+
+void SnapshotCut::Removed(Folder& store, const std::string& folder) {
+  published_.erase(folder);
+  for (const std::string& complete : published_) {
+    const absl::Status status = SnapshotReader::Open(store, complete).status();
+    // Of a removal that has failed, the manifest may be gone.
+    if (status.ok() || !absl::IsDataLoss(status)) continue;
+    Complain(complete,
+             absl::StrCat("was complete before the removal of ", folder, ": ", status.ToString()));
   }
 }
 

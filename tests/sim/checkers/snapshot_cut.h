@@ -29,7 +29,8 @@ namespace covey::sim {
 //    cut, each once, and of groups that had ended what was durable before; clocks, windows and
 //    optimizer slots are those of these pushes;
 //  - it is what every replica held that applied the record of the cut;
-//  - a snapshot that was published stays complete, whatever crashes, until it is removed;
+//  - a snapshot that was published stays complete, whatever crashes and whichever others are
+//    removed, until it is removed itself;
 //  - a job that continues a snapshot has what the snapshot holds, and of the earlier job nothing
 //    else.
 // Where a shard has lost its content meanwhile, only what must not be there is checked.
@@ -66,8 +67,8 @@ class SnapshotCut : public Observer {
   // Called by Published for each shard that groups train: what the snapshot holds of it.
   void CheckShard(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& entry,
                   const StoredShard& stored);
-  // The removal of this snapshot has begun.
-  void Removed(const std::string& folder) { published_.erase(folder); }
+  // This snapshot, or a file in its folder, has been removed.
+  void Removed(Folder& store, const std::string& folder);
   // All processes were killed, and the store has crashed. The next job continues the snapshot.
   void StartOver(Folder& store, const std::string& folder);
   // Whether a shard that groups train has lost content in the present job.

@@ -62,6 +62,14 @@ proto::TableSpec SnapshotPlan::Spec() const {
   return spec;
 }
 
+proto::TableSpec SnapshotPlan::RareSpec() const {
+  SnapshotPlan rare = *this;
+  rare.contract = {.kind = Contract::Kind::kAsync};
+  proto::TableSpec spec = rare.Spec();
+  spec.set_name("rare");
+  return spec;
+}
+
 SnapshotPlan DrawSnapshotPlan(Random random) {
   SnapshotPlan plan;
   plan.groups = 1 + static_cast<uint32_t>(random.Below(kGroupsMax));
@@ -96,20 +104,21 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
     plan.durability = {.kind = JobDurability::Kind::kFlushed,
                        .flush_every = DrawDuration(random, absl::Seconds(1), absl::Seconds(5))};
   }
+  if (random.Chance(0.6)) plan.rare_every = 2 + random.Below(30);
   return plan;
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
-                      " examples=", plan.passes, "x", plan.examples,
-                      " every=", absl::FormatDuration(plan.snapshot_every),
-                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
-                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
-                      " survival=", plan.survival, plan.restores ? " restores" : "");
+  return absl::StrCat(
+      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
+      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
+      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
+      plan.restores ? " restores" : "", " rare=", plan.rare_every);
 }
 
 }  // namespace covey::sim

@@ -51,6 +51,9 @@ struct SnapshotPlan {
   absl::Duration request_pause;  // the longest time between two requests of the operator
   bool restores = false;         // who also restores the table under another name
   SimStore::Options store;
+  // Each so many steps, groups also push to a second table, which no other step changes; 0 = there
+  // is none.
+  uint64_t rare_every = 0;
 
   // When the first job is killed, as a fraction of the fault phase; later if it has no snapshot.
   double killed_at = 0.5;
@@ -64,7 +67,11 @@ struct SnapshotPlan {
   bool waits_for_steps() const {
     return contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kLocal;
   }
+  // Whether a step is pushed to the second table, too.
+  bool IsRare(uint64_t step) const { return rare_every > 0 && step % rare_every == 0; }
   proto::TableSpec Spec() const;
+  // Of the second table: asynchronous, so that groups may leave steps out.
+  proto::TableSpec RareSpec() const;
 };
 
 SnapshotPlan DrawSnapshotPlan(Random random);

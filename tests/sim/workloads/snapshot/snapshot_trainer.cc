@@ -23,6 +23,7 @@ SnapshotTrainer::SnapshotTrainer(const Options& options, Random random)
     : run_(options),
       random_(random),
       table_(options.plan.Spec()),
+      rare_table_(options.plan.RareSpec()),
       watch_(kSnapshot, options.violations),
       examples_(options.plan, options.violations),
       think_max_(options.think_max * (0.3 + random_.Uniform())) {}
@@ -32,7 +33,13 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   // A process that was started in the first job may register with the next one.
   if (job_ == 0) job_ = run_.progress.job;
   const proto::Table* table = table_.Advance(now, client, outbox);
-  if (!table_.refusal().ok()) run_.violations.Add(kSnapshot, table_.refusal().ToString());
+  const proto::Table* rare = table;
+  if (table != nullptr && run_.plan.rare_every > 0) {
+    rare = rare_table_.Advance(now, client, outbox);
+  }
+  for (const absl::Status& refusal : {table_.refusal(), rare_table_.refusal()}) {
+    if (!refusal.ok()) run_.violations.Add(kSnapshot, refusal.ToString());
+  }
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
   if (group == nullptr) {
     // A worker that is late, or has returned, waits for a group, but not forever.
@@ -50,9 +57,11 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   next_ = now + kLookAgain;
   leads_ = leads;
   if (!leads) return Follow(*group, client);
-  if (table == nullptr) return;
+  if (table == nullptr || rare == nullptr) return;
+  ids_[static_cast<int>(Which::kEach)] = TableId(table->id());
+  ids_[static_cast<int>(Which::kRare)] = TableId(rare->id());
   if (first_step_ == 0 || !led) Join(*group);
-  Train(now, *table, *group, client, outbox);
+  Train(now, *group, client, outbox);
 }
 
 void SnapshotTrainer::Follow(const proto::Group& group, client::ClientActor& client) {
@@ -97,8 +106,8 @@ void SnapshotTrainer::Join(const proto::Group& group) {
   again_ = begun > 0;
 }
 
-void SnapshotTrainer::Train(absl::Time now, const proto::Table& table, const proto::Group& group,
-                            client::ClientActor& client, Outbox& outbox) {
+void SnapshotTrainer::Train(absl::Time now, const proto::Group& group, client::ClientActor& client,
+                            Outbox& outbox) {
   const GroupId id(group.id());
   const bool is_finished =
       is_last_job() && examples_.done() && step_ + 1 >= first_step_ + run_.plan.steps;
@@ -111,11 +120,11 @@ void SnapshotTrainer::Train(absl::Time now, const proto::Table& table, const pro
     for (proto::WorkItem& item : std::exchange(followed_, {})) batch_.push_back(std::move(item));
   }
   run_.progress.begun[id] = step_;
-  Push(now, TableId(table.id()), group, *element, client, outbox);
+  Push(now, Which::kEach, group, *element, client, outbox);
 }
 
-void SnapshotTrainer::Push(absl::Time now, TableId table, const proto::Group& group,
-                           uint64_t element, client::ClientActor& client, Outbox& outbox) {
+void SnapshotTrainer::Push(absl::Time now, Which which, const proto::Group& group, uint64_t element,
+                           client::ClientActor& client, Outbox& outbox) {
   const GroupId id(group.id());
   gradient_.assign(run_.plan.shards * SnapshotPlan::kElements, 0);
   for (uint32_t i = 0; i < run_.plan.shards; ++i) {
@@ -125,16 +134,19 @@ void SnapshotTrainer::Push(absl::Time now, TableId table, const proto::Group& gr
   const absl::Time deadline =
       now + absl::Milliseconds(200) + run_.plan.deadline_max * random_.Uniform();
   const uint64_t watched = watch_.Begin(deadline);
-  client::Operation push{.table = table,
+  client::Operation push{.table = ids_[static_cast<int>(which)],
                          .gradient = gradient_,
                          .values = values_,
                          .group = client::GroupIdentity{id, group.generation(), covey::Step(step_)},
                          .read = {.step = covey::Step(step_), .group = id},
                          .deadline = deadline};
-  push.done = [this, watched, id, &client](absl::Time at, const client::OperationResult& result,
-                                           Outbox&) {
+  push.done = [this, watched, which, group, element, &client](
+                  absl::Time at, const client::OperationResult& result, Outbox& next) {
     watch_.End(watched);
-    Pushed(at, id, result.status, client);
+    if (result.status.ok() && which == Which::kEach && run_.plan.IsRare(step_)) {
+      return Push(at, Which::kRare, group, element, client, next);
+    }
+    Pushed(at, GroupId(group.id()), result.status, client);
   };
   under_way_ = true;
   const absl::Status status = client.engine().Start(now, std::move(push), outbox);

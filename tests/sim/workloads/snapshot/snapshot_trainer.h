@@ -48,9 +48,12 @@ class SnapshotTrainer : public Script {
   void Join(const proto::Group& group);
   // Takes part in the steps that the group's first member pushes.
   void Follow(const proto::Group& group, client::ClientActor& client);
-  void Train(absl::Time now, const proto::Table& table, const proto::Group& group,
-             client::ClientActor& client, Outbox& outbox);
-  void Push(absl::Time now, TableId table, const proto::Group& group, uint64_t element,
+  void Train(absl::Time now, const proto::Group& group, client::ClientActor& client,
+             Outbox& outbox);
+  // Which of the tables a step is pushed to.
+  enum class Which { kEach, kRare };
+  // Pushes the step to the table; after the first table to the second one, if the step is rare.
+  void Push(absl::Time now, Which which, const proto::Group& group, uint64_t element,
             client::ClientActor& client, Outbox& outbox);
   void Pushed(absl::Time now, GroupId group, const absl::Status& status,
               client::ClientActor& client);
@@ -61,6 +64,8 @@ class SnapshotTrainer : public Script {
   int job_ = 0;  // with which it is registered; 0 = with none yet
   Random random_;
   TableCreation table_;
+  TableCreation rare_table_;
+  TableId ids_[2] = {};  // of the tables, by Which
   DeadlineWatch watch_;
   HeldExamples examples_;
   const absl::Duration think_max_;

@@ -138,7 +138,7 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
 
 void SnapshotWorkload::OnStored(const proto::StoreRequest& request) {
   const auto folder = std::string(request.path().substr(0, request.path().find('/')));
-  if (request.has_remove()) cut_->Removed(folder);
+  if (request.has_remove()) cut_->Removed(cluster_->store().folder(), folder);
   if (!request.has_publish()) return;
   ++snapshots_;
   cut_->Published(cluster_->store().folder(), folder);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/snapshots/reported_parts.h"
+
+#include <set>
+
+namespace covey::scheduler {
+
+void ReportedParts::Add(const proto::SnapshotReportRequest& report) {
+  for (const proto::SnapshotShard& shard : report.shards()) {
+    shards_.try_emplace({shard.table(), shard.shard()}, shard);
+  }
+  for (const proto::SnapshotFile& file : report.files()) {
+    files_[{file.folder(), file.name()}] = file.bytes();
+  }
+}
+
+uint64_t ReportedParts::bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [place, size] : files_) bytes += place.first.empty() ? size : 0;
+  return bytes;
+}
+
+void ReportedParts::Fill(proto::SnapshotManifest& manifest) const {
+  std::set<std::pair<std::string, std::string>> used;
+  for (const auto& [id, shard] : shards_) {
+    *manifest.add_shards() = shard;
+    used.emplace(shard.folder(), shard.file());
+  }
+  for (const auto& [place, bytes] : files_) {
+    const auto& [folder, name] = place;
+    // A manifest names no file of another snapshot for nothing.
+    if (!folder.empty() && !used.contains(place)) continue;
+    proto::SnapshotFile& file = *manifest.add_files();
+    file.set_folder(folder);
+    file.set_name(name);
+    file.set_bytes(bytes);
+  }
+}
+
+}  // namespace covey::scheduler

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/cluster/ids.h"
+#include "proto/scheduler.pb.h"
+
+namespace covey::server {
+
+// Where the newest snapshots hold the shards that a loop has stored, so that a shard that has not
+// changed since is not stored again.
+//
+// A shard is unchanged when all records since the stored one are cuts. The history of a generation
+// has one record per index, whichever server holds it, so it is enough to see each cut follow the
+// one before.
+//
+//   order ─▶ Cut ─▶ Find ─▶ Store, if it has changed, else Refer ─▶ base of the next order
+//
+// Used by SnapshotWriter. Actor-confined. Deterministic. Memory: two entries of a manifest per
+// shard.
+class StoredContents {
+ public:
+  // Of a file that holds shards: SnapshotFile.folder, never empty, and name.
+  using File = std::pair<std::string, std::string>;
+
+  // As in SnapshotOrder. What is stored and referred to from now on belongs to `folder`; what was
+  // so for a snapshot that is neither the order before nor the base is forgotten.
+  void Begin(const std::string& folder, const std::string& base);
+  // The shard has been cut by the record `index`. To be called for each cut that the loop sees, in
+  // their order, also for those of other orders.
+  void Cut(ShardId shard, uint64_t generation, uint64_t index);
+  // The shard as the base holds it, with the folder, if its content at the newest cut is the same.
+  // Null: it must be stored.
+  const proto::SnapshotShard* Find(ShardId shard) const;
+  // The size of a file with an entry of the base.
+  uint64_t BytesOf(const File& file) const { return base_.files.at(file); }
+
+  // The order's folder holds the shard, as of the cut that is the entry's index.
+  void Store(proto::SnapshotShard entry);
+  // The order refers to this entry of the base, which is as of the cut, too. Precondition: Find has
+  // returned it under this order.
+  void Refer(const proto::SnapshotShard& entry, uint64_t cut);
+  // A file of the order's folder is complete.
+  void AddFile(const std::string& name, uint64_t bytes) {
+    newest_.files[{newest_.folder, name}] = bytes;
+  }
+
+ private:
+  struct Content {
+    proto::SnapshotShard entry;
+    uint64_t newest_cut = 0;  // the newest record as of which the content is the entry's
+  };
+  struct Snapshot {
+    std::string folder;
+    std::map<ShardId, Content> shards;
+    std::map<File, uint64_t> files;  // with their sizes
+  };
+
+  static void Cut(ShardId shard, uint64_t generation, uint64_t index, Snapshot& snapshot);
+
+  // The newest complete snapshot, and the newest that was ordered.
+  Snapshot base_;
+  Snapshot newest_;
+};
+
+}  // namespace covey::server
