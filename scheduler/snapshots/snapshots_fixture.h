@@ -37,7 +37,7 @@ class SnapshotsTest : public ::testing::Test {
   }
 
   // Carries out what was asked of the store, and what follows from that.
-  void AnswerStore() {
+  virtual void AnswerStore() {
     for (auto requests = machine_->TakeRequests(); !requests.empty();
          requests = machine_->TakeRequests()) {
       for (const Message& request : requests) {
