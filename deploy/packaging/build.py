@@ -11,6 +11,8 @@ PROGRAMS = {  # where Bazel builds them
     "covey_scheduler": "scheduler/covey_scheduler",
     "covey_server": "server/covey_server",
 }
+# The worker of `covey chaos`, which covey looks for in libexec beside its own folder.
+SYNTHETIC = "worker/examples/synthetic/synthetic"
 LIBRARY = "client/c/libcovey.so.0"
 EXTENSION = "client/python/covey/_native.abi3.so"
 PYTHON = "client/python/covey"

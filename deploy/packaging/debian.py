@@ -89,6 +89,9 @@ class _Maker:
         for name in inputs.PROGRAMS:
             files.program(f"usr/bin/{name}", self._build.program(name))
             objects.append(files.folder / "usr/bin" / name)
+        worker = "usr/libexec/covey/synthetic"
+        files.program(worker, self._build.output(inputs.SYNTHETIC))
+        objects.append(files.folder / worker)
         pages = self._build.pages()
         for page in pages:
             files.compressed(
@@ -152,7 +155,8 @@ class _Maker:
         return self._pack(files, _Package(
             "python3-covey", "python", "parameter server with hybrid synchrony - Python 3",
             " This package has the module covey for Python, and covey.torch for PyTorch.\n",
-            ["python3 (>= 3.11)", *needed], recommends="python3-numpy", suggests="covey, python3-torch"))
+            ["python3 (>= 3.11)", *needed],
+            recommends="python3-numpy", suggests="covey, python3-torch"))
 
     def _pack(self, files, package):
         doc = f"usr/share/doc/{package.name}"

@@ -75,7 +75,8 @@ def page_of(name, text, summary=""):
             continue
         if line.startswith("After the options: "):
             rest = line[len("After the options: "):].strip()
-            page.arguments, _, page.arguments_help = (part.strip() for part in rest.partition("   "))
+            arguments, _, meaning = rest.partition("   ")
+            page.arguments, page.arguments_help = arguments.strip(), meaning.strip()
         elif option := _OPTION.match(line):
             flags, value, meaning = option.groups()
             page.options.append(Option(flags.split(","), value or "", meaning or ""))

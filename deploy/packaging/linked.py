@@ -33,7 +33,8 @@ def dependencies(objects, own_folder=None, own_library=""):
 def packages(build):
     """Names of the packages that all that we build needs at run time, sorted."""
     objects = [build.program(name) for name in inputs.PROGRAMS]
-    found = dependencies([*objects, build.output(inputs.LIBRARY)])
+    found = dependencies(
+        [*objects, build.output(inputs.SYNTHETIC), build.output(inputs.LIBRARY)])
     return sorted({dependency.split(" ")[0] for dependency in found})
 
 

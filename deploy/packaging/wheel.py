@@ -60,6 +60,8 @@ def make(build, output):
         files.write("covey/debian-packages.txt", packages + "\n")
         for name in inputs.PROGRAMS:
             files.program(f"covey-{version}.data/scripts/{name}", build.program(name))
+        files.program(f"covey-{version}.data/data/libexec/covey/synthetic",
+                      build.output(inputs.SYNTHETIC))
         described = f"covey-{version}.dist-info"
         files.write(f"{described}/METADATA", _METADATA.format(version=version, packages=packages))
         files.write(f"{described}/WHEEL", "Wheel-Version: 1.0\nGenerator: covey\n"

@@ -30,8 +30,8 @@ class PackagesTest(unpacked.DebianTest):
         """`program` is the example, which counts its runs, here three in one cluster."""
         # Runs the scheduler and the server beside it, which come from the package, too.
         run = self.run_to_end("covey run", [
-            self.root / "usr/bin/covey", "run", "--transport", "ipc", "--workers", 3, "--", program],
-            environment=self.environment())
+            self.root / "usr/bin/covey", "run", "--transport", "ipc", "--workers", 3, "--",
+            program], environment=self.environment())
         self.assertEqual(0, run.code, run)
         self.assertIn("counted 3 times", " ".join(run.lines("stdout")), run)
 
@@ -52,6 +52,7 @@ class PackagesTest(unpacked.DebianTest):
         self.assertGreater(len(commands), 9)
         self.assertEqual(sorted(
             [f"usr/bin/{name}" for name in _PROGRAMS] + _documents("covey")
+            + ["usr/libexec/covey/synthetic"]
             + [f"usr/share/man/man1/covey-{command}.1.gz" for command in commands]
             + ["usr/share/man/man1/covey.1.gz", "usr/share/man/man8/covey_scheduler.8.gz",
                "usr/share/man/man8/covey_server.8.gz",
@@ -134,6 +135,10 @@ class PackagesTest(unpacked.DebianTest):
         with open(f"{self.folder}/built/version", encoding="utf-8") as file:
             self.assertEqual(self.version, file.read())
         self.assert_counts(f"{self.folder}/built/counter")
+
+    def test_chaos_finds_its_worker(self):
+        run = self.start("covey chaos", [self.root / "usr/bin/covey", "chaos", "kill-group"])
+        run.await_line("killing all of group 1")  # so they train
 
     def test_cmake_refuses_another_version(self):
         with open(f"{self.folder}/CMakeLists.txt", "w", encoding="utf-8") as file:

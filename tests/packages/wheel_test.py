@@ -78,6 +78,8 @@ class WheelTest(cluster.ProcessTest):
         for name in ("covey", "covey_scheduler", "covey_server"):
             self.assertEqual(f"{name} {self.version}\n",
                              unpacked.run(self.venv / "bin" / name, "--version"))
+        # Where covey looks for the worker of its experiments.
+        unpacked.run(self.venv / "libexec/covey/synthetic", "--version")
 
     def test_the_name_and_the_record(self):
         name, version, python, abi, _ = self.path.name.removesuffix(".whl").split("-")

@@ -12,14 +12,16 @@
 namespace covey::cli {
 namespace {
 
-// `built_in`: its folder in a built source tree.
+// Installed programs that only this one starts are in libexec. `built_in`: the folder in a built
+// source tree.
 absl::StatusOr<std::string> FindBinary(const std::string& given, const char* built_in,
                                        const std::string& name, const char* flag) {
   if (!given.empty()) return FindProgram(given);
   const std::string path = OwnPath();
   const std::string folder = path.substr(0, path.rfind('/'));
   for (const std::string& candidate :
-       {absl::StrCat(folder, "/", name), absl::StrCat(folder, "/../../", built_in, "/", name)}) {
+       {absl::StrCat(folder, "/", name), absl::StrCat(folder, "/../libexec/covey/", name),
+        absl::StrCat(folder, "/../../", built_in, "/", name)}) {
     if (FindProgram(candidate).ok()) return candidate;
   }
   return absl::NotFoundError(absl::StrCat("no ", name, " beside ", path, "; build //", built_in,
