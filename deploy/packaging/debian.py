@@ -75,6 +75,7 @@ class _Maker:
         self._library = f"usr/lib/{self._triplet}"
 
     def make(self):
+        # In this order: what Python needs is found out with the library at hand.
         return [self._programs(), self._c_library(), self._development(), self._python()]
 
     def _tree(self, name):

@@ -4,7 +4,6 @@
 import gzip
 import os
 import pathlib
-import shutil
 import subprocess
 
 
@@ -56,6 +55,3 @@ class Tree:
             if path.is_dir() and not path.is_symlink():
                 path.chmod(0o755)
             os.utime(path, (self._epoch, self._epoch), follow_symlinks=False)
-
-    def remove(self):
-        shutil.rmtree(self.folder)

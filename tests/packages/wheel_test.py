@@ -69,7 +69,7 @@ class WheelTest(cluster.ProcessTest):
 
     @unittest.skipUnless(_has_torch(), "needs PyTorch: deploy/install-packages tests")
     def test_beside_torch_imported_before_and_after(self):
-        # PyTorch has a Protocol Buffers of its own.
+        # PyTorch loads Protocol Buffers, too.
         for before, after in (("import torch", ""), ("", "import torch")):
             lines = self.train(before, after + "\nimport covey.torch")
             self.assertIn("values 1.0 2.0 3.0 4.0", lines)
