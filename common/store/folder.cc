@@ -278,7 +278,7 @@ absl::Status Folder::RemoveTree(const std::string& path, absl::string_view first
   COVEY_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, List(path));
   bool is_empty = true;
   for (const FolderEntry& entry : entries) {
-    if (keep.contains(entry.name) && entry.name != first) {
+    if (keep.contains(entry.name)) {
       is_empty = false;
       continue;
     }

@@ -61,12 +61,13 @@ class SnapshotReferencesTest : public SnapshotsTest {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // As in SnapshotsTest; the first call of each removal meets an I/O error if `fails_removals_`.
+  // As in SnapshotsTest; the first call of a removal of `unremovable_` meets an I/O error.
   void AnswerStore() override {
     for (auto requests = machine_->TakeRequests(); !requests.empty();
          requests = machine_->TakeRequests()) {
       for (const Message& request : requests) {
-        if (fails_removals_ && request.envelope.store_request().has_remove()) {
+        const proto::StoreRequest& store_request = request.envelope.store_request();
+        if (store_request.has_remove() && store_request.path() == unremovable_) {
           store_.PlanFault(store_.operations() + 1, MemoryFolder::Fault::kIoError);
         }
         machine_->OnStoreReply(now_, AnswerStoreRequest(request, store_));
@@ -75,7 +76,7 @@ class SnapshotReferencesTest : public SnapshotsTest {
   }
 
   SmallSnapshot last_;
-  bool fails_removals_ = false;
+  std::string unremovable_;  // the folder of a snapshot
 };
 
 TEST_F(SnapshotReferencesTest, TheOrderNamesTheNewestCompleteSnapshot) {
@@ -165,11 +166,11 @@ TEST_F(SnapshotReferencesTest, NothingIsRemovedThatAnUnreadableSnapshotMayNeed) 
 TEST_F(SnapshotReferencesTest, ARemovalThatFailedIsRepeated) {
   Start();
   const std::string first = MakeWhole();
-  fails_removals_ = true;
+  unremovable_ = first;
   const std::string second = MakeWhole();
   EXPECT_THAT(Names(""), ElementsAre(first, second));
   ExpectIntact(second);
-  fails_removals_ = false;
+  unremovable_.clear();
   const std::string last = MakeWhole();
   EXPECT_THAT(Names(""), ElementsAre(last));
 }
@@ -179,11 +180,11 @@ TEST_F(SnapshotReferencesTest, FilesStayUntilTheRemovalOfTheLastThatNeedsThemIsD
   Start();
   const std::string first = MakeWhole();
   const std::string second = MakeReferring();
-  fails_removals_ = true;
+  unremovable_ = second;
   const std::string third = MakeWhole();
   ExpectIntact(second);
   EXPECT_THAT(Names(first), ElementsAre(kUsed));
-  fails_removals_ = false;
+  unremovable_.clear();
   const std::string last = MakeWhole();
   EXPECT_THAT(Names(""), ElementsAre(last));
 }

@@ -208,8 +208,8 @@ void Snapshots::FollowOrder(absl::Time now) {
       change.Commit();
     }
   }
-  if (work_.parts.shards() == work_.conditions.shards() && dispatcher_.CutIsComplete())
-    Publish(now);
+  const bool all_stored = work_.parts.shards() == work_.conditions.shards();
+  if (all_stored && dispatcher_.CutIsComplete()) Publish(now);
 }
 
 void Snapshots::OnReport(absl::Time now, const proto::SnapshotReportRequest& report) {

@@ -34,7 +34,7 @@ namespace covey::server {
 // be stored is reported as a failure; an order that is withdrawn is forgotten, its files removed.
 //
 // Actor-confined. Deterministic. Memory: the old values and slots of shards that have been updated
-// since their cuts, until these are stored; such shards are stored before others, because others
+// since their cuts, until these are stored. Such shards are stored before others, because others
 // cost no memory yet. And the entries of the manifest, for the next snapshot.
 class SnapshotWriter {
  public:
