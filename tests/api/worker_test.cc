@@ -107,8 +107,9 @@ TEST_F(WorkerTest, SubmitsGradientsFromAnyPlace) {
 }
 
 TEST_F(WorkerTest, WaitsInSlices) {
-  std::vector<float> values(4);
-  std::vector<float> gradient(4, 1);
+  constexpr size_t kElements = 1 << 20;  // so that a step takes a while
+  std::vector<float> values(kElements);
+  std::vector<float> gradient(kElements, 1);
   auto hybrid = HybridStep::Create(*worker_, {TensorOf(values, gradient)});
   ASSERT_TRUE(hybrid.ok()) << hybrid.status();
   int early = 0;
@@ -126,7 +127,7 @@ TEST_F(WorkerTest, WaitsInSlices) {
     }
     ASSERT_TRUE((*hybrid)->Wait(0).ok());
     ASSERT_FALSE((*hybrid)->in_flight(0));
-    ASSERT_EQ(values, std::vector<float>(4, static_cast<float>(-(step + 1 + early))));
+    ASSERT_EQ(values, std::vector<float>(kElements, static_cast<float>(-(step + 1 + early))));
   }
   EXPECT_GT(early, 0) << "a nanosecond is too short for most steps";
 }

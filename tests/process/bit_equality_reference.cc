@@ -49,7 +49,7 @@ std::unique_ptr<server::DenseShard> Whole(const proto::Table& table, server::Tab
 }
 
 void Train(uint32_t members, Algorithm algorithm) {
-  server::BufferPool spares(0);
+  BufferPool spares(0);
   server::HostMemory memory(spares);
   std::vector<proto::Table> tables;
   std::vector<const proto::Table*> pointers;

@@ -131,7 +131,7 @@ class ReplayTest(cluster.ProcessTest):
 
     def test_the_heads_of_a_shard_continue_each_other(self):
         # Gradients of this size are written at once.
-        self.record("--kill", "server-1@300ms", groups=4, steps=300, kib=64)
+        self.record("--kill", "server-1@300ms", groups=4, steps=1000, kib=64)
         replayed = self.replayed()
         self.assertGreater(sum(table["digests"] for table in replayed["tables"]), 0)
         # What was on its way to the disk may be missing, and with it what follows for these shards.
