@@ -14,6 +14,8 @@ worker:
     with covey.join() as worker:                      # in a group; see `covey run`
         worker.group.all_reduce(array).wait()
 
+    worker = covey.init(servers=2)                    # starts the servers, too: one machine, to try it
+
 Settings that are not given come from the environment (COVEY_SCHEDULER, COVEY_JOB, ...), then from the
 file that COVEY_CONFIG names. covey.torch is for PyTorch.
 
@@ -37,6 +39,7 @@ from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLos
                           FailedPrecondition, Internal, InvalidArgument, NotFound,
                           ResourceExhausted, Unavailable)
 from covey.handle import Handle, Result
+from covey.local_cluster import init
 from covey.source import DataSource
 from covey.step import Step
 from covey.worker import Group, Worker, join
@@ -47,7 +50,7 @@ __all__ = [
     "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
     "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
     "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
-    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "join",
+    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "init", "join",
     "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal", "sgd",
     "step_decay", "uniform",
 ]

@@ -16,7 +16,8 @@ def remember(closable: Any) -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
+    """Closes what was remembered. May be called before the end; closing twice does nothing."""
     for closable in list(_open):
         closable.close()
 

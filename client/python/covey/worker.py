@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Sequence
 
 import covey._native as _native
+from covey import launch as _launch
 from covey._lifetime import remember, settings
 from covey._memory import floats, wire_number
 from covey._waiting import interruptible
+from covey.errors import InvalidArgument
 from covey.handle import Handle
+
+_log = logging.getLogger("covey")
 
 
 def join(scheduler: str | None = None, *, job: str | None = None, rank: int | None = None,
@@ -21,7 +26,8 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
     Args:
         scheduler: "host:port" of the scheduler; several are separated by commas.
         job: the job's name.
-        rank: the rank among all workers; None = from COVEY_RANK, or any.
+        rank: the rank among all workers; None = from COVEY_RANK, otherwise from torchrun, MPI,
+            Slurm, Kubernetes and others (covey.launch), otherwise any.
         labels: topology of this machine, "zone/rack/host/device".
         data_host: address at which other members reach this machine.
         transport: "auto", "tcp" or "ipc".
@@ -33,11 +39,28 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         Unavailable: there is no scheduler at this address.
         DeadlineExceeded: names the missing members.
         AlreadyExists: the rank is taken.
+        InvalidArgument: a setting is wrong, or the launcher's variables contradict each other.
     """
-    return Worker(interruptible(_native.worker_join, settings(
+    try:
+        launch = _launch.detect()
+    except InvalidArgument:
+        if rank is None:
+            raise
+        launch = _launch.Launch()
+    for note in launch.notes:
+        _log.warning(note)
+    if rank is None:
+        rank = launch.rank
+    native = interruptible(_native.worker_join, settings(
         scheduler=scheduler, job=job, rank=rank, labels=labels, data_host=data_host,
         transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
-        operation_deadline=timeout)))
+        operation_deadline=timeout))
+    worker = Worker(native, launch)
+    if launch.size not in (None, worker.size):
+        _log.warning("%s has started %d processes, and the job has %d workers now; start "
+                     "covey_scheduler with --groups and --workers for as many", launch.launcher,
+                     launch.size, worker.size)
+    return worker
 
 
 class Worker:
@@ -47,11 +70,13 @@ class Worker:
 
     Attributes:
         group: the members that synchronize every step.
+        launch: what has started this process (covey.launch.Launch).
     """
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: Any, launch: _launch.Launch) -> None:
         self._native = native
         self.group = Group(native)
+        self.launch = launch
         remember(self)
 
     def __enter__(self) -> Worker:
@@ -73,6 +98,11 @@ class Worker:
     def size(self) -> int:
         """Workers in all groups, when this worker joined."""
         return _native.worker_place(self._native)[1]
+
+    @property
+    def local_rank(self) -> int:
+        """Among the workers on this machine, as its launcher counts: the GPU to use. 0 if none."""
+        return self.launch.local_rank
 
     @property
     def groups(self) -> int:

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of launch_test.py run: says where it is, and adds its rank plus one."""
+
+import array
+import json
+import sys
+import time
+
+import covey
+
+way = sys.argv[1]
+worker = covey.join() if way == "join" else covey.init(servers=2, groups=2 if way == "init" else 1)
+if way == "wait":
+    print("joined", flush=True)
+    time.sleep(600)
+total = array.array("f", [worker.group.rank + 1])
+worker.group.all_reduce(total).wait()
+print(json.dumps({"rank": worker.rank, "size": worker.size, "groups": worker.groups,
+                  "local_rank": worker.local_rank, "sum": total[0]}), flush=True)
+if way == "join":
+    worker.close()
