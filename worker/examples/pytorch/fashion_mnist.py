@@ -38,7 +38,7 @@ def accuracy(model, images, labels):
 def main():
     options = argparse.ArgumentParser(description="Trains on Fashion-MNIST in groups of workers.")
     options.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
-    options.add_argument("--epochs", type=int, default=8)
+    options.add_argument("--epochs", type=int, default=12)
     options.add_argument("--batch", type=int, default=64, help="examples per worker and step")
     options.add_argument("--contract", default="buffered", help="bsp, ssp:2, async, buffered")
     arguments = options.parse_args()
