@@ -44,7 +44,7 @@ class ResumeTest(cluster.ProcessTest):
 
     def count_examples(self, replicas, sizes):
         """Kills a job after each of the sizes (servers, groups, workers) but the last."""
-        command = [_EXAMPLES, "--passes", 20, "--replicas", replicas]
+        command = [_EXAMPLES, "--passes", 30, "--replicas", replicas]
         for round_, (servers, groups, workers) in enumerate(sizes):
             run = self.run_job(groups, workers, command, servers, "--snapshot-every", "1s")
             if round_ > 0:
@@ -63,7 +63,7 @@ class ResumeTest(cluster.ProcessTest):
     def expect_equal_bits(self, groups, workers, wire, *options):
         """Of an undisturbed run, and of one that was killed; on other numbers of servers."""
         command = [cluster.FASHION_MNIST, "--contract", "bsp", "--fixed-split", "--hidden", 64,
-                   "--epochs", 9, "--wire", wire]
+                   "--epochs", 14, "--wire", wire]
         files = [os.path.join(self.folder, name) for name in ("a.safetensors", "b.safetensors")]
         undisturbed = self.result_of(groups, workers, command, [
             "--servers", 2, "--store", self.store + "-2", "--export", files[0], *options])
@@ -85,7 +85,7 @@ class ResumeTest(cluster.ProcessTest):
         self.expect_equal_bits(2, 2, "int8", "--feedback-flush-steps", 20)
 
     def test_a_job_that_is_stopped_is_saved(self):
-        command = [_EXAMPLES, "--passes", 20]
+        command = [_EXAMPLES, "--passes", 30]
         run = self.run_job(2, 1, command, 2)
         address = run.await_line(r"scheduler at (\S+);").group(1)
         run.await_line(r"group_ready", count=2)
