@@ -125,7 +125,7 @@ class _Cluster:
 
     def _start(self, *command: str) -> None:
         # The log of workers is the program's; of these, only what is wrong.
-        environment = {"COVEY_LOG_LEVEL": "warning", **os.environ}
+        environment = {"COVEY_LOG_LEVEL": "error", **os.environ}
         self._processes.append(subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent))
 

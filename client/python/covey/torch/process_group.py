@@ -237,7 +237,7 @@ class CoveyProcessGroup(dist.ProcessGroup):
 
 def _create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup:
     """What torch.distributed calls for init_process_group("covey") and new_group()."""
-    worker = covey.join(rank=rank, timeout=timeout.total_seconds() or None)
+    worker = covey.init(rank=rank, timeout=timeout.total_seconds() or None)
     group = worker.group
     if (group.rank, group.size) != (rank, size):
         worker.close()

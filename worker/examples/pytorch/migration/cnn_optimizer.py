@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a convolutional network on Fashion-MNIST, with the optimizer on Covey's servers."""
+
+import argparse
+import gzip
+import pathlib
+
+import numpy
+import torch
+
+import covey.torch
+
+
+def dataset(folder, part):
+    def read(name, header):
+        with gzip.open(pathlib.Path(folder) / name) as file:
+            return numpy.frombuffer(file.read(), numpy.uint8, offset=header)
+    images = read(f"{part}-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28)
+    labels = read(f"{part}-labels-idx1-ubyte.gz", 8)
+    return torch.utils.data.TensorDataset(torch.tensor(images, dtype=torch.float32) / 255,
+                                          torch.tensor(labels, dtype=torch.int64))
+
+
+def network():
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 8, 3, stride=2), torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.ReLU(),
+        torch.nn.Flatten(), torch.nn.Linear(16 * 6 * 6, 10))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
+    options.add_argument("--epochs", type=int, default=2)
+    options.add_argument("--examples", type=int, default=60000, help="of the data set, per epoch")
+    arguments = options.parse_args()
+    torch.manual_seed(1)
+    train = torch.utils.data.Subset(dataset(arguments.data, "train"), range(arguments.examples))
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
+    optimizer = covey.torch.DistributedOptimizer(optimizer, model.named_parameters(),
+                                                 worker=covey.init(servers=2), initial="redraw")
+    loader = covey.torch.ElasticLoader(train, optimizer, batch_size=64)
+    for epoch in range(arguments.epochs):
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+        print(f"epoch {epoch + 1}: loss {loss.item():.4f}", flush=True)
+    images, labels = dataset(arguments.data, "t10k").tensors
+    with torch.no_grad():
+        right = (model(images).argmax(1) == labels).float().mean().item()
+    print(f"test_accuracy {right:.4f}", flush=True)
+
+
+main()
