@@ -28,7 +28,8 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       barriers(state),
       dispatcher(state),
       snapshots(config.snapshots_options(), state, dispatcher),
-      restores(config.snapshots_options().has_store, state, tables) {}
+      restores(config.snapshots_options().has_store, state, tables,
+               [this](const std::string& folder) { return snapshots.IsGoing(folder); }) {}
 
 void Machines::Start(absl::Time now) {
   membership.Start(now);

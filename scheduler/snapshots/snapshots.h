@@ -82,6 +82,8 @@ class Snapshots {
   absl::Time NextTick() const;
 
   bool has_store() const { return options_.has_store; }
+  // As StoredSnapshots.
+  bool IsGoing(const std::string& folder) const { return stored_.IsGoing(folder); }
   // For the store, since the last call.
   std::vector<Message> TakeRequests() { return stored_.TakeRequests(); }
   void FillStatus(absl::Time now, proto::StatusReply& reply) const;

@@ -45,6 +45,8 @@ class StoredSnapshots {
   bool is_listed() const { return listings_.empty() && reading_ == 0; }
   // Of all snapshots that were there, complete or not; 0 = none.
   uint64_t highest_id() const { return highest_id_; }
+  // Whether the snapshot is being removed: files of it may be gone.
+  bool IsGoing(const std::string& folder) const { return old_.contains(folder); }
   // The newest complete snapshot of this job; empty = none that the next may refer to.
   std::string base() const;
 

@@ -113,6 +113,12 @@ bool TableRestores::OnStoreReply(absl::Time now, const Message& reply) {
 void TableRestores::OnManifest(absl::Time now,
                                const absl::StatusOr<proto::SnapshotManifest>& manifest) {
   if (!manifest.ok()) return End(now, manifest.status());
+  if (is_going_(manifest->folder())) {
+    return End(now, absl::NotFoundError(absl::StrCat(
+                        manifest->folder(),
+                        " is being removed, because newer ones are complete; restore one of these, "
+                        "or start the scheduler with a larger --snapshots-kept")));
+  }
   status_.set_folder(manifest->folder());
   const auto tables = TablesToRestore(request_, *manifest, status_.id());
   if (!tables.ok()) return End(now, tables.status());

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,8 +47,11 @@ class TableRestores {
  public:
   static constexpr absl::Duration kStallMax = absl::Minutes(5);
 
-  TableRestores(bool has_store, ClusterState& state, Tables& tables)
-      : has_store_(has_store), state_(state), tables_(tables) {}
+  // Whether the snapshot in this folder is being removed. Its tables may not refer to it then.
+  using IsGoing = std::function<bool(const std::string& folder)>;
+
+  TableRestores(bool has_store, ClusterState& state, Tables& tables, IsGoing is_going)
+      : has_store_(has_store), state_(state), tables_(tables), is_going_(std::move(is_going)) {}
 
   // Once, before anything else.
   void Start(absl::Time now);
@@ -83,6 +88,7 @@ class TableRestores {
   const bool has_store_;
   ClusterState& state_;
   Tables& tables_;
+  const IsGoing is_going_;
 
   // Owned by the actor's thread. Of the newest restore:
   proto::RestoreTablesRequest request_;

@@ -120,7 +120,11 @@ class TableRestoresTest : public ::testing::Test {
   TestState state_;
   MemoryFolder store_;
   Tables tables_{state_};
-  std::optional<TableRestores> restores_{std::in_place, true, state_, tables_};
+  std::string going_;  // the folder of a snapshot that is being removed
+  const TableRestores::IsGoing is_going_ = [this](const std::string& folder) {
+    return folder == going_;
+  };
+  std::optional<TableRestores> restores_{std::in_place, true, state_, tables_, is_going_};
 };
 
 TEST_F(TableRestoresTest, MakesAllTablesAsTheyWere) {
@@ -267,8 +271,16 @@ TEST_F(TableRestoresTest, AnImportHasNoStateOfAnOptimizer) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--initial-values import-gpt2"));
 }
 
+TEST_F(TableRestoresTest, TakesNothingFromASnapshotThatIsBeingRemoved) {
+  going_ = kFolder;
+  EXPECT_THAT(Failure(Request()), HasSubstr("is being removed"));
+  going_ = "another";
+  Begin(Request());
+  EXPECT_EQ(Status().state(), State::LOADING);
+}
+
 TEST_F(TableRestoresTest, NeedsAStoreAndItsTurn) {
-  TableRestores without(false, state_, tables_);
+  TableRestores without(false, state_, tables_, is_going_);
   const absl::Status status = without.Begin(now_, Request()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("this job has no store"));
@@ -326,7 +338,7 @@ TEST_F(TableRestoresTest, ARestartedSchedulerGoesOn) {
   Begin(Request());
   const uint64_t id = Status().id();
   Load(0, 0);
-  restores_.emplace(true, state_, tables_);
+  restores_.emplace(true, state_, tables_, is_going_);
   restores_->Start(now_);
   EXPECT_EQ(Status().id(), id);
   EXPECT_EQ(Status().folder(), kFolder);
