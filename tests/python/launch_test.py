@@ -13,6 +13,7 @@ import covey
 from covey import launch
 from tests import report
 from tests.process import cluster, program
+from tests.python import torchrun
 
 _PROGRAM = pathlib.Path(__file__).parent / "launched.py"
 
@@ -171,10 +172,8 @@ class LaunchedTest(cluster.ProcessTest):
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_torchrun_needs_no_other_command(self):
-        # Without the options for output, PyTorch 1.13's does not start under Python 3.11.
-        run = self.start("torchrun", [
-            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
-            "--redirects", "1", "--tee", "1", _PROGRAM, "init"], _environment(TMPDIR=self.folder))
+        run = self.start("torchrun", [*torchrun.command(2), _PROGRAM, "init"],
+                         _environment(TMPDIR=self.folder, **torchrun.ENVIRONMENT))
         self.assertEqual(0, run.exit_code(200), run)
         places = [json.loads(line[line.index("{"):]) for line in run.lines("stdout") if "{" in line]
         self.assertEqual([0, 1], sorted(place["rank"] for place in places))

@@ -12,6 +12,7 @@ import unittest
 import covey
 from tests import report
 from tests.process import cluster
+from tests.python import torchrun
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SCRIPTS = _ROOT / "worker/examples/pytorch/migration"
@@ -60,11 +61,9 @@ class TrainingTest(cluster.ProcessTest):
                        if not name.startswith(("COVEY_", "TEST_"))}
         environment.update(
             PATH=os.pathsep.join([*binaries, os.environ["PATH"]]), TMPDIR=self.folder,
-            PYTHONPATH=str(pathlib.Path(covey.__file__).parents[1]), OMP_NUM_THREADS="1")
-        # Without the options for output, PyTorch 1.13's torchrun does not start under Python 3.11.
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", workers,
-                    "--redirects", "1", "--tee", "1"] if workers > 1 else []
-        run = self.start(script, [sys.executable, *torchrun, _SCRIPTS / f"{script}.py",
+            PYTHONPATH=str(pathlib.Path(covey.__file__).parents[1]), **torchrun.ENVIRONMENT)
+        starter = torchrun.command(workers) if workers > 1 else [sys.executable]
+        run = self.start(script, [*starter, _SCRIPTS / f"{script}.py",
                                   "--examples", 1280, "--epochs", 1], environment)
         self.assertEqual(0, run.exit_code(200), run)
         return sorted(line.rpartition("epoch 1: ")[2] for line in run.lines("stdout")
