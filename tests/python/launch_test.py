@@ -91,7 +91,7 @@ class DetectTest(unittest.TestCase):
         without = {name: value for name, value in torchrun.items() if name != "WORLD_SIZE"}
         with self.assertRaisesRegex(covey.InvalidArgument, "WORLD_SIZE is not set"):
             launch.detect(without)
-        for text in ["", "[]", "{}", '{"cluster": 1, "task": 2}', "[" * 100000,
+        for text in ["[]", "{}", '{"cluster": 1, "task": 2}', "[" * 100000,
                      '{"cluster": {"worker": []}, "task": {"type": "worker", "index": 0}}',
                      '{"cluster": {"worker": ["a"]}, "task": {"type": "ps", "index": 0}}']:
             with self.assertRaisesRegex(covey.InvalidArgument, "TF_CONFIG"):
@@ -143,6 +143,15 @@ class LaunchedTest(cluster.ProcessTest):
         self.assertEqual([], [name for name in os.listdir(self.folder)
                               if name.startswith("covey-init")])
 
+    def test_what_a_killed_job_has_left_misleads_nobody(self):
+        folder = pathlib.Path(self.folder, f"covey-init-{os.getuid()}-{os.getpid()}-0")
+        folder.mkdir()
+        (folder / "ready").write_text("1 1 1\n", encoding="ascii")
+        late = self.start_program("init-1", 1, 2)
+        program.await_true(lambda: late.running(), "the second worker")
+        workers = [self.start_program("init-1", 0, 2), late]
+        self.assertEqual([0, 1], [self.outcome(worker)["rank"] for worker in workers])
+
     def test_one_process_without_a_launcher(self):
         run = self.start("worker", [sys.executable, _PROGRAM, "init-1"],
                          _environment(TMPDIR=self.folder))
@@ -162,6 +171,9 @@ class LaunchedTest(cluster.ProcessTest):
                 ({"LOCAL_WORLD_SIZE": "1"}, "1 of 2 workers are on this machine"),
                 ({"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}, "3 workers cannot be divided into 2"),
                 ({"PATH": "/usr/bin:/bin"}, "there is no covey_scheduler on PATH"),
+                ({"TORCHELASTIC_RUN_ID": "", "DMLC_ROLE": "worker", "DMLC_NUM_WORKER": "2", "RANK": ""},
+                 "not known which of how many"),
+                ({"TORCHELASTIC_RUN_ID": "", "JOB_COMPLETION_INDEX": "1"}, "not known which of how"),
                 ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x'")]:
             environment = {**_environment(TMPDIR=self.folder, TORCHELASTIC_RUN_ID="none", RANK="0",
                                           WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2"),

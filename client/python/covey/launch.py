@@ -52,7 +52,7 @@ def detect(environment: _Environment | None = None) -> Launch:
     """
     environment = os.environ if environment is None else environment
     for mark, launcher in _LAUNCHERS:
-        if mark in environment:
+        if environment.get(mark):
             return launcher(environment)
     return Launch(notes=_notes(environment))
 

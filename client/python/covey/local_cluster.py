@@ -51,8 +51,20 @@ def init(servers: int = 1, *, groups: int = 1, start_timeout: float = 30.0, **gi
     """
     if given.get("scheduler") or os.environ.get("COVEY_SCHEDULER"):
         return join(**given)
+    global _joined
+    if _joined is not None:
+        port, name = _joined
+        given.update(scheduler=f"127.0.0.1:{port}", job=name)
+        return join(**given)
     found = _launch.detect()
     size = found.size or 1
+    rank = given.get("rank")
+    if (found.rank is None and size > 1) or (found.rank or 0) >= size or rank not in (
+            None, found.rank or 0):
+        raise FailedPrecondition(
+            f"init: it is not known which of how many workers this is (launched by {found.launcher}, "
+            f"rank {found.rank if rank is None else rank} of {size}); start covey_scheduler and "
+            "covey_server, and set COVEY_SCHEDULER")
     if found.local_size not in (None, size):
         raise FailedPrecondition(
             f"init: {found.local_size} of {size} workers are on this machine, and init starts servers "
@@ -65,25 +77,35 @@ def init(servers: int = 1, *, groups: int = 1, start_timeout: float = 30.0, **gi
                      os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")])
     folder = pathlib.Path(tempfile.gettempdir(), name)
     if not found.rank:
-        _Cluster(name, folder, servers, groups, size // groups)
+        _Cluster(name, folder, servers, groups, size // groups, start_timeout)
     port = _await_port(folder, start_timeout)
+    _joined = port, name
     given.update(scheduler=f"127.0.0.1:{port}", job=name)
     return join(**given)
 
 
+def _started(pid: int) -> str:
+    """When the process was started, as the system counts; empty = it has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    return status.rpartition(")")[2].split()[19]
+
+
 def _await_port(folder: pathlib.Path, timeout: float) -> int:
-    """The port of the scheduler, once it has written it there."""
+    """The port of the scheduler, once a first worker that still runs has written it there."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         try:
             status = folder.lstat()
             if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
                 raise FailedPrecondition(f"init: {folder} belongs to somebody else; set TMPDIR")
-            text = (folder / "port").read_text(encoding="ascii")
-            if text.strip().isdigit():
-                return int(text)
-        except FileNotFoundError:
-            pass
+            port, pid, started = (folder / "ready").read_text(encoding="ascii").split()
+            if _started(int(pid)) == started:
+                return int(port)
+        except (FileNotFoundError, ValueError):
+            pass  # not yet; or what an earlier job has left
         time.sleep(_LOOK_AGAIN_SECONDS)
     raise DeadlineExceeded(f"init: no scheduler after {timeout:g} s; the worker of local rank 0 starts "
                            "it, look at its output")
@@ -99,13 +121,19 @@ def _program(name: str) -> str:
     return found
 
 
+# The scheduler's port and job, once this process has joined it.
+_joined: tuple[int, str] | None = None
+
+
 class _Cluster:
     """Starts at once; ends with the program."""
 
-    def __init__(self, job: str, folder: pathlib.Path, servers: int, groups: int,
-                 workers: int) -> None:
+    def __init__(self, job: str, folder: pathlib.Path, servers: int, groups: int, workers: int,
+                 timeout: float) -> None:
         self._job = job
         self._folder = folder
+        self._pid = os.getpid()
+        self._address = ""
         self._processes: list[subprocess.Popen[bytes]] = []
         scheduler, server = _program("covey_scheduler"), _program("covey_server")
         # What an earlier program of the same number has left behind.
@@ -117,9 +145,13 @@ class _Cluster:
         atexit.register(self._end)
         self._start(scheduler, "--job", job, "--servers", str(servers), "--groups", str(groups),
                     "--workers", str(workers), "--port-file", str(folder / "port"))
-        self._address = f"127.0.0.1:{_await_port(folder, 30.0)}"
+        port = self._await_scheduler(timeout)
+        self._address = f"127.0.0.1:{port}"
         for rank in range(servers):
             self._start(server, "--job", job, "--scheduler", self._address, "--rank", str(rank))
+        unfinished = folder / "unfinished"
+        unfinished.write_text(f"{port} {self._pid} {_started(self._pid)}\n", encoding="ascii")
+        unfinished.rename(folder / "ready")
         print(f"covey: scheduler at {self._address} and {servers} servers, for as long as this program "
               "runs", file=sys.stderr, flush=True)
 
@@ -129,9 +161,25 @@ class _Cluster:
         self._processes.append(subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent))
 
+    def _await_scheduler(self, timeout: float) -> int:
+        """The port that it listens on."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if (code := self._processes[0].poll()) is not None:
+                raise FailedPrecondition(f"init: covey_scheduler has ended with code {code}; what it "
+                                         "printed says why")
+            try:
+                return int((self._folder / "port").read_text(encoding="ascii"))
+            except (FileNotFoundError, ValueError):
+                time.sleep(_LOOK_AGAIN_SECONDS)
+        raise DeadlineExceeded(f"init: covey_scheduler does not listen after {timeout:g} s")
+
     def _end(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a child by fork
         close_all()  # this program's worker, which the servers would wait for
-        self._await_others()
+        if self._address:
+            self._await_others()
         for process in reversed(self._processes):
             process.terminate()
         deadline = time.monotonic() + _END_SECONDS
