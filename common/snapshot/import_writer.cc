@@ -100,8 +100,7 @@ absl::StatusOr<uint64_t> ImportWriter::Finish() {
   file.set_bytes(offset_);
   COVEY_ASSIGN_OR_RETURN(const Buffer manifest, EncodeManifest(manifest_));
   COVEY_RETURN_IF_ERROR(store_.Sync(absl::StrCat(manifest_.folder(), "/", kFile)));
-  COVEY_RETURN_IF_ERROR(
-      store_.Publish(absl::StrCat(manifest_.folder(), "/", kManifestName), manifest.bytes()));
+  COVEY_RETURN_IF_ERROR(store_.Publish(ManifestPath(manifest_.folder()), manifest.bytes()));
   return offset_ + manifest.size();
 }
 

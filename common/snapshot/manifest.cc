@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/fixed_bytes.h"
@@ -155,6 +156,19 @@ absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> 
     return absl::DataLossError("it refers to earlier snapshots, which its format does not know");
   }
   return manifest;
+}
+
+std::string ManifestPath(absl::string_view folder) {
+  return absl::StrCat(folder, "/", kManifestName);
+}
+
+absl::StatusOr<proto::SnapshotManifest> DecodeManifestOf(absl::string_view folder,
+                                                         std::span<const uint8_t> bytes) {
+  absl::StatusOr<proto::SnapshotManifest> manifest = DecodeManifest(bytes);
+  if (!manifest.ok()) return Annotate(ManifestPath(folder), manifest.status());
+  if (manifest->folder() == folder) return manifest;
+  return absl::DataLossError(absl::StrCat(ManifestPath(folder), " is the manifest of ",
+                                          manifest->folder(), ": move it back"));
 }
 
 }  // namespace covey

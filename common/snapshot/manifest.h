@@ -81,4 +81,11 @@ absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest);
 // DATA_LOSS: damaged, or as CheckManifest; FAILED_PRECONDITION: another major version.
 absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> bytes);
 
+// The path in the store of the manifest of the snapshot in `folder`.
+std::string ManifestPath(absl::string_view folder);
+// The manifest that is stored at ManifestPath(folder) as `bytes`. Errors as DecodeManifest, with
+// the path; DATA_LOSS: it belongs to another folder, too.
+absl::StatusOr<proto::SnapshotManifest> DecodeManifestOf(absl::string_view folder,
+                                                         std::span<const uint8_t> bytes);
+
 }  // namespace covey

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/snapshot/needed_files.h"
 
-#include "common/snapshot/part_format.h"
+#include "common/snapshot/stored_piece.h"
 
 namespace covey {
 
@@ -16,8 +16,7 @@ FilesByFolder ReferencesOf(const proto::SnapshotManifest& manifest) {
 uint64_t ReusedBytes(const proto::SnapshotManifest& manifest) {
   uint64_t bytes = 0;
   for (const proto::SnapshotShard& shard : manifest.shards()) {
-    if (shard.folder().empty()) continue;
-    for (const proto::SnapshotPiece& piece : shard.pieces()) bytes += PieceSpace(piece.bytes());
+    if (!shard.folder().empty()) bytes += StoredBytesOf(shard);
   }
   return bytes;
 }

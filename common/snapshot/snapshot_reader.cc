@@ -86,7 +86,7 @@ absl::StatusOr<StoredManifest> ReadManifest(Folder& store, absl::string_view fol
   }
   StoredManifest stored;
   COVEY_ASSIGN_OR_RETURN(stored.entries, store.List(folder));
-  const std::string path = absl::StrCat(folder, "/", kManifestName);
+  const std::string path = ManifestPath(folder);
   const bool has_manifest =
       std::any_of(stored.entries.begin(), stored.entries.end(),
                   [](const FolderEntry& e) { return e.name == kManifestName && !e.is_folder; });
@@ -95,13 +95,7 @@ absl::StatusOr<StoredManifest> ReadManifest(Folder& store, absl::string_view fol
         absl::StrCat(path, " is missing: the snapshot is being made, or was not completed"));
   }
   COVEY_ASSIGN_OR_RETURN(const Buffer bytes, store.Read(path, 0, 0));
-  absl::StatusOr<proto::SnapshotManifest> manifest = DecodeManifest(bytes.bytes());
-  if (!manifest.ok()) return Annotate(path, manifest.status());
-  if (manifest->folder() != folder) {
-    return absl::DataLossError(
-        absl::StrCat(path, " is the manifest of ", manifest->folder(), ": move it back"));
-  }
-  stored.manifest = *std::move(manifest);
+  COVEY_ASSIGN_OR_RETURN(stored.manifest, DecodeManifestOf(folder, bytes.bytes()));
   stored.bytes = bytes.size();
   return stored;
 }

@@ -27,6 +27,12 @@ StoredRange RangeOf(const proto::SnapshotPiece& piece) {
   return {.offset = piece.offset() - kPartBlockBytes, .bytes = PieceSpace(piece.bytes())};
 }
 
+uint64_t StoredBytesOf(const proto::SnapshotShard& shard) {
+  uint64_t bytes = 0;
+  for (const proto::SnapshotPiece& piece : shard.pieces()) bytes += RangeOf(piece).bytes;
+  return bytes;
+}
+
 PieceHeader HeaderOf(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece) {
   return {.shard = {TableId(shard.table()), ShardIndex(shard.shard())},
           .generation = shard.generation(),

@@ -22,6 +22,8 @@ struct StoredRange {
 };
 // Precondition: the piece is one of a checked manifest, here and below.
 StoredRange RangeOf(const proto::SnapshotPiece& piece);
+// What the pieces of a shard take in its file.
+uint64_t StoredBytesOf(const proto::SnapshotShard& shard);
 
 // The path in the store of a file of the manifest, or of the file that holds a shard.
 std::string PathOf(const proto::SnapshotManifest& manifest, const proto::SnapshotFile& file);

@@ -5,19 +5,10 @@
 #include <tuple>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/ids.h"
 
 namespace covey::scheduler {
-namespace {
-
-std::string ManifestOf(const std::string& folder) {
-  return absl::StrCat(folder, "/", kManifestName);
-}
-
-}  // namespace
 
 absl::Status ManifestSearch::Begin(absl::string_view called) {
   COVEY_ASSIGN_OR_RETURN(choice_, SnapshotChoice::Parse(called));
@@ -46,7 +37,7 @@ void ManifestSearch::Request(const std::string& path, proto::StoreRequest reques
 void ManifestSearch::ReadNext() {
   proto::StoreRequest request;
   request.mutable_read();
-  Request(ManifestOf(folders_.back()), std::move(request));
+  Request(ManifestPath(folders_.back()), std::move(request));
 }
 
 void ManifestSearch::OnList(const proto::StoreReply& reply) {
@@ -65,11 +56,7 @@ void ManifestSearch::OnList(const proto::StoreReply& reply) {
 
 absl::StatusOr<proto::SnapshotManifest> ManifestSearch::Decode(const Message& reply) const {
   const Buffer bytes = reply.frames.empty() ? Buffer() : reply.frames[0];
-  absl::StatusOr<proto::SnapshotManifest> manifest = DecodeManifest(bytes.bytes());
-  if (!manifest.ok()) return Annotate(ManifestOf(folders_.back()), manifest.status());
-  if (manifest->folder() == folders_.back()) return manifest;
-  return absl::DataLossError(absl::StrCat(ManifestOf(folders_.back()), " is the manifest of ",
-                                          manifest->folder(), ": move it back"));
+  return DecodeManifestOf(folders_.back(), bytes.bytes());
 }
 
 bool ManifestSearch::OnStoreReply(const Message& reply, Result& result) {

@@ -14,10 +14,6 @@ namespace {
 
 uint64_t IdOf(const std::string& folder) { return ParseSnapshotFolderName(folder)->id; }
 
-std::string ManifestOf(const std::string& folder) {
-  return absl::StrCat(folder, "/", kManifestName);
-}
-
 }  // namespace
 
 uint64_t StoredSnapshots::Request(const std::string& path, proto::StoreRequest request,
@@ -72,7 +68,7 @@ void StoredSnapshots::ReadNextManifest() {
   }
   proto::StoreRequest request;
   request.mutable_read();
-  reading_ = Request(ManifestOf(complete_[next_manifest_].folder), std::move(request));
+  reading_ = Request(ManifestPath(complete_[next_manifest_].folder), std::move(request));
 }
 
 void StoredSnapshots::OnManifest(const absl::Status& status, const Message& message) {
@@ -86,14 +82,13 @@ void StoredSnapshots::OnManifest(const absl::Status& status, const Message& mess
   ++next_manifest_;
   const Buffer bytes = message.frames.empty() ? Buffer() : message.frames[0];
   absl::StatusOr<proto::SnapshotManifest> manifest =
-      status.ok() ? DecodeManifest(bytes.bytes()) : status;
-  if (manifest.ok() && manifest->folder() == complete.folder) {
+      status.ok() ? DecodeManifestOf(complete.folder, bytes.bytes()) : status;
+  if (manifest.ok()) {
     complete.references = ReferencesOf(*manifest);
   } else {
-    LogWarning("snapshot_unreadable",
-               {{"manifest", ManifestOf(complete.folder)},
-                {"reason", manifest.ok() ? "it is of another folder" : manifest.status().message()},
-                {"kept", "everything older, which it may need"}});
+    LogWarning("snapshot_unreadable", {{"manifest", ManifestPath(complete.folder)},
+                                       {"reason", manifest.status().message()},
+                                       {"kept", "everything older, which it may need"}});
   }
   ReadNextManifest();
 }
@@ -125,7 +120,7 @@ void StoredSnapshots::Advance(Publication& publication) {
   }
   request.mutable_publish();
   publication.request =
-      Request(ManifestOf(publication.folder), std::move(request), publication.manifest);
+      Request(ManifestPath(publication.folder), std::move(request), publication.manifest);
 }
 
 absl::Status StoredSnapshots::CheckSeen(const Publication& publication,

@@ -40,7 +40,7 @@ void ShardLoader::SendMore(Outbox& outbox) {
     if (!manifest_ || manifest_->folder() != folder) {
       if (!requested_.empty()) return;
       requested_.emplace(next_request_, kManifest);
-      return Request(absl::StrCat(folder, "/", kManifestName), {}, outbox);
+      return Request(ManifestPath(folder), {}, outbox);
     }
     if (plan_.empty()) {
       absl::StatusOr<std::vector<PlannedPiece>> plan = PlanLoad(*manifest_, first.source);
@@ -86,13 +86,16 @@ bool ShardLoader::OnStoreReply(const Message& reply, Outbox& outbox) {
 }
 
 void ShardLoader::OnManifest(const Message& reply) {
-  absl::Status status = StatusOf(reply);
-  if (status.ok() && reply.frames.size() == 1) {
-    absl::StatusOr<proto::SnapshotManifest> manifest = DecodeManifest(reply.frames[0].bytes());
-    status = manifest.status();
-    if (manifest.ok()) manifest_ = *std::move(manifest);
+  const Buffer bytes = reply.frames.empty() ? Buffer() : reply.frames[0];
+  const absl::Status read = StatusOf(reply);
+  absl::StatusOr<proto::SnapshotManifest> manifest =
+      read.ok() ? DecodeManifestOf(wanted_.front().source.folder, bytes.bytes()) : read;
+  if (manifest.ok()) {
+    failures_ = 0;
+    manifest_ = *std::move(manifest);
+  } else if (!TriesAgain(manifest.status())) {
+    Fail(manifest.status());
   }
-  if (!status.ok() && !TriesAgain(status)) Fail(status);
 }
 
 bool ShardLoader::TriesAgain(const absl::Status& status) {

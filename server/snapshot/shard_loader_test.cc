@@ -57,10 +57,11 @@ class ShardLoaderTest : public ::testing::Test {
       for (const Message& request : requests) {
         EXPECT_EQ(request.to(), Address({kSelf, kStoreLoop}));
         Message reply = AnswerStoreRequest(request, store_);
-        if (unreadable_ > 0 && request.envelope.store_request().path() == unreadable_path_) {
-          --unreadable_;
+        const std::string& path = request.envelope.store_request().path();
+        if (int& failures = unreadable_[path]; failures > 0) {
+          --failures;
           reply.frames.clear();
-          SetStatus(absl::UnavailableError(unreadable_path_ + ": Input/output error"), reply);
+          SetStatus(absl::UnavailableError(path + ": Input/output error"), reply);
         }
         loader_.OnStoreReply(reply, outbox_);
         for (ShardLoader::Piece& piece : loader_.TakePieces()) pieces.push_back(std::move(piece));
@@ -116,8 +117,7 @@ class ShardLoaderTest : public ::testing::Test {
 
   const SmallSnapshot snapshot_ = SmallSnapshot::Make(3, 42);
   MemoryFolder store_;
-  std::string unreadable_path_;
-  int unreadable_ = 0;  // reads of it that fail before one succeeds
+  std::map<std::string, int> unreadable_;  // reads that fail before one succeeds, by path
   ShardLoader loader_;
   Outbox outbox_;
 };
@@ -232,16 +232,27 @@ TEST_F(ShardLoaderTest, RefusesADamagedAndAMissingManifest) {
   ExpectRefused(Load(kBias), Code::kNotFound, kFolder);
 }
 
+TEST_F(ShardLoaderTest, RefusesAnEmptyManifestAndOneOfAnotherFolder) {
+  store_.BytesOf(std::string(kFolder) + "/MANIFEST").clear();
+  ExpectRefused(Load(kBias), Code::kDataLoss, kFolder);
+  const SmallSnapshot other = SmallSnapshot::Make(4, 42);
+  store_.BytesOf(std::string(kFolder) + "/MANIFEST") =
+      other.Bytes().at(other.manifest.folder() + "/MANIFEST");
+  ExpectRefused(Load(kBias), Code::kDataLoss, kFolder);
+}
+
 TEST_F(ShardLoaderTest, ReadsAgainWhatTheStoreCouldNotRead) {
-  for (const std::string& path : {std::string(kPart), std::string(kFolder) + "/MANIFEST"}) {
-    unreadable_path_ = path;
-    unreadable_ = ShardLoader::kAttempts - 1;
+  const std::string manifest = std::string(kFolder) + "/MANIFEST";
+  for (const std::string& path : {std::string(kPart), manifest}) {
+    unreadable_[path] = ShardLoader::kAttempts - 1;
     ExpectLoaded(kWeights1, Load(kWeights1));
-    unreadable_ = 100;
+    unreadable_[path] = 100;
     ExpectRefused(Load(kWeights1), Code::kUnavailable, path);
-    EXPECT_GE(unreadable_, 100 - 2 * ShardLoader::kAttempts) << "two pieces are in flight";
-    unreadable_ = 0;
+    EXPECT_GE(unreadable_[path], 100 - 2 * ShardLoader::kAttempts) << "two pieces are in flight";
+    unreadable_[path] = 0;
   }
+  unreadable_[manifest] = unreadable_[kPart] = ShardLoader::kAttempts - 1;
+  ExpectLoaded(kWeights1, Load(kWeights1));
 }
 
 TEST_F(ShardLoaderTest, AShardThatFailsHindersNoOther) {

@@ -24,13 +24,6 @@ StoredContents::File FileOf(const proto::SnapshotShard& entry) {
   return {entry.folder(), entry.file()};
 }
 
-// In its file.
-uint64_t BytesOf(const proto::SnapshotShard& entry) {
-  uint64_t bytes = 0;
-  for (const proto::SnapshotPiece& piece : entry.pieces()) bytes += PieceSpace(piece.bytes());
-  return bytes;
-}
-
 }  // namespace
 
 std::string SnapshotWriter::file() const {
@@ -150,7 +143,7 @@ void SnapshotWriter::EndFile(Outbox& outbox) {
 void SnapshotWriter::DecideUnchanged() {
   std::map<StoredContents::File, uint64_t> used;
   for (const Unchanged& unchanged : unchanged_) {
-    used[FileOf(unchanged.stored)] += BytesOf(unchanged.stored);
+    used[FileOf(unchanged.stored)] += StoredBytesOf(unchanged.stored);
   }
   for (Unchanged& unchanged : std::exchange(unchanged_, {})) {
     const StoredContents::File file = FileOf(unchanged.stored);

@@ -104,7 +104,7 @@ struct FileCount {
 std::vector<std::string> PathsOf(const proto::SnapshotManifest& manifest) {
   std::vector<std::string> paths;
   for (const proto::SnapshotFile& file : manifest.files()) paths.push_back(PathOf(manifest, file));
-  paths.push_back(absl::StrCat(manifest.folder(), "/", kManifestName));
+  paths.push_back(ManifestPath(manifest.folder()));
   return paths;
 }
 
