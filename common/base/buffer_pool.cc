@@ -52,7 +52,7 @@ class BufferPool::Slabs : public std::enable_shared_from_this<Slabs> {
     const bool is_found = found != with_free_.end() && found->stride == stride;
     Slab& slab = is_found ? slabs_.at(*found) : Add(stride);
     if (slab.IsIdle()) {
-      idle_bytes_ -= slab.bytes;
+      std::erase(idle_, &slab);
       slab.owner = shared_from_this();
     }
     uint8_t* const memory = slab.free.back();
@@ -60,7 +60,10 @@ class BufferPool::Slabs : public std::enable_shared_from_this<Slabs> {
     free_bytes_ -= stride;
     if (slab.free.empty()) with_free_.erase(slab.key);
     // Two pointers: std::function keeps them without an allocation.
-    return Buffer::Borrow(memory, size, [&slab, memory] { slab.owner->Return(slab, memory); });
+    return Buffer::Borrow(memory, size, [&slab, memory] {
+      const std::shared_ptr<Slabs> slabs = slab.owner;  // outlives the call
+      slabs->Return(slab, memory);
+    });
   }
 
   size_t free_bytes() const {
@@ -100,27 +103,37 @@ class BufferPool::Slabs : public std::enable_shared_from_this<Slabs> {
     with_free_.insert(key);
     free_bytes_ += bytes;
     bytes_ += bytes;
-    idle_bytes_ += bytes;
+    idle_.push_back(&slab);
     return slab;
   }
 
   void Return(Slab& slab, uint8_t* memory) {
-    std::shared_ptr<Slabs> owner;  // outlives the lock
     const MutexLock lock(mutex_);
     slab.free.push_back(memory);
     with_free_.insert(slab.key);
     free_bytes_ += slab.key.stride;
     if (!slab.IsIdle()) return;
-    owner = std::move(slab.owner);
-    const size_t idle = idle_bytes_ + slab.bytes;
-    if (idle_bytes_ == 0 ||
-        idle <= std::max(retained_bytes_max_, (bytes_ - idle) / kRetainedPart)) {
-      idle_bytes_ = idle;
-      return;
-    }
+    slab.owner = nullptr;
+    idle_.push_back(&slab);
+    while (idle_.size() > 1 && IdleBytes() > RetainedBytesMax()) Unmap(*idle_.front());
+  }
+
+  size_t IdleBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    size_t bytes = 0;
+    for (const Slab* slab : idle_) bytes += slab->bytes;
+    return bytes;
+  }
+
+  size_t RetainedBytesMax() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::max(retained_bytes_max_, (bytes_ - IdleBytes()) / kRetainedPart);
+  }
+
+  // Precondition: it is idle.
+  void Unmap(Slab& slab) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     munmap(slab.memory, slab.bytes);
     bytes_ -= slab.bytes;
     free_bytes_ -= slab.bytes;
+    std::erase(idle_, &slab);
     with_free_.erase(slab.key);
     slabs_.erase(Key(slab.key));
   }
@@ -133,7 +146,8 @@ class BufferPool::Slabs : public std::enable_shared_from_this<Slabs> {
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all slabs
   size_t free_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of slabs without a buffer in use
+  // Slabs without a buffer in use, in the order in which they became so.
+  std::vector<Slab*> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 BufferPool::BufferPool(size_t retained_bytes_max)

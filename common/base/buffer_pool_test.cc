@@ -83,6 +83,16 @@ TEST(BufferPoolTest, ATenthOfWhatIsInUseStays) {
   EXPECT_EQ(spares.free_bytes(), 4 * 8 * kSize);
 }
 
+TEST(BufferPoolTest, NoMoreStaysWhenLessIsInUse) {
+  BufferPool spares(0);
+  std::vector<Buffer> in_use = Take(spares, 40 * 8);
+  std::vector<Buffer> taken = Take(spares, 10 * 8);
+  taken.clear();
+  Buffer other = spares.Take(2 * kSize);
+  in_use.clear();
+  EXPECT_EQ(spares.free_bytes(), (8 + 3 * 2) * kSize) << "a slab, and what is beside `other`";
+}
+
 TEST(BufferPoolTest, OneSlabStaysInAnyCase) {
   BufferPool spares(0);
   std::vector<Buffer> taken = Take(spares, 2 * 8);
