@@ -201,7 +201,7 @@ void ReplicaLink::OnHeld(absl::Time now, const proto::ReplicateReply& reply, con
   } else if (state_.transfer() == Transfer::kUnconfirmed && held < held_) {
     // It has left the chain and come back, in views that this server did not see, and what it held
     // before was not durable.
-    sent_ = held_ = std::max(held, durable_);
+    held_ = std::max(held, durable_);
   }
   const bool progress = starts || held > held_ || reply.durable_index() > durable_;
   held_ = std::max(held_, held);
