@@ -73,7 +73,7 @@ class StoredSnapshots {
     // The files that stay, as was asked of the store last; nothing = it must be asked.
     std::optional<std::set<std::string>> kept = std::nullopt;
   };
-  // What is to be published.
+  // The snapshot whose manifest is being stored.
   struct Publication {
     std::string folder;
     Buffer manifest;

@@ -50,13 +50,11 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
   const bool is_over = group->state() != proto::Group::ACTIVE ||
                        run_.progress.finished.contains(GroupId(group->id()));
   if ((is_over || IsBeyondRepair(now)) && !under_way_) done_ = true;
-  const bool led = leads_;
-  const bool leads = group->members(0) == client.member().node().value();
   if (first_step_ > 0 && !done_) examples_.Step(now, client, outbox);
   if (done_ || under_way_ || now < next_) return;
   next_ = now + kLookAgain;
-  leads_ = leads;
-  if (!leads) return Follow(*group, client);
+  const bool led = std::exchange(leads_, group->members(0) == client.member().node().value());
+  if (!leads_) return Follow(*group, client);
   if (table == nullptr || rare == nullptr) return;
   ids_[static_cast<int>(Which::kEach)] = TableId(table->id());
   ids_[static_cast<int>(Which::kRare)] = TableId(rare->id());
