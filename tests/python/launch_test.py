@@ -106,28 +106,20 @@ class DetectTest(unittest.TestCase):
             launch.explain(_CAPTURES["srun"][0]))
 
 
-def _environment(**more):
-    binaries = {os.path.dirname(path) for path in (cluster.SCHEDULER, cluster.SERVER)}
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(("COVEY_", "TEST_"))}
-    return {**clean, "PATH": os.pathsep.join([*binaries, os.environ["PATH"]]),
-            "PYTHONPATH": str(pathlib.Path(covey.__file__).parents[1]), **more}
-
-
 class LaunchedTest(cluster.ProcessTest):
     def outcome(self, child, code=0):
         self.assertEqual(code, child.exit_code(120), child)
         return json.loads(child.lines("stdout")[-1])
 
     def start_program(self, way, rank, size):
-        return self.start(f"worker {rank}", [sys.executable, _PROGRAM, way], _environment(
-            TMPDIR=self.folder, TORCHELASTIC_RUN_ID="none", RANK=str(rank), WORLD_SIZE=str(size),
+        return self.start(f"worker {rank}", [sys.executable, _PROGRAM, way], torchrun.environment(
+            self.folder, TORCHELASTIC_RUN_ID="none", RANK=str(rank), WORLD_SIZE=str(size),
             LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(size)))
 
     def test_join_takes_the_launchers_rank(self):
         job = cluster.Cluster(self, workers=2)
-        workers = [self.start(f"worker {rank}", [sys.executable, _PROGRAM, "join"], _environment(
-            COVEY_SCHEDULER=job.address, COVEY_JOB=cluster.JOB, OMPI_COMM_WORLD_RANK=str(rank),
+        workers = [self.start(f"worker {rank}", [sys.executable, _PROGRAM, "join"], torchrun.environment(
+            self.folder, COVEY_SCHEDULER=job.address, COVEY_JOB=cluster.JOB, OMPI_COMM_WORLD_RANK=str(rank),
             OMPI_COMM_WORLD_SIZE="3", OMPI_COMM_WORLD_LOCAL_RANK=str(rank)))
             for rank in (1, 0)]
         for worker, rank in zip(workers, (1, 0)):
@@ -154,7 +146,7 @@ class LaunchedTest(cluster.ProcessTest):
 
     def test_one_process_without_a_launcher(self):
         run = self.start("worker", [sys.executable, _PROGRAM, "init-1"],
-                         _environment(TMPDIR=self.folder))
+                         torchrun.environment(self.folder))
         self.assertEqual({"rank": 0, "size": 1, "groups": 1, "local_rank": 0, "sum": 1.0},
                          self.outcome(run))
 
@@ -175,9 +167,9 @@ class LaunchedTest(cluster.ProcessTest):
                  "not known which of how many"),
                 ({"TORCHELASTIC_RUN_ID": "", "JOB_COMPLETION_INDEX": "1"}, "not known which of how"),
                 ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x'")]:
-            environment = {**_environment(TMPDIR=self.folder, TORCHELASTIC_RUN_ID="none", RANK="0",
-                                          WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2"),
-                           **change}
+            environment = torchrun.environment(self.folder, **{
+                "TORCHELASTIC_RUN_ID": "none", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
+                "LOCAL_WORLD_SIZE": "2", **change})
             run = self.run_to_end("worker", [sys.executable, _PROGRAM, "init"], environment)
             self.assertNotEqual(0, run.code, run)
             self.assertIn(expected, str(run))
@@ -185,7 +177,7 @@ class LaunchedTest(cluster.ProcessTest):
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_torchrun_needs_no_other_command(self):
         run = self.start("torchrun", [*torchrun.command(2), _PROGRAM, "init"],
-                         _environment(TMPDIR=self.folder, **torchrun.ENVIRONMENT))
+                         torchrun.environment(self.folder))
         self.assertEqual(0, run.exit_code(200), run)
         places = [json.loads(line[line.index("{"):]) for line in run.lines("stdout") if "{" in line]
         self.assertEqual([0, 1], sorted(place["rank"] for place in places))

@@ -9,7 +9,6 @@ import re
 import sys
 import unittest
 
-import covey
 from tests import report
 from tests.process import cluster
 from tests.python import torchrun
@@ -56,15 +55,10 @@ class DifferenceTest(unittest.TestCase):
 class TrainingTest(cluster.ProcessTest):
     def losses(self, script, workers):
         """What the script prints last, by rank."""
-        binaries = {os.path.dirname(path) for path in (cluster.SCHEDULER, cluster.SERVER)}
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("COVEY_", "TEST_"))}
-        environment.update(
-            PATH=os.pathsep.join([*binaries, os.environ["PATH"]]), TMPDIR=self.folder,
-            PYTHONPATH=str(pathlib.Path(covey.__file__).parents[1]), **torchrun.ENVIRONMENT)
         starter = torchrun.command(workers) if workers > 1 else [sys.executable]
         run = self.start(script, [*starter, _SCRIPTS / f"{script}.py",
-                                  "--examples", 1280, "--epochs", 1], environment)
+                                  "--examples", 1280, "--epochs", 1],
+                         torchrun.environment(self.folder))
         self.assertEqual(0, run.exit_code(200), run)
         return sorted(line.rpartition("epoch 1: ")[2] for line in run.lines("stdout")
                       if "epoch 1: " in line)

@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tests start torchrun: on loopback alone, where no name has to be found."""
+"""How tests start programs that no `covey run` starts: alone, or by torchrun on loopback."""
 
+import os
+import pathlib
 import socket
 import sys
 
-# gloo otherwise looks for the address of this machine's name.
-ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+import covey
+from tests.process import cluster
+
+
+def environment(folder, **more):
+    """In which Python finds covey, and covey its programs; `folder` is for temporary files."""
+    binaries = {os.path.dirname(path) for path in (cluster.SCHEDULER, cluster.SERVER)}
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("COVEY_", "TEST_"))}
+    return {**clean, "PATH": os.pathsep.join([*binaries, os.environ["PATH"]]), "TMPDIR": folder,
+            "PYTHONPATH": str(pathlib.Path(covey.__file__).parents[1]), "OMP_NUM_THREADS": "1",
+            # Otherwise gloo looks for the address of this machine's name.
+            "GLOO_SOCKET_IFNAME": "lo", **more}
 
 
 def command(workers):

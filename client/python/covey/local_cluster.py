@@ -52,13 +52,17 @@ def init(servers: int = 1, *, groups: int = 1, start_timeout: float = 30.0, **gi
     if given.get("scheduler") or os.environ.get("COVEY_SCHEDULER"):
         return join(**given)
     global _joined
-    if _joined is not None:
-        port, name = _joined
-        given.update(scheduler=f"127.0.0.1:{port}", job=name)
-        return join(**given)
+    if _joined is None:
+        _joined = _cluster_here(servers, groups, start_timeout, given.get("rank"))
+    port, name = _joined
+    given.update(scheduler=f"127.0.0.1:{port}", job=name)
+    return join(**given)
+
+
+def _cluster_here(servers: int, groups: int, timeout: float, rank: int | None) -> tuple[int, str]:
+    """The scheduler's port and the job; the first worker starts them, and the others wait."""
     found = _launch.detect()
     size = found.size or 1
-    rank = given.get("rank")
     if (found.rank is None and size > 1) or (found.rank or 0) >= size or rank not in (
             None, found.rank or 0):
         raise FailedPrecondition(
@@ -77,11 +81,8 @@ def init(servers: int = 1, *, groups: int = 1, start_timeout: float = 30.0, **gi
                      os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")])
     folder = pathlib.Path(tempfile.gettempdir(), name)
     if not found.rank:
-        _Cluster(name, folder, servers, groups, size // groups, start_timeout)
-    port = _await_port(folder, start_timeout)
-    _joined = port, name
-    given.update(scheduler=f"127.0.0.1:{port}", job=name)
-    return join(**given)
+        _Cluster(name, folder, servers, groups, size // groups, timeout)
+    return _await_port(folder, timeout), name
 
 
 def _started(pid: int) -> str:
