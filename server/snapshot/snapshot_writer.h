@@ -35,7 +35,8 @@ namespace covey::server {
 //
 // Actor-confined. Deterministic. Memory: the old values and slots of shards that have been updated
 // since their cuts, until these are stored. Such shards are stored before others, because others
-// cost no memory yet. And the entries of the manifest, for the next snapshot.
+// cost no memory yet. The old arrays of unchanged shards stay until the first file is synced, if
+// updates follow. And the entries of the manifest, for the next snapshot.
 class SnapshotWriter {
  public:
   // Whether a shard of this loop has been updated since it had this version.
