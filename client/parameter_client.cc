@@ -70,6 +70,21 @@ absl::Status ParameterClient::DropTable(absl::string_view name) {
   return connection_->Request(std::move(request), config_.operation_deadline).status();
 }
 
+absl::StatusOr<bool> ParameterClient::InitializeTables(std::span<const InitialValues> tables,
+                                                       absl::Duration timeout) {
+  std::vector<NamedValues> named;
+  for (const InitialValues& initial : tables) {
+    if (initial.values.size() != initial.table.elements) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "initialize table '", initial.table.name, "': it has ", initial.table.elements,
+          " elements, and ", initial.values.size(), " values were given; give one for each"));
+    }
+    named.push_back({.table = initial.table.name, .values = initial.values});
+  }
+  return connection_->InitializeTables(
+      std::move(named), timeout == absl::ZeroDuration() ? config_.operation_deadline : timeout);
+}
+
 absl::Status ParameterClient::SetContract(absl::string_view name, const Contract& contract) {
   proto::Envelope request;
   request.mutable_set_contract_request()->set_name(std::string(name));

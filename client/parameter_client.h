@@ -43,6 +43,13 @@ struct Table {
 // The reference to a table that a scheduler lists (ParameterClient::ListTables).
 Table TableOf(const proto::Table& table);
 
+// The values with which a table is to begin.
+struct InitialValues {
+  Table table;
+  // As large as the table.
+  std::span<const float> values;
+};
+
 struct PushOptions {
   // Training examples behind the gradient, which is their SUM. With 1, the gradient is applied as
   // it is.
@@ -106,6 +113,18 @@ class ParameterClient {
   absl::StatusOr<std::vector<proto::Table>> ListTables();
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
+
+  // Gives tables whose initializer is GIVEN the values with which they begin. Of all programs that
+  // call this for the same tables, one gives the values of all of them; the others wait until it
+  // has ended, and then pull. When it dies on the way, another one gives all values again, so
+  // tables never mix the values of two programs. True: this program has given those of the tables
+  // that had none. False: all had theirs. Blocks, at most for `timeout` (zero =
+  // ClientConfig::operation_deadline). Until a table has its values, pushes and pulls of it wait.
+  // NOT_FOUND: no such table. FAILED_PRECONDITION: its initializer is another one.
+  // INVALID_ARGUMENT: values do not fit, or are not finite. UNAVAILABLE: another program has not
+  // ended in time; names it.
+  absl::StatusOr<bool> InitializeTables(std::span<const InitialValues> tables,
+                                        absl::Duration timeout = absl::ZeroDuration());
 
   // Changes the contract of a table in use, from the next epoch on. Values, optimizer state and
   // clocks stay, and buffered pushes are applied. The servers follow within milliseconds of the

@@ -22,6 +22,7 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       membership(config.membership_options(), state, groups),
       stragglers(config.stragglers, state, adjustments),
       tables(state),
+      initializations(state),
       chains(config.chains_options(), state),
       scaling(config.snapshots_options().has_store, state, groups),
       contract_fallback({.enabled = config.contract_fallback}, state, tables),

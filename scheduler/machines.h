@@ -19,6 +19,7 @@
 #include "scheduler/snapshots/table_restores.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/tables/contract_fallback.h"
+#include "scheduler/tables/initializations.h"
 #include "scheduler/tables/tables.h"
 #include "scheduler/work/data_dispatcher.h"
 
@@ -58,6 +59,7 @@ struct Machines {
   Membership membership;
   StragglerController stragglers;
   Tables tables;
+  Initializations initializations;
   Chains chains;
   Scaling scaling;
   ContractFallback contract_fallback;

@@ -116,6 +116,17 @@ void RequestHandlers::CreateTable(const Call& call) {
   Answer(call, std::move(reply));
 }
 
+void RequestHandlers::InitializeTables(const Call& call) {
+  const auto epoch = machines_.initializations.OnRequest(
+      call.sender(), call.envelope().initialize_tables_request());
+  if (!epoch.ok()) return Refuse(call, epoch.status());
+  Message reply = MakeControlReply(call.request);
+  proto::InitializeTablesReply& body = *reply.envelope.mutable_initialize_tables_reply();
+  body.set_epoch(epoch->value());
+  *body.mutable_view() = state_.view();
+  Answer(call, std::move(reply));
+}
+
 void RequestHandlers::DropTable(const Call& call) {
   const absl::Status dropped = machines_.tables.Drop(call.envelope().drop_table_request().name());
   if (!dropped.ok()) return Refuse(call, dropped);

@@ -55,6 +55,7 @@ class RequestHandlers {
   void Heartbeat(const Call& call);
   void WatchView(const Call& call);
   void CreateTable(const Call& call);
+  void InitializeTables(const Call& call);
   void DropTable(const Call& call);
   void SetContract(const Call& call);
   void ListTables(const Call& call);

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "server/shard/initial_values.h"
 
 namespace covey::server {
 
@@ -119,9 +120,10 @@ void ShardHost::CloseShard(absl::Time now, const ClusterView& view, Outbox& outb
 absl::Status ShardHost::CheckRequest(absl::Time now, const Message& request) const {
   absl::Status refusal = CheckSendersView(request);
   if (refusal.ok()) refusal = CheckLease(now);
+  const proto::Table& table = *view_->FindTable(id_.table);
+  if (refusal.ok()) refusal = CheckInitialization(request, *view_, table);
   if (refusal.ok()) return refusal;
-  return Annotate(absl::StrCat("table '", view_->FindTable(id_.table)->spec().name(),
-                               "' shard=", id_.index.value()),
+  return Annotate(absl::StrCat("table '", table.spec().name(), "' shard=", id_.index.value()),
                   refusal);
 }
 

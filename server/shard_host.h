@@ -84,7 +84,7 @@ class ShardHost {
 
   // Whether a push or a pull may be served. Precondition: this server is the head.
   // FAILED_PRECONDITION: a push from a view in which another server was the head. UNAVAILABLE: the
-  // lease has expired.
+  // lease has expired. And as CheckInitialization.
   absl::Status CheckRequest(absl::Time now, const Message& request) const;
   // Fills the replica and opens the shard, unless that is done. If it is impossible, failure() says
   // why.

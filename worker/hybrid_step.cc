@@ -43,6 +43,7 @@ HybridStep::HybridStep(WorkerCore& core, const Options& options, std::vector<Ten
 
 absl::Status HybridStep::CreateTables() {
   std::vector<TableId> tables;
+  std::vector<client::NamedValues> given;
   for (const State& state : states_) {
     proto::Envelope request;
     *request.mutable_create_table_request()->mutable_spec() = state.tensor.table;
@@ -50,6 +51,15 @@ absl::Status HybridStep::CreateTables() {
         const proto::Envelope reply,
         core_.connection().Request(request, core_.config().cluster.operation_deadline));
     tables.push_back(TableId(reply.create_table_reply().table()));
+    if (state.tensor.table.initializer().kind() == proto::Initializer::GIVEN) {
+      given.push_back({.table = state.tensor.table.name(), .values = state.tensor.values});
+    }
+  }
+  if (!given.empty()) {
+    COVEY_RETURN_IF_ERROR(
+        core_.connection()
+            .InitializeTables(std::move(given), core_.config().cluster.operation_deadline)
+            .status());
   }
   // The reply's view has the table, and the loop has adopted the view.
   return core_.RunWhenReady([&](WorkerActor& actor) {

@@ -60,7 +60,9 @@ class HybridStep {
   struct Tensor {
     // Equal on all members; the first member that needs the table creates it.
     proto::TableSpec table;
-    // As large as the table, and valid as long as the HybridStep.
+    // As large as the table, and valid as long as the HybridStep. If the table's initializer is
+    // GIVEN, it holds the values with which the table begins; those of the first member that comes
+    // count, for all tables.
     std::span<float> values;
     // The same, for a program whose gradients have a place of their own; empty for one that names
     // the memory when it submits.

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/c/covey.h"
@@ -52,6 +53,21 @@ absl::StatusOr<T> OptionsOf(const T* given, absl::string_view name, T defaults) 
   const absl::Status copied = CopyStruct(given, name, &defaults, sizeof(T));
   if (!copied.ok()) return copied;
   return defaults;
+}
+
+// Calls `take` with each element of an array of sized structs; these stand as far apart as the
+// program's header says. The first error, with what and which element it is.
+template <typename T, typename Take>
+absl::Status ForEachOf(const T* array, size_t count, absl::string_view what, const Take& take) {
+  const char* next = reinterpret_cast<const char*>(array);
+  for (size_t i = 0; i < count; ++i) {
+    const T& element = *reinterpret_cast<const T*>(next);
+    if (const absl::Status status = take(element); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(what, " ", i, ": ", status.message()));
+    }
+    next += element.struct_size;
+  }
+  return absl::OkStatus();
 }
 // Writes as much of `result` as the program's header knows. Null: writes nothing.
 template <typename T>

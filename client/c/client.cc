@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,6 +61,21 @@ absl::StatusOr<client::PullOptions> PullOptionsOf(const covey_pull_options* give
   pull.bound.max_age = max_age;
   if (options.has_staleness != 0) pull.bound.max_staleness = options.staleness;
   return pull;
+}
+
+absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
+    const covey_initial_values* tables, size_t count) {
+  std::vector<client::InitialValues> all;
+  const auto take = [&all](const covey_initial_values& given) -> absl::Status {
+    COVEY_ASSIGN_OR_RETURN(
+        const covey_initial_values table,
+        OptionsOf<covey_initial_values>(&given, "covey_initial_values", COVEY_INITIAL_VALUES_INIT));
+    COVEY_RETURN_IF_ERROR(CheckMemory(table.table, table.values, "values", table.elements));
+    all.push_back({.table = table.table->table, .values = {table.values, table.elements}});
+    return absl::OkStatus();
+  };
+  COVEY_RETURN_IF_ERROR(ForEachOf(tables, count, "table", take));
+  return all;
 }
 
 }  // namespace
@@ -204,6 +220,19 @@ covey_code covey_client_push_pull(covey_client* client, const covey_table* table
     COVEY_ASSIGN_OR_RETURN(const auto pull_options, covey::c::PullOptionsOf(pull));
     *handle = NewHandle(parameters.PushPull(table->table, {gradient, elements}, {values, elements},
                                             push_options, pull_options));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_initialize_tables(covey_client* client, const covey_initial_values* tables,
+                                          size_t count, double seconds, int32_t* given,
+                                          covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(tables, "tables"));
+    COVEY_ASSIGN_OR_RETURN(const absl::Duration timeout, covey::c::DeadlineOf(seconds));
+    COVEY_ASSIGN_OR_RETURN(const auto all, covey::c::InitialValuesOf(tables, count));
+    COVEY_ASSIGN_OR_RETURN(const bool is_giver, parameters.InitializeTables(all, timeout));
+    if (given != nullptr) *given = is_giver ? 1 : 0;
     return absl::OkStatus();
   });
 }

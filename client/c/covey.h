@@ -205,6 +205,27 @@ COVEY_API uint64_t covey_table_elements(const covey_table* table);
 COVEY_API const char* covey_table_name(const covey_table* table);
 COVEY_API void covey_table_free(covey_table* table);
 
+/* The values with which a table is to begin. */
+typedef struct covey_initial_values {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const covey_table* table;
+  const float* values;
+  uint64_t elements; /* The table's number. */
+} covey_initial_values;
+#define COVEY_INITIAL_VALUES_INIT \
+  { sizeof(covey_initial_values), 0, 0, 0, 0 }
+
+/* Gives tables whose initializer is {"kind": "GIVEN"} the values with which they begin; until then
+ * pushes and pulls of them wait. Of all programs that call this for the same tables, one gives the
+ * values of all of them, and the others wait until it has ended. `given`, which may be NULL, becomes 1
+ * in that one, and 0 where all tables had their values. Blocks, at most for `seconds` (0 =
+ * operation-deadline). UNAVAILABLE: another program has not ended in time; names it. */
+COVEY_API covey_code covey_client_initialize_tables(covey_client* client,
+                                                    const covey_initial_values* tables,
+                                                    size_t count, double seconds, int32_t* given,
+                                                    covey_error* error);
+
 /* Start an operation. `elements` is the table's number. Gradients must stay unchanged, and values
  * untouched, until the handle is done. `options` may be NULL. A push is applied at most once; after
  * DEADLINE_EXCEEDED or UNAVAILABLE it is unknown whether it was applied. */
@@ -334,7 +355,8 @@ typedef struct covey_step_tensor {
   /* JSON; equal on all members. */
   const char* table;
   /* Values: valid as long as the step. They belong to the library from covey_step_submit until
-   * covey_step_wait returns. */
+   * covey_step_wait returns. If the table's initializer is {"kind": "GIVEN"}, they hold the values
+   * with which it begins; those of the first member that comes count, for all tables. */
   float* values;
   uint64_t elements;
 } covey_step_tensor;

@@ -53,6 +53,12 @@ AT(covey_step_options, lag, 8);
 AT(covey_step_options, error_feedback, 12);
 SIZE(covey_step_options, 16);
 
+AT(covey_initial_values, reserved, 4);
+AT(covey_initial_values, table, 8);
+AT(covey_initial_values, values, 16);
+AT(covey_initial_values, elements, 24);
+SIZE(covey_initial_values, 32);
+
 AT(covey_step_tensor, reserved, 4);
 AT(covey_step_tensor, table, 8);
 AT(covey_step_tensor, values, 16);

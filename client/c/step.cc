@@ -67,21 +67,15 @@ absl::StatusOr<worker::HybridStep::Tensor> TensorOf(const covey_step_tensor& giv
                                     .values = std::span(tensor.values, tensor.elements)};
 }
 
-// Elements of an array of structs stand as far apart as the program's header says.
 absl::StatusOr<std::vector<worker::HybridStep::Tensor>> TensorsOf(const covey_step_tensor* tensors,
                                                                   size_t count) {
   std::vector<worker::HybridStep::Tensor> all;
-  const char* next = reinterpret_cast<const char*>(tensors);
-  for (size_t i = 0; i < count; ++i) {
-    const auto& given = *reinterpret_cast<const covey_step_tensor*>(next);
-    auto tensor = TensorOf(given);
-    if (!tensor.ok()) {
-      return absl::Status(tensor.status().code(),
-                          absl::StrCat("tensor ", i, ": ", tensor.status().message()));
-    }
-    all.push_back(*std::move(tensor));
-    next += given.struct_size;
-  }
+  COVEY_RETURN_IF_ERROR(
+      ForEachOf(tensors, count, "tensor", [&all](const covey_step_tensor& given) -> absl::Status {
+        COVEY_ASSIGN_OR_RETURN(auto tensor, TensorOf(given));
+        all.push_back(std::move(tensor));
+        return absl::OkStatus();
+      }));
   return all;
 }
 

@@ -4,6 +4,15 @@
 #include <algorithm>
 
 namespace covey::client {
+namespace {
+
+const proto::ClusterView* ViewIn(const proto::Envelope& envelope) {
+  if (envelope.has_create_table_reply()) return &envelope.create_table_reply().view();
+  if (envelope.has_initialize_tables_reply()) return &envelope.initialize_tables_reply().view();
+  return nullptr;
+}
+
+}  // namespace
 
 ClientActor::ClientActor(const Options& options)
     : member_(options.member, next_request_id_),
@@ -22,11 +31,11 @@ void ClientActor::MembershipChanged(absl::Time now, Outbox& outbox) {
 }
 
 void ClientActor::Receive(absl::Time now, const Message& message, Outbox& outbox) {
-  // A created table comes with the view that holds it, so that it can be used at once. Only the
-  // answer to a request of this client is believed.
-  if (message.envelope.has_create_table_reply() && control_.Awaits(message) &&
-      StatusOf(message).ok()) {
-    member_.Adopt(now, message.envelope.create_table_reply().view(), outbox);
+  // A table that was created or initialized comes with the view that shows it, so that it can be
+  // used at once. Only the answer to a request of this client is believed.
+  const proto::ClusterView* const view = ViewIn(message.envelope);
+  if (view != nullptr && control_.Awaits(message) && StatusOf(message).ok()) {
+    member_.Adopt(now, *view, outbox);
   }
   if (engine_.Receive(now, message, outbox)) return;
   if (member_.Receive(now, message, outbox)) return;

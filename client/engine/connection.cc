@@ -189,6 +189,23 @@ absl::Status Connection::FlushPushes(RequestEngine::FlushScope scope, absl::Dura
   return result != nullptr ? *result : LoopIsGone();
 }
 
+absl::StatusOr<bool> Connection::InitializeTables(std::vector<NamedValues> tables,
+                                                  absl::Duration timeout) {
+  const SetOnce<absl::StatusOr<bool>> initialized;
+  const bool posted = Post(
+      [this, tables = std::move(tables), timeout, initialized](absl::Time now, Outbox& outbox) {
+        client::InitializeTables(
+            now, *client_, tables, now + timeout,
+            [initialized](absl::Time, const absl::Status& status, bool given, Outbox&) {
+              initialized.Set(status.ok() ? absl::StatusOr<bool>(given) : status);
+            },
+            outbox);
+      });
+  if (!posted) return LoopIsGone();
+  const absl::StatusOr<bool>* result = initialized.WaitFor(timeout + kGrace);
+  return result != nullptr ? *result : LoopIsGone();
+}
+
 absl::Status Connection::Barrier(absl::string_view name, uint32_t participants,
                                  absl::Duration timeout) {
   proto::Envelope request;

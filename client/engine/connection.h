@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "client/config.h"
 #include "client/engine/client_actor.h"
+#include "client/engine/table_initialization.h"
 #include "common/base/mutex.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"
@@ -69,6 +71,8 @@ class Connection {
   absl::StatusOr<proto::Envelope> Request(proto::Envelope request, absl::Duration timeout);
   // See ParameterClient::Flush.
   absl::Status Flush(absl::Duration timeout);
+  // See ParameterClient::InitializeTables.
+  absl::StatusOr<bool> InitializeTables(std::vector<NamedValues> tables, absl::Duration timeout);
   // See ParameterClient::Barrier.
   absl::Status Barrier(absl::string_view name, uint32_t participants, absl::Duration timeout);
 

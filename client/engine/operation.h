@@ -44,6 +44,9 @@ struct Operation {
   Buffer gradient_memory;
   // Receives the values. Empty = no pull.
   std::span<float> values;
+  // The gradient's place holds initial values, which this client gives under that epoch
+  // (Initialization.epoch): they replace the table's. 0 = a gradient.
+  Epoch initialization;
   uint64_t samples = 1;
   // The gradient's format on the wire. Unless that is float32 without feedback, the gradient is
   // encoded once per shard, when that shard's request first leaves; a retry sends the same bytes.

@@ -171,6 +171,29 @@ PyObject* ClientDropTable(PyObject*, Given given, Py_ssize_t count) {
   return in.Call([&](covey_error* error) { return covey_client_drop_table(client, name, error); });
 }
 
+PyObject* ClientInitializeTables(PyObject*, Given given, Py_ssize_t count) {
+  // Client, seconds; and then, for each table, its capsule and values.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 2));
+  auto* const client = in.Take<covey_client>();
+  const double seconds = in.Number();
+  std::vector<covey_initial_values> tables;
+  for (Py_ssize_t i = 2; i + 1 < count && !in.failed(); i += 2) {
+    covey_initial_values table = COVEY_INITIAL_VALUES_INIT;
+    table.table = in.Take<covey_table>();
+    const Floats values = in.ReadOnlyFloats();
+    table.values = values.data;
+    table.elements = values.elements;
+    tables.push_back(table);
+  }
+  int32_t is_giver = 0;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_client_initialize_tables(client, tables.data(), tables.size(), seconds,
+                                              &is_giver, error);
+      },
+      [&] { return PyBool_FromLong(is_giver); });
+}
+
 PyObject* ClientSetContract(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 3);
   auto* const client = in.Take<covey_client>();
@@ -574,6 +597,7 @@ PyMethodDef methods[] = {
     Method("client_create_table", &ClientCreateTable),
     Method("client_find_table", &ClientFindTable),
     Method("client_list_tables", &ClientListTables),
+    Method("client_initialize_tables", &ClientInitializeTables),
     Method("client_drop_table", &ClientDropTable),
     Method("client_set_contract", &ClientSetContract),
     Method("client_status", &ClientStatus),

@@ -22,6 +22,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kWindowsNotSaved,       PlantedBug::kSlotsOfAnotherVersion,
     PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
     PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
+    PlantedBug::kServeUninitialized,    PlantedBug::kTakeValuesOfAnyNode,
 };
 
 }  // namespace
@@ -86,6 +87,10 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "refers-to-old-content";
     case PlantedBug::kRemovesNeededFiles:
       return "removes-needed-files";
+    case PlantedBug::kServeUninitialized:
+      return "serve-uninitialized";
+    case PlantedBug::kTakeValuesOfAnyNode:
+      return "take-values-of-any-node";
   }
   COVEY_CHECK(false);
   return "";

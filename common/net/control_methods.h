@@ -17,22 +17,23 @@ namespace covey {
 //     Stem    its messages are StemRequest and StemReply
 //     stem    they travel in an envelope's fields stem_request and stem_reply
 //     access  see ControlAccess
-#define COVEY_UNARY_CONTROL_METHODS(X)                        \
-  X(Register, Register, register, kAnyone)                    \
-  X(Heartbeat, Heartbeat, heartbeat, kNodes)                  \
-  X(CreateTable, CreateTable, create_table, kNodes)           \
-  X(DropTable, DropTable, drop_table, kNodes)                 \
-  X(SetContract, SetContract, set_contract, kAnyone)          \
-  X(Drain, Drain, drain, kAnyone)                             \
-  X(Scale, Scale, scale, kAnyone)                             \
-  X(ReportReplicas, ReplicaReport, replica_report, kNodes)    \
-  X(ReportSnapshot, SnapshotReport, snapshot_report, kNodes)  \
-  X(CreateSnapshot, CreateSnapshot, create_snapshot, kAnyone) \
-  X(RestoreTables, RestoreTables, restore_tables, kAnyone)    \
-  X(GetWork, Work, work, kNodes)                              \
-  X(ListTables, ListTables, list_tables, kAnyone)             \
-  X(Barrier, Barrier, barrier, kNodes)                        \
-  X(Leave, Leave, leave, kNodes)                              \
+#define COVEY_UNARY_CONTROL_METHODS(X)                             \
+  X(Register, Register, register, kAnyone)                         \
+  X(Heartbeat, Heartbeat, heartbeat, kNodes)                       \
+  X(CreateTable, CreateTable, create_table, kNodes)                \
+  X(InitializeTables, InitializeTables, initialize_tables, kNodes) \
+  X(DropTable, DropTable, drop_table, kNodes)                      \
+  X(SetContract, SetContract, set_contract, kAnyone)               \
+  X(Drain, Drain, drain, kAnyone)                                  \
+  X(Scale, Scale, scale, kAnyone)                                  \
+  X(ReportReplicas, ReplicaReport, replica_report, kNodes)         \
+  X(ReportSnapshot, SnapshotReport, snapshot_report, kNodes)       \
+  X(CreateSnapshot, CreateSnapshot, create_snapshot, kAnyone)      \
+  X(RestoreTables, RestoreTables, restore_tables, kAnyone)         \
+  X(GetWork, Work, work, kNodes)                                   \
+  X(ListTables, ListTables, list_tables, kAnyone)                  \
+  X(Barrier, Barrier, barrier, kNodes)                             \
+  X(Leave, Leave, leave, kNodes)                                   \
   X(GetStatus, Status, status, kAnyone)
 
 // The list with the one method that replies with a stream; its two ends are written by hand.

@@ -22,7 +22,8 @@ enum RecordFlag : uint8_t {
   kIsCut = 8,
   kHasPayload = 16,
   kHasAsynchrony = 32,
-  kRecordFlags = 63,
+  kIsInitialValues = 64,
+  kRecordFlags = 127,
 };
 
 enum PushFlag : uint8_t { kIsOfGroup = 1, kIsDiscarded = 2, kIsGroupsStep = 4, kPushFlags = 7 };
@@ -63,7 +64,8 @@ class EntryWriter {
                               (record.rate_factor != 1 ? kHasRateFactor : 0) |
                               (record.momentum ? kHasMomentum : 0) |
                               (record.cut != 0 ? kIsCut : 0) | (record.payload ? kHasPayload : 0) |
-                              (record.asynchrony != RecordedAsynchrony() ? kHasAsynchrony : 0)));
+                              (record.asynchrony != RecordedAsynchrony() ? kHasAsynchrony : 0) |
+                              (record.is_initial_values ? kIsInitialValues : 0)));
     Number(record.pushes.size());
     for (const AppliedPush& push : record.pushes) Push(push);
     if (record.rate_factor != 1) Fixed(std::bit_cast<uint64_t>(record.rate_factor));
@@ -192,6 +194,7 @@ class EntryParser {
     const uint8_t flags = Byte();
     if ((flags & ~kRecordFlags) != 0) Fail("damaged: it has flags that this version does not know");
     record.is_update = (flags & kIsUpdate) != 0;
+    record.is_initial_values = (flags & kIsInitialValues) != 0;
     const uint64_t pushes = Number();
     if (pushes > (bytes_.size() - at_) / kPushBytesMin) Fail("longer than its block");
     if (!status_.ok()) return record;
@@ -216,7 +219,12 @@ class EntryParser {
       }
     }
     if ((flags & kHasPayload) != 0) record.payload = Payload();
-    if (record.payload && !record.is_update) Fail("damaged: a gradient belongs to an update");
+    if (record.is_initial_values && (record.is_update || record.cut != 0 || pushes > 0)) {
+      Fail("damaged: initial values come without pushes, an update or a cut");
+    }
+    if (record.payload && !record.is_update && !record.is_initial_values) {
+      Fail("damaged: a gradient belongs to an update");
+    }
     if ((flags & kHasAsynchrony) != 0) {
       record.asynchrony = Asynchrony();
       if (!record.is_update) Fail("damaged: an asynchrony belongs to an update");

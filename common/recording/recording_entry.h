@@ -22,7 +22,8 @@ namespace covey {
 //                        say: 2 the rate factor, 4 the momentum (8 bytes each, IEEE binary64),
 //                        8 the cut, 16 the payload: its format (1 byte), length, checksum
 //                        (4 bytes), 32 the asynchrony: staleness (8 bytes, IEEE binary64),
-//                        pushes, updates above the target
+//                        pushes, updates above the target. 64: the payload is not a gradient, but
+//                        the initial values
 //   3     ContentDigest  stream, digest (8 bytes)
 //   4     RecordingEnd   none
 //
@@ -64,7 +65,7 @@ struct AppliedPush {
   friend bool operator==(const AppliedPush&, const AppliedPush&) = default;
 };
 
-// The gradient of a record, which lies behind the entries of its block.
+// The gradient of a record, or its initial values, which lie behind the entries of its block.
 struct RecordedPayload {
   WireFormat format = WireFormat::kFloat32;
   uint64_t bytes = 0;
@@ -86,12 +87,14 @@ struct RecordedAsynchrony {
 struct AppliedRecord {
   uint64_t stream = 0;
   bool is_update = false;
+  // It gives the shard its initial values. There is no update, no push and no cut then.
+  bool is_initial_values = false;
   std::vector<AppliedPush> pushes;
   double rate_factor = 1;
   std::optional<double> momentum;
   // SnapshotOrder.id; 0 = no cut.
   uint64_t cut = 0;
-  // Absent where gradients are not recorded, or there is no update.
+  // Absent where gradients are not recorded, or there is no update and no initial values.
   std::optional<RecordedPayload> payload;
   // All 0 where the momentum is not governed.
   RecordedAsynchrony asynchrony;

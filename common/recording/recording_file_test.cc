@@ -48,9 +48,16 @@ std::vector<RecordingEntry> EveryEntry() {
   discarded.pushes[0].group = 0;
   AppliedRecord cut;
   cut.cut = 17;
-  return {
-      BeginOf(SmallTable()), FullRecord(), discarded, cut, ContentDigest{.stream = 2, .digest = 5},
-      RecordingEnd{}};
+  AppliedRecord initial_values;
+  initial_values.is_initial_values = true;
+  initial_values.payload = {.format = WireFormat::kFloat32, .bytes = 16, .checksum = 7};
+  return {BeginOf(SmallTable()),
+          initial_values,
+          FullRecord(),
+          discarded,
+          cut,
+          ContentDigest{.stream = 2, .digest = 5},
+          RecordingEnd{}};
 }
 
 TEST(RecordingEntry, AnOrdinaryPushTakes12Bytes) {
@@ -85,7 +92,7 @@ TEST(RecordingEntry, RefusesASecondWayToWriteAValue) {
   EXPECT_THAT(refusal({4, 0}), HasSubstr("the entry at byte 1 is of kind 0"));
   // Stream 0 as two bytes; the flags of no record; 65 bits.
   EXPECT_THAT(refusal({2, 0x80, 0, 0, 0}), HasSubstr("shortest form"));
-  EXPECT_THAT(refusal({2, 0, 64, 0}), HasSubstr("flags"));
+  EXPECT_THAT(refusal({2, 0, 128, 0}), HasSubstr("flags"));
   EXPECT_THAT(refusal({2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0}),
               HasSubstr("64 bits"));
   // A group and its step in full.
@@ -96,6 +103,8 @@ TEST(RecordingEntry, RefusesASecondWayToWriteAValue) {
   EXPECT_THAT(refusal({2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 1, 0}), HasSubstr("to an update"));
   // A cut with an update.
   EXPECT_THAT(refusal({2, 0, 9, 0, 17}), HasSubstr("a cut"));
+  // Initial values with an update.
+  EXPECT_THAT(refusal({2, 0, 65, 0}), HasSubstr("initial values"));
   // More pushes than bytes.
   EXPECT_THAT(refusal({2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0}), HasSubstr("longer"));
 }

@@ -27,6 +27,7 @@ constexpr EnumMap kInitializerKinds({
     std::pair(InitializerKind::kConstant, proto::Initializer::CONSTANT),
     std::pair(InitializerKind::kUniform, proto::Initializer::UNIFORM),
     std::pair(InitializerKind::kNormal, proto::Initializer::NORMAL),
+    std::pair(InitializerKind::kGiven, proto::Initializer::GIVEN),
 });
 static_assert(kInitializerKinds.IsOneToOne() &&
               kInitializerKinds.size() == proto::Initializer::Kind_ARRAYSIZE);

@@ -19,6 +19,7 @@ absl::Status OutOfRange(absl::string_view what, float value, absl::string_view c
 absl::Status InitializerConfig::Validate() const {
   switch (kind) {
     case InitializerKind::kZeros:
+    case InitializerKind::kGiven:
       return absl::OkStatus();
     case InitializerKind::kConstant:
       if (!std::isfinite(a)) return OutOfRange("constant a", a, "a finite value");

@@ -7,11 +7,11 @@
 
 namespace covey {
 
-enum class InitializerKind { kZeros, kConstant, kUniform, kNormal };
+enum class InitializerKind { kZeros, kConstant, kUniform, kNormal, kGiven };
 
-// The first values of a table. An element's value is a function of the seed and of its index in the
-// whole table. It does not depend on the shard it lies in, the order of filling, the library or the
-// processor.
+// The first values of a table. Unless a node gives them (kGiven), an element's value is a function
+// of the seed and of its index in the whole table. It does not depend on the shard it lies in, the
+// order of filling, the library or the processor.
 struct InitializerConfig {
   InitializerKind kind = InitializerKind::kZeros;
   // Constant: every element. Uniform: the lower bound, included. Normal: the mean.

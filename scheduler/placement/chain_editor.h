@@ -25,6 +25,10 @@ class ChainEditor {
   proto::Shard& Edit(const proto::Shard& shard) { return change_.EditChain(shard); }
   void Count(ShardChange::Kind kind, NodeId node, const std::string& from = "");
 
+  // Values that a shard of the table had taken are lost: the node that gives them gives those of
+  // all its tables again.
+  void RestartInitialization(const proto::Table& table);
+
   // The following methods do not update `loads`; the caller does.
   //
   // Removes the members that have departed. When no full replica is left, only the departed head

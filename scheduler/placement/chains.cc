@@ -165,7 +165,7 @@ bool Chains::Repair(absl::Time now, ChainEditor& editor) {
     for (const proto::Shard& shard : table.shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
       if (IsLost(shard, loads) || lost_.IsCorrupt(id, shard)) {
-        if (lost_.Reinitialize(now, id, shard, target, SnapshotWith(table), editor)) continue;
+        if (lost_.Reinitialize(now, table, shard, target, SnapshotWith(table), editor)) continue;
       } else if (StayingIn(shard, loads) >= target) {
         if (HasJoining(shard)) moves_.Continue(id, shard, editor);
         continue;

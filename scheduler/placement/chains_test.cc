@@ -326,6 +326,35 @@ TEST_F(ChainsTest, TheJobStopsWhereNoServerCanComeBackWithTheContent) {
   EXPECT_EQ(generations(), before) << "nothing begins anew in a job that ends";
 }
 
+TEST_F(ChainsTest, TheJobStopsWhereAProgramGaveTheFirstValues) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Create("b", 2, 1);
+  for (proto::Table& table : *state_.mutable_view()->mutable_tables()) {
+    table.mutable_spec()->mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+    table.mutable_initialization()->set_node(9);
+    table.mutable_initialization()->set_epoch(1);
+  }
+  Die(3);
+  Settle();
+  AddServer(1);
+  EXPECT_THAT(Settle(), HasSubstr("re-initialized")) << "the values can be given again";
+  EXPECT_FALSE(chains_.must_stop());
+  for (const proto::Table& table : view().tables()) {
+    EXPECT_EQ(table.initialization().node(), 9u);
+    EXPECT_EQ(table.initialization().epoch(), shard(1).generation()) << "those of all its tables";
+  }
+  for (proto::Table& table : *state_.mutable_view()->mutable_tables()) {
+    table.clear_initialization();
+  }
+  Die(2);
+  Settle();
+  AddServer(0);
+  Settle();
+  EXPECT_TRUE(chains_.must_stop());
+}
+
 // The server may still serve them to clients that cannot reach the scheduler either.
 TEST_F(ChainsTest, WhatAServerAloneHeldIsLostOnlyWhenItsLeaseHasEnded) {
   AddServer(0);

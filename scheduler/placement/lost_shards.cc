@@ -10,6 +10,17 @@
 
 namespace covey::scheduler {
 
+namespace {
+
+// Whether a node has given the values with which the table began. A table that began with those of
+// a snapshot can begin with them again.
+bool HasGivenValues(const proto::Table& table) {
+  return table.spec().initializer().kind() == proto::Initializer::GIVEN &&
+         !table.has_initialization() && !table.has_origin();
+}
+
+}  // namespace
+
 NodeId LostShards::ClearCorrupt(ShardId shard, uint64_t generation) {
   const auto at = corrupt_.find(shard);
   if (at == corrupt_.end()) return NodeId();
@@ -63,7 +74,7 @@ ServerLoads::Server* LostShards::ReplacementFor(absl::Time now, NodeId departed,
   return loads.Choose({}, UINT32_MAX);
 }
 
-bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& shard,
+bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const proto::Shard& shard,
                               uint32_t target, const std::string& snapshot, ChainEditor& editor) {
   ServerLoads& loads = editor.loads();
   const NodeId lost(shard.chain(0).node());
@@ -76,7 +87,8 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
     waited_for_.insert(lost);
     return false;
   }
-  if (options_.on_loss == OnLoss::kStop) {
+  const bool restores = options_.on_loss == OnLoss::kRestore && !snapshot.empty();
+  if (options_.on_loss == OnLoss::kStop || (!restores && HasGivenValues(table))) {
     must_stop_ = true;
     waited_for_.insert(lost);
     return false;
@@ -91,9 +103,9 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
                                   : server->LightestLoop();
   proto::Shard& edited = editor.Edit(shard);
   edited.set_generation(edited.chain_epoch());
-  edited.set_origin(options_.on_loss == OnLoss::kRestore ? snapshot : "");
+  edited.set_origin(restores ? snapshot : "");
   edited.clear_chain();
-  corrupt_.erase(id);
+  corrupt_.erase({TableId(table.id()), ShardIndex(shard.index())});
   std::vector<uint64_t> members;
   while (server != nullptr && members.size() < target) {
     proto::Replica& replica = *edited.add_chain();
@@ -108,6 +120,7 @@ bool LostShards::Reinitialize(absl::Time now, ShardId id, const proto::Shard& sh
                     : departed               ? ShardChange::Kind::kReinitializedLost
                                              : ShardChange::Kind::kReinitializedCorrupt;
   editor.Count(kind, NodeId(members[0]), absl::StrCat("node ", lost.value()));
+  if (table.has_initialization()) editor.RestartInitialization(table);
   return true;
 }
 

@@ -136,6 +136,15 @@ void Snapshots::Order(absl::Time now) {
     return Fail(now, absl::StrCat("the tables of ", state_.record().restore().folder(),
                                   ", which the job continues, still wait for servers; start them"));
   }
+  const auto& tables = state_.view().tables();
+  const auto waits = std::find_if(tables.begin(), tables.end(), [](const proto::Table& table) {
+    return table.has_initialization();
+  });
+  if (waits != tables.end()) {
+    if (!waits_too_long) return;
+    return Fail(now, absl::StrCat("table '", waits->spec().name(),
+                                  "' waits for its initial values; initialize or drop it"));
+  }
   // A chain that changes would break the order.
   if (HasJoiningReplica(state_.view()) && !waits_too_long) return;
   const auto cut =

@@ -288,6 +288,19 @@ TEST_F(SnapshotsTest, WaitsUntilWorkersHaveReported) {
   EXPECT_TRUE(is_ordered());
 }
 
+TEST_F(SnapshotsTest, WaitsUntilTablesHaveTheirInitialValues) {
+  state_.mutable_view()->mutable_tables(0)->mutable_initialization()->set_epoch(2);
+  Start();
+  ASSERT_TRUE(machine_->Create(now_, "asked").ok());
+  Pass(absl::Seconds(30));
+  EXPECT_FALSE(is_ordered());
+  Pass(options_.deadline);
+  EXPECT_THAT(Status().reason(), HasSubstr("' waits for its initial values"));
+  state_.mutable_view()->mutable_tables(0)->clear_initialization();
+  ASSERT_TRUE(machine_->Create(now_, "asked").ok());
+  PassUntilOrdered();
+}
+
 TEST_F(SnapshotsTest, WaitsUntilTheTablesThatItContinuesArePlaced) {
   state_.record().mutable_restore()->set_folder("snapshot-000001-e6");
   Start();

@@ -143,6 +143,16 @@ std::string Text(const RestoreEnded& e) {
                       ", and dropped again: ", e.failure);
 }
 
+std::string Text(const InitializationBegun& e) {
+  return absl::StrCat(Tables(e.tables), e.tables.size() == 1 ? " takes its" : " take their",
+                      " initial values from ", e.node);
+}
+
+std::string Text(const TablesInitialized& e) {
+  return absl::StrCat(Tables(e.tables), e.tables.size() == 1 ? " has its" : " have their",
+                      " initial values, from ", e.node);
+}
+
 std::string Text(const TableDropped& e) { return absl::StrCat(Named(e.name, e.table), " dropped"); }
 
 std::string Text(const ContractChanged& e) {

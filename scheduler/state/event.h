@@ -147,6 +147,15 @@ struct RestoreEnded {
   std::vector<std::string> tables = {};
   std::string failure = {};  // empty = they are ready; otherwise they are dropped again
 };
+// A node gives tables their initial values, and has given them.
+struct InitializationBegun {
+  std::vector<std::string> tables = {};
+  std::string node = {};
+};
+struct TablesInitialized {
+  std::vector<std::string> tables = {};
+  std::string node = {};
+};
 struct TableDropped {
   std::string name = {};
   TableId table = {};
@@ -264,11 +273,12 @@ using Event =
                  JobStaysOpen, JobScaled, FirstGroupsFormed, LateGroupFormed, GroupGrew,
                  GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
-                 WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded, TableDropped,
-                 ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
-                 FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
-                 ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
-                 ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
+                 WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded,
+                 InitializationBegun, TablesInitialized, TableDropped, ContractChanged,
+                 SnapshotOrdered, SnapshotPassed, SnapshotCompleted, FlushFallsBehind,
+                 SnapshotFailed, TablesRestored, ShardsReconciled, ReplicaReportsTaken,
+                 BarrierReleased, DatasetAdded, ItemsHandedOut, ExamplesFinished, PassesFinished,
+                 ExamplesReclaimed, UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

@@ -76,6 +76,8 @@ absl::StatusOr<TableId> Tables::Create(const proto::TableSpec& spec) {
     created.mutable_origin()->set_folder(initial_values);
     created.mutable_origin()->set_table(spec.name());
     created.mutable_origin()->set_takes(proto::TableOrigin::VALUES);
+  } else if (definition.initializer.kind == InitializerKind::kGiven) {
+    created.mutable_initialization()->set_epoch(change.epoch().value());
   }
   const proto::Table& table = PlaceTable(
       std::move(created), {.elements = elements, .shard_bytes = shard_bytes}, view, change);

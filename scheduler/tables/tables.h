@@ -22,7 +22,8 @@ class Tables {
   explicit Tables(ClusterState& state) : state_(state) {}
 
   // Creates a table, or finds an equal one, and places its shards (PlaceTable). Idempotent.
-  // A table that the job's initial values name (LogRecord.initial_values) begins with those.
+  // A table that the job's initial values name (LogRecord.initial_values) begins with those;
+  // another one whose initializer is GIVEN waits for its values (Initializations).
   // INVALID_ARGUMENT: bad spec, initial values of another length, or one replica where the job is
   // replicated (JobSpec.durability). ALREADY_EXISTS: a table of this name has another spec.
   // RESOURCE_EXHAUSTED: too many tables or shards. UNAVAILABLE: no server. FAILED_PRECONDITION: the

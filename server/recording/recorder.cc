@@ -40,6 +40,7 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
   AppliedRecord entry;
   entry.stream = stream;
   entry.is_update = record.version != Version();
+  entry.is_initial_values = record.initial_values;
   for (const RecordedPush& push : record.pushes) entry.pushes.push_back(ToEntry(push));
   entry.cut = record.cut;
   if (entry.is_update) {
@@ -90,7 +91,7 @@ void Recorder::OnAppended(absl::Time now, const AppendedRecord& appended) {
   stream.has_digest = false;
   const ShardRecord& record = appended.record;
   AppliedRecord entry = ToEntry(stream.number, record);
-  if (options_.gradients && entry.is_update) {
+  if (options_.gradients && (entry.is_update || entry.is_initial_values)) {
     const EncodedGradient& gradient = record.gradient;
     entry.payload = {
         .format = WireFormatFromProto(gradient.format).value(),

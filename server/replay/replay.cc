@@ -56,6 +56,7 @@ ShardRecord FromEntry(const RecordedUpdate& update) {
   record.asynchrony = {.staleness = update.record.asynchrony.staleness,
                        .pushes = update.record.asynchrony.pushes,
                        .updates_above_target = update.record.asynchrony.updates_above_target};
+  record.initial_values = update.record.is_initial_values;
   record.cut = update.record.cut;
   return record;
 }
@@ -122,13 +123,16 @@ class Replayer {
   }
 
   absl::Status Apply(const RecordedUpdate& update) {
-    if (!update.record.is_update) return content_->Apply(kAnyTime, FromEntry(update), {});
+    if (!update.record.is_update && !update.record.is_initial_values) {
+      return content_->Apply(kAnyTime, FromEntry(update), {});
+    }
     COVEY_ASSIGN_OR_RETURN(Buffer gradient, ReadGradient(update));
     return content_->Apply(kAnyTime, FromEntry(update), gradient.As<float>());
   }
 
   absl::Status Add(const RecordedUpdate& update, GradientAggregator& aggregator) {
     const AppliedRecord& record = update.record;
+    if (record.is_initial_values) return TakeInitialValues(update);
     if (!record.is_update) return absl::OkStatus();
     if (record.pushes.size() != 1 || record.rate_factor != 1 || record.momentum) {
       return absl::UnimplementedError(
@@ -144,6 +148,13 @@ class Replayer {
                     .base_version = push.base_version},
                    gradient);
     return absl::OkStatus();
+  }
+
+  absl::Status TakeInitialValues(const RecordedUpdate& update) {
+    COVEY_ASSIGN_OR_RETURN(const Buffer values, ReadGradient(update));
+    ShardRecord record = InitialValuesRecord({});
+    record.index = content_->index() + 1;
+    return content_->Apply(kAnyTime, record, values.As<float>());
   }
 
   absl::Status ApplyDue(GradientAggregator& aggregator, const GroupCensus& census) {

@@ -93,6 +93,34 @@ TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   EXPECT_TRUE(AreEqual(replayed->values, run.values));
 }
 
+TEST(Replay, BeginsWithTheValuesThatANodeGave) {
+  TestJob job = JobOf(kAsync, proto::Optimizer::ADAM);
+  job.spec().mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+  job.view.mutable_tables(0)->mutable_initialization()->set_node(kTestClient.value());
+  job.view.mutable_tables(0)->mutable_initialization()->set_epoch(job.view.epoch());
+  RecordingDriver recording(job);
+  Random random(1);
+  Message values = recording.driver().ClientPush(1, RandomGradient(random));
+  values.envelope.mutable_push_request()->set_initialization_epoch(job.view.epoch());
+  recording.Deliver(values);
+  job.view.mutable_tables(0)->clear_initialization();
+  job.view.set_epoch(job.view.epoch() + 1);
+  recording.driver().AdoptView(job);
+  for (uint64_t step = 1; step <= 70; ++step) {
+    recording.Deliver(recording.driver().GroupPush(1, step, RandomGradient(random)));
+  }
+  const Buffer trained = ShardDriver::Floats(recording.driver().Values());
+  const Recording recorded = recording.End();
+  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, GoOn);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_FALSE(replayed->difference);
+  EXPECT_EQ(replayed->digests, 2u);  // after 64 and 71
+  EXPECT_TRUE(AreEqual(replayed->values, trained));
+  const auto buffered = ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, GoOn);
+  ASSERT_TRUE(buffered.ok()) << buffered.status();
+  EXPECT_TRUE(AreEqual(buffered->values, trained));
+}
+
 TEST(Replay, NamesTheSpanInWhichTheOrderDiffers) {
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 200);
   ShardHistory history = run.result->shards().at(0);

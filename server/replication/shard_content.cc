@@ -23,7 +23,8 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
                                  std::span<const float> gradient) {
   const bool is_update = record.version != Version();
   const bool in_order = record.index == index_ + 1 &&
-                        (!is_update || record.version == Version(version().value() + 1));
+                        (!is_update || record.version == Version(version().value() + 1)) &&
+                        (!record.initial_values || version() == Version());
   if (!in_order && !Planted(PlantedBug::kSkipMissingRecord)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "record ", record.index, " makes version ", record.version.value(), "; here, record ",
@@ -34,6 +35,7 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
     asynchrony_ = record.asynchrony;
     last_update_ = now;
   }
+  if (record.initial_values) TakeInitialValues(gradient);
   index_ = record.index;
   last_cut_ = std::max(last_cut_, record.cut);
   for (const RecordedPush& push : record.pushes) {
@@ -99,6 +101,14 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
   if (digest == Digest()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the content as of record ", index, " does not have its digest"));
+}
+
+void ShardContent::TakeInitialValues(std::span<const float> values) {
+  Buffer copy = NewArray();
+  std::copy(values.begin(), values.end(), copy.MutableAs<float>().begin());
+  std::vector<Buffer> untouched;
+  for (size_t slot = 0; slot < slots(); ++slot) untouched.push_back(Slot(slot));
+  Begin(std::move(copy), std::move(untouched), 0, 0);
 }
 
 void ShardContent::Begin(Buffer values, std::vector<Buffer> slots, uint64_t version,

@@ -36,8 +36,9 @@ class ShardContent {
                                                               const DenseShardConfig& config,
                                                               TableMemory& memory);
 
-  // The next record. FAILED_PRECONDITION: it is not the next one, of index or version; nothing has
-  // changed then. Precondition: `gradient` is the record's, decoded; empty when there is no update.
+  // The next record. FAILED_PRECONDITION: it is not the next one, of index or version, or it holds
+  // initial values and updates were applied before; nothing has changed then. Precondition:
+  // `gradient` is the record's, decoded: the initial values, or empty when there is no update.
   absl::Status Apply(absl::Time now, const ShardRecord& record, std::span<const float> gradient);
 
   // Everything as of the newest record, to be sent or saved. Reads no value and no slot where they
@@ -86,6 +87,8 @@ class ShardContent {
  private:
   explicit ShardContent(std::unique_ptr<DenseShard> table, absl::Time now)
       : table_(std::move(table)), last_update_(now) {}
+  // Precondition: no update was applied.
+  void TakeInitialValues(std::span<const float> values);
 
   const std::unique_ptr<DenseShard> table_;
   uint64_t index_ = 0;

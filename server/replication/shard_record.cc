@@ -15,11 +15,27 @@
 namespace covey::server {
 namespace {
 
+bool HasFrameOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
+  const std::optional<WireFormat> known = WireFormatFromProto(format);
+  return known.has_value() && message.frames.size() == 1 &&
+         message.frames[0].size() == EncodedBytes(*known, element_count);
+}
+
+absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Message& message,
+                                uint64_t element_count) {
+  if (request.version() == 0 && request.pushes().empty() && request.cut() == 0 &&
+      request.format() == proto::WIRE_FLOAT32 &&
+      HasFrameOf(message, proto::WIRE_FLOAT32, element_count)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("record ", request.index(), " holds initial values that do not fit a shard of ",
+                   element_count, " elements; run servers of one version"));
+}
+
 absl::Status CheckUpdate(const proto::ReplicateRequest& request, const Message& message,
                          uint64_t element_count) {
-  const std::optional<WireFormat> format = WireFormatFromProto(request.format());
-  const bool fits = format.has_value() && message.frames.size() == 1 &&
-                    message.frames[0].size() == EncodedBytes(*format, element_count);
+  const bool fits = HasFrameOf(message, request.format(), element_count);
   const bool momentum_fits =
       !request.has_momentum() || (request.momentum() >= 0 && request.momentum() < 1);
   if (fits && momentum_fits && std::isfinite(request.rate_factor()) && request.samples() > 0 &&
@@ -37,6 +53,13 @@ ShardRecord CutRecord(uint64_t snapshot, Epoch epoch) {
   ShardRecord record;
   record.cut = snapshot;
   record.cut_epoch = epoch;
+  return record;
+}
+
+ShardRecord InitialValuesRecord(EncodedGradient values) {
+  ShardRecord record;
+  record.initial_values = true;
+  record.gradient = std::move(values);
   return record;
 }
 
@@ -60,12 +83,15 @@ Message ToMessage(ShardRecord& record) {
   if (record.digest) request.set_digest(*record.digest);
   request.set_cut(record.cut);
   request.set_cut_epoch(record.cut_epoch.value());
-  if (record.version == Version()) return message;
-  request.set_samples(record.samples);
-  request.set_rate_factor(record.adjustment.rate_factor);
-  if (record.adjustment.momentum) request.set_momentum(*record.adjustment.momentum);
-  if (record.asynchrony != AsynchronyEstimates()) {
-    Describe(record.asynchrony, *request.mutable_asynchrony());
+  request.set_initial_values(record.initial_values);
+  if (record.version == Version() && !record.initial_values) return message;
+  if (record.version != Version()) {
+    request.set_samples(record.samples);
+    request.set_rate_factor(record.adjustment.rate_factor);
+    if (record.adjustment.momentum) request.set_momentum(*record.adjustment.momentum);
+    if (record.asynchrony != AsynchronyEstimates()) {
+      Describe(record.asynchrony, *request.mutable_asynchrony());
+    }
   }
   request.set_format(record.gradient.format);
   if (!record.gradient.checksum) record.gradient.checksum = FrameChecksum(record.gradient.frame);
@@ -80,7 +106,8 @@ Message QueryAfter(uint64_t index) {
 }
 
 bool IsQuery(const proto::ReplicateRequest& request) {
-  return request.version() == 0 && request.pushes().empty() && request.cut() == 0;
+  return request.version() == 0 && request.pushes().empty() && request.cut() == 0 &&
+         !request.initial_values();
 }
 
 absl::StatusOr<AsynchronyEstimates> AsynchronyOf(const proto::AsynchronyEstimates& estimates) {
@@ -108,6 +135,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                      .adjustment = {.rate_factor = request.rate_factor()},
                      .asynchrony = {},
                      .gradient = {},
+                     .initial_values = request.initial_values(),
                      .digest = {},
                      .cut = request.cut(),
                      .cut_epoch = Epoch(request.cut_epoch())};
@@ -123,12 +151,15 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                                                    " is a cut, and holds pushes or an update; run "
                                                    "servers of one version"));
   }
-  if (record.version == Version()) return record;
-  if (const absl::Status status = CheckUpdate(request, message, element_count); !status.ok()) {
-    return status;
+  if (record.initial_values) {
+    COVEY_RETURN_IF_ERROR(CheckInitialValues(request, message, element_count));
+  } else if (record.version == Version()) {
+    return record;
+  } else {
+    COVEY_RETURN_IF_ERROR(CheckUpdate(request, message, element_count));
+    if (request.has_momentum()) record.adjustment.momentum = request.momentum();
+    COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   }
-  if (request.has_momentum()) record.adjustment.momentum = request.momentum();
-  COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   record.gradient = {.frame = message.frames[0], .format = request.format(), .checksum = {}};
   if (message.envelope.frame_checksums_size() == 1) {
     record.gradient.checksum = message.envelope.frame_checksums(0);

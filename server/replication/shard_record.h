@@ -48,7 +48,10 @@ struct ShardRecord {
   uint64_t samples = 0;
   UpdateAdjustment adjustment;
   AsynchronyEstimates asynchrony;  // of an update
-  EncodedGradient gradient;        // without a frame when there is no update
+  EncodedGradient gradient;        // without a frame when there are no values and no update
+  // The gradient's frame holds the initial values, in float32. There is no update, no push and no
+  // cut then.
+  bool initial_values = false;
   std::optional<uint64_t> digest;
   // SnapshotOrder.id of the snapshot that this record cuts; 0 = none. It has no update and no
   // pushes then. And SnapshotOrder.epoch.
@@ -58,11 +61,13 @@ struct ShardRecord {
 
 // The record that cuts the history for a snapshot, which the view ordered in `epoch`.
 ShardRecord CutRecord(uint64_t snapshot, Epoch epoch);
+// The record that gives the shard its initial values.
+ShardRecord InitialValuesRecord(EncodedGradient values);
 
 // ReplicateRequest with the frame and its checksum, which is made when the record has none.
 Message ToMessage(ShardRecord& record);
 // A ReplicateRequest that is a query whether the record, and all before it, are held. Unlike a
-// record, it has neither pushes, nor an update, nor a cut.
+// record, it has neither pushes, nor an update, nor a cut, nor initial values.
 Message QueryAfter(uint64_t index);
 bool IsQuery(const proto::ReplicateRequest& request);
 // Of a record, and of a content's description. INVALID_ARGUMENT: no server measures this.

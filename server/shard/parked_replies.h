@@ -35,6 +35,7 @@ struct PendingReply {
     PushKey key;
     Version base_version;
     bool duplicate = false;
+    bool initial_values = false;  // in place of a gradient
   };
   std::optional<Push> push;
 };

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "server/shard/initial_values.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
@@ -51,6 +52,9 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
 void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
   PendingReply pending = BeginPendingReply(now, request, push.read(), push.deadline_ms());
+  if (GivesInitialValues(request)) {
+    return TakeInitialValues(now, request, std::move(pending), outbox);
+  }
   const PushKey key = KeyOf(push.id());
   const absl::StatusOr<bool> duplicate = pipeline_.Accept(now, request, key, outbox);
   if (!duplicate.ok()) {
@@ -75,6 +79,17 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     replies_.SendWhenDurable(now, pending, outbox);
   }
   if (new_version) replies_.ReleaseParked(now, outbox);
+}
+
+void Shard::TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
+                              Outbox& outbox) {
+  absl::StatusOr<ShardRecord> record = InitialValuesIn(request, shard_);
+  if (!record.ok()) return replies_.Refuse(pending.reply, record.status(), outbox);
+  const Buffer values = record->gradient.frame;
+  shard_.replica.Append(now, *std::move(record), values.As<float>(), outbox);
+  pending.push = {.key = KeyOf(request.envelope.push_request().id()), .initial_values = true};
+  pending.wants_values = false;
+  replies_.SendWhenDurable(now, pending, outbox);
 }
 
 void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {

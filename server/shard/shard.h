@@ -56,7 +56,8 @@ class Shard {
   Shard(const Shard&) = delete;
 
   // Replies to a PushRequest or PullRequest for this shard and generation, at once or later. A push
-  // that is flushed and held in a buffer is applied now, with all others in the buffer.
+  // that is flushed and held in a buffer is applied now, with all others in the buffer. A push that
+  // gives initial values has passed CheckInitialization.
   void Push(absl::Time now, const Message& request, Outbox& outbox);
   void Pull(absl::Time now, const Message& request, Outbox& outbox);
 
@@ -109,6 +110,8 @@ class Shard {
   void FollowContract();
   // The view's order of a snapshot.
   void FollowOrder();
+  void TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
+                         Outbox& outbox);
   // Whether the push has been received; it may be applied or wait.
   bool IsReceived(GroupId group, Step step) const;
   // Makes the cut that the view orders.

@@ -69,7 +69,8 @@ void ShardReplies::CompletePushReply(PendingReply& pending) {
   const Version base = pending.push->base_version;
   proto::PushReply& reply = *pending.reply.envelope.mutable_push_reply();
   reply.set_applied_version(applied.value());
-  reply.set_durable(recorded || shard_.ledger.AckOf(key) == AckLedger::Ack::kEarly);
+  reply.set_durable(recorded || pending.push->initial_values ||
+                    shard_.ledger.AckOf(key) == AckLedger::Ack::kEarly);
   reply.set_duplicate(pending.push->duplicate);
   if (!reply.durable()) shard_.ledger.OweReply(key, pending.reply);
   reply.set_discarded(recorded && finding->discarded);

@@ -23,6 +23,7 @@ void Initialize(const InitializerConfig& config, uint64_t first_element, std::sp
   const double b = config.b;
   switch (config.kind) {
     case InitializerKind::kZeros:
+    case InitializerKind::kGiven:  // they come later
       std::fill(values.begin(), values.end(), 0.0f);
       return;
     case InitializerKind::kConstant:

@@ -68,6 +68,43 @@ class ClientTest(cluster.ProcessTest):
             self.client.find_table("w")
         self.assertEqual(2, len(self.client.status()["view"]["nodes"]))
 
+    def given(self, name):
+        return self.client.create_table(covey.TableSpec(name, (2, 3), contract="async",
+                                                        initializer="given"))
+
+    def test_one_program_gives_the_initial_values(self):
+        first, second = self.given("a"), self.given("b")
+        waits = first.pull(_floats(), timeout=30)
+        with self.assertRaisesRegex(covey.DeadlineExceeded, "waits for its initial values"):
+            second.pull(_floats(), timeout=1).wait()
+        with self.assertRaisesRegex(covey.DeadlineExceeded, "waits for its initial values"):
+            second.push(_floats(1), timeout=1).wait()
+        self.assertTrue(self.client.initialize([(first, _floats(2)), (second, _floats(3))]))
+        self.assertEqual([2.0] * _ELEMENTS, list(waits.wait().values))
+        self.assertEqual([3.0] * _ELEMENTS, self.pulled(second))
+        second.push(_floats(1)).wait()
+        self.assertEqual([2.0] * _ELEMENTS, self.pulled(second))
+
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            self.assertFalse(other.find_table("b").initialize(_floats(7)))
+        self.assertEqual([2.0] * _ELEMENTS, self.pulled(second), "later values change nothing")
+
+    def test_a_program_that_dies_while_it_gives_values_is_replaced(self):
+        table = self.given("a")
+        with covey.connect(self.cluster.address, job=cluster.JOB) as giver:
+            with self.assertRaisesRegex(covey.InvalidArgument, "element 3 of the table is nan"):
+                giver.find_table("a").initialize(array.array("f", [0, 0, 0, float("nan"), 0, 0]))
+            with self.assertRaisesRegex(covey.Unavailable, "gives its initial values since epoch"):
+                table.initialize(_floats(1), timeout=1)
+        self.assertTrue(table.initialize(_floats(1)))
+        self.assertEqual([1.0] * _ELEMENTS, self.pulled(table))
+
+    def test_other_tables_take_no_initial_values(self):
+        with self.assertRaisesRegex(covey.FailedPrecondition, "initializer is ZEROS"):
+            self.table.initialize(_floats(1))
+        with self.assertRaisesRegex(covey.InvalidArgument, "6 elements"):
+            self.given("a").initialize(_floats(count=5))
+
     def test_errors_name_what_is_wrong(self):
         for error, text, call in (
             (TypeError, "format 'd'", lambda: self.table.push(array.array("d", [0] * 6))),

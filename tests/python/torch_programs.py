@@ -28,7 +28,22 @@ def _optimizer(model, worker, make=None, **options):
     make = make or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
     return covey.torch.DistributedOptimizer(
         make(model.parameters()), model.named_parameters(), worker=worker,
-        **{"contract": "bsp", "initial": "redraw", **options})
+        **{"contract": "bsp", **options})
+
+
+def _equal(model, other):
+    return all(torch.equal(mine, theirs)
+               for mine, theirs in zip(model.parameters(), other.parameters()))
+
+
+def redrawn():
+    """The first weights and biases of a model whose tables the servers fill."""
+    with covey.join() as worker:
+        model = _model(seed=worker.rank)
+        optimizer = _optimizer(model, worker, initial="redraw")
+        values = [parameter.detach().flatten().tolist() for parameter in model.parameters()]
+        optimizer.close()
+        return {"values": values}
 
 
 def _refusal(call, *arguments, **options):
@@ -48,6 +63,7 @@ def like_one_process(kind):
     with covey.join() as worker:
         model = _model(seed=worker.rank)
         optimizer = _optimizer(model, worker, make[kind])
+        began_with = [seed for seed in range(worker.size) if _equal(model, _model(seed))]
         alone = _model()
         alone.load_state_dict(model.state_dict())
         plain = (make[kind] or (lambda parameters: torch.optim.SGD(
@@ -70,7 +86,8 @@ def like_one_process(kind):
                 expected.append(torch.nn.functional.mse_loss(alone(inputs), targets).item())
         overlaps = optimizer.overlaps
         optimizer.close()
-        return {"losses": losses, "expected": expected, "overlaps": overlaps}
+        return {"losses": losses, "expected": expected, "overlaps": overlaps,
+                "began_with": began_with}
 
 
 def mistakes():
@@ -82,12 +99,12 @@ def mistakes():
         def with_torch(factory):
             return lambda: make(_model(), worker, factory, prefix="refused", samples_per_step=1)
 
-        said["initial"] = _refusal(lambda: make(_model(), worker, initial="given"))
+        said["initial"] = _refusal(lambda: make(_model(), worker, initial="zeros"))
         said["adadelta"] = _refusal(with_torch(torch.optim.Adadelta))
         said["amsgrad"] = _refusal(with_torch(lambda p: torch.optim.Adam(p, amsgrad=True)))
         model = _model()
         said["names"] = _refusal(lambda: covey.torch.DistributedOptimizer(
-            torch.optim.SGD(model.parameters(), lr=0.1), [], worker=worker, initial="redraw"))
+            torch.optim.SGD(model.parameters(), lr=0.1), [], worker=worker))
         said["double"] = _refusal(lambda: make(_model().double(), worker))
         optimizer = make(model, worker)
         inputs, targets = _examples()
@@ -229,7 +246,7 @@ def parallel(hooked):
 
 PROGRAMS = {
     "sgd": lambda: like_one_process("sgd"), "adam": lambda: like_one_process("adam"),
-    "adamw": lambda: like_one_process("adamw"), "mistakes": mistakes,
+    "adamw": lambda: like_one_process("adamw"), "redrawn": redrawn, "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
 }

@@ -31,7 +31,11 @@ class TorchTest(cluster.ProcessTest):
         return list(by_rank.values())
 
     def check_like_one_process(self, kind):
-        for result in self.results(1, 2, kind):
+        results = self.results(1, 2, kind)
+        # Both members begin with the model of one of them; each has drawn its own.
+        self.assertEqual(1, len(results[0]["began_with"]))
+        self.assertEqual(results[0]["began_with"], results[1]["began_with"])
+        for result in results:
             self.assertLess(result["losses"][-1], 0.5 * result["losses"][0])
             self.assertTrue(result["overlaps"])
             for loss, expected in zip(result["losses"], result["expected"]):
@@ -47,9 +51,16 @@ class TorchTest(cluster.ProcessTest):
     def test_adamw_is_like_one_process(self):
         self.check_like_one_process("adamw")
 
+    def test_servers_may_draw_the_first_values(self):
+        mine, other = [result["values"] for result in self.results(1, 2, "redrawn")]
+        self.assertEqual(mine, other)
+        for values, inputs in zip(mine, (4, 4, 8, 8)):
+            self.assertLess(max(map(abs, values)), inputs ** -0.5)
+        self.assertGreater(len(set(mine[0])), 30)
+
     def test_says_what_it_does_not_support(self):
         said, = self.results(1, 1, "mistakes")
-        for about, text in (("initial", "redraw"), ("adadelta", "Adadelta"),
+        for about, text in (("initial", "use 'given'"), ("adadelta", "Adadelta"),
                             ("amsgrad", "amsgrad=True"), ("names", "named_parameters"),
                             ("double", "float64"), ("samples", "samples_per_step"),
                             ("clipped", "without overlap"), ("copy", "TypeError"),

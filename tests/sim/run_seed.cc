@@ -74,13 +74,15 @@ class WholeCluster {
   WholeCluster(const SimCluster& cluster, absl::Duration patience, Violations& violations)
       : cluster_(cluster), deadline_(cluster.healed_at() + patience), violations_(violations) {}
 
-  // Whether they have. `quiet`: no more changes of servers are requested.
+  // Whether they have, or the job must stop. `quiet`: no more changes of servers are requested.
   bool Look(bool quiet) {
     const absl::Time now = cluster_.simulator().now();
     if (now < next_) return was_whole_;
     next_ = now + absl::Seconds(1);
     const proto::ClusterView* view = cluster_.published();
-    const std::string why = view == nullptr ? "there is no scheduler" : WhyNotWhole(*view);
+    const std::string why = view == nullptr        ? "there is no scheduler"
+                            : cluster_.must_stop() ? ""
+                                                   : WhyNotWhole(*view);
     was_whole_ = quiet && why.empty();
     if (!was_whole_ && now > deadline_) {
       violations_.Add("repair", absl::StrCat(absl::FormatDuration(now - cluster_.healed_at()),

@@ -50,6 +50,17 @@ std::string ShowChains(const proto::Table& table) {
   return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
 }
 
+// A line for each table that cannot be used yet.
+template <typename Tables>
+std::string ShowWaiting(const Tables& tables) {
+  std::string text;
+  for (const proto::Table& table : tables) {
+    if (!table.has_initialization()) continue;
+    absl::StrAppend(&text, table.spec().name(), " waits for its initial values\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string TablesText(const proto::ListTablesReply& tables) {
@@ -61,7 +72,7 @@ std::string TablesText(const proto::ListTablesReply& tables) {
     cells.push_back(ShowChains(table));
     text.Add(std::move(cells));
   }
-  return text.Render();
+  return text.Render() + ShowWaiting(tables.tables());
 }
 
 std::string TablesJson(const proto::ListTablesReply& tables) { return JsonText(ToJson(tables)); }
@@ -92,7 +103,7 @@ std::string TablesInUseText(const proto::StatusReply& status) {
     }
     text.Add(std::move(cells));
   }
-  return text.Render();
+  return text.Render() + ShowWaiting(status.view().tables());
 }
 
 }  // namespace covey::cli

@@ -73,6 +73,7 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
   }
   push.set_shard_generation(request.generation);
   push.set_samples(operation.samples);
+  push.set_initialization_epoch(operation.initialization.value());
   // Versions of an earlier generation say nothing about this one.
   if (request.base_generation == request.generation) {
     push.set_base_version(request.base_version.value());

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Iterable
 
 import covey._native as _native
 from covey._lifetime import remember, settings
@@ -75,6 +75,31 @@ class Client:
             interruptible(_native.client_list_tables, self._native))
         return definitions
 
+    def initialize(self, values: Iterable[tuple[Table, Any]], timeout: float | None = None) -> bool:
+        """Gives tables with initializer="given" the values with which they begin.
+
+        Of all programs that call this for the same tables, one gives the values of all of them; the
+        others wait until it has ended. When it dies on the way, another one gives all values again.
+        Until a table has its values, pushes and pulls of it wait.
+
+        Args:
+            values: each table with float32, as many elements as the table.
+            timeout: longest wait in seconds; None = the client's.
+
+        Returns:
+            Whether this program gave the values of the tables that had none.
+
+        Raises:
+            FailedPrecondition: the initializer of a table is another one.
+            Unavailable: another program has not ended in time; names it.
+        """
+        arguments: list[Any] = []
+        for table, initial in values:
+            arguments += table._native, floats(initial, f"values of {table.name}", writable=False)
+        given: bool = interruptible(_native.client_initialize_tables, self._native,
+                                    timeout_number(timeout), *arguments)
+        return given
+
     def drop_table(self, name: str) -> None:
         """Drops values and history. Raises NotFound."""
         interruptible(_native.client_drop_table, self._native, name)
@@ -116,6 +141,10 @@ class Table:
 
     def __repr__(self) -> str:
         return f"<covey.Table {self.name!r} {self.shape}>"
+
+    def initialize(self, values: Any, timeout: float | None = None) -> bool:
+        """As Client.initialize, for this table alone."""
+        return self._client.initialize([(self, values)], timeout)
 
     def push(self, gradient: Any, *, samples: int = 1, wire: str | None = None,
              timeout: float | None = None) -> Handle:

@@ -148,7 +148,8 @@ class TableSpec:
             linear() or cosine().
         inner_optimizer: for "local:H", what each worker applies at every step to values of its own;
             `optimizer` is then applied to the changes of all groups.
-        initializer: first values: "zeros", a number, uniform(...), or normal(...).
+        initializer: first values: "zeros", a number, uniform(...), normal(...), or "given": a
+            program gives them, with Client.initialize() or as the values of a Step.
         wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
         replicas: servers that hold each shard; 0 = two where there are two servers.
         extra: further fields of TableSpec in proto/table.proto, by their names there.
@@ -170,6 +171,8 @@ class TableSpec:
         initializer = self.initializer
         if initializer == "zeros":
             initializer = {}
+        elif initializer == "given":
+            initializer = {"kind": "GIVEN"}
         elif isinstance(initializer, (int, float)):
             initializer = {"kind": "CONSTANT", "a": float(initializer)}
         if self.wire not in _WIRE:

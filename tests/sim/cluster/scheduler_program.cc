@@ -42,6 +42,10 @@ SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config
     simulator.Count(recovered->newest ? "job_restored" : "job_not_restored");
   }
   actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
+  actor_->OnLoss([this, &simulator] {
+    must_stop_ = true;
+    simulator.Count("job_must_stop");
+  });
   actor_->OnDecision([&simulator](const std::string& decision) {
     simulator.Trace(absl::StrCat("the scheduler decides: ", decision));
   });

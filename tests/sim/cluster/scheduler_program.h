@@ -27,8 +27,11 @@ class SchedulerProgram : public Program {
   Epoch epoch() const override { return Epoch(actor_->published().epoch()); }
   // The newest published view.
   const proto::ClusterView& published() const { return actor_->published(); }
+  // The process would have ended: the job is to stop, since a shard is lost for good.
+  bool must_stop() const { return must_stop_; }
 
  private:
+  bool must_stop_ = false;
   std::unique_ptr<scheduler::SchedulerActor> actor_;
 };
 

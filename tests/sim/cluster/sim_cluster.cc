@@ -253,6 +253,11 @@ const proto::ClusterView* SimCluster::published() const {
   return program == nullptr ? nullptr : &program->published();
 }
 
+bool SimCluster::must_stop() const {
+  const auto* program = static_cast<const SchedulerProgram*>(processes_[0]->program());
+  return program != nullptr && program->must_stop();
+}
+
 std::vector<ReplicaSnapshot> SimCluster::Replicas() const {
   std::vector<ReplicaSnapshot> replicas;
   const proto::ClusterView* view = published();

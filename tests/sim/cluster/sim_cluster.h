@@ -81,6 +81,8 @@ class SimCluster {
   }
   // The scheduler's newest published view; null while the scheduler does not run.
   const proto::ClusterView* published() const;
+  // The scheduler would end the job, since a shard is lost for good. Here it goes on without it.
+  bool must_stop() const;
   // The content of the servers that the view names in chains; empty while the scheduler does not
   // run.
   std::vector<ReplicaSnapshot> Replicas() const;

@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "tests/sim/workloads/counting/counting_workload.h"
 #include "tests/sim/workloads/groups/groups_workload.h"
+#include "tests/sim/workloads/initialize/initialize_workload.h"
 #include "tests/sim/workloads/snapshot/snapshot_workload.h"
 #include "tests/sim/workloads/staleness/staleness_workload.h"
 #include "tests/sim/workloads/work/work_workload.h"
@@ -16,6 +17,7 @@ std::unique_ptr<Workload> MakeWorkload(absl::string_view name, Random random,
   COVEY_CHECK(IsWorkload(name));
   if (name == kCounting) return MakeCountingWorkload(random, violations);
   if (name == kGroups) return MakeGroupsWorkload(random, violations);
+  if (name == kInitialize) return MakeInitializeWorkload(random, violations);
   if (name == kSnapshot) return MakeSnapshotWorkload(random, violations);
   if (name == kWork) return MakeWorkWorkload(random, violations);
   return MakeStalenessWorkload(random, ContractKindOf(name), violations);

@@ -52,7 +52,7 @@ def main():
         optimizer = covey.torch.DistributedOptimizer(
             torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True),
             model.named_parameters(), worker=worker, contract=arguments.contract,
-            schedule=covey.cosine(arguments.epochs * len(train)), initial="redraw")
+            schedule=covey.cosine(arguments.epochs * len(train)))
         loader = covey.torch.ElasticLoader(train, optimizer, batch_size=arguments.batch)
         for epoch in range(arguments.epochs):
             for images, labels in loader:

@@ -94,8 +94,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
             schedule: of the learning rate, in samples: covey.cosine(...) and so on.
             outer: for "local:H", the optimizer of the groups' changes; nesterov(0.7, 0.9) if None.
-            initial: "redraw": the servers draw the first values, as torch.nn.Linear begins;
-                constants stay. "given", the model's own values, is not possible yet.
+            initial: "given": training begins with the values of the model, that of the member
+                that comes first. "redraw": the servers draw the first values, as torch.nn.Linear
+                begins; constants stay.
             accumulate: calls of backward() per step. Divide the loss by it, as usual.
             samples_per_step: examples behind this member's gradient; None = as ElasticLoader gave
                 out, or as `optimizer.samples` says.
@@ -107,11 +108,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError("the optimizer has made steps before; pass a fresh one")
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
-        if initial != "redraw":
-            raise ValueError(
-                f"initial is {initial!r}, but tables cannot begin with a program's values yet; pass "
-                "initial='redraw' to train from scratch, with values that the servers draw as "
-                "torch.nn.Linear does")
+        if initial not in ("given", "redraw"):
+            raise ValueError(f"initial is {initial!r}; use 'given' or 'redraw'")
         if accumulate < 1:
             raise ValueError(f"accumulate is {accumulate}; use 1 or more")
         names = {parameter: _plain(name) for name, parameter in named_parameters}
@@ -142,7 +140,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
                     schedule={} if is_local else schedule or {},
                     inner_optimizer=server_side if is_local else None,
-                    initializer=_redrawn(parameter, weight, slot.index + 1), wire=wire, replicas=replicas)
+                    initializer=("given" if initial == "given"
+                                 else _redrawn(parameter, weight, slot.index + 1)),
+                    wire=wire, replicas=replicas)
                 self._slots.append(slot)
                 tensors.append((spec, slot.values))
         if len({slot.name for slot in self._slots}) < len(self._slots):

@@ -20,7 +20,7 @@ def main():
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
     optimizer = covey.torch.DistributedOptimizer(optimizer, model.named_parameters(),
-                                                 worker=covey.init(servers=2), initial="redraw")
+                                                 worker=covey.init(servers=2))
     loader = covey.torch.ElasticLoader(train, optimizer, batch_size=64)
     for epoch in range(arguments.epochs):
         for images, labels in loader:

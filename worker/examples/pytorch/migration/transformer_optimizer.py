@@ -20,7 +20,7 @@ def main():
     model = Transformer()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
     optimizer = covey.torch.DistributedOptimizer(optimizer, model.named_parameters(),
-                                                 worker=covey.init(servers=2), initial="redraw")
+                                                 worker=covey.init(servers=2))
     loader = covey.torch.ElasticLoader(train, optimizer, batch_size=64)
     for epoch in range(arguments.epochs):
         for text, following in loader:

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/workloads/initialize/initializer_script.h"
+
+#include <algorithm>
+#include <span>
+
+#include "client/engine/table_initialization.h"
+#include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/workload_names.h"
+
+namespace covey::sim {
+namespace {
+
+constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
+
+}  // namespace
+
+InitializerScript::InitializerScript(const Options& options, Random random)
+    : run_(options),
+      random_(random),
+      numbers_(kElements, options.origin.NewNumber()),
+      zeros_(kElements, 0.0f) {
+  for (const proto::TableSpec& spec : run_.tables) creations_.emplace_back(spec);
+}
+
+void InitializerScript::Step(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  std::vector<TableId> tables;
+  for (TableCreation& creation : creations_) {
+    const proto::Table* const table = creation.Advance(now, client, outbox);
+    if (table != nullptr) tables.push_back(TableId(table->id()));
+  }
+  if (done_ || under_way_ || now < next_) return;
+  next_ = now + kLookAgain;
+  if (run_.cluster.must_stop()) done_ = true;
+  if (done_ || tables.size() < creations_.size()) return;
+  under_way_ = true;
+  if (run_.gives && !initialized_) return Initialize(now, client, outbox);
+  Train(now, tables[random_.Below(tables.size())], client, outbox);
+}
+
+void InitializerScript::Initialize(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  std::vector<client::NamedValues> values;
+  for (const proto::TableSpec& spec : run_.tables) {
+    values.push_back({.table = spec.name(), .values = numbers_});
+  }
+  client::InitializeTables(
+      now, client, std::move(values), now + absl::Seconds(1 + random_.Below(60)),
+      [this](absl::Time at, const absl::Status& status, bool given, Outbox&) {
+        if (status.ok()) initialized_ = true;
+        if (given) run_.origin.NoteGiven(numbers_[0]);
+        Ended(at, status);
+      },
+      outbox);
+}
+
+void InitializerScript::Train(absl::Time now, TableId table, client::ClientActor& client,
+                              Outbox& outbox) {
+  values_.assign(kElements, -1);
+  const bool pushes = initialized_ && random_.Chance(0.5);
+  const absl::Status started = client.engine().Start(
+      now,
+      {.table = table,
+       .gradient = pushes ? std::span<const float>(zeros_) : std::span<const float>(),
+       .values = std::span<float>(values_),
+       .deadline = now + absl::Seconds(1 + random_.Below(60)),
+       .done =
+           [this](absl::Time at, const client::OperationResult& result, Outbox&) {
+             if (result.status.ok()) {
+               run_.origin.Check(values_);
+               done_ = ++rounds_ >= run_.rounds;
+             }
+             Ended(at, result.status);
+           }},
+      outbox);
+  if (!started.ok()) Ended(now, started);
+}
+
+void InitializerScript::Ended(absl::Time now, const absl::Status& status) {
+  under_way_ = false;
+  next_ = now + std::max(kLookAgain, run_.think_max * random_.Uniform());
+  if (!IsExpected(status)) run_.violations.Add(kInitialize, status.ToString());
+}
+
+}  // namespace covey::sim

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+#include <span>
+
+#include "tests/sim/checkers/violations.h"
+#include "tests/sim/process/observer.h"
+
+namespace covey::sim {
+
+// The numbers that programs give as initial values, and which of them servers show.
+//
+// Invariants, of every reply of a server with values: all are one number that some program gave,
+// and the same in all replies of the run. No program is told that it gave the values when the
+// tables show those of another.
+//
+// Actor-confined.
+class OneOrigin : public Observer {
+ public:
+  explicit OneOrigin(Violations& violations) : violations_(violations) {}
+
+  // A number that no program gave before.
+  float NewNumber();
+  // A program was told that the tables have taken its number.
+  void NoteGiven(float number);
+  void Check(std::span<const float> values);
+
+  void OnSend(absl::Time now, const Message& message) override;
+
+  // The number that the tables show; nothing = nobody has read them yet.
+  std::optional<float> shown() const { return shown_; }
+  size_t numbers() const { return numbers_.size(); }
+
+ private:
+  Violations& violations_;
+  std::set<float> numbers_;
+  std::set<float> given_;  // of which programs were told so
+  std::optional<float> shown_;
+};
+
+}  // namespace covey::sim
