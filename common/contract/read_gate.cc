@@ -13,7 +13,9 @@ namespace {
 constexpr size_t kGroupsNamedMax = 4;
 
 bool IsBehind(const LiveGroup& group, Step required, const Freshness& freshness) {
-  return group.first_step <= required && freshness.clocks.StepOf(group.id) < required;
+  const Step clock = freshness.clocks.StepOf(group.id);
+  if (group.lost_after && clock <= *group.lost_after) return false;
+  return group.first_step <= required && clock < required;
 }
 
 bool LacksRound(Step round, const Freshness& freshness) {

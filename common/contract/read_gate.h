@@ -40,8 +40,9 @@ class ClockVector {
 //   local     the reader's round has become an update, from whichever groups. A group that was too
 //             late for it gets the values without its own change, which counts in the next round
 //
-// A group is waited for only from its first step on. Under any contract, a reader may name another
-// staleness instead, and in addition a version and an age.
+// A group is waited for only from its first step on; where the shard has lost steps of it, from its
+// next push on, because the shard cannot know how far it had come. Under any contract, a reader may
+// name another staleness instead, and in addition a version and an age.
 struct ReadRequirement {
   // Every live group has reached this step.
   std::optional<Step> step;

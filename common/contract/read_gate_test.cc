@@ -65,6 +65,16 @@ TEST_F(ReadGateTest, AsksAGroupFromItsFirstStepOn) {
   EXPECT_EQ(Missing(ReadRequirement::Of(bound, kBsp), Now()), "group 7 is at step 0 of 5");
 }
 
+TEST_F(ReadGateTest, WaitsForAGroupWhoseStepsWereLostFromItsNextPushOn) {
+  live_ = {{.id = GroupId(1)}, {.id = GroupId(2), .lost_after = Step(3)}};
+  EXPECT_TRUE(Met(kSsp2, 7));
+  EXPECT_FALSE(Met(kSsp2, 8)) << "group 1 is at step 5";
+  clocks_.Advance(GroupId(2), Step(4));
+  EXPECT_FALSE(Met(kSsp2, 7));
+  clocks_.Advance(GroupId(2), Step(5));
+  EXPECT_TRUE(Met(kSsp2, 7));
+}
+
 // Group 2 was too late for rounds 4 and 5, which are finished for it, too.
 TEST_F(ReadGateTest, LocalWaitsForTheRoundNotForGroups) {
   EXPECT_TRUE(Met(kLocal, 5));

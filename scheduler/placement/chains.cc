@@ -186,10 +186,10 @@ bool Chains::Repair(absl::Time now, ChainEditor& editor) {
   return is_whole;
 }
 
-std::string Chains::SnapshotWith(const proto::Table& table) const {
+const proto::NewestSnapshot& Chains::SnapshotWith(const proto::Table& table) const {
   const proto::NewestSnapshot& newest = state_.record().newest_snapshot();
   const bool has_table = std::count(newest.tables().begin(), newest.tables().end(), table.id()) > 0;
-  return has_table ? newest.folder() : "";
+  return has_table ? newest : proto::NewestSnapshot::default_instance();
 }
 
 void Chains::Fill(const proto::Shard& shard, ChainEditor& editor) {

@@ -84,7 +84,7 @@ class Chains {
   bool Repair(absl::Time now, ChainEditor& editor);
   void Fill(const proto::Shard& shard, ChainEditor& editor);
   // The folder of the newest snapshot, if it has the table; empty = none.
-  std::string SnapshotWith(const proto::Table& table) const;
+  const proto::NewestSnapshot& SnapshotWith(const proto::Table& table) const;
 
   ClusterState& state_;
   LostShards lost_;

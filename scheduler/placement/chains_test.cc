@@ -306,6 +306,42 @@ TEST_F(ChainsTest, LostShardsBeginWithTheNewestSnapshot) {
   EXPECT_THAT(origins(), ElementsAre("", "", "", ""));
 }
 
+TEST_F(ChainsTest, AShardWithLostStepsNamesTheGroupsThatWereThere) {
+  AddServer(0);
+  Create("a", 1, 1);
+  Create("b", 1, 1);
+  for (const uint32_t id : {1, 2, 3}) {
+    proto::Group& group = *state_.mutable_view()->add_groups();
+    group.set_id(id);
+    group.add_members(2);
+    group.set_state(id == 2 ? proto::Group::DONE : proto::Group::ACTIVE);
+  }
+  {
+    Transaction change(state_);
+    proto::NewestSnapshot& newest = *change.EditUnpublished().mutable_newest_snapshot();
+    newest.set_folder("snapshot-000001-e7");
+    newest.add_tables(view().tables(0).id());
+    proto::CutStep& last = *newest.add_groups();
+    last.set_group(3);
+    last.set_step(17);
+    change.Commit();
+  }
+  const auto lost = [this](int table) {
+    std::string groups;
+    for (const proto::CutStep& last : view().tables(table).shards(0).groups_at_loss()) {
+      absl::StrAppend(&groups, last.group(), "/", last.step(), " ");
+    }
+    return groups;
+  };
+  EXPECT_EQ(lost(0), "") << "a new shard has lost nothing";
+  Die(2);
+  Settle();
+  AddServer(0);
+  Settle();
+  EXPECT_EQ(lost(0), "1/0 3/17 ");
+  EXPECT_EQ(lost(1), "1/0 3/0 ") << "b is not in the snapshot";
+}
+
 TEST_F(ChainsTest, TheJobStopsWhereNoServerCanComeBackWithTheContent) {
   AddServer(0);
   AddServer(1);

@@ -9,8 +9,22 @@
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
-
 namespace {
+
+google::protobuf::RepeatedPtrField<proto::CutStep> GroupsAtLoss(
+    const proto::ClusterView& view, const proto::NewestSnapshot& begins_with) {
+  google::protobuf::RepeatedPtrField<proto::CutStep> groups;
+  for (const proto::Group& group : view.groups()) {
+    if (group.state() != proto::Group::ACTIVE) continue;
+    proto::CutStep& last = *groups.Add();
+    last.set_group(group.id());
+    const auto in_cut =
+        std::find_if(begins_with.groups().begin(), begins_with.groups().end(),
+                     [&](const proto::CutStep& step) { return step.group() == group.id(); });
+    if (in_cut != begins_with.groups().end()) last.set_step(in_cut->step());
+  }
+  return groups;
+}
 
 // Whether a node has given the values with which the table began. A table that began with those of
 // a snapshot can begin with them again.
@@ -75,7 +89,8 @@ ServerLoads::Server* LostShards::ReplacementFor(absl::Time now, NodeId departed,
 }
 
 bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const proto::Shard& shard,
-                              uint32_t target, const std::string& snapshot, ChainEditor& editor) {
+                              uint32_t target, const proto::NewestSnapshot& snapshot,
+                              ChainEditor& editor) {
   ServerLoads& loads = editor.loads();
   const NodeId lost(shard.chain(0).node());
   const bool departed = IsLost(shard, loads);
@@ -87,7 +102,7 @@ bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const p
     waited_for_.insert(lost);
     return false;
   }
-  const bool restores = options_.on_loss == OnLoss::kRestore && !snapshot.empty();
+  const bool restores = options_.on_loss == OnLoss::kRestore && !snapshot.folder().empty();
   if (options_.on_loss == OnLoss::kStop || (!restores && HasGivenValues(table))) {
     must_stop_ = true;
     waited_for_.insert(lost);
@@ -103,7 +118,10 @@ bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const p
                                   : server->LightestLoop();
   proto::Shard& edited = editor.Edit(shard);
   edited.set_generation(edited.chain_epoch());
-  edited.set_origin(restores ? snapshot : "");
+  const proto::NewestSnapshot& begins_with =
+      restores ? snapshot : proto::NewestSnapshot::default_instance();
+  edited.set_origin(begins_with.folder());
+  *edited.mutable_groups_at_loss() = GroupsAtLoss(editor.view(), begins_with);
   edited.clear_chain();
   corrupt_.erase({TableId(table.id()), ShardIndex(shard.index())});
   std::vector<uint64_t> members;

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
+#include "proto/log.pb.h"
 #include "proto/view.pb.h"
 #include "scheduler/placement/chain_editor.h"
 #include "scheduler/placement/chains_options.h"
@@ -44,12 +44,12 @@ class LostShards {
   void BeginRound();
   void EndRound(absl::Time now);
   // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
-  // longer. Under OnLoss::kRestore it begins with its part of `snapshot`, unless that is empty;
-  // else with the table's first values. Where a node has given these, nobody can make them again,
+  // longer. Under OnLoss::kRestore it begins with its part of `snapshot`, unless that has no
+  // folder; else with the table's first values. Where a node has given these, nobody can make them again,
   // and the job stops; where it still gives them, it begins again. False: the shard has to wait, or
   // the job is to stop instead.
   bool Reinitialize(absl::Time now, const proto::Table& table, const proto::Shard& shard,
-                    uint32_t target, const std::string& snapshot, ChainEditor& editor);
+                    uint32_t target, const proto::NewestSnapshot& snapshot, ChainEditor& editor);
   // Whether a shard is lost for good: OnLoss::kStop, or its values were given.
   bool must_stop() const { return must_stop_; }
   // When the next shard is due; as of the last round.

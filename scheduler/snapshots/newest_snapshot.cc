@@ -13,6 +13,7 @@ proto::NewestSnapshot NewestSnapshotOf(const proto::SnapshotManifest& manifest) 
   }
   proto::NewestSnapshot newest;
   newest.set_folder(manifest.folder());
+  *newest.mutable_groups() = manifest.groups();
   for (const proto::Table& table : manifest.state().view().tables()) {
     newest.add_tables(table.id());
     newest.add_updates(updates[table.id()]);

@@ -115,6 +115,10 @@ TEST(RestoredJobTest, RemembersWhichUpdatesItContinues) {
   EXPECT_EQ(newest.updates(0), manifest.shards(0).version() + manifest.shards(1).version());
   EXPECT_EQ(newest.updates(1), manifest.shards(2).version());
   EXPECT_EQ(newest.cut_unix_ms(), 0u) << "of an earlier run";
+  ASSERT_EQ(newest.groups_size(), manifest.groups_size());
+  for (int i = 0; i < newest.groups_size(); ++i) {
+    EXPECT_EQ(newest.groups(i).SerializeAsString(), manifest.groups(i).SerializeAsString());
+  }
 }
 
 TEST(RestoredJobTest, RefusesTheSnapshotOfAnotherJob) {

@@ -12,6 +12,34 @@
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
+namespace {
+
+// The live groups as the contract counts them, and what the shard has lost of them. Under bsp and
+// local, updates wait for all groups in any case. A push that is held counts as received.
+std::vector<LiveGroup> WaitedFor(const Contract& contract, const ServedShard& shard,
+                                 const UpdateGate& gate) {
+  std::vector<LiveGroup> groups = contract.WaitedFor(shard.view->live_groups());
+  if (contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kLocal) {
+    return groups;
+  }
+  for (const proto::CutStep& last : shard.view->FindShard(shard.id)->groups_at_loss()) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const LiveGroup& live) {
+      return live.id == GroupId(last.group());
+    });
+    if (group == groups.end() || gate.last_received(group->id) > Step(last.step())) continue;
+    group->lost_after = Step(last.step());
+  }
+  return groups;
+}
+
+// The group pushes again: it is waited for as ever.
+void NotePush(GroupId group, std::vector<LiveGroup>& waited_for) {
+  for (LiveGroup& live : waited_for) {
+    if (live.id == group) live.lost_after.reset();
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Open(ShardId id,
                                                    std::shared_ptr<const ClusterView> view,
@@ -32,7 +60,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
              .spares = environment.spares,
              .replica = replica,
              .view = view,
-             .waited_for = rules.contract.WaitedFor(view->live_groups()),
+             .waited_for = {},
              .ledger = {},
              .correction = StalenessCorrection(rules.asynchrony, replica.content()->asynchrony(),
                                                environment.spares)},
@@ -43,6 +71,7 @@ Shard::Shard(ShardId id, std::shared_ptr<const ClusterView> view, Replica& repli
   for (const proto::GroupClock& clock : state.clocks()) {
     pipeline_.Resume(GroupId(clock.group()), Step(clock.step()));
   }
+  shard_.waited_for = WaitedFor(contract(), shard_, pipeline_.gate());
   if (content().index() > 0 && Planted(PlantedBug::kForgetDedupOnTakeover)) {
     replica.content()->ForgetPushes();
   }
@@ -61,6 +90,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
     replies_.Refuse(pending.reply, duplicate.status(), outbox);
     return;
   }
+  if (!*duplicate) NotePush(GroupId(push.group()), shard_.waited_for);
   ++(*duplicate ? shard_.counters.duplicates : shard_.counters.pushes);
   if (pipeline_.gate().IsBeyond(GroupId(push.group()), Step(push.step()))) alignment_.NoteHeld(now);
   const bool is_held = shard_.ledger.AckOf(key).has_value();
@@ -154,7 +184,7 @@ void Shard::SetView(absl::Time now, std::shared_ptr<const ClusterView> view, Out
   shard_.view = std::move(view);
   FollowContract();
   FollowOrder();
-  shard_.waited_for = contract().WaitedFor(shard_.view->live_groups());
+  shard_.waited_for = WaitedFor(contract(), shard_, pipeline_.gate());
   shard_.correction.Forget(
       [this](const Producer& producer) { return IsGone(producer, *shard_.view); });
   Proceed(now, outbox);

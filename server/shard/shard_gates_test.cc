@@ -46,6 +46,61 @@ TEST(ShardGates, BspAppliesOneUpdatePerStepAndAnswersAfterIt) {
   }
 }
 
+// The shard was re-initialized when groups 1 and 2 were at steps 6 and 8; group 3 came later.
+TEST(ShardGates, AfterALossSspWaitsForAGroupFromItsNextPushOn) {
+  TestJob job(Ssp(1), 3);
+  for (const uint32_t group : {1, 2}) {
+    job.view.mutable_tables(0)->mutable_shards(0)->add_groups_at_loss()->set_group(group);
+  }
+  job.view.mutable_groups(2)->set_first_step(8);
+  ShardDriver driver(job);
+  const auto push = [&](uint32_t group, uint64_t step) {
+    return driver.Deliver(
+        ShardDriver::WithValues(driver.GroupPush(group, step, {1, 1, 1, 1}), step));
+  };
+  EXPECT_EQ(push(1, 7).size(), 1u) << "group 2 has finished step 8, and will not push it again";
+  EXPECT_TRUE(push(2, 9).empty()) << "group 1 is at step 7, group 3 has not begun step 8";
+  EXPECT_EQ(push(1, 8).size(), 1u) << "it needs step 7, and group 3 is waited for from step 8 on";
+  EXPECT_EQ(push(3, 8).size(), 2u) << "its own reply, and that of group 2";
+}
+
+TEST(ShardGates, ARestoredShardWaitsForAGroupFromItsNextPushOn) {
+  TestJob job(Ssp(0), 2);
+  ShardDriver driver(job);
+  driver.Ask(driver.GroupPush(2, 4, {1, 1, 1, 1}));
+  const Message push = ShardDriver::WithValues(driver.GroupPush(1, 6, {1, 1, 1, 1}), 6);
+  EXPECT_TRUE(driver.Deliver(push).empty());
+  proto::CutStep& last = *job.view.mutable_tables(0)->mutable_shards(0)->add_groups_at_loss();
+  last.set_group(2);
+  last.set_step(4);
+  job.view.set_epoch(job.view.epoch() + 1);
+  driver.AdoptView(job);
+  EXPECT_EQ(driver.Sent().size(), 1u) << "the content is that of group 2's step 4";
+  driver.Ask(driver.GroupPush(2, 5, {1, 1, 1, 1}));
+  EXPECT_TRUE(
+      driver.Deliver(ShardDriver::WithValues(driver.GroupPush(1, 7, {1, 1, 1, 1}), 7)).empty());
+}
+
+// Its own push and that of the other group are held in the buffer.
+TEST(ShardGates, AfterALossAReaderWaitsForPushesInTheBuffer) {
+  TestJob job(Buffered(3), 2);
+  for (const uint32_t group : {1, 2}) {
+    job.view.mutable_tables(0)->mutable_shards(0)->add_groups_at_loss()->set_group(group);
+  }
+  ShardDriver driver(job);
+  driver.Ask(driver.GroupPush(2, 5, {1, 1, 1, 1}));
+  Message push = ShardDriver::WithValues(driver.GroupPush(1, 5, {1, 1, 1, 1}), 5);
+  push.envelope.mutable_push_request()->mutable_read()->set_max_staleness(0);
+  EXPECT_TRUE(driver.Deliver(push).empty());
+  job.view.set_epoch(job.view.epoch() + 1);
+  driver.AdoptView(job);
+  EXPECT_TRUE(driver.Sent().empty()) << "another view changes nothing";
+  const std::vector<Message> replies = driver.Deliver(driver.GroupPush(2, 6, {1, 1, 1, 1}));
+  EXPECT_EQ(std::count_if(replies.begin(), replies.end(),
+                          [](const Message& reply) { return Pushed(reply).has_values(); }),
+            1);
+}
+
 TEST(ShardGates, BspHoldsAPlainPushAndTellsItsVersionLater) {
   ShardDriver driver(TestJob(kBsp, 2));
   const Message push = driver.GroupPush(1, 1, {1, 1, 1, 1});

@@ -64,6 +64,18 @@ std::string ReadBounds::MissingRound(const ShardReply& reply, const Read& read) 
                       read.step.value(), " and was given values without step of that round");
 }
 
+bool ReadBounds::MayBeUnheardOf(const ShardReply& reply, const Contract& contract,
+                                GroupId group) const {
+  if (contract.kind == Contract::Kind::kBsp || contract.kind == Contract::Kind::kLocal ||
+      !fates_.HasLost(reply.history, group)) {
+    return false;
+  }
+  for (uint64_t step = 1; step <= elements_.steps(); ++step) {
+    if (elements_.Includes(reply.values, group, step)) return false;
+  }
+  return true;
+}
+
 std::string ReadBounds::MissingStep(const ShardReply& reply, const Read& read,
                                     const Contract& contract, const LoopViews::View& view,
                                     StepFates::Presumed& presumed) const {
@@ -75,7 +87,10 @@ std::string ReadBounds::MissingStep(const ShardReply& reply, const Read& read,
                    (contract.kind == Contract::Kind::kBsp && !read.max_staleness);
   for (const LiveGroup& group : view.live) {
     uint64_t bound = required ? required->value() : 0;
-    if (own && group.id == read.group) bound = read.step.value();
+    const bool is_own = own && group.id == read.group;
+    if (is_own) bound = read.step.value();
+    const bool has_just_pushed = reply.push != nullptr && group.id == read.group;
+    if (!is_own && !has_just_pushed && MayBeUnheardOf(reply, contract, group.id)) continue;
     for (uint64_t step = group.first_step.value(); step <= bound; ++step) {
       if (elements_.Includes(reply.values, group.id, step) ||
           !fates_.IsOwed(reply.history, group.id, Step(step)) ||

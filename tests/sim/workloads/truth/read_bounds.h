@@ -24,7 +24,9 @@ namespace covey::sim {
 // Invariants, for every reply with values to a reader that has finished step t:
 //  - of every group that contracts wait for, all steps from its first one up to the contract's
 //    bound are in the values (bsp: t, ssp(s): t - s, or the reader's own max_staleness).
-//    Exceptions: the step is not owed (StepFates::IsOwed), or was discarded;
+//    Exceptions: the step is not owed (StepFates::IsOwed), or was discarded; or, where pushes are
+//    applied on arrival, the shard has lost an earlier history in which the group may have pushed
+//    (StepFates::HasLost), and has received no push of the group since;
 //  - under bsp and ssp the reader's own steps up to t are in, with the same exceptions (and not
 //    under bsp when the reader asked for older values);
 //  - under local some group's round t or a later one is in, unless the reader's own is not owed.
@@ -61,6 +63,8 @@ class ReadBounds {
   std::string MissingStep(const ShardReply& reply, const Read& read, const Contract& contract,
                           const LoopViews::View& view, StepFates::Presumed& presumed) const;
   std::string MissingRound(const ShardReply& reply, const Read& read) const;
+  // The shard has lost what it had of the group, and none of the group's pushes is in its values.
+  bool MayBeUnheardOf(const ShardReply& reply, const Contract& contract, GroupId group) const;
 
   const StepElements& elements_;
   StepFates& fates_;

@@ -11,9 +11,14 @@ void StepFates::NoteView(const proto::ClusterView& view) {
   for (const proto::Node& node : view.nodes()) {
     if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
   }
+  for (const proto::Group& group : view.groups()) {
+    formed_.try_emplace(GroupId(group.id()), view.epoch());
+  }
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
-      const auto first = first_generation_.find({TableId(table.id()), ShardIndex(shard.index())});
+      const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
+      created_.try_emplace(id, shard.generation());
+      const auto first = first_generation_.find(id);
       history_was_lost_ = history_was_lost_ ||
                           (first != first_generation_.end() && first->second < shard.generation());
     }
@@ -52,6 +57,13 @@ bool StepFates::IsOwed(const ShardHistory& history, GroupId group, Step step) co
   const auto found = acknowledged_.find({history.shard, {group, step}});
   if (found == acknowledged_.end()) return true;
   return *found->second.begin() >= history.generation;
+}
+
+bool StepFates::HasLost(const ShardHistory& history, GroupId group) const {
+  const auto created = created_.find(history.shard);
+  const auto formed = formed_.find(group);
+  return created != created_.end() && created->second < history.generation &&
+         formed != formed_.end() && formed->second < history.generation;
 }
 
 bool StepFates::MayBeDiscarded(const ShardHistory& history, GroupId group, Step step,

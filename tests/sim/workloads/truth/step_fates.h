@@ -54,6 +54,9 @@ class StepFates {
   // never durable and the sender has died; or it was retried when no member that had given a
   // gradient for it was left.
   bool IsOwed(const ShardHistory& history, GroupId group, Step step) const;
+  // Whether the history began after the loss of an earlier one, with the group there. It cannot
+  // know how far the group had come until the group pushes to it.
+  bool HasLost(const ShardHistory& history, GroupId group) const;
 
   // Steps whose senders may not know yet that they were discarded: the replies to their pushes must
   // say so.
@@ -80,6 +83,9 @@ class StepFates {
   std::map<GroupHistory, std::set<Step>> discarded_;
   std::map<GroupHistory, std::set<Step>> presumed_discarded_;
   std::map<ShardId, uint64_t> first_generation_;  // of those with acknowledged pushes
+  // By the views: of each shard, and the epoch of the first view with each group.
+  std::map<ShardId, uint64_t> created_;
+  std::map<GroupId, uint64_t> formed_;
   bool history_was_lost_ = false;
 };
 
