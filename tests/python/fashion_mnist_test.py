@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The example in PyTorch trains to the accuracy that the C++ one reaches."""
 
-import importlib.util
 import os
 import pathlib
-import sys
 import unittest
 
 import covey
 from tests import report
 from tests.process import cluster
+from tests.python import interpreter
 
 _EXAMPLE = pathlib.Path(__file__).parents[2] / "worker/examples/pytorch/fashion_mnist.py"
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+@interpreter.needs("torch")
 @unittest.skipUnless(os.path.exists("/usr/share/datasets/fashion-mnist"), "needs the data set")
 class FashionMnistTest(cluster.ProcessTest):
     def test_trains(self):
         os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
-        run = self.start_run(2, 2, [sys.executable, _EXAMPLE], ["--servers", 2])
+        run = self.start_run(2, 2, [interpreter.PYTHON, _EXAMPLE], ["--servers", 2])
         self.assertEqual(0, run.exit_code(280), run)
         accuracy = float(run.await_line(r"test_accuracy ([\d.]+)").group(1))
         self.assertGreaterEqual(accuracy, 0.88, run)

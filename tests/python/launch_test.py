@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which launcher has started a program; programs that start their own servers."""
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -13,7 +12,7 @@ import covey
 from covey import launch
 from tests import report
 from tests.process import cluster, program
-from tests.python import torchrun
+from tests.python import interpreter, torchrun
 
 _PROGRAM = pathlib.Path(__file__).parent / "launched.py"
 
@@ -107,6 +106,13 @@ class DetectTest(unittest.TestCase):
 
 
 class LaunchedTest(cluster.ProcessTest):
+    def test_as_a_program(self):
+        for rank, code, expected in (("1", 0, "rank: 1"), ("x", 1, "RANK is 'x'")):
+            run = self.run_to_end("explain", [sys.executable, "-W", "error", "-m", "covey.launch"],
+                                  torchrun.environment(self.folder, RANK=rank, WORLD_SIZE="2"))
+            self.assertEqual(code, run.code, run)
+            self.assertIn(expected, str(run))
+
     def outcome(self, child, code=0):
         self.assertEqual(code, child.exit_code(120), child)
         return json.loads(child.lines("stdout")[-1])
@@ -149,6 +155,7 @@ class LaunchedTest(cluster.ProcessTest):
                          torchrun.environment(self.folder))
         self.assertEqual({"rank": 0, "size": 1, "groups": 1, "local_rank": 0, "sum": 1.0},
                          self.outcome(run))
+        self.assertRegex(str(run), "INFO:covey:scheduler at 127.0.0.1:[0-9]+ and 2 servers")
 
     def test_servers_die_with_the_first(self):
         first = self.start_program("wait", 0, 1)
@@ -174,7 +181,7 @@ class LaunchedTest(cluster.ProcessTest):
             self.assertNotEqual(0, run.code, run)
             self.assertIn(expected, str(run))
 
-    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    @interpreter.needs("torch")
     def test_torchrun_needs_no_other_command(self):
         run = self.start("torchrun", [*torchrun.command(2), _PROGRAM, "init"],
                          torchrun.environment(self.folder))

@@ -3,11 +3,13 @@
 
 import array
 import json
+import logging
 import sys
 import time
 
 import covey
 
+logging.basicConfig(level=logging.INFO)
 way = sys.argv[1]
 worker = covey.join() if way == "join" else covey.init(servers=2, groups=2 if way == "init" else 1)
 if way == "wait":

@@ -2,16 +2,14 @@
 """Scripts as in the common tutorials: how few lines change for Covey, and that all of them train."""
 
 import difflib
-import importlib.util
 import os
 import pathlib
 import re
-import sys
 import unittest
 
 from tests import report
 from tests.process import cluster
-from tests.python import torchrun
+from tests.python import interpreter, torchrun
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SCRIPTS = _ROOT / "worker/examples/pytorch/migration"
@@ -50,12 +48,12 @@ class DifferenceTest(unittest.TestCase):
                 self.assertIn("\n".join(_difference("cnn" + base, f"cnn_{way}")), document)
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+@interpreter.needs("torch")
 @unittest.skipUnless(os.path.exists("/usr/share/datasets/fashion-mnist"), "needs the data set")
 class TrainingTest(cluster.ProcessTest):
     def losses(self, script, workers):
         """What the script prints last, by rank."""
-        starter = torchrun.command(workers) if workers > 1 else [sys.executable]
+        starter = torchrun.command(workers) if workers > 1 else [interpreter.PYTHON]
         run = self.start(script, [*starter, _SCRIPTS / f"{script}.py",
                                   "--examples", 1280, "--epochs", 1],
                          torchrun.environment(self.folder))

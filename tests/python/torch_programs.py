@@ -2,15 +2,16 @@
 """What each worker of torch_test.py runs, by name; prints one line of JSON."""
 
 import json
+import logging
 import os
 import sys
-import warnings
 
 import torch
 import torch.distributed as dist
 
 import covey
 import covey.torch
+from covey.torch import translation
 
 
 def _model(seed=1):
@@ -105,6 +106,9 @@ def mistakes():
         model = _model()
         said["names"] = _refusal(lambda: covey.torch.DistributedOptimizer(
             torch.optim.SGD(model.parameters(), lr=0.1), [], worker=worker))
+        adam = torch.optim.Adam(model.parameters())
+        said["decoupled"] = translation.translate(
+            adam, {**adam.param_groups[0], "decoupled_weight_decay": True}).kind
         said["double"] = _refusal(lambda: make(_model().double(), worker))
         optimizer = make(model, worker)
         inputs, targets = _examples()
@@ -115,11 +119,12 @@ def mistakes():
         backward()
         said["samples"] = _refusal(optimizer.step)
         optimizer.samples = len(inputs)
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-        said["clipped"] = str(warned[0].message) if warned else "nothing"
+        warned = []
+        log = logging.getLogger("covey")
+        log.addFilter(lambda record: warned.append(record.getMessage()))
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        said["clipped"] = " ".join(warned)
         said["overlaps after clipping"] = optimizer.overlaps
         said["copy"] = _refusal(__import__("copy").deepcopy, optimizer)
         optimizer._overlaps = True

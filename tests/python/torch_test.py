@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """covey.torch: the optimizer, the loader, the hook and the backend, in `covey run`."""
 
-import importlib.util
 import json
 import os
 import pathlib
-import sys
-import unittest
 
 import covey
 from tests import report
 from tests.process import cluster
+from tests.python import interpreter
 
 _PROGRAMS = pathlib.Path(__file__).with_name("torch_programs.py")
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+@interpreter.needs("torch")
 class TorchTest(cluster.ProcessTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
+
     def results(self, groups, workers, name):
         """Of all workers."""
-        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
         meeting = os.path.join(self.folder, name)
-        run = self.start_run(groups, workers, [sys.executable, _PROGRAMS, name, groups * workers,
+        run = self.start_run(groups, workers, [interpreter.PYTHON, _PROGRAMS, name, groups * workers,
                                                meeting])
         self.assertEqual(0, run.exit_code(240), run)
         found = [json.loads(line[line.index('{"rank"'):]) for line in run.lines("stdout")
@@ -61,7 +62,8 @@ class TorchTest(cluster.ProcessTest):
     def test_says_what_it_does_not_support(self):
         said, = self.results(1, 1, "mistakes")
         for about, text in (("initial", "use 'given'"), ("adadelta", "Adadelta"),
-                            ("amsgrad", "amsgrad=True"), ("names", "named_parameters"),
+                            ("amsgrad", "amsgrad=True"), ("decoupled", "ADAMW"),
+                            ("names", "named_parameters"),
                             ("double", "float64"), ("samples", "samples_per_step"),
                             ("clipped", "without overlap"), ("copy", "TypeError"),
                             ("gradient that has left", "nan"),
@@ -69,6 +71,14 @@ class TorchTest(cluster.ProcessTest):
                             ("twice", "arrived again"), ("rate", "schedule=")):
             self.assertIn(text, said[about], about)
         self.assertFalse(said["overlaps after clipping"])
+
+    def test_refuses_old_versions(self):
+        for version, code in (("1.12.1+cpu", 1), ("1.13.0a0", 0), ("2.0.0", 0)):
+            run = self.run_to_end("import", [
+                interpreter.PYTHON, "-c",
+                f"import torch; torch.__version__ = '{version}'; import covey.torch"])
+            self.assertEqual(code, run.code, run)
+            self.assertEqual(code == 1, "needs PyTorch 1.13 or later" in str(run), run)
 
     def test_accumulates_gradients(self):
         result, = self.results(1, 1, "accumulation")

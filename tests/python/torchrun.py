@@ -4,10 +4,10 @@
 import os
 import pathlib
 import socket
-import sys
 
 import covey
 from tests.process import cluster
+from tests.python import interpreter
 
 
 def environment(folder, **more):
@@ -27,6 +27,6 @@ def command(workers):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     # Without the options for output, PyTorch 1.13's does not start under Python 3.11.
-    return [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--master_addr",
+    return [interpreter.PYTHON, "-m", "torch.distributed.run", "--nnodes", "1", "--master_addr",
             "127.0.0.1", "--master_port", str(port), "--nproc_per_node", str(workers),
             "--redirects", "1", "--tee", "1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import logging
 import os
 import pathlib
 import shutil
@@ -21,6 +22,8 @@ from covey._lifetime import close_all
 from covey.client import connect
 from covey.errors import CoveyError, DeadlineExceeded, FailedPrecondition, NotFound
 from covey.worker import Worker, join
+
+_log = logging.getLogger("covey")
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_AGAIN_SECONDS = 0.02
@@ -153,8 +156,8 @@ class _Cluster:
         unfinished = folder / "unfinished"
         unfinished.write_text(f"{port} {self._pid} {_started(self._pid)}\n", encoding="ascii")
         unfinished.rename(folder / "ready")
-        print(f"covey: scheduler at {self._address} and {servers} servers, for as long as this program "
-              "runs", file=sys.stderr, flush=True)
+        _log.info("scheduler at %s and %d servers, for as long as this program runs",
+                  self._address, servers)
 
     def _start(self, *command: str) -> None:
         # The log of workers is the program's; of these, only what is wrong.

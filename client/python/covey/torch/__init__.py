@@ -16,6 +16,13 @@ come and go. For scripts that keep DistributedDataParallel: ddp_hook, and the ba
 torch.distributed.
 """
 
+import torch
+
+from covey.torch import versions
+
+versions.check(torch.__version__)
+
+# pylint: disable=wrong-import-position
 from covey.torch.buffers import sync_buffers
 from covey.torch.hook import ddp_hook
 from covey.torch.loader import ElasticLoader

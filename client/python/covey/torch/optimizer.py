@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import warnings
+import logging
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
@@ -17,6 +17,7 @@ from covey.torch.gradients import on_accumulated, spent
 from covey.torch.translation import translate
 from covey.worker import Worker
 
+_log = logging.getLogger("covey")
 _WRAPPERS = ("module.", "_orig_mod.")
 
 
@@ -123,7 +124,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._syncs = True
         self._begun = False
         self.steps_taken = 0  # calls of step() that have ended
-        self._rates = [group["lr"] for group in self.param_groups]
+        self._rates = [float(group["lr"]) for group in self.param_groups]
         self._slots: list[_Slot] = []
         tensors = []
         by_name = {name: parameter for parameter, name in names.items()}
@@ -304,11 +305,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             or slot.parameter.grad._version != slot.seen[1])]
         self._overlaps = not changed
         if changed:
-            warnings.warn(
-                f"the gradient of {changed[0]} was changed between backward() and step() (clipping "
-                "or scaling?): gradients leave in step(), without overlap; overlap=False says that "
+            _log.warning(
+                "the gradient of %s was changed between backward() and step() (clipping or "
+                "scaling?): gradients leave in step(), without overlap; overlap=False says that "
                 "this is meant. With several members, each changes its own gradient before the "
-                "mean is taken", stacklevel=4)
+                "mean is taken", changed[0])
 
     def _land(self) -> None:
         with torch.no_grad():

@@ -35,6 +35,8 @@ def _adagrad(group: dict[str, Any]) -> definitions.Optimizer:
 def _adam(group: dict[str, Any]) -> definitions.Optimizer:
     if group.get("amsgrad"):
         _refuse("Adam", "amsgrad", True)
+    if group.get("decoupled_weight_decay"):  # since PyTorch 2.6
+        return _adamw(group)
     return definitions.adam(group["lr"], group["betas"], epsilon=group["eps"],
                             weight_decay=group["weight_decay"])
 

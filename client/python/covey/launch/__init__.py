@@ -206,10 +206,3 @@ _LAUNCHERS: tuple[tuple[str, Callable[[_Environment], Launch]], ...] = (
     ("DMLC_ROLE", _dmlc),
     ("WORLD_SIZE", _bare),
 )
-
-
-if __name__ == "__main__":
-    try:
-        print(explain())
-    except InvalidArgument as error:
-        raise SystemExit(str(error)) from None
