@@ -1,35 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """covey.torch: the optimizer, the loader, the hook and the backend, in `covey run`."""
 
-import json
-import os
 import pathlib
 
-import covey
 from tests import report
-from tests.process import cluster
-from tests.python import interpreter
+from tests.python import interpreter, worker_programs
 
 _PROGRAMS = pathlib.Path(__file__).with_name("torch_programs.py")
 
 
 @interpreter.needs("torch")
-class TorchTest(cluster.ProcessTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["PYTHONPATH"] = str(pathlib.Path(covey.__file__).parents[1])
-
+class TorchTest(worker_programs.WorkerProgramsTest):
     def results(self, groups, workers, name):
         """Of all workers."""
-        meeting = os.path.join(self.folder, name)
-        run = self.start_run(groups, workers, [interpreter.PYTHON, _PROGRAMS, name, groups * workers,
-                                               meeting])
-        self.assertEqual(0, run.exit_code(240), run)
-        found = [json.loads(line[line.index('{"rank"'):]) for line in run.lines("stdout")
-                 if '{"rank"' in line]
-        by_rank = {result["rank"]: result for result in found}
-        self.assertEqual(groups * workers, len(by_rank), run)
-        return list(by_rank.values())
+        return self.run_programs(groups, workers, _PROGRAMS, name)
 
     def check_like_one_process(self, kind):
         results = self.results(1, 2, kind)

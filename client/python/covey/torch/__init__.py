@@ -12,7 +12,7 @@
 
 DistributedOptimizer trains in groups: synchronous inside a group, under a contract between groups,
 with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers
-come and go. For scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of
+come and go. DiLoCo and LocalSGD make rounds of local steps with any optimizer of PyTorch. For scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of
 torch.distributed.
 """
 
@@ -24,10 +24,11 @@ versions.check(torch.__version__)
 
 # pylint: disable=wrong-import-position
 from covey.torch.buffers import sync_buffers
+from covey.torch.diloco import DiLoCo, LocalSGD
 from covey.torch.hook import ddp_hook
 from covey.torch.loader import ElasticLoader
 from covey.torch.optimizer import DistributedOptimizer
 from covey.torch.process_group import register_backend
 
-__all__ = ["DistributedOptimizer", "ElasticLoader", "ddp_hook", "register_backend",
-           "sync_buffers"]
+__all__ = ["DiLoCo", "DistributedOptimizer", "ElasticLoader", "LocalSGD", "ddp_hook",
+           "register_backend", "sync_buffers"]

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator
 from torch.utils.data import Dataset, default_collate
 
 from covey.source import DataSource
+from covey.torch.diloco import DiLoCo
 from covey.torch.optimizer import DistributedOptimizer
 
 
@@ -20,11 +21,14 @@ class ElasticLoader:
     follow the scheduler's shares. A member that has no examples while others have some takes part
     in the group's steps inside of the iteration, so that the loop never sees an empty batch.
 
+    With DiLoCo an example counts as trained when its round has ended. A pass ends with a round; its
+    last ones may be shorter.
+
     Examples are read in this process. The loop must call optimizer.step() once per batch.
     """
 
-    def __init__(self, dataset: Dataset[Any], optimizer: DistributedOptimizer, *, batch_size: int,
-                 name: str = "train", item_examples: int | None = None, seed: int = 1,
+    def __init__(self, dataset: Dataset[Any], optimizer: DistributedOptimizer | DiLoCo, *,
+                 batch_size: int, name: str = "train", item_examples: int | None = None, seed: int = 1,
                  collate_fn: Callable[[list[Any]], Any] = default_collate) -> None:
         """The same arguments on all workers.
 
@@ -73,10 +77,11 @@ class ElasticLoader:
                 return
             if len(positions) == 0:
                 optimizer.idle_step()
+                source.finish(0)
                 continue
             optimizer.samples = len(positions)
             before = optimizer.steps_taken
             yield self._collate([self._dataset[int(position)] for position in positions])
             if optimizer.steps_taken == before:
                 raise RuntimeError("the batch was not trained: call optimizer.step() once per batch")
-            source.finish(0)
+            source.finish(optimizer.unsynced_steps if isinstance(optimizer, DiLoCo) else 0)
