@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each worker of torch_test.py runs, by name; prints one line of JSON."""
 
+import datetime
 import json
 import logging
 import os
@@ -11,7 +12,7 @@ import torch.distributed as dist
 
 import covey
 import covey.torch
-from covey.torch import translation
+from covey.torch import process_group, translation
 
 
 def _model(seed=1):
@@ -206,6 +207,19 @@ def backend():
     dist.all_reduce(halves, async_op=True).wait()
     part = torch.zeros(2)
     dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(size)])
+    together = [torch.zeros(2) for _ in range(size)] if rank == 1 else None
+    dist.gather(torch.full((2,), float(rank)), together, 1)
+    own = torch.zeros(2, dtype=torch.int64)
+    dist.scatter(own, [torch.full((2,), i) for i in range(size)] if rank == 1 else None, 1)
+    # Member i sends i + j + 1 elements to member j.
+    counts = [rank + other + 1 for other in range(size)]
+    received = torch.zeros(sum(counts))
+    dist.all_to_all_single(received, 100.0 * rank + torch.arange(sum(counts)), counts, counts)
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank}, group=dist.new_group(list(range(size))))
+    # As new_group() of some members, after which PyTorch lets the others wait for these.
+    refused = _refusal(dist.send, own, (rank + 1) % size) + _refusal(
+        process_group._create, None, 0, size - 1, datetime.timedelta(0))
     flag = torch.tensor([rank == 0])
     dist.broadcast(flag, 0)
     at_root = torch.tensor([1.0])
@@ -214,7 +228,10 @@ def backend():
     dist.destroy_process_group()
     return {"sum": summed.tolist(), "numbers": numbers.tolist(), "largest": largest.item(),
             "gathered": [one[2].item() for one in gathered], "halves": halves[0].item(),
-            "part": part.tolist(), "flag": flag.item(), "root": at_root.item()}
+            "part": part.tolist(), "flag": flag.item(),
+            "together": together and [one.tolist() for one in together], "own": own.tolist(),
+            "received": received.tolist(), "objects": [one["rank"] for one in objects],
+            "refused": refused, "root": at_root.item()}
 
 
 def parallel(hooked):

@@ -84,6 +84,15 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                 result["largest"], result["gathered"], result["halves"], result["flag"]))
             rank = int(result["rank"])
             self.assertEqual([3.0 * rank] * 2, result["part"])
+            self.assertEqual([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]] if rank == 1 else None,
+                             result["together"])
+            self.assertEqual([rank, rank], result["own"])
+            self.assertEqual([100.0 * i + sum(i + j + 1 for j in range(rank)) + element
+                              for i in range(3) for element in range(i + rank + 1)],
+                             result["received"])
+            self.assertEqual([0, 1, 2], result["objects"])
+            self.assertIn("no send and recv", result["refused"])
+            self.assertIn("has one group", result["refused"])
             self.assertEqual(3.0 if rank == 0 else 1.0, result["root"])
 
     def check_equal_weights(self, name):

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Protocol
 
 import torch
 
-from covey.handle import Handle
+
+
+class Waitable(Protocol):
+    """An operation in progress."""
+
+    def wait(self) -> Any:
+        """Raises what the operation ended with."""
 
 
 class Completer:
@@ -20,7 +26,7 @@ class Completer:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def future(self, handle: Handle, result: Callable[[], Any]) -> "torch.futures.Future[Any]":
+    def future(self, handle: Waitable, result: Callable[[], Any]) -> "torch.futures.Future[Any]":
         """A future of what `result` returns once the operation has ended."""
         with self._lock:
             if self._thread is None:

@@ -7,119 +7,24 @@ from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
-from torch.distributed import ReduceOp
 
 import covey
 from covey.handle import Handle
-from covey.torch.completion import Completer
+from covey.torch.reduction import as_floats, check, operation_of, reduce, restore
+from covey.torch.work import Several, Work
 from covey.worker import Worker
 
-_completer = Completer()
-
-
-def _as_floats(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's bytes as float32, in place where its memory allows that, padded otherwise.
-
-    Broadcast and all-gather move bytes and compute nothing, so they carry elements of any type.
-    """
-    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
-    if flat.numel() % 4 == 0 and flat.data_ptr() % 4 == 0:
-        return flat.view(torch.float32)
-    padded = torch.zeros((flat.numel() + 3) // 4 * 4, dtype=torch.uint8)
-    padded[:flat.numel()] = flat
-    return padded.view(torch.float32)
-
-
-def _restore(floats: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Writes the bytes behind `floats` to a tensor of the same size."""
-    if floats.data_ptr() == tensor.data_ptr():
-        return
-    count = tensor.numel() * tensor.element_size()
-    source = floats.contiguous().view(torch.uint8)[:count].view(tensor.dtype)
-    tensor.copy_(source.view(tensor.shape))
-
-
-def _minimum(sum_: torch.Tensor, part: torch.Tensor) -> None:
-    torch.minimum(sum_, part, out=sum_)
-
-
-def _maximum(sum_: torch.Tensor, part: torch.Tensor) -> None:
-    torch.maximum(sum_, part, out=sum_)
-
-
-# "AVG" is a sum that is divided at the end.
-_REDUCE: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
-    "SUM": torch.Tensor.add_,
-    "AVG": torch.Tensor.add_,
-    "PRODUCT": torch.Tensor.mul_,
-    "MIN": _minimum,
-    "MAX": _maximum,
-    "BAND": torch.Tensor.bitwise_and_,
-    "BOR": torch.Tensor.bitwise_or_,
-    "BXOR": torch.Tensor.bitwise_xor_,
-}
-
-
-def _operation(options: Any) -> str:
-    """The name of the operation that the options ask for."""
-    if options is None:
-        return "SUM"
-    for name in _REDUCE:
-        if options.reduceOp == getattr(ReduceOp, name):
-            return name
-    raise NotImplementedError(
-        f"the backend covey cannot reduce by {options.reduceOp}; it knows {', '.join(_REDUCE)}")
-
-
-class _Work(torch._C._distributed_c10d.Work):
-    """An operation in progress, as torch.distributed knows it."""
-
-    def __init__(self, handle: Handle | None, finish: Callable[[], Any], result: Any) -> None:
-        super().__init__()
-        self._handle = handle
-        self._finish: Callable[[], Any] | None = finish
-        self._result = result
-
-    def wait(self, timeout: Any = None) -> bool:
-        seconds = timeout.total_seconds() if timeout else None
-        if self._handle is not None:
-            self._handle.wait(seconds or None)
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
-        return True
-
-    def was_waited_for(self) -> bool:
-        return self._finish is None
-
-    def is_completed(self) -> bool:
-        return self._handle is None or self._handle.done()
-
-    def is_success(self) -> bool:
-        return self.is_completed()
-
-    def result(self) -> Any:
-        return self._result
-
-    def get_future(self) -> Any:
-        if self._handle is None:
-            future: torch.futures.Future[Any] = torch.futures.Future()
-            future.set_result(self._result)
-            return future
-
-        def finished() -> Any:
-            self.wait()
-            return self._result
-
-        return _completer.future(self._handle, finished)
+_NO_PAIRS = ("the backend covey has no send and recv, because a Covey group has operations of all its "
+             "members only; use broadcast() or all_to_all(), or gloo for these tensors")
 
 
 class CoveyProcessGroup(dist.ProcessGroup):
     """The collectives of torch.distributed over a Covey group of CPU tensors.
 
     Sums of float32 take the group's own all-reduce. Other types and operations gather all
-    members' tensors and reduce them in the order of ranks: correct, and meant for small tensors.
-    Missing: send, recv, gather, scatter and all_to_all.
+    members' tensors and compute in the order of ranks: correct, and meant for small tensors. So do
+    gather, scatter and all_to_all, which therefore move more bytes than elsewhere.
+    Missing: send and recv, and groups of some of the workers.
     """
 
     def __init__(self, worker: Worker, rank: int, size: int) -> None:
@@ -127,9 +32,10 @@ class CoveyProcessGroup(dist.ProcessGroup):
         self._worker = worker
         self._size = size
         self._rank = rank
+        self._name = self._description = ""
         # PyTorch 1.13 forgets the Python half of an operation unless somebody keeps it until it was
         # waited for.
-        self._works: list[_Work] = []
+        self._works: list[Work] = []
 
     def getBackendName(self) -> str:  # noqa: N802, the name is PyTorch's
         return "covey"
@@ -137,8 +43,24 @@ class CoveyProcessGroup(dist.ProcessGroup):
     def name(self) -> str:
         return "covey"
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> _Work:
-        tensor, operation = tensors[0], _operation(opts)
+    # PyTorch 2 names groups, and asks groups in Python as well as its own.
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_desc(self, description: str) -> None:
+        self._description = description
+
+    @property
+    def group_desc(self) -> str:
+        return self._description
+
+    def allreduce(self, tensors: Any, opts: Any = None) -> Work:
+        tensor, operation = tensors[0], operation_of(opts)
+        check(tensor)
         sums = operation in ("SUM", "AVG")
         if sums and tensor.dtype == torch.float32 and tensor.numel() > 0:
             data = tensor.detach().contiguous().view(-1)
@@ -147,96 +69,172 @@ class CoveyProcessGroup(dist.ProcessGroup):
             def finish() -> None:
                 if operation == "AVG":
                     data.div_(self._size)
-                _restore(data, tensor)
+                restore(data, tensor)
 
             return self._start(handle, finish, tensors)
-        return self._gather(tensor, lambda parts: self._reduce(parts, operation, tensor), tensors)
+        return self._gather(tensor, lambda parts: reduce(parts, operation, tensor), tensors)
 
-    def reduce(self, tensors: Any, opts: Any) -> _Work:
-        root, tensor, operation = opts.rootRank, tensors[0], _operation(opts)
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
+        return self._several([self.allreduce([tensor], opts) for tensor in tensors], tensors)
+
+    def reduce(self, tensors: Any, opts: Any) -> Work:
+        root, tensor, operation = opts.rootRank, tensors[0], operation_of(opts)
 
         def finish(parts: list[torch.Tensor]) -> None:
             if self._rank == root:
-                self._reduce(parts, operation, tensor)
+                reduce(parts, operation, tensor)
 
         return self._gather(tensor, finish, tensors)
 
-    def broadcast(self, tensors: Any, opts: Any) -> _Work:
+    def broadcast(self, tensors: Any, opts: Any) -> Work:
         tensor = tensors[0]
+        check(tensor)
         if tensor.numel() == 0:
             return self._start(None, lambda: None, tensors)
-        data = _as_floats(tensor)
+        data = as_floats(tensor)
         handle = self._worker.group.broadcast(data, opts.rootRank)
-        return self._start(handle, lambda: _restore(data, tensor), tensors)
+        return self._start(handle, lambda: restore(data, tensor), tensors)
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         def finish(parts: list[torch.Tensor]) -> None:
             for output, part in zip(outputs[0], parts):
                 output.copy_(part.view(output.shape))
 
         return self._gather(inputs[0], finish, outputs)
 
-    def _allgather_base(self, output: torch.Tensor, input_: torch.Tensor, opts: Any = None) -> _Work:
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        return self._several([
+            self.allgather([[of_rank[number] for of_rank in outputs]], [input_])
+            for number, input_ in enumerate(inputs)], outputs)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+        def finish(parts: list[torch.Tensor]) -> None:
+            if self._rank == opts.rootRank:
+                for output, part in zip(outputs[0], parts):
+                    output.copy_(part.view(output.shape))
+
+        return self._gather(inputs[0], finish, outputs)
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+        output = outputs[0]
+        together = output.new_empty(self._size * output.numel())
+        if self._rank == opts.rootRank:
+            torch.cat([part.reshape(-1) for part in inputs[0]], out=together)
+        sent = self.broadcast([together], opts)
+
+        def finish() -> None:
+            output.copy_(together.view(self._size, -1)[self._rank].view(output.shape))
+
+        return self._start(Several([sent]), finish, outputs)
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        # How many elements each member sends to each other one.
+        counts = torch.zeros(self._size, self._size, dtype=torch.int64)
+        self._allgather_base(counts, torch.tensor([part.numel() for part in inputs])).wait()
+        together = outputs[0].new_zeros(int(counts.sum(1).max()))
+        sent = torch.cat([part.reshape(-1) for part in inputs])
+        together[:sent.numel()] = sent
+
+        def finish(parts: list[torch.Tensor]) -> None:
+            for output, part, count in zip(outputs, parts, counts):
+                begin = int(count[:self._rank].sum())
+                output.copy_(part[begin:begin + output.numel()].view(output.shape))
+
+        return self._gather(together, finish, outputs)
+
+    def alltoall_base(self, output: torch.Tensor, input_: torch.Tensor, output_sizes: Any,
+                      input_sizes: Any, opts: Any = None) -> Work:
+        def parts(tensor: torch.Tensor, sizes: Any) -> list[torch.Tensor]:
+            even = tensor.shape[0] // self._size
+            return list(tensor.split(list(sizes) or [even] * self._size))
+
+        return self.alltoall(parts(output, output_sizes), parts(input_, input_sizes))
+
+    def send(self, tensors: Any, peer: int, tag: int = 0) -> Work:
+        raise NotImplementedError(_NO_PAIRS)
+
+    def recv(self, tensors: Any, peer: int, tag: int = 0) -> Work:
+        raise NotImplementedError(_NO_PAIRS)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
+        raise NotImplementedError(_NO_PAIRS)
+
+    def _allgather_base(self, output: torch.Tensor, input_: torch.Tensor, opts: Any = None) -> Work:
         def finish(parts: list[torch.Tensor]) -> None:
             output.view(-1).copy_(torch.cat([part.reshape(-1) for part in parts]))
 
         return self._gather(input_, finish, output)
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> _Work:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> Work:
         together = torch.cat([part.reshape(-1) for part in inputs[0]])
         return self._reduce_scatter_base(outputs[0], together, opts)
 
     def _reduce_scatter_base(self, output: torch.Tensor, input_: torch.Tensor,
-                             opts: Any = None) -> _Work:
-        operation = _operation(opts)
+                             opts: Any = None) -> Work:
+        operation = operation_of(opts)
 
         def finish(parts: list[torch.Tensor]) -> None:
             whole = torch.empty_like(input_)
-            self._reduce(parts, operation, whole)
+            reduce(parts, operation, whole)
             output.copy_(whole.view(-1).chunk(self._size)[self._rank].view(output.shape))
 
         return self._gather(input_, finish, output)
 
-    def barrier(self, opts: Any = None) -> _Work:
+    def barrier(self, opts: Any = None) -> Work:
         return self._start(self._worker.group.barrier(), lambda: None, [])
 
+    # What later versions call them.
+    all_gather_single = _allgather_base
+    reduce_scatter_single = _reduce_scatter_base
+    all_to_all_single = alltoall_base
+
     def _gather(self, tensor: torch.Tensor, finish: Callable[[list[torch.Tensor]], Any],
-                result: Any) -> _Work:
+                result: Any) -> Work:
         """Starts an all-gather; `finish` gets the tensors of all members, in the order of ranks."""
+        check(tensor)
         if tensor.numel() == 0:
             return self._start(None, lambda: finish([tensor] * self._size), result)
-        own = _as_floats(tensor)
+        own = as_floats(tensor)
         everything = torch.empty(self._size * own.numel())
         everything.view(self._size, -1)[self._rank] = own
         handle = self._worker.group.all_gather(everything)
 
-        def restore() -> None:
+        def unpack() -> None:
             parts = []
             for floats in everything.view(self._size, -1):
                 part = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-                _restore(floats, part)
+                restore(floats, part)
                 parts.append(part)
             finish(parts)
 
-        return self._start(handle, restore, result)
+        return self._start(handle, unpack, result)
 
-    def _reduce(self, parts: list[torch.Tensor], operation: str, out: torch.Tensor) -> None:
-        total = parts[0].clone()
-        for part in parts[1:]:
-            _REDUCE[operation](total, part)
-        if operation == "AVG":
-            total.div_(self._size)
-        out.copy_(total)
+    def _several(self, works: list[Work], result: Any) -> Work:
+        return self._start(Several(works), lambda: None, result)
 
-    def _start(self, handle: Handle | None, finish: Callable[[], Any], result: Any) -> _Work:
+    def _start(self, handle: Handle | Several | None, finish: Callable[[], Any], result: Any) -> Work:
         self._works = [work for work in self._works if not work.was_waited_for()]
-        work = _Work(handle, finish, result)
+        work = Work(handle, finish, result)
         self._works.append(work)
         return work
 
 
+# This process, once it has joined.
+_worker: Worker | None = None
+
+
 def _create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup:
-    """What torch.distributed calls for init_process_group("covey") and new_group()."""
+    """What torch.distributed calls for init_process_group("covey") and new_group().
+
+    All groups of a process are the one that its worker is in.
+    """
+    global _worker
+    if _worker is not None:
+        if (_worker.group.rank, _worker.group.size) != (rank, size):
+            raise NotImplementedError(
+                f"new_group() of {size} processes: the backend covey has one group, of all "
+                f"{_worker.group.size}; use new_group(..., backend='gloo') for some of them")
+        return CoveyProcessGroup(_worker, rank, size)
     worker = covey.init(rank=rank, timeout=timeout.total_seconds() or None)
     group = worker.group
     if (group.rank, group.size) != (rank, size):
@@ -245,6 +243,7 @@ def _create(store: Any, rank: int, size: int, timeout: Any) -> CoveyProcessGroup
             f"torch.distributed has rank {rank} of {size}, but this worker is {group.rank} of "
             f"{group.size} in its Covey group; start the scheduler with --groups 1 and "
             f"--workers {size}")
+    _worker = worker
     return CoveyProcessGroup(worker, rank, size)
 
 
