@@ -120,7 +120,7 @@ def together(**options):
 def loader(dies=False):
     """Which examples this worker was given in two passes, and the weights after each.
 
-    With `dies` the second worker ends in its first round, before its third step.
+    With `dies` the second worker ends after its first step, whose round has not ended.
     """
     with covey.join() as worker:
         model = _model().to(torch.bfloat16)
@@ -134,9 +134,11 @@ def loader(dies=False):
         for _ in range(2):
             seen = []
             for some, wanted, numbers in batches:
-                if dies and worker.rank == 1 and optimizer.steps_taken == 2:
-                    print(json.dumps({"rank": 1}), flush=True)
-                    os._exit(0)
+                if dies and optimizer.steps_taken < 2:
+                    worker.barrier("one batch each")
+                    if (worker.rank, optimizer.steps_taken) == (1, 1):
+                        print(json.dumps({"rank": 1}), flush=True)
+                        os._exit(0)
                 optimizer.zero_grad()
                 (model(some) - wanted).square().mean().backward()
                 optimizer.step()

@@ -48,7 +48,8 @@ class DiLoCoTest(worker_programs.WorkerProgramsTest):
             self.assertEqual({0}, {result["unsynced"] for result in results})
 
     def test_examples_of_a_round_that_died_are_trained_by_others(self):
-        survivor, _ = self.results(1, 2, "loader, death")
+        survivor, dead = self.results(1, 2, "loader, death")
+        self.assertNotIn("passes", dead)
         for number in range(2):
             self.assertEqual(list(range(96)), sorted(survivor["passes"][number]))
 

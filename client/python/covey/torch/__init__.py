@@ -12,8 +12,8 @@
 
 DistributedOptimizer trains in groups: synchronous inside a group, under a contract between groups,
 with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers
-come and go. DiLoCo and LocalSGD make rounds of local steps with any optimizer of PyTorch. For scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of
-torch.distributed.
+come and go. DiLoCo and LocalSGD make rounds of local steps with any optimizer of PyTorch. For
+scripts that keep DistributedDataParallel: ddp_hook, and the backend "covey" of torch.distributed.
 """
 
 import torch

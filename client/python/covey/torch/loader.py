@@ -21,8 +21,8 @@ class ElasticLoader:
     follow the scheduler's shares. A member that has no examples while others have some takes part
     in the group's steps inside of the iteration, so that the loop never sees an empty batch.
 
-    With DiLoCo an example counts as trained when its round has ended. A pass ends with a round; its
-    last ones may be shorter.
+    With DiLoCo all batches have `batch_size` examples, and an example counts as trained when its
+    round has ended. A round ends early on a member that has no examples; a pass ends with a round.
 
     Examples are read in this process. The loop must call optimizer.step() once per batch.
     """
@@ -72,7 +72,9 @@ class ElasticLoader:
         step = optimizer.distributed_step
         while True:
             group_batch = self._batch_size * optimizer.worker.group.size
-            positions = source.take(step.samples_for(group_batch))
+            # Shares are of a step; in a round each member makes steps of its own.
+            positions = source.take(self._batch_size if isinstance(optimizer, DiLoCo)
+                                    else step.samples_for(group_batch))
             if source.done and source.meet_at_end(step):
                 return
             if len(positions) == 0:
