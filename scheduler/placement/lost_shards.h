@@ -45,9 +45,9 @@ class LostShards {
   void EndRound(absl::Time now);
   // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
   // longer. Under OnLoss::kRestore it begins with its part of `snapshot`, unless that has no
-  // folder; else with the table's first values. Where a node has given these, nobody can make them again,
-  // and the job stops; where it still gives them, it begins again. False: the shard has to wait, or
-  // the job is to stop instead.
+  // folder; else with the table's first values. Where a node has given these, nobody can make them
+  // again, and the job stops; where it still gives them, it begins again. False: the shard has to
+  // wait, or the job is to stop instead.
   bool Reinitialize(absl::Time now, const proto::Table& table, const proto::Shard& shard,
                     uint32_t target, const proto::NewestSnapshot& snapshot, ChainEditor& editor);
   // Whether a shard is lost for good: OnLoss::kStop, or its values were given.

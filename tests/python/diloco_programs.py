@@ -185,7 +185,6 @@ def mistakes():
         said["sync_every"] = refusal(sync_every=0)
         said["contract"] = refusal(contract="local:8")
         said["quorum"] = refusal(quorum=2, contract="async")
-        said["initial"] = refusal(initial="given")
         optimizer = covey.torch.DiLoCo(_sgd(model.parameters()), model.named_parameters(),
                                        worker=worker, sync_every=2)
         for name, call in (("samples", optimizer.step),

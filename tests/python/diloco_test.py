@@ -61,9 +61,8 @@ class DiLoCoTest(worker_programs.WorkerProgramsTest):
     def test_says_what_it_does_not_support(self):
         said, = self.results(1, 1, "mistakes")
         for about, text in (("sync_every", "1 or more"), ("contract", "sync_every"),
-                            ("quorum", "'async'"), ("initial", "redraw"),
-                            ("samples", "samples_per_step"), ("group", "added"),
-                            ("outer", "use DiLoCo")):
+                            ("quorum", "'async'"), ("samples", "samples_per_step"),
+                            ("group", "added"), ("outer", "use DiLoCo")):
             self.assertIn(text, said[about], about)
 
 

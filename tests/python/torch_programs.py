@@ -38,16 +38,6 @@ def _equal(model, other):
                for mine, theirs in zip(model.parameters(), other.parameters()))
 
 
-def redrawn():
-    """The first weights and biases of a model whose tables the servers fill."""
-    with covey.join() as worker:
-        model = _model(seed=worker.rank)
-        optimizer = _optimizer(model, worker, initial="redraw")
-        values = [parameter.detach().flatten().tolist() for parameter in model.parameters()]
-        optimizer.close()
-        return {"values": values}
-
-
 def _refusal(call, *arguments, **options):
     """The name and text of the error that the call ends with."""
     try:
@@ -101,7 +91,6 @@ def mistakes():
         def with_torch(factory):
             return lambda: make(_model(), worker, factory, prefix="refused", samples_per_step=1)
 
-        said["initial"] = _refusal(lambda: make(_model(), worker, initial="zeros"))
         said["adadelta"] = _refusal(with_torch(torch.optim.Adadelta))
         said["amsgrad"] = _refusal(with_torch(lambda p: torch.optim.Adam(p, amsgrad=True)))
         model = _model()
@@ -268,7 +257,7 @@ def parallel(hooked):
 
 PROGRAMS = {
     "sgd": lambda: like_one_process("sgd"), "adam": lambda: like_one_process("adam"),
-    "adamw": lambda: like_one_process("adamw"), "redrawn": redrawn, "mistakes": mistakes,
+    "adamw": lambda: like_one_process("adamw"), "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
 }

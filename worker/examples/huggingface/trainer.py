@@ -37,7 +37,7 @@ def main():
         mine = torch.utils.data.Subset(Counting(), range(worker.rank, 2048, worker.size))
         optimizer = covey.torch.DistributedOptimizer(
             torch.optim.AdamW(model.parameters(), lr=0.003), model.named_parameters(),
-            worker=worker, initial="redraw", samples_per_step=32)
+            worker=worker, samples_per_step=32)
         trainer = transformers.Trainer(
             model=model, train_dataset=mine,
             optimizers=(optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)),

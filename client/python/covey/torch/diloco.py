@@ -9,7 +9,7 @@ import torch
 
 from covey.definitions import Optimizer, TableSpec, nesterov, sgd
 from covey.step import Step
-from covey.torch.optimizer import _plain, _redrawn
+from covey.torch.optimizer import _plain
 from covey.worker import Worker
 
 
@@ -49,9 +49,9 @@ class DiLoCo(torch.optim.Optimizer):
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
                  sync_every: int, outer: Optimizer | None = None, contract: str = "bsp",
                  quorum: int = 0, grace: float = 0.0, prefix: str = "model",
-                 wire: str = "float32", initial: str = "redraw",
-                 samples_per_step: int | None = None, replicas: int = 0) -> None:
-        """All members of the job make it with the same arguments; the members' models become equal.
+                 wire: str = "float32", samples_per_step: int | None = None, replicas: int = 0) -> None:
+        """All members of the job make it with the same arguments. Training begins with the model of
+        the member that comes first, and the others' models become equal to it.
 
         Args:
             optimizer: any of PyTorch's; it goes on as it is, but do not call its step() any more.
@@ -67,8 +67,6 @@ class DiLoCo(torch.optim.Optimizer):
             prefix: tables are called prefix/name.
             wire: how changes travel in the group, and to the servers unless there is a quorum:
                 "float32", "float16", "bfloat16" or "int8".
-            initial: "redraw": the servers draw the first values, as torch.nn.Linear begins;
-                constants stay.
             samples_per_step: examples behind each gradient; None = as ElasticLoader gave out, or as
                 `optimizer.samples` says.
             replicas: servers that hold each shard; 0 = two where there are two servers.
@@ -78,9 +76,6 @@ class DiLoCo(torch.optim.Optimizer):
         if quorum and contract != "bsp":
             raise ValueError(f"quorum is {quorum}, which only contract 'bsp' has; the contract is "
                              f"{contract!r}")
-        if initial != "redraw":
-            raise ValueError(f"initial is {initial!r}, but tables cannot begin with a program's values "
-                             "yet; use 'redraw'")
         if contract.startswith("local"):
             raise ValueError(f"contract is {contract!r}, but sync_every says how long rounds are; use "
                              "'bsp', and quorum= and grace= where rounds should not wait for all")
@@ -95,7 +90,6 @@ class DiLoCo(torch.optim.Optimizer):
         self._sync_every = sync_every
         self._samples_in_round = 0
         names = {parameter: _plain(name) for name, parameter in named_parameters}
-        by_name = {name: parameter for parameter, name in names.items()}
         self._parameters = [parameter for group in self.param_groups
                             for parameter in group["params"] if parameter.requires_grad]
         # The outer values, which are those at the start of the round.
@@ -105,20 +99,17 @@ class DiLoCo(torch.optim.Optimizer):
         # which moves a group's values by the mean change.
         rounds = f"local:1,quorum={quorum},grace={round(grace * 1000)}ms" if quorum else contract
         tensors = []
-        for number, (parameter, values) in enumerate(zip(self._parameters, self._outer), 1):
+        for parameter, values in zip(self._parameters, self._outer):
             if parameter not in names:
                 raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is not among "
                                  "named_parameters; pass model.named_parameters()")
             if not parameter.is_floating_point():
                 raise ValueError(f"parameter {names[parameter]} is {parameter.dtype}; only types of "
                                  "floating point are supported")
-            name = names[parameter]
-            weight = by_name.get(name.removesuffix("bias") + "weight", parameter)
             tensors.append((TableSpec(
-                f"{prefix}/{name}", tuple(parameter.shape), outer or nesterov(0.7, 0.9), rounds,
-                inner_optimizer=sgd(1.0) if quorum else None,
-                initializer=_redrawn(parameter, weight, number), wire=wire, replicas=replicas),
-                            values))
+                f"{prefix}/{names[parameter]}", tuple(parameter.shape), outer or nesterov(0.7, 0.9),
+                rounds, inner_optimizer=sgd(1.0) if quorum else None, initializer="given", wire=wire,
+                replicas=replicas), values))
         self._step = Step(worker, tensors)
         self._land()
 

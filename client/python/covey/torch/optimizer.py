@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
-from covey.definitions import Optimizer, TableSpec, nesterov, uniform
+from covey.definitions import Optimizer, TableSpec, nesterov
 from covey.errors import FailedPrecondition
 from covey.step import Step
 from covey.torch.gradients import on_accumulated, spent
@@ -45,20 +45,6 @@ class _Slot:
         self.seen: tuple[torch.Tensor, int] | None = None  # the gradient when it arrived last
 
 
-def _redrawn(parameter: torch.nn.Parameter, weight: torch.nn.Parameter, seed: int) -> Any:
-    """First values that all members name alike, whatever they have drawn themselves.
-
-    A constant stays what it is. Everything else is uniform within 1 / sqrt(inputs of the layer), as
-    torch.nn.Linear and the convolutions begin; `weight` tells the inputs.
-    """
-    values = parameter.detach().reshape(-1)
-    is_constant = len(values) > 1 and bool((values == values[0]).all())
-    if is_constant or float(values[0]) in (0.0, 1.0):
-        return float(values[0])
-    inputs = weight.numel() // weight.shape[0]
-    return uniform(-inputs ** -0.5, inputs ** -0.5, seed)
-
-
 class DistributedOptimizer(torch.optim.Optimizer):
     """Trains a model in groups, with the optimizer on the servers.
 
@@ -82,9 +68,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
                  contract: str = "buffered", prefix: str = "model", wire: str = "float32",
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
-                 initial: str = "given", accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
+                 accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
                  overlap: bool | str = "auto", replicas: int = 0) -> None:
-        """All members of the job make it with the same arguments; the members' models become equal.
+        """All members of the job make it with the same arguments. Training begins with the model of
+        the member that comes first, and the others' models become equal to it.
 
         Args:
             optimizer: a fresh SGD, Adagrad, Adam or AdamW; it names the parameters and options.
@@ -95,9 +82,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
             wire: how gradients travel: "float32", "float16", "bfloat16" or "int8".
             schedule: of the learning rate, in samples: covey.cosine(...) and so on.
             outer: for "local:H", the optimizer of the groups' changes; nesterov(0.7, 0.9) if None.
-            initial: "given": training begins with the values of the model, that of the member
-                that comes first. "redraw": the servers draw the first values, as torch.nn.Linear
-                begins; constants stay.
             accumulate: calls of backward() per step. Divide the loss by it, as usual.
             samples_per_step: examples behind this member's gradient; None = as ElasticLoader gave
                 out, or as `optimizer.samples` says.
@@ -109,8 +93,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError("the optimizer has made steps before; pass a fresh one")
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
-        if initial not in ("given", "redraw"):
-            raise ValueError(f"initial is {initial!r}; use 'given' or 'redraw'")
         if accumulate < 1:
             raise ValueError(f"accumulate is {accumulate}; use 1 or more")
         names = {parameter: _plain(name) for name, parameter in named_parameters}
@@ -127,23 +109,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._rates = [float(group["lr"]) for group in self.param_groups]
         self._slots: list[_Slot] = []
         tensors = []
-        by_name = {name: parameter for parameter, name in names.items()}
         for group in self.param_groups:
             server_side = translate(optimizer, group)
             for parameter in group["params"]:
                 if not parameter.requires_grad:
                     continue
                 slot = self._new_slot(parameter, names)
-                weight = by_name.get(slot.name.removesuffix("bias") + "weight", parameter)
                 is_local = contract.startswith("local")
                 spec = TableSpec(
                     f"{prefix}/{slot.name}", tuple(parameter.shape),
                     (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
                     schedule={} if is_local else schedule or {},
                     inner_optimizer=server_side if is_local else None,
-                    initializer=("given" if initial == "given"
-                                 else _redrawn(parameter, weight, slot.index + 1)),
-                    wire=wire, replicas=replicas)
+                    initializer="given", wire=wire, replicas=replicas)
                 self._slots.append(slot)
                 tensors.append((spec, slot.values))
         if len({slot.name for slot in self._slots}) < len(self._slots):
