@@ -234,14 +234,13 @@ TEST(ShardActor, TellsWithoutBytesWhetherAPushWasReceived) {
 
 TEST(ShardActor, RefusesPushIdsThatLie) {
   ShardDriver driver(TestJob(kAsync, 1));
-  std::vector<Message> lies(6, driver.GroupPush(1, 1, {1, 1, 1, 1}));
+  std::vector<Message> lies(5, driver.GroupPush(1, 1, {1, 1, 1, 1}));
   lies[0].envelope.mutable_push_request()->mutable_id()->set_sequence(2);
   lies[1].envelope.mutable_push_request()->set_group(2);
   lies[2].envelope.mutable_push_request()->set_group_generation(4);
-  lies[3].envelope.mutable_push_request()->set_samples(0);
-  lies[4].envelope.mutable_push_request()->set_samples(~uint64_t{0});
-  lies[5] = driver.ClientPush(1, {1, 1, 1, 1});
-  lies[5].envelope.mutable_push_request()->mutable_id()->set_producer(2);
+  lies[3].envelope.mutable_push_request()->set_samples(~uint64_t{0});
+  lies[4] = driver.ClientPush(1, {1, 1, 1, 1});
+  lies[4].envelope.mutable_push_request()->mutable_id()->set_producer(2);
   for (const Message& lie : lies) {
     EXPECT_EQ(CodeOf(driver.Ask(lie)), Code::kInvalidArgument) << TextOf(driver.Ask(lie));
   }

@@ -27,7 +27,7 @@ namespace covey::worker {
 //       COVEY_ASSIGN_OR_RETURN(const bool over, source->MeetAtEnd(*hybrid));
 //       if (over) break;
 //     }
-//     ... a step of `batch.size()` samples, as in hybrid_step.h, or of one with a gradient of zero;
+//     ... a step of `batch.size()` samples, as in hybrid_step.h;
 //     after all Waits of its forward pass:
 //     source->Finish(1);  // all batches are trained, except this one
 //   }

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/optimizer/learning_rate.h"
 #include "worker/engine/worker_core.h"
 #include "worker/hybrid/step_timer.h"
 #include "worker/layout/sample_shares.h"
@@ -21,6 +23,13 @@ std::vector<uint32_t> SharesOf(const ClusterView& view, const Communicator& comm
   return {group->shares().begin(), group->shares().end()};
 }
 
+absl::Status CheckRateFactor(absl::string_view table, double factor) {
+  if (IsRateFactor(factor)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the learning rate's factor of tensor '", table,
+                                                 "' is ", factor, "; use at least 0, and at most ",
+                                                 kRateFactorMax));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
@@ -28,6 +37,9 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
                                                                const Options& options) {
   if (options.lag > 1) {
     return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
+  }
+  for (const Tensor& tensor : tensors) {
+    COVEY_RETURN_IF_ERROR(CheckRateFactor(tensor.table.name(), tensor.rate_factor));
   }
   auto hybrid =
       std::unique_ptr<HybridStep>(new HybridStep(worker.core(), options, std::move(tensors)));
@@ -130,6 +142,16 @@ absl::Status HybridStep::Submit(size_t tensor, std::span<const float> gradient) 
   return absl::OkStatus();
 }
 
+absl::Status HybridStep::SetRateFactor(size_t tensor, double factor) {
+  if (tensor >= states_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rate factor of tensor ", tensor, "; the model has ", states_.size()));
+  }
+  COVEY_RETURN_IF_ERROR(CheckRateFactor(states_[tensor].tensor.table.name(), factor));
+  states_[tensor].tensor.rate_factor = factor;
+  return absl::OkStatus();
+}
+
 void HybridStep::Start(size_t tensor, Way way, std::span<const float> gradient) {
   State& state = states_[tensor];
   state.handle = Handle(core_.runner());
@@ -138,6 +160,7 @@ void HybridStep::Start(size_t tensor, Way way, std::span<const float> gradient) 
                         .gradient = gradient,
                         .values = state.tensor.values,
                         .samples = samples_,
+                        .rate_factor = state.tensor.rate_factor,
                         .server_times = &timer_->server_times(tensor),
                         .step = way == Way::kSubmit ? &state.step : nullptr};
   request.done = [handle = state.handle](absl::Time, const absl::Status& status, Outbox&) {

@@ -67,6 +67,9 @@ class HybridStep {
     // The same, for a program whose gradients have a place of their own; empty for one that names
     // the memory when it submits.
     std::span<const float> gradient;
+    // Multiplies the learning rate of the table's schedule; SetRateFactor changes it. From 0 to
+    // kRateFactorMax (common/optimizer/learning_rate.h).
+    double rate_factor = 1;
   };
 
   // Creates the tables and gets the initial values. All members call it with the same tensors in
@@ -82,7 +85,8 @@ class HybridStep {
   HybridStep& operator=(const HybridStep&) = delete;
 
   // Begins the next step; this member's gradients will be means over `samples` examples, possibly
-  // 0. INVALID_ARGUMENT: a tensor of the previous step was not submitted.
+  // 0. A step in which no member has examples changes neither values nor the optimizer's state.
+  // INVALID_ARGUMENT: a tensor of the previous step was not submitted.
   absl::Status Begin(uint64_t samples);
   // The tensor's gradient is final: call it once per tensor and step, in any order, preferably that
   // of the backward pass, last to first. Does not block. INVALID_ARGUMENT: the tensor was submitted
@@ -90,6 +94,12 @@ class HybridStep {
   absl::Status Submit(size_t tensor);
   // The same, with a gradient anywhere; as large as the table.
   absl::Status Submit(size_t tensor, std::span<const float> gradient);
+  // Multiplies the learning rate of the tensor's table from the next submission on, for schedules
+  // that the program computes. Where the members of a group give different factors, each part of
+  // the tensor takes that of the member that answers for it; so all members give the same one, and
+  // one that joins later begins with the present one. With `local` it is the inner optimizer's
+  // rate. INVALID_ARGUMENT: no such tensor, or the factor is out of its range.
+  absl::Status SetRateFactor(size_t tensor, double factor);
   // Blocks until the tensor has its new values; returns at once when no step is in flight. With
   // Options.lag 1 these are the values of the step before the one that was submitted last.
   absl::Status Wait(size_t tensor);

@@ -359,9 +359,11 @@ typedef struct covey_step_tensor {
    * with which it begins; those of the first member that comes count, for all tables. */
   float* values;
   uint64_t elements;
+  /* Multiplies the learning rate of the table's schedule; covey_step_set_rate_factor changes it. */
+  double rate_factor;
 } covey_step_tensor;
 #define COVEY_STEP_TENSOR_INIT \
-  { sizeof(covey_step_tensor), 0, 0, 0, 0 }
+  { sizeof(covey_step_tensor), 0, 0, 0, 0, 1.0 }
 
 /* Creates the tables and gets the first values. All members call it with equal arguments. One step
  * at a time per worker. */
@@ -371,12 +373,17 @@ COVEY_API covey_code covey_step_create(covey_worker* worker, const covey_step_te
 /* Waits for what is in flight. */
 COVEY_API void covey_step_free(covey_step* step);
 
-/* Begins the next step; gradients will be means over `samples` examples, possibly 0. */
+/* Begins the next step; gradients will be means over `samples` examples, possibly 0. A step in which
+ * no member has examples changes nothing. */
 COVEY_API covey_code covey_step_begin(covey_step* step, uint64_t samples, covey_error* error);
 /* The gradient of a tensor is final: once per tensor and step, in any order. Its memory must stay
  * unchanged until the tensor has been waited for. Does not block. */
 COVEY_API covey_code covey_step_submit(covey_step* step, size_t tensor, const float* gradient,
                                        uint64_t elements, covey_error* error);
+/* Multiplies the learning rate of the tensor's table, from the next covey_step_submit on: at least 0,
+ * at most 1e9. All members of a group give the same one. */
+COVEY_API covey_code covey_step_set_rate_factor(covey_step* step, size_t tensor, double factor,
+                                                covey_error* error);
 /* Waits until the tensor has its new values; at once when it is not in flight. DEADLINE_EXCEEDED
  * with `seconds`: the step continues, wait again. */
 COVEY_API covey_code covey_step_wait(covey_step* step, size_t tensor, double seconds,

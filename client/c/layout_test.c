@@ -63,7 +63,8 @@ AT(covey_step_tensor, reserved, 4);
 AT(covey_step_tensor, table, 8);
 AT(covey_step_tensor, values, 16);
 AT(covey_step_tensor, elements, 24);
-SIZE(covey_step_tensor, 32);
+AT(covey_step_tensor, rate_factor, 32);
+SIZE(covey_step_tensor, 40);
 
 AT(covey_source_options, reserved, 4);
 AT(covey_source_options, name, 8);

@@ -64,7 +64,9 @@ absl::StatusOr<worker::HybridStep::Tensor> TensorOf(const covey_step_tensor& giv
   COVEY_RETURN_IF_ERROR(NotNull(tensor.values, "values"));
   COVEY_ASSIGN_OR_RETURN(const proto::TableSpec table, TableSpecOf(tensor.table));
   return worker::HybridStep::Tensor{.table = table,
-                                    .values = std::span(tensor.values, tensor.elements)};
+                                    .values = std::span(tensor.values, tensor.elements),
+                                    .gradient = {},
+                                    .rate_factor = tensor.rate_factor};
 }
 
 absl::StatusOr<std::vector<worker::HybridStep::Tensor>> TensorsOf(const covey_step_tensor* tensors,
@@ -125,6 +127,11 @@ covey_code covey_step_submit(covey_step* step, size_t tensor, const float* gradi
     COVEY_RETURN_IF_ERROR(NotNull(gradient, "gradient"));
     return step->step->Submit(tensor, {gradient, elements});
   });
+}
+
+covey_code covey_step_set_rate_factor(covey_step* step, size_t tensor, double factor,
+                                      covey_error* error) {
+  return GuardPart(step, "step", error, [&] { return step->step->SetRateFactor(tensor, factor); });
 }
 
 covey_code covey_step_wait(covey_step* step, size_t tensor, double seconds, covey_error* error) {

@@ -47,7 +47,10 @@ struct Operation {
   // The gradient's place holds initial values, which this client gives under that epoch
   // (Initialization.epoch): they replace the table's. 0 = a gradient.
   Epoch initialization;
+  // 0 only for a group: its step had none, and its place in the table's order is filled.
   uint64_t samples = 1;
+  // Multiplies the learning rate of the table's schedule; from 0 to kRateFactorMax.
+  double rate_factor = 1;
   // The gradient's format on the wire. Unless that is float32 without feedback, the gradient is
   // encoded once per shard, when that shard's request first leaves; a retry sends the same bytes.
   WireFormat format = WireFormat::kFloat32;

@@ -414,7 +414,8 @@ PyObject* GroupRefresh(PyObject*, Given given, Py_ssize_t count) {
 // --- Step ---
 
 PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
-  // Worker, update, lag, error feedback; and then, for each tensor, definition and values.
+  // Worker, update, lag, error feedback; and then, for each tensor, definition, values and rate
+  // factor.
   Arguments in(given, count, std::max<Py_ssize_t>(count, 4));
   auto* const worker = in.Take<covey_worker>();
   covey_step_options options = COVEY_STEP_OPTIONS_INIT;
@@ -422,12 +423,13 @@ PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
   options.lag = in.Count32();
   options.error_feedback = in.Int();
   std::vector<covey_step_tensor> tensors;
-  for (Py_ssize_t i = 4; i + 1 < count && !in.failed(); i += 2) {
+  for (Py_ssize_t i = 4; i + 2 < count && !in.failed(); i += 3) {
     covey_step_tensor tensor = COVEY_STEP_TENSOR_INIT;
     tensor.table = in.Text();
     const Floats values = in.WritableFloats();
     tensor.values = values.data;
     tensor.elements = values.elements;
+    tensor.rate_factor = in.Number();
     tensors.push_back(tensor);
   }
   covey_step* step = nullptr;
@@ -453,6 +455,15 @@ PyObject* StepSubmit(PyObject*, Given given, Py_ssize_t count) {
   return in.Call([&](covey_error* error) {
     return covey_step_submit(step, tensor, gradient.data, gradient.elements, error);
   });
+}
+
+PyObject* StepSetRateFactor(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const step = in.Take<covey_step>();
+  const uint64_t tensor = in.Count();
+  const double factor = in.Number();
+  return in.Call(
+      [&](covey_error* error) { return covey_step_set_rate_factor(step, tensor, factor, error); });
 }
 
 PyObject* StepWait(PyObject*, Given given, Py_ssize_t count) {
@@ -622,6 +633,7 @@ PyMethodDef methods[] = {
     Method("step_free", &Close<covey_step>),
     Method("step_begin", &StepBegin),
     Method("step_submit", &StepSubmit),
+    Method("step_set_rate_factor", &StepSetRateFactor),
     Method("step_wait", &StepWait),
     Method("step_finish", &StepFinish),
     Method("step_refresh", &StepRefresh),

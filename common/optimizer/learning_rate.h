@@ -35,6 +35,10 @@ struct LearningRateConfig {
   absl::Status Validate() const;
 };
 
+// What a pusher may multiply a schedule's rate by.
+inline constexpr double kRateFactorMax = 1e9;
+inline bool IsRateFactor(double factor) { return factor >= 0 && factor <= kRateFactorMax; }
+
 // Immutable; pure; the same bits on every machine.
 class LearningRateSchedule {
  public:

@@ -137,7 +137,8 @@ class Replayer {
     if (record.pushes.size() != 1 || record.rate_factor != 1 || record.momentum) {
       return absl::UnimplementedError(
           "it sums several pushes, or its rate was adjusted; only a run under async or ssp, "
-          "without corrections of staleness, can be replayed under another contract");
+          "whose rates followed the table's schedule alone, can be replayed under another "
+          "contract");
     }
     COVEY_ASSIGN_OR_RETURN(const Buffer gradient, ReadGradient(update));
     const RecordedPush push = FromEntry(record.pushes[0]);

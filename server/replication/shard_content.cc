@@ -47,7 +47,7 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
       ++discarded_;
       push_history_.NoteDiscarded(push.key);
     } else {
-      push_history_.Note(push.key, record.version);
+      push_history_.Note(push.key, version());
     }
     if (push.group != GroupId()) clocks_.Advance(push.group, push.step);
   }

@@ -9,6 +9,16 @@
 
 namespace covey::server {
 
+double AggregatedUpdate::rate_factor() const {
+  // Relative to the first one, so that equal factors have themselves as their mean.
+  const double first = pushes.front().rate_factor;
+  double above = 0;
+  for (const ReceivedPush& push : pushes) {
+    above += static_cast<double>(push.samples) * (push.rate_factor - first);
+  }
+  return first + above / static_cast<double>(samples);
+}
+
 GradientAggregator::GradientAggregator(const Contract& contract, BufferPool& spares)
     : spares_(spares),
       gate_(contract),
@@ -43,10 +53,12 @@ void GradientAggregator::SumReleased() {
 
 void GradientAggregator::Join(const HeldPush& held, AggregatedUpdate& update) {
   update.pushes.push_back(held.push);
+  if (held.push.samples == 0) return;
+  const bool is_first = update.gradient_sum.buffer().empty();
   // The encoded form of the first push may share the memory of the sum.
   update.encoded = {};
   update.gradient_sum.Add(held.gradient);
-  if (update.pushes.size() == 1) update.encoded = held.encoded;
+  if (is_first) update.encoded = held.encoded;
 }
 
 void GradientAggregator::KeepHeld() {

@@ -26,15 +26,19 @@ struct ReceivedPush {
   Step step;      // of the group
   uint64_t samples = 0;
   Version base_version;  // the gradient was computed on it; 0 = unknown
+  double rate_factor = 1;
 };
 
 // Pushes that become one new version of a shard.
 struct AggregatedUpdate {
   absl::InlinedVector<ReceivedPush, 2> pushes;  // in the order of summation
-  GradientSum gradient_sum;
-  uint64_t samples = 0;
+  GradientSum gradient_sum;                     // of the pushes with samples
+  uint64_t samples = 0;                         // 0 = nothing is updated
   // The encoded form of the sum: that of the only push, or that of the sum itself.
   EncodedGradient encoded;
+
+  // The mean of the pushes' factors, weighted by samples. Precondition: samples > 0.
+  double rate_factor() const;
 };
 
 // Received pushes with their gradients, until the UpdateGate makes an update of them. When the gate

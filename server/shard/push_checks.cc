@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/kernels.h"
+#include "common/optimizer/learning_rate.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::server {
@@ -97,10 +98,16 @@ absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t 
         "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
         wanted, " bytes as ", WireFormatName(*format), "; push one frame of the shard's size"));
   }
-  if (push.samples() == 0 || push.samples() > kShardSamplesMax - samples_so_far) {
+  const uint64_t samples_min = push.group() == 0 ? 1 : 0;
+  if (push.samples() < samples_min || push.samples() > kShardSamplesMax - samples_so_far) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the push stands for ", push.samples(), " samples after ", samples_so_far,
+        "; push at least ", samples_min, ", and at most ", kShardSamplesMax, " in all"));
+  }
+  if (push.has_rate_factor() && !IsRateFactor(push.rate_factor())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the push stands for ", push.samples(), " samples after ", samples_so_far,
-                     "; push at least 1, and at most ", kShardSamplesMax, " in all"));
+        absl::StrCat("the push multiplies the learning rate by ", push.rate_factor(),
+                     "; use at least 0, and at most ", kRateFactorMax));
   }
   if (id.sequence() > kPushSequenceMax || push.step() > kPushSequenceMax) {
     return absl::InvalidArgumentError(absl::StrCat("the push has sequence ", id.sequence(),

@@ -38,7 +38,8 @@ absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request
                               .group = GroupId(push.group()),
                               .step = Step(push.group() == 0 ? 0 : push.step()),
                               .samples = push.samples(),
-                              .base_version = Version(push.base_version())};
+                              .base_version = Version(push.base_version()),
+                              .rate_factor = push.has_rate_factor() ? push.rate_factor() : 1};
   COVEY_RETURN_IF_ERROR(aggregator_.gate().Admit(received.group, received.step));
   COVEY_RETURN_IF_ERROR(CheckRoom(key.producer));
   if (contract().Discards(received.base_version, shard_.version())) {
@@ -143,14 +144,16 @@ std::optional<AggregatedUpdate> PushPipeline::ApplyNext(absl::Time now, Outbox& 
 }
 
 void PushPipeline::Apply(absl::Time now, AggregatedUpdate& update, Outbox& outbox) {
-  ShardRecord record{.version = shard_.version().Next(),
-                     .pushes = {},
-                     .samples = update.samples,
-                     .adjustment = shard_.correction.BeginUpdate(
-                         update, shard_.version(), shard_.waited_for.size(), contract()),
-                     .gradient = std::move(update.encoded),
-                     .digest = {}};
-  record.asynchrony = shard_.correction.estimates();
+  ShardRecord record;
+  if (update.samples > 0) {
+    record.version = shard_.version().Next();
+    record.samples = update.samples;
+    record.adjustment = shard_.correction.BeginUpdate(update, shard_.version(),
+                                                      shard_.waited_for.size(), contract());
+    record.adjustment.rate_factor *= update.rate_factor();
+    record.gradient = std::move(update.encoded);
+    record.asynchrony = shard_.correction.estimates();
+  }
   for (const ReceivedPush& push : update.pushes) {
     record.pushes.push_back({.key = push.key,
                              .group = push.group,

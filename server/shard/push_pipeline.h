@@ -24,7 +24,8 @@ namespace covey::server {
 //   applied, and sent along the chain
 //
 // and a stage that refuses it changes nothing. A push that is too stale for the contract is
-// remembered, but not aggregated.
+// remembered, but not aggregated. Pushes without samples are applied like others, which changes no
+// value and makes no version.
 //
 // Actor-confined. Deterministic.
 class PushPipeline {

@@ -97,7 +97,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   if (push.flush() && is_held && !Planted(PlantedBug::kIgnoreFlush)) {
     pipeline_.FlushPartialBuffer();
   }
-  const bool new_version = ApplyDue(now, outbox);
+  const bool has_changed = ApplyDue(now, outbox);
   pipeline_.KeepHeld();
   pending.push = {
       .key = key, .base_version = Version(push.base_version()), .duplicate = *duplicate};
@@ -108,7 +108,7 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
   } else {
     replies_.SendWhenDurable(now, pending, outbox);
   }
-  if (new_version) replies_.ReleaseParked(now, outbox);
+  if (has_changed) replies_.ReleaseParked(now, outbox);
 }
 
 void Shard::TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
@@ -131,7 +131,7 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
 }
 
 bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
-  const Version before = version();
+  const uint64_t before = content().index();
   const auto apply_all = [&] {
     while (const auto update = pipeline_.ApplyNext(now, outbox)) {
       replies_.QueueDurableAcks(now, *update);
@@ -147,7 +147,7 @@ bool Shard::ApplyDue(absl::Time now, Outbox& outbox) {
       apply_all();
     }
   }
-  return version() != before;
+  return content().index() != before;
 }
 
 bool Shard::IsReceived(GroupId group, Step step) const {

@@ -51,7 +51,7 @@ class DiLoCoTest(worker_programs.WorkerProgramsTest):
         survivor, dead = self.results(1, 2, "loader, death")
         self.assertNotIn("passes", dead)
         for number in range(2):
-            self.assertEqual(list(range(96)), sorted(survivor["passes"][number]))
+            self.assertEqual(list(range(96)), sorted(survivor["passes"][number]), f"pass {number}")
 
     def test_goes_on_without_a_member_that_dies(self):
         survivor, dead = self.results(1, 2, "leaves")

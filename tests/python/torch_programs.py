@@ -27,9 +27,8 @@ def _examples(count=96):
 
 
 def _optimizer(model, worker, make=None, **options):
-    make = make or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
     return covey.torch.DistributedOptimizer(
-        make(model.parameters()), model.named_parameters(), worker=worker,
+        (make or _sgd)(model.parameters()), model.named_parameters(), worker=worker,
         **{"contract": "bsp", **options})
 
 
@@ -47,19 +46,35 @@ def _refusal(call, *arguments, **options):
     return "accepted"
 
 
-def like_one_process(kind):
+def _sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def _adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.1)
+
+
+def _adamw_of_two_groups(parameters):
+    parameters = list(parameters)
+    return torch.optim.AdamW([{"params": parameters[::2], "lr": 0.01},
+                              {"params": parameters[1::2], "lr": 0.03}])
+
+
+def _warmup(optimizer):
+    """From a rate of 0 on."""
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, step / 10))
+
+
+def like_one_process(make, schedule=None):
     """Losses of the group, and those of plain PyTorch on all members' examples together."""
-    make = {"sgd": None,
-            "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
-            "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.1)}
     with covey.join() as worker:
         model = _model(seed=worker.rank)
-        optimizer = _optimizer(model, worker, make[kind])
+        optimizer = _optimizer(model, worker, make)
         began_with = [seed for seed in range(worker.size) if _equal(model, _model(seed))]
         alone = _model()
         alone.load_state_dict(model.state_dict())
-        plain = (make[kind] or (lambda parameters: torch.optim.SGD(
-            parameters, lr=0.1, momentum=0.9)))(alone.parameters())
+        plain = make(alone.parameters())
+        schedulers = [schedule(optimizer), schedule(plain)] if schedule else []
         inputs, targets = _examples()
         rank, size = worker.group.rank, worker.group.size
         losses, expected = [], []
@@ -73,6 +88,8 @@ def like_one_process(kind):
             plain.zero_grad()
             torch.nn.functional.mse_loss(alone(inputs[every]), targets[every]).backward()
             plain.step()
+            for scheduler in schedulers:
+                scheduler.step()
             with torch.no_grad():
                 losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
                 expected.append(torch.nn.functional.mse_loss(alone(inputs), targets).item())
@@ -123,13 +140,82 @@ def mistakes():
         said["zero_grad"] = _refusal(optimizer.zero_grad)
         said["twice"] = _refusal(backward)
         optimizer.step()
-        optimizer.param_groups[0]["lr"] = 0.5
         backward()
+        optimizer.param_groups[0]["lr"] = 0.5
         said["rate"] = _refusal(optimizer.step)
-        optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.param_groups[0].update(lr=0.1, momentum=0.8)
+        said["momentum"] = _refusal(optimizer.step)
+        optimizer.param_groups[0]["momentum"] = 0.9
+        optimizer.found_inf = torch.tensor(0.0)
+        said["scaler"] = _refusal(optimizer.step)
+        del optimizer.found_inf
         optimizer.step()
         optimizer.close()
+        said["schedule of local"] = _refusal(
+            make, _model(), worker, contract="local:2", schedule=covey.cosine(100))
+        optimizer = make(_model(), worker, prefix="scheduled", samples_per_step=96,
+                         schedule=covey.cosine(9600))
+        optimizer.param_groups[0]["lr"] = 0.5
+        said["two schedules"] = _refusal(optimizer.step)
+        optimizer.close()
     return said
+
+
+def _train(model, optimizer, batch):
+    inputs, targets = batch
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(inputs), targets).backward()
+    optimizer.step()
+
+
+def left_out():
+    """Steps in which members have no examples, beside plain PyTorch, which makes them without."""
+    with covey.join() as worker:
+        model, alone = _model(), _model()
+        optimizer = _optimizer(model, worker, _adamw)
+        plain = _adamw(alone.parameters())
+        inputs, targets = _examples()
+        halves = [(inputs[part], targets[part]) for part in (slice(0, 48), slice(48, 96))]
+        distances = []
+        for without in ((), (), (0, 1), (1,), (0, 1), (0, 1), (), (0,), ()):
+            optimizer.samples = 0 if worker.group.rank in without else 48
+            _train(model, optimizer, halves[worker.group.rank])
+            there = [halves[rank] for rank in (0, 1) if rank not in without]
+            if there:
+                _train(alone, plain, [torch.cat(parts) for parts in zip(*there)])
+            distances.append(max((mine - theirs).abs().max().item()
+                                 for mine, theirs in zip(model.parameters(), alone.parameters())))
+        optimizer.close()
+        return {"distances": distances}
+
+
+def scaler():
+    """As left_out, but a GradScaler finds that gradients are not finite."""
+    if not hasattr(torch.amp, "GradScaler"):
+        return {"skipped": f"PyTorch {torch.__version__} has no GradScaler for the CPU"}
+    with covey.join() as worker:
+        model, alone = _model(), _model()
+        optimizer = _optimizer(model, worker, _adamw, samples_per_step=48)
+        plain = _adamw(alone.parameters())
+        scale = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        inputs, targets = _examples()
+        halves = [(inputs[part], targets[part]) for part in (slice(0, 48), slice(48, 96))]
+        distances = []
+        for without in ((), (1,), (), (0, 1), ()):
+            mine, wanted = halves[worker.group.rank]
+            optimizer.zero_grad()
+            scale.scale(torch.nn.functional.mse_loss(model(mine), wanted)).backward()
+            if worker.group.rank in without:
+                model[0].weight.grad[0, 0] = float("inf")
+            scale.step(optimizer)
+            scale.update()
+            there = [halves[rank] for rank in (0, 1) if rank not in without]
+            if there:
+                _train(alone, plain, [torch.cat(parts) for parts in zip(*there)])
+            distances.append(max((mine - theirs).abs().max().item()
+                                 for mine, theirs in zip(model.parameters(), alone.parameters())))
+        optimizer.close()
+        return {"distances": distances, "scale": scale.get_scale(), "overlaps": optimizer.overlaps}
 
 
 def accumulation():
@@ -256,8 +342,13 @@ def parallel(hooked):
 
 
 PROGRAMS = {
-    "sgd": lambda: like_one_process("sgd"), "adam": lambda: like_one_process("adam"),
-    "adamw": lambda: like_one_process("adamw"), "mistakes": mistakes,
+    "sgd": lambda: like_one_process(_sgd),
+    "adam": lambda: like_one_process(lambda parameters: torch.optim.Adam(parameters, lr=0.01)),
+    "adamw": lambda: like_one_process(_adamw),
+    "warmup": lambda: like_one_process(_adamw_of_two_groups, _warmup),
+    "steps": lambda: like_one_process(
+        _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),
+    "left_out": left_out, "scaler": scaler, "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
 }

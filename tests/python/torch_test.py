@@ -36,6 +36,24 @@ class TorchTest(worker_programs.WorkerProgramsTest):
     def test_adamw_is_like_one_process(self):
         self.check_like_one_process("adamw")
 
+    def test_schedulers_of_pytorch_are_like_in_one_process(self):
+        self.check_like_one_process("warmup")
+        self.check_like_one_process("steps")
+
+    def test_members_without_examples_are_left_out(self):
+        for result in self.results(1, 2, "left_out"):
+            self.assertLess(max(result["distances"]), 1e-5)
+
+    def test_members_whose_gradients_are_not_finite_are_left_out(self):
+        results = self.results(1, 2, "scaler")
+        if "skipped" in results[0]:
+            self.skipTest(results[0]["skipped"])
+        for result in results:
+            self.assertLess(max(result["distances"]), 1e-5)
+            self.assertFalse(result["overlaps"])
+        self.assertEqual([512.0, 256.0], sorted((result["scale"] for result in results),
+                                                reverse=True))
+
     def test_says_what_it_does_not_support(self):
         said, = self.results(1, 1, "mistakes")
         for about, text in (("adadelta", "Adadelta"), ("amsgrad", "amsgrad=True"),
@@ -44,7 +62,10 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                             ("clipped", "without overlap"), ("copy", "TypeError"),
                             ("gradient that has left", "nan"),
                             ("zero_grad", "FailedPrecondition"),
-                            ("twice", "arrived again"), ("rate", "schedule=")):
+                            ("twice", "arrived again"), ("rate", "before backward()"),
+                            ("momentum", "cycle_momentum"), ("scaler", "overlap=False"),
+                            ("schedule of local", "scheduler of PyTorch"),
+                            ("two schedules", "the one or the other")):
             self.assertIn(text, said[about], about)
         self.assertFalse(said["overlaps after clipping"])
 

@@ -42,6 +42,7 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
       buffers_(stages_.bucket, config.gradient.error_feedback,
                [&link](const Buffer& memory) { link.ReleaseGradient(memory); }),
       requests_(stages_.bucket.pieces.size()),
+      rate_factors_(stages_.bucket.pieces.size(), 1.0),
       begun_(config.step),
       finished_(config.step),
       pulls_(config.pulls),
@@ -118,11 +119,22 @@ void BucketPipeline::PlaceValues(BucketTask& task) {
   task.values = in_program ? task.requests.front().values : buffers_.values();
 }
 
+void BucketPipeline::NoteRateFactors(const std::vector<TensorRequest>& requests) {
+  for (const TensorRequest& request : requests) {
+    for (size_t p = 0; p < rate_factors_.size(); ++p) {
+      if (stages_.bucket.pieces[p].tensor == request.tensor) {
+        rate_factors_[p] = request.rate_factor;
+      }
+    }
+  }
+}
+
 void BucketPipeline::StepAside(absl::Time now, absl::Time deadline, Outbox& outbox) {
   COVEY_CHECK(idle());
   begun_ = begun_.Next();
   requests_.DropSubmissions(begun_);
-  BucketTask task{.step = begun_, .steps_aside = true, .deadline = deadline};
+  BucketTask task{
+      .step = begun_, .steps_aside = true, .rate_factors = rate_factors_, .deadline = deadline};
   PlaceValues(task);
   StartStep(now, std::move(task), buffers_.BeginStep({}), outbox);
 }
@@ -134,7 +146,9 @@ void BucketPipeline::BeginStep(absl::Time now, Outbox& outbox) {
   for (const TensorRequest& request : task.requests) {
     if (request.step != nullptr) *request.step = begun_;
   }
+  NoteRateFactors(task.requests);
   task.samples = task.requests.front().samples;
+  task.rate_factors = rate_factors_;
   task.deadline = task.requests.front().deadline;
   PlaceValues(task);
   BucketBuffers::StepInput input = buffers_.BeginStep(task.requests);
@@ -160,9 +174,11 @@ void BucketPipeline::Redo(absl::Time now, Outbox& outbox) {
 void BucketPipeline::BeginPull(absl::Time now, std::vector<TensorRequest> requests,
                                absl::Time deadline, Step read, Outbox& outbox) {
   ++pulls_;
+  NoteRateFactors(requests);
   BucketTask task{.kind = BucketTask::Kind::kPull,
                   .step = read,
                   .requests = std::move(requests),
+                  .rate_factors = rate_factors_,
                   .deadline = deadline};
   PlaceValues(task);
   NewRun(std::move(task))

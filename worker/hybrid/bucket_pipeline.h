@@ -200,6 +200,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   // The program's memory where that will do, the bucket's elsewhere.
   void PlaceValues(BucketTask& task);
 
+  void NoteRateFactors(const std::vector<TensorRequest>& requests);
   void BeginStep(absl::Time now, Outbox& outbox);
   void BeginPull(absl::Time now, std::vector<TensorRequest> requests, absl::Time deadline,
                  Step read, Outbox& outbox);
@@ -217,6 +218,7 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
   BucketStages stages_;
   BucketBuffers buffers_;
   BucketRequests requests_;
+  std::vector<double> rate_factors_;  // by piece, of the newest requests that began
 
   State state_ = State::kIdle;
   std::shared_ptr<BucketRun> run_;

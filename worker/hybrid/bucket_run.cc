@@ -187,7 +187,8 @@ void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& 
   const Contribution contribution{.samples = sum.samples,
                                   .agreed_plan_epoch = sum.agreed_plan_epoch};
   PartStep step{.step = task_.step,
-                .samples = std::max<uint64_t>(sum.samples, 1),
+                .samples = sum.samples,
+                .rate_factors = task_.rate_factors,
                 .values = task_.values.subspan(part.first, part.count),
                 .deadline = task_.deadline,
                 .done = [self = Pin(), contribution](absl::Time now, const absl::Status& status,

@@ -58,6 +58,7 @@ struct BucketTask {
   // Of a step: this member steps aside, with a gradient of zero.
   bool steps_aside = false;
   uint64_t samples = 0;
+  std::vector<double> rate_factors;  // as PartStep
   absl::Time deadline = absl::InfiniteFuture();
 };
 

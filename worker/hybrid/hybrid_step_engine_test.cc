@@ -30,7 +30,8 @@ uint64_t Sum(const std::vector<uint64_t>& samples) {
 
 // Random steps of a fleet and of one process; afterwards every member has the same bits as the
 // latter.
-void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t steps) {
+void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t steps,
+                            bool changes_rates = false) {
   const uint32_t members = fleet.ring.size();
   Random random(members);
   OneProcess reference(fleet.model, members, fusion);
@@ -38,17 +39,20 @@ void ExpectEqualsOneProcess(Fleet& fleet, const FusionLimits& fusion, uint64_t s
   uint64_t samples_of_all = 0;
   for (uint64_t step = 1; step <= steps; ++step) {
     const std::vector<uint64_t> samples = SamplesOf(members, step);
+    for (double& factor : fleet.rate_factors) {
+      if (changes_rates) factor = random.Uniform();
+    }
     std::map<size_t, std::vector<std::vector<float>>> gradients;
     fleet.Step(samples, [&](uint32_t, size_t tensor, std::vector<float>& gradient) {
       for (float& g : gradient) g = static_cast<float>(random.Uniform() - 0.5);
       gradients[tensor].push_back(gradient);
     });
     for (auto& [tensor, of_members] : gradients) {
-      reference.Apply(tensor, std::move(of_members), samples);
+      reference.Apply(tensor, std::move(of_members), samples, fleet.rate_factors[tensor]);
     }
     ASSERT_TRUE(fleet.AllOk());
     for (const auto& hybrid : fleet.hybrids) EXPECT_EQ(hybrid->finished(), Step(step));
-    samples_of_all += std::max<uint64_t>(Sum(samples), 1) * fleet.model.shards();
+    samples_of_all += Sum(samples) * fleet.model.shards();
   }
   EXPECT_EQ(fleet.outcomes.size(), (steps + 1) * members * fleet.model.tables.size());
   for (const auto& [key, values] : fleet.values) {
@@ -116,6 +120,16 @@ TEST(HybridStepEngineOneTest, FusionTakesAnOrderOfMagnitudeFewerMessages) {
     messages[fused] = fleet.group_messages;
   }
   EXPECT_LT(messages[true] * 20, messages[false]);
+}
+
+TEST_P(HybridStepEngineTest, EachTensorHasItsRateFactor) {
+  for (const Synchronization mode :
+       {Synchronization::kCentralized, Synchronization::kDistributed}) {
+    for (const FusionLimits& fusion : {FusionLimits(), kUnfused}) {
+      Fleet fleet(GetParam(), {}, {.synchronization = mode, .fusion = fusion});
+      ExpectEqualsOneProcess(fleet, fusion, 4, /*changes_rates=*/true);
+    }
+  }
 }
 
 TEST(HybridStepEngineOneTest, RefreshGivesTheNewestValuesInEveryMode) {

@@ -23,8 +23,11 @@ struct TensorRequest {
   // Where the new values go.
   std::span<float> values;
   // Examples behind the gradient. With 0 the gradient does not count. A step in which no member has
-  // samples counts as one example with a gradient of zero, because each shard must take each step.
+  // samples changes no value.
   uint64_t samples = 0;
+  // Multiplies the learning rate of the table's schedule. That of a member's last request holds
+  // until its next one.
+  double rate_factor = 1;
   absl::Time deadline = absl::InfiniteFuture();
   // If it is not null, written before `done` is called with the values of a step or a pull: when
   // the tensor's bucket waited for servers.

@@ -104,11 +104,12 @@ class FakeShard {
         slots_(static_cast<size_t>(optimizer_->state_slots()), std::vector<float>(values_.size())) {
   }
 
-  void Apply(std::span<const float> sum, uint64_t samples) {
+  void Apply(std::span<const float> sum, uint64_t samples, double rate_factor = 1) {
+    if (samples == 0) return;
     samples_ += samples;
     std::vector<SlotSpans> slots;
     for (std::vector<float>& slot : slots_) slots.push_back(InPlace(slot));
-    optimizer_->Apply({.learning_rate = schedule_.RateAt(samples_),
+    optimizer_->Apply({.learning_rate = schedule_.RateAt(samples_) * rate_factor,
                        .gradient_scale = 1 / static_cast<double>(samples),
                        .update_index = ++updates_},
                       sum, values_, values_, slots);
@@ -199,7 +200,7 @@ class FakeServer {
     push_bytes += request.frames[0].size();
     Decode(format, request.frames[0].bytes(), sum);
     if (on_push) on_push(push, sum);
-    shard.Apply(sum, push.samples());
+    shard.Apply(sum, push.samples(), push.has_rate_factor() ? push.rate_factor() : 1);
     samples += push.samples();
     samples_of_table[push.id().table()] += push.samples();
     Frame(reply, shard.values());
@@ -266,6 +267,7 @@ class Fleet {
         server(model),
         random_(seed),
         request_ids_(ring.size(), 1) {
+    rate_factors.assign(model.tables.size(), 1);
     ring.SetElsewhere([this](uint32_t from, Message message) {
       if (message.to().node == NodeId(kFakeServer)) {
         requests_.emplace_back(from, std::move(message));
@@ -336,6 +338,7 @@ class Fleet {
             .gradient = gradients[{rank, tensor}],
             .values = values[{rank, tensor}],
             .samples = samples,
+            .rate_factor = rate_factors[tensor],
             .deadline = ring.now() + kPatience,
             .step = &steps[{rank, tensor}],
             .done = [this](absl::Time, const absl::Status& status, Outbox&) {
@@ -429,6 +432,7 @@ class Fleet {
   std::map<std::pair<uint32_t, size_t>, std::vector<float>> values;
   std::map<std::pair<uint32_t, size_t>, covey::Step> steps;  // that submissions were for
   std::vector<absl::Status> outcomes;
+  std::vector<double> rate_factors;  // by tensor, of all members
 
  private:
   // The view without server and tables, which the communicators do not need.
@@ -510,7 +514,7 @@ class OneProcess {
 
   // `gradients`: each member's mean over its samples.
   void Apply(size_t tensor, std::vector<std::vector<float>> gradients,
-             const std::vector<uint64_t>& samples) {
+             const std::vector<uint64_t>& samples, double rate_factor = 1) {
     uint64_t all = 0;
     for (size_t member = 0; member < gradients.size(); ++member) {
       Scale(gradients[member], static_cast<float>(samples[member]));
@@ -527,7 +531,7 @@ class OneProcess {
         }
       }
     }
-    tables_[tensor].Apply(sum, std::max<uint64_t>(all, 1));
+    tables_[tensor].Apply(sum, all, rate_factor);
   }
   const std::vector<float>& values(size_t tensor) const { return tables_[tensor].values(); }
 

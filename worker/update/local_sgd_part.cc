@@ -32,7 +32,8 @@ LocalSgdPart::LocalSgdPart(ServerLink& link, PartShards shards, const Config& co
 
 void LocalSgdPart::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   COVEY_CHECK(fetched_ && !waiting_);
-  const absl::Status applied = inner_.Apply(step.sum, step.samples);
+  const absl::Status applied =
+      inner_.Apply(step.sum, step.samples, step.RateFactorOf(shards_.piece));
   if (!applied.ok()) {
     step.done(
         now,

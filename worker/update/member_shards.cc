@@ -35,15 +35,16 @@ MemberShards::MemberShards(const Config& config, std::unique_ptr<Optimizer> opti
   }
 }
 
-absl::Status MemberShards::Apply(std::span<const float> sum, uint64_t samples) {
-  COVEY_CHECK(sum.size() == values_.size() && samples >= 1);
+absl::Status MemberShards::Apply(std::span<const float> sum, uint64_t samples, double rate_factor) {
+  COVEY_CHECK(sum.size() == values_.size());
+  if (samples == 0) return absl::OkStatus();
   if (refuses_non_finite_ && !AllFinite(sum)) {
     return absl::InvalidArgumentError(
         "the group's gradient holds NaN or infinity; nothing was applied. Lower the learning rate, "
         "or let the table accept such gradients");
   }
   samples_ += samples;
-  const UpdateContext context = {.learning_rate = schedule_.RateAt(samples_),
+  const UpdateContext context = {.learning_rate = schedule_.RateAt(samples_) * rate_factor,
                                  .gradient_scale = 1 / static_cast<double>(samples),
                                  .update_index = ++updates_};
   size_t first = 0;

@@ -30,10 +30,11 @@ class MemberShards {
   // `shards`: the number of elements of each, in order. INVALID_ARGUMENT: the config is not valid.
   static absl::StatusOr<MemberShards> Create(const Config& config, std::span<const size_t> shards);
 
-  // Applies one update to each shard, by a gradient given as its sum over `samples` >= 1 examples.
+  // Applies one update to each shard, by a gradient given as its sum over `samples` examples, at
+  // the schedule's learning rate times `rate_factor`. Does nothing when there are no samples.
   // INVALID_ARGUMENT: it is not finite; then nothing has changed. Precondition: `sum` has the
   // values' size.
-  absl::Status Apply(std::span<const float> sum, uint64_t samples);
+  absl::Status Apply(std::span<const float> sum, uint64_t samples, double rate_factor = 1);
 
   // Sets the example count that the learning rate follows; the optimizer's state is unchanged.
   void SkipTo(uint64_t samples) { samples_ = samples; }

@@ -29,8 +29,8 @@ void MemberUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
   step.sum_memory = Buffer();
   for (size_t i = 0; i < shards_.size(); ++i) {
     const PartRange range = shards_[i].elements;
-    const absl::Status applied =
-        owned_[i].Apply(step.sum.subspan(range.first, range.count), step.samples);
+    const absl::Status applied = owned_[i].Apply(step.sum.subspan(range.first, range.count),
+                                                 step.samples, step.RateFactorOf(shards_[i].piece));
     if (!applied.ok()) {
       const absl::Status status = Annotate(
           absl::StrCat("tensor ", shards_[i].name, " in step ", step.step.value()), applied);

@@ -23,8 +23,10 @@ struct PartStep {
   using Done = std::function<void(absl::Time, const absl::Status&, Outbox&)>;
 
   Step step;
-  // Training examples behind the sum; at least 1.
+  // Training examples behind the sum. 0: nothing is updated, and the sum does not count.
   uint64_t samples = 1;
+  // What multiplies the learning rate of each piece of the bucket; empty = 1. Valid until `done`.
+  std::span<const double> rate_factors;
   // The sum of the part over all members. Valid and unchanged until `done`. Empty for a fetch.
   std::span<const float> sum;
   // The memory that `sum` lies in; empty = unknown. The update may keep handles of it after `done`,
@@ -35,6 +37,8 @@ struct PartStep {
   std::span<float> values;
   absl::Time deadline = absl::InfiniteFuture();
   Done done;
+
+  double RateFactorOf(size_t piece) const { return rate_factors.empty() ? 1 : rate_factors[piece]; }
 };
 
 // Returns a callback for `count` >= 1 calls: the last call runs `done`, with the first error.

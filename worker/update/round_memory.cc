@@ -36,7 +36,7 @@ void RoundMemory::Rebase(const Piece& piece, TableRound& state, std::span<const 
 
 void RoundMemory::TakeStep(Step step, std::span<const float> values, uint64_t samples) {
   COVEY_CHECK(values.size() == values_.size());
-  Count(step, values, std::max<uint64_t>(samples, 1));
+  Count(step, values, samples);
   std::copy(values.begin(), values.end(), values_.begin());
   empty_ = false;
   learned_ = step;
@@ -62,7 +62,7 @@ void RoundMemory::Count(Step step, std::span<const float> values, uint64_t sampl
       std::copy_n(start_.begin() + at, elements.count, pushed_start_.begin() + at);
       std::copy(now.begin(), now.end(), pushed_values_.begin() + at);
       state.pushed = step;
-      state.pushed_samples = std::max<uint64_t>(state.samples, 1);
+      state.pushed_samples = state.samples;
     }
     std::copy(now.begin(), now.end(), start_.begin() + at);
     state.samples = 0;

@@ -72,11 +72,12 @@ TEST(RoundMemoryTest, TablesOfABucketHaveRoundsOfTheirOwn) {
   EXPECT_EQ(memory.At({2, 1}).samples, 0u);
 }
 
-TEST(RoundMemoryTest, AStepOfNoExamplesCountsAsOne) {
+TEST(RoundMemoryTest, AStepOfNoExamplesCountsAsNone) {
   RoundMemory memory(1, {{.elements = {0, 1}, .rounds = {.steps = 2}}});
   memory.TakeFetch(std::vector<float>{1});
   memory.TakeStep(Step(1), std::vector<float>{1}, 0);
-  EXPECT_EQ(memory.At({0, 1}).samples, 1u);
+  EXPECT_EQ(memory.At({0, 1}).samples, 0u);
+  EXPECT_EQ(memory.learned(), Step(1));
 }
 
 TEST(RoundMemoryTest, AStepThatIsLostEndsItsRoundAllTheSame) {

@@ -20,6 +20,7 @@ void ServerUpdate::Apply(absl::Time now, PartStep step, Outbox& outbox) {
     client::Operation operation =
         OperationOn(shards, step.values.subspan(range.first, range.count));
     operation.samples = step.samples;
+    operation.rate_factor = step.RateFactorOf(shards.piece);
     operation.format = format_.At(step.step);
     operation.deadline = step.deadline;
     if (!step.sum.empty()) {

@@ -24,6 +24,7 @@ struct PartShards {
   ShardIndex first_shard;
   std::vector<size_t> shards;  // elements of each
   PartRange elements;          // within the part
+  size_t piece = 0;            // of the bucket (Bucket::pieces), which the table is
 };
 
 // An operation that reads the values of these shards.

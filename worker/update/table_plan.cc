@@ -65,6 +65,10 @@ std::vector<PartShards> ShardsOf(const Bucket& bucket, uint32_t rank,
     }
     shards.elements = {.first = run.elements.first - bucket.parts[rank].first,
                        .count = run.elements.count};
+    const auto piece =
+        std::find_if(bucket.pieces.begin(), bucket.pieces.end(),
+                     [&](const Bucket::Piece& piece) { return piece.tensor == run.tensor; });
+    shards.piece = static_cast<size_t>(piece - bucket.pieces.begin());
   }
   return all;
 }

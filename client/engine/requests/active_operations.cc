@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/optimizer/learning_rate.h"
 
 namespace covey::client {
 
@@ -34,7 +35,12 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
         "table '", name, "': the residual has ", operation.residual.size(),
         " elements and the gradient ", operation.gradient.size(), "; they go together"));
   }
-  if (operation.samples == 0) {
+  if (!IsRateFactor(operation.rate_factor)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
+                     "; use at least 0, and at most ", kRateFactorMax));
+  }
+  if (operation.samples == 0 && !operation.group) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': a push stands for at least 1 sample"));
   }

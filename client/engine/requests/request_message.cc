@@ -73,6 +73,7 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
   }
   push.set_shard_generation(request.generation);
   push.set_samples(operation.samples);
+  if (operation.rate_factor != 1) push.set_rate_factor(operation.rate_factor);
   push.set_initialization_epoch(operation.initialization.value());
   // Versions of an earlier generation say nothing about this one.
   if (request.base_generation == request.generation) {

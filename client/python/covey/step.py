@@ -33,7 +33,8 @@ class Step:
     """
 
     def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
-                 update: str = "servers", lag: int = 0, error_feedback: str = "int8") -> None:
+                 update: str = "servers", lag: int = 0, error_feedback: str = "int8",
+                 rate_factors: Sequence[float] | None = None) -> None:
         """Creates the tables and gets their values.
 
         Args:
@@ -43,6 +44,7 @@ class Step:
             lag: 0, or 1: a step computes with the values of the step before last.
             error_feedback: for which wire formats rounding errors are kept: "never", "int8",
                 "always".
+            rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
         """
         for argument, value, known in (("update", update, _UPDATE),
                                        ("error_feedback", error_feedback, _FEEDBACK)):
@@ -51,9 +53,13 @@ class Step:
         self._worker = worker
         self._values = [values for _, values in tensors]
         self._gradients: list[Any] = [None] * len(tensors)
-        flat = [part for spec, values in tensors
-                for part in (spec.to_json(), floats(values, f"values of {spec.name}",
-                                                    writable=True))]
+        factors = [1.0] * len(tensors) if rate_factors is None else rate_factors
+        if len(factors) != len(tensors):
+            raise ValueError(f"{len(factors)} rate_factors for {len(tensors)} tensors; give one each")
+        flat = [part for (spec, values), factor in zip(tensors, factors)
+                for part in (spec.to_json(),
+                             floats(values, f"values of {spec.name}", writable=True),
+                             float(factor))]
         self._native = interruptible(_native.step_create, worker._native, _UPDATE[update], lag,
                                      _FEEDBACK[error_feedback], *flat)
 
@@ -65,7 +71,10 @@ class Step:
         return len(self._values)
 
     def begin(self, samples: int) -> None:
-        """Begins the next step; gradients will be means over `samples` examples, possibly 0."""
+        """Begins the next step; gradients will be means over `samples` examples, possibly 0.
+
+        A step in which no member has examples changes nothing.
+        """
         _native.step_begin(self._native, samples)
 
     def submit(self, tensor: int, gradient: Any) -> None:
@@ -73,6 +82,13 @@ class Step:
         memory = floats(gradient, "gradient", writable=False)
         self._gradients[tensor] = gradient
         _native.step_submit(self._native, tensor, memory)
+
+    def set_rate_factor(self, tensor: int, factor: float) -> None:
+        """Multiplies the learning rate of the tensor's table, from the next submit on.
+
+        At least 0. All members of a group give the same one.
+        """
+        _native.step_set_rate_factor(self._native, tensor, factor)
 
     def wait(self, tensor: int, timeout: float | None = None) -> None:
         """Waits until the tensor has its new values, or for `timeout` seconds. Ctrl-C works."""

@@ -224,9 +224,7 @@ class Training {
     COVEY_ASSIGN_OR_RETURN(const auto outcome, model_.Forward(images, labels, [&](size_t t) {
       return hybrid_->Wait(t);
     }));
-    // A step stands for at least one sample; an empty batch has a gradient of zero.
-    const bool counts_none = batch.empty() && source_ != nullptr;
-    COVEY_RETURN_IF_ERROR(hybrid_->Begin(counts_none ? 1 : batch.size()));
+    COVEY_RETURN_IF_ERROR(hybrid_->Begin(batch.size()));
     COVEY_RETURN_IF_ERROR(model_.Backward([&](size_t t) { return hybrid_->Submit(t); }));
     hybrid_->Report(batch.empty() ? std::nullopt : std::optional<double>(outcome.loss));
     if (worker_.group().rank() != 0 || surroundings_.now() < next_progress_) {

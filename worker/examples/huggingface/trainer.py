@@ -40,7 +40,8 @@ def main():
             worker=worker, samples_per_step=32)
         trainer = transformers.Trainer(
             model=model, train_dataset=mine,
-            optimizers=(optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)),
+            optimizers=(optimizer, torch.optim.lr_scheduler.LinearLR(
+                optimizer, start_factor=1.0, end_factor=0.1, total_iters=128)),
             args=transformers.TrainingArguments(
                 output_dir=folder, num_train_epochs=8, per_device_train_batch_size=32,
                 max_grad_norm=0, logging_steps=16, save_strategy="no", report_to=[], use_cpu=True,

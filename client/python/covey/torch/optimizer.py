@@ -28,13 +28,20 @@ def _plain(name: str) -> str:
     return name
 
 
+# Options of PyTorch's optimizers that the servers take from the table's definition.
+_FIXED = ("momentum", "dampening", "nesterov", "betas", "eps", "weight_decay")
+
+
 class _Slot:
     """One parameter, its table's values, and how far its gradient is in this step."""
 
-    def __init__(self, index: int, name: str, parameter: torch.nn.Parameter) -> None:
+    def __init__(self, index: int, name: str, parameter: torch.nn.Parameter,
+                 group: dict[str, Any]) -> None:
         self.index = index
         self.name = name
         self.parameter = parameter
+        self.group = group
+        self.rate = float(group["lr"])
         # Where new values arrive. They are copied into the parameter in step(), by an operation
         # that autograd sees: a write behind its back could change gradients without an error.
         self.values = parameter.detach().to(torch.float32).contiguous().clone()
@@ -57,12 +64,24 @@ class DistributedOptimizer(torch.optim.Optimizer):
     that a program that does need it notices. Where gradients are clipped or changed, everything
     leaves in step(), and a warning says so once.
 
+    Learning rate: schedulers of PyTorch work, as does a program that sets param_groups[i]["lr"],
+    before backward(). All members of a group set the same rate, also one that joins later. With
+    several groups prefer `schedule`, which counts samples instead of steps.
+
+    Mixed precision: torch.autocast needs nothing. A GradScaler works, without overlap. A member
+    whose gradients are not finite is left out of the step, and its scaler backs off; the other
+    members' gradients count.
+
     Not supported, with an error that says so: optimizers and options that the servers do not know,
-    sparse gradients, parameters that are not float32 on the CPU, a learning rate that is changed
-    while training (pass `schedule`), deepcopy and pickle.
+    options beside the rate that change while training (OneCycleLR needs cycle_momentum=False),
+    sparse gradients, parameters that are not float32 on the CPU, deepcopy and pickle.
 
     A parameter without a gradient in a step counts as one with a gradient of zero. Not thread-safe.
     """
+
+    # As torch.amp.GradScaler asks: it sets found_inf and grad_scale, and calls step() in any case,
+    # because the other members wait for this one.
+    _step_supports_amp_scaling = True
 
     def __init__(self, optimizer: torch.optim.Optimizer,
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], *, worker: Worker,
@@ -93,6 +112,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError("the optimizer has made steps before; pass a fresh one")
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
+        is_local = contract.startswith("local")
+        if schedule and is_local:
+            raise ValueError(f"contract is {contract!r}, whose members make the steps; change the "
+                             'rate with a scheduler of PyTorch, or param_groups[i]["lr"]')
         if accumulate < 1:
             raise ValueError(f"accumulate is {accumulate}; use 1 or more")
         names = {parameter: _plain(name) for name, parameter in named_parameters}
@@ -106,16 +129,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._syncs = True
         self._begun = False
         self.steps_taken = 0  # calls of step() that have ended
-        self._rates = [float(group["lr"]) for group in self.param_groups]
+        self._has_schedule = bool(schedule)
+        self._fixed = [self._fixed_of(group) for group in self.param_groups]
         self._slots: list[_Slot] = []
         tensors = []
         for group in self.param_groups:
-            server_side = translate(optimizer, group)
+            # A rate that the program may change travels with each gradient, as the factor of 1.
+            server_side = translate(optimizer, group if schedule else {**group, "lr": 1.0})
             for parameter in group["params"]:
                 if not parameter.requires_grad:
                     continue
-                slot = self._new_slot(parameter, names)
-                is_local = contract.startswith("local")
+                slot = self._new_slot(parameter, names, group)
                 spec = TableSpec(
                     f"{prefix}/{slot.name}", tuple(parameter.shape),
                     (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
@@ -126,20 +150,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 tensors.append((spec, slot.values))
         if len({slot.name for slot in self._slots}) < len(self._slots):
             raise ValueError("two parameters have one name; pass model.named_parameters()")
-        self._step = Step(worker, tensors, lag=lag)
+        factors = [1.0 if schedule else slot.rate for slot in self._slots]
+        self._step = Step(worker, tensors, lag=lag, rate_factors=factors)
         self._land()
         for slot in self._slots:
             slot.hooks = on_accumulated(slot.parameter, functools.partial(self._arrived, slot))
 
     def _new_slot(self, parameter: torch.nn.Parameter,
-                  names: dict[torch.nn.Parameter, str]) -> _Slot:
+                  names: dict[torch.nn.Parameter, str], group: dict[str, Any]) -> _Slot:
         if parameter not in names:
             raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is not among "
                              "named_parameters; pass model.named_parameters()")
         if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
             raise ValueError(f"parameter {names[parameter]} is {parameter.dtype} on "
                              f"{parameter.device}; only float32 on the CPU is supported so far")
-        return _Slot(len(self._slots), names[parameter], parameter)
+        return _Slot(len(self._slots), names[parameter], parameter, group)
 
     # --- As torch.optim.Optimizer ---
 
@@ -153,8 +178,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._check_rates()
-        self._begin()
+        self._check_options()
+        is_finite = self._unscale()
+        self._begin(counts=is_finite)
         self._watch()
         for slot in reversed(self._slots):
             if not slot.submitted:
@@ -162,7 +188,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for slot in self._slots:
             self._step.wait(slot.index)
         self._land()
-        self._step.report(float(loss) if loss is not None else self.loss)
+        known = self.loss if loss is None else float(loss)
+        self._step.report(known if is_finite else None)
         for slot in self._slots:
             slot.parameter.grad = None
         self._forget()
@@ -253,14 +280,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._submit(slot)
             slot.parameter.grad = spent(slot.parameter)
 
-    def _begin(self) -> None:
+    def _begin(self, counts: bool = True) -> None:
         if self._begun:
             return
         if self.samples is None:
             raise ValueError("how many examples are behind this gradient? Pass samples_per_step=, "
                              "set optimizer.samples before backward(), or use ElasticLoader")
-        self._step.begin(self.samples)
+        self._step.begin(self.samples if counts else 0)
         self._begun = True
+        for slot in self._slots:
+            rate = float(slot.group["lr"])
+            if rate != slot.rate and not self._has_schedule:
+                self._step.set_rate_factor(slot.index, rate)
+                slot.rate = rate
 
     def _submit(self, slot: _Slot) -> None:
         gradient = slot.parameter.grad
@@ -272,6 +304,22 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError(f"the gradient of {slot.name} is sparse; use a dense embedding")
         self._step.submit(slot.index, gradient.detach().to(torch.float32).contiguous())
         slot.submitted = True
+
+    def _unscale(self) -> bool:
+        """What torch.amp.GradScaler leaves to the optimizer; whether the gradients are finite."""
+        found = getattr(self, "found_inf", None)
+        if found is None:
+            return True
+        if self._begun:
+            raise ValueError("gradients left in backward(), before the GradScaler could unscale them; "
+                             "make the optimizer with overlap=False")
+        self._is_learning = False
+        scale = getattr(self, "grad_scale", None)  # None: the program has called unscale_()
+        if scale is not None:
+            for slot in self._slots:
+                if slot.parameter.grad is not None:
+                    slot.parameter.grad.div_(scale)
+        return float(found) == 0
 
     def _watch(self) -> None:
         """Learns from the first step whether the program changes gradients before step()."""
@@ -301,9 +349,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
             slot.submitted = False
             slot.seen = None
 
-    def _check_rates(self) -> None:
-        for group, rate in zip(self.param_groups, self._rates):
-            if group["lr"] != rate:
+    @staticmethod
+    def _fixed_of(group: dict[str, Any]) -> dict[str, Any]:
+        return {option: group[option] for option in _FIXED if option in group}
+
+    def _check_options(self) -> None:
+        for group, fixed in zip(self.param_groups, self._fixed):
+            for option, value in fixed.items():
+                if group[option] != value:
+                    raise ValueError(
+                        f"{option} was changed from {value} to {group[option]}, which the servers "
+                        "do not see; only the learning rate may change while training (for "
+                        "OneCycleLR pass cycle_momentum=False)")
+        for slot in self._slots:
+            rate = float(slot.group["lr"])
+            if rate == slot.rate or not (self._begun or self._has_schedule):
+                continue
+            if self._has_schedule:
                 raise ValueError(
-                    f"the learning rate was changed from {rate} to {group['lr']}, which the servers "
-                    "do not see; pass schedule=covey.cosine(...) or another one, in samples")
+                    f"the learning rate was changed from {slot.rate} to {rate}, but schedule= sets "
+                    "it; use the one or the other")
+            raise ValueError(
+                f"the learning rate was changed from {slot.rate} to {rate} after gradients had left; "
+                "change it before backward(), or make the optimizer with overlap=False")
