@@ -59,8 +59,8 @@ struct Machines {
   Membership membership;
   StragglerController stragglers;
   Tables tables;
-  Initializations initializations;
   Chains chains;
+  Initializations initializations;
   Scaling scaling;
   ContractFallback contract_fallback;
   Barriers barriers;

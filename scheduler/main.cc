@@ -146,13 +146,11 @@ absl::Status Run(const Config& config, const ProcessConfig& process) {
     Config dated = config;
     dated.wall_clock_ahead = absl::Now() - MonotonicNow();
     actor.emplace(dated, std::move(recovered));
-    actor->OnLoss([&failure] {
-      failure = absl::AbortedError(
-          "no server has the content of some shards any more, and --on-loss is stop, or their "
-          "first "
-          "values were given by a program that cannot be asked again; see the decisions above. "
-          "Start the job again with --resume latest and a new --log-file; two replicas, or "
-          "--snapshot-every, keep such tables");
+    actor->OnLoss([&failure](const std::string& why) {
+      failure = absl::AbortedError(absl::StrCat(
+          why,
+          ". Start the job again with a new --log-file, and with --resume latest if there is a "
+          "snapshot; two replicas, or --snapshot-every, keep such tables"));
       RequestTermination();
     });
     actor->OnDecision([](const std::string& text) { LogInfo("decision", {{"text", text}}); });
@@ -287,8 +285,7 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
       "when no server has the content of a shard any more: restore (it begins with its part of the "
       "newest snapshot; where there is none, with the table's first values), begin-anew (with the "
       "table's first values) or stop (the job ends, to be resumed from a snapshot). Where a "
-      "program "
-      "gave the first values of a table, the job ends instead of beginning anew");
+      "program gave the first values of a table, the job ends instead of beginning anew");
 }
 
 void DeclareSnapshots(Config& config, ConfigFile& options) {

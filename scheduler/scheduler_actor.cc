@@ -50,7 +50,9 @@ void SchedulerActor::Finish(absl::Time now, Outbox& outbox) {
   }
   for (Message& request : machines_.TakeStoreRequests()) outbox.Send(std::move(request));
   pipeline_.Flush(outbox);
-  if (on_loss_ != nullptr && machines_.chains.must_stop()) std::exchange(on_loss_, nullptr)();
+  if (on_loss_ != nullptr && machines_.chains.must_stop()) {
+    std::exchange(on_loss_, nullptr)(machines_.chains.why_stop());
+  }
   if (on_stopped_ == nullptr) return;
   const bool may_end = !disk_failure().ok() || machines_.MayEnd(now - stopping_since_);
   if (may_end) std::exchange(on_stopped_, nullptr)();

@@ -52,8 +52,10 @@ class SchedulerActor : public Actor {
   const proto::ClusterView& published() const { return pipeline_.published(); }
   // Not OK once the log cannot be written any more; from then on every request is refused.
   const absl::Status& disk_failure() const { return pipeline_.disk_failure(); }
-  // Called once, inside Receive or Wake, when the job must stop: Chains::must_stop().
-  void OnLoss(std::function<void()> callback) { on_loss_ = std::move(callback); }
+  // Called once, inside Receive or Wake, when the job must stop: Chains::why_stop().
+  void OnLoss(std::function<void(const std::string& why)> callback) {
+    on_loss_ = std::move(callback);
+  }
   // The process is to end: serves on while servers that leave need it (Machines::MayEnd), and then
   // calls `done` once, inside this or a later call.
   void Stop(absl::Time now, std::function<void()> done, Outbox& outbox);
@@ -87,7 +89,7 @@ class SchedulerActor : public Actor {
   // postpone the timers.
   absl::Time last_tick_ = absl::InfinitePast();
   std::function<void(const std::string&)> on_decision_;
-  std::function<void()> on_loss_;  // not called yet
+  std::function<void(const std::string&)> on_loss_;  // not called yet
   // From Stop until the process may end.
   std::function<void()> on_stopped_;
   absl::Time stopping_since_ = absl::InfiniteFuture();

@@ -17,12 +17,14 @@ const proto::ClusterView* ViewIn(const proto::Envelope& envelope) {
 ClientActor::ClientActor(const Options& options)
     : member_(options.member, next_request_id_),
       engine_(options.client, next_request_id_),
-      control_(next_request_id_) {
+      control_(next_request_id_),
+      initializations_(engine_, control_) {
   member_.OnChange([this](absl::Time now, Outbox& outbox) { MembershipChanged(now, outbox); });
 }
 
 void ClientActor::MembershipChanged(absl::Time now, Outbox& outbox) {
   engine_.SetView(now, member_.node(), member_.view(), outbox);
+  initializations_.SetView(now, member_.node(), member_.view(), outbox);
   if (member_.state() == Member::State::kFailed) {
     engine_.FailAll(now, member_.failure(), outbox);
     control_.FailAll(now, member_.failure(), outbox);

@@ -8,13 +8,14 @@
 
 #include "client/engine/control_requests.h"
 #include "client/engine/request_engine.h"
+#include "client/engine/table_initializations.h"
 #include "common/runtime/actor.h"
 #include "common/runtime/member.h"
 
 namespace covey::client {
 
 // The loop of a plain client, and the client's half of a worker's: membership, pushes and pulls,
-// requests to the scheduler. Dispatches only; the machines do the work.
+// requests to the scheduler, initial values of tables. Dispatches only; the machines do the work.
 //
 // Actor-confined. Deterministic in its options.
 class ClientActor : public Actor {
@@ -33,6 +34,7 @@ class ClientActor : public Actor {
   Member& member() { return member_; }
   RequestEngine& engine() { return engine_; }
   ControlRequests& control() { return control_; }
+  TableInitializations& initializations() { return initializations_; }
   uint64_t& next_request_id() { return next_request_id_; }
 
   // Adds a callback for changes of membership or view. The callbacks run in the order of these
@@ -48,6 +50,7 @@ class ClientActor : public Actor {
   Member member_;
   RequestEngine engine_;
   ControlRequests control_;
+  TableInitializations initializations_;
   std::vector<std::function<void(absl::Time, Outbox&)>> on_change_;
 };
 

@@ -191,11 +191,12 @@ absl::Status Connection::FlushPushes(RequestEngine::FlushScope scope, absl::Dura
 
 absl::StatusOr<bool> Connection::InitializeTables(std::vector<NamedValues> tables,
                                                   absl::Duration timeout) {
+  COVEY_RETURN_IF_ERROR(CheckNamedValues(tables));
   const SetOnce<absl::StatusOr<bool>> initialized;
   const bool posted = Post(
       [this, tables = std::move(tables), timeout, initialized](absl::Time now, Outbox& outbox) {
-        client::InitializeTables(
-            now, *client_, tables, now + timeout,
+        client_->initializations().Start(
+            now, tables, now + timeout,
             [initialized](absl::Time, const absl::Status& status, bool given, Outbox&) {
               initialized.Set(status.ok() ? absl::StatusOr<bool>(given) : status);
             },

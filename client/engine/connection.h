@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "client/config.h"
 #include "client/engine/client_actor.h"
-#include "client/engine/table_initialization.h"
+#include "client/engine/table_initializations.h"
 #include "common/base/mutex.h"
 #include "common/net/transport.h"
 #include "common/runtime/event_loop.h"

@@ -13,14 +13,6 @@ void ChainEditor::Count(ShardChange::Kind kind, NodeId node, const std::string& 
   ++counts_.shards[{.kind = kind, .node = NameOf(view_, node), .from = from}];
 }
 
-void ChainEditor::RestartInitialization(const proto::Table& table) {
-  const uint64_t node = table.initialization().node();
-  for (const proto::Table& other : view_.tables()) {
-    if (!other.has_initialization() || other.initialization().node() != node) continue;
-    change_.Edit(other).mutable_initialization()->set_epoch(change_.epoch().value());
-  }
-}
-
 void ChainEditor::RemoveDeparted(const proto::Shard& shard) {
   const auto is_alive = [&](const proto::Replica& replica) {
     return loads_.Find(replica.node()) != nullptr;

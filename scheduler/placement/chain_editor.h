@@ -25,9 +25,8 @@ class ChainEditor {
   proto::Shard& Edit(const proto::Shard& shard) { return change_.EditChain(shard); }
   void Count(ShardChange::Kind kind, NodeId node, const std::string& from = "");
 
-  // Values that a shard of the table had taken are lost: the node that gives them gives those of
-  // all its tables again.
-  void RestartInitialization(const proto::Table& table);
+  // The transaction, for what is not about chains.
+  Transaction& change() { return change_; }
 
   // The following methods do not update `loads`; the caller does.
   //

@@ -155,6 +155,17 @@ void Chains::TakeOut(ChainEditor& editor) {
   }
 }
 
+bool Chains::HasLostShard(const proto::Table& table) const {
+  const auto has_content = [this](const proto::Replica& replica) {
+    const proto::Node* const node = FindNode(state_.view(), NodeId(replica.node()));
+    return IsFull(replica) && node != nullptr && node->state() == proto::Node::ALIVE;
+  };
+  return std::any_of(table.shards().begin(), table.shards().end(), [&](const proto::Shard& shard) {
+    return lost_.IsCorrupt({TableId(table.id()), ShardIndex(shard.index())}, shard) ||
+           std::none_of(shard.chain().begin(), shard.chain().end(), has_content);
+  });
+}
+
 bool Chains::Repair(absl::Time now, ChainEditor& editor) {
   const ServerLoads& loads = editor.loads();
   bool is_whole = true;

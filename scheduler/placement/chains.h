@@ -59,8 +59,12 @@ class Chains {
   // Makes the edits that are due, in one transaction. O(shards), so the caller collects reports
   // before.
   void Reconcile(absl::Time now);
-  // A shard is lost for good, and the job is to stop then.
-  bool must_stop() const { return lost_.must_stop(); }
+  // A shard is lost for good, and the job is to stop then; why, for users.
+  bool must_stop() const { return !lost_.why_stop().empty(); }
+  const std::string& why_stop() const { return lost_.why_stop(); }
+  // Whether no server has the content of one of the table's shards any more, and none has begun it
+  // again.
+  bool HasLostShard(const proto::Table& table) const;
   // When Reconcile has to be called even without a new report or commit.
   absl::Time NextReconcile() const;
 

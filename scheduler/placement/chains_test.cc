@@ -377,18 +377,111 @@ TEST_F(ChainsTest, TheJobStopsWhereAProgramGaveTheFirstValues) {
   AddServer(1);
   EXPECT_THAT(Settle(), HasSubstr("re-initialized")) << "the values can be given again";
   EXPECT_FALSE(chains_.must_stop());
-  for (const proto::Table& table : view().tables()) {
-    EXPECT_EQ(table.initialization().node(), 9u);
-    EXPECT_EQ(table.initialization().epoch(), shard(1).generation()) << "those of all its tables";
-  }
   for (proto::Table& table : *state_.mutable_view()->mutable_tables()) {
     table.clear_initialization();
   }
   Die(2);
   Settle();
   AddServer(0);
+  EXPECT_THAT(Settle(), HasSubstr("table 'a' shard 0 is lost for good"));
+  EXPECT_TRUE(chains_.must_stop());
+  EXPECT_EQ(Settle(), "") << "said once";
+}
+
+TEST_F(ChainsTest, ValuesThatWereLostBeforeTheTablesWereServedAreGivenAgain) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  Create("b", 2, 2);
+  Create("c", 2, 2);
+  for (int i = 0; i < 3; ++i) {
+    proto::Table& table = *state_.mutable_view()->mutable_tables(i);
+    table.mutable_spec()->mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+    table.mutable_initialization()->set_node(9);
+    table.mutable_initialization()->set_call(i < 2 ? 4 : 5);
+    table.mutable_initialization()->set_epoch(1);
+  }
+  proto::Group& group = *state_.mutable_view()->add_groups();
+  group.set_id(1);
+  group.add_members(2);
+  group.set_state(proto::Group::ACTIVE);
+  Die(3);
+  Settle();
+  EXPECT_TRUE(chains_.HasLostShard(view().tables(0)));
+  EXPECT_FALSE(chains_.HasLostShard(view().tables(1)));
+  AddServer(1);
+  EXPECT_THAT(Settle(), HasSubstr("re-initialized"));
+  EXPECT_FALSE(chains_.HasLostShard(view().tables(0)));
+  EXPECT_EQ(view().tables(0).initialization().epoch(), shard(1).generation());
+  EXPECT_EQ(view().tables(1).initialization().epoch(), shard(1).generation())
+      << "all its shards survive, and its values come from the same call";
+  EXPECT_EQ(view().tables(2).initialization().epoch(), 1u) << "of another call";
+  EXPECT_EQ(shard(1).groups_at_loss_size(), 0) << "no step was lost";
+  EXPECT_EQ(view().tables(1).initialization().node(), 9u);
+}
+
+TEST_F(ChainsTest, ACorruptShardWithGivenValuesEndsTheJobAsALostOneDoes) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  proto::Table& table = *state_.mutable_view()->mutable_tables(0);
+  table.mutable_spec()->mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+  table.mutable_initialization()->set_epoch(1);
+  const uint64_t holder = shard(0).chain(0).node();
+  Report(holder, holder, shard(0), proto::ReplicaReport::UNFIT);
+  EXPECT_TRUE(chains_.HasLostShard(view().tables(0)));
+  EXPECT_THAT(Settle(), HasSubstr("re-initialized"));
+  EXPECT_FALSE(chains_.must_stop());
+  EXPECT_FALSE(chains_.HasLostShard(view().tables(0)));
+
+  state_.mutable_view()->mutable_tables(0)->clear_initialization();
+  now_ += absl::Seconds(2);
+  const uint64_t next = shard(0).chain(0).node();
+  now_ += absl::Minutes(1);  // the first server is usable again
+  Report(next, next, shard(0), proto::ReplicaReport::UNFIT);
   Settle();
   EXPECT_TRUE(chains_.must_stop());
+}
+
+TEST_F(ChainsTest, GivenValuesThatASnapshotHoldsDoNotEndTheJob) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  state_.mutable_view()->mutable_tables(0)->mutable_spec()->mutable_initializer()->set_kind(
+      proto::Initializer::GIVEN);
+  proto::NewestSnapshot& newest = *state_.record().mutable_newest_snapshot();
+  newest.set_folder("snapshot-000001-e2");
+  newest.add_tables(view().tables(0).id());
+  Die(3);
+  Settle();
+  AddServer(1);
+  EXPECT_THAT(Settle(), HasSubstr("restored"));
+  EXPECT_FALSE(chains_.must_stop());
+
+  // Nor those with which the table began, if they came from a snapshot.
+  state_.record().clear_newest_snapshot();
+  state_.mutable_view()->mutable_tables(0)->mutable_origin()->set_folder("snapshot-000001-e2");
+  Die(4);
+  Settle();
+  AddServer(1);
+  EXPECT_THAT(Settle(), HasSubstr("re-initialized"));
+  EXPECT_FALSE(chains_.must_stop());
+}
+
+TEST_F(ChainsTest, NothingIsLostThatWasNotServedYet) {
+  AddServer(0);
+  AddServer(1);
+  Create("a", 2, 1);
+  proto::Table& table = *state_.mutable_view()->mutable_tables(0);
+  table.mutable_spec()->mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+  table.mutable_initialization()->set_epoch(1);
+  Chains stops({.on_loss = OnLoss::kStop}, state_);
+  Die(3);
+  AddServer(1);
+  state_.BeginCall();
+  stops.Reconcile(now_);
+  EXPECT_FALSE(stops.must_stop()) << "the values can be given again";
+  EXPECT_NE(shard(1).chain(0).node(), 3u);
 }
 
 // The server may still serve them to clients that cannot reach the scheduler either.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/placement/chain_members.h"
+#include "scheduler/placement/restart_initialization.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -63,6 +64,14 @@ void LostShards::EndRound(absl::Time now) {
   std::erase_if(fenced_until_, [now](const auto& fence) { return fence.second <= now; });
 }
 
+std::string LostShards::WhyStop(const proto::Table& table, bool restores) const {
+  if (table.has_initialization()) return "";
+  if (options_.on_loss == OnLoss::kStop) return "no server has its content, and --on-loss is stop";
+  if (restores || !HasGivenValues(table)) return "";
+  return "no server has its content, no snapshot has the table, and its first values were given by "
+         "a program that cannot be asked again";
+}
+
 ServerLoads::Server* LostShards::ReplacementFor(absl::Time now, NodeId departed,
                                                 ChainEditor& editor) {
   ServerLoads& loads = editor.loads();
@@ -103,8 +112,13 @@ bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const p
     return false;
   }
   const bool restores = options_.on_loss == OnLoss::kRestore && !snapshot.folder().empty();
-  if (options_.on_loss == OnLoss::kStop || (!restores && HasGivenValues(table))) {
-    must_stop_ = true;
+  if (const std::string why = WhyStop(table, restores); !why.empty()) {
+    if (why_stop_.empty()) {
+      const ShardLostForGood event{
+          .table = table.spec().name(), .shard = ShardIndex(shard.index()), .reason = why};
+      why_stop_ = Describe(Event(event));
+      editor.change().Add(event);
+    }
     waited_for_.insert(lost);
     return false;
   }
@@ -121,7 +135,10 @@ bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const p
   const proto::NewestSnapshot& begins_with =
       restores ? snapshot : proto::NewestSnapshot::default_instance();
   edited.set_origin(begins_with.folder());
-  *edited.mutable_groups_at_loss() = GroupsAtLoss(editor.view(), begins_with);
+  edited.clear_groups_at_loss();
+  if (!table.has_initialization()) {
+    *edited.mutable_groups_at_loss() = GroupsAtLoss(editor.view(), begins_with);
+  }
   edited.clear_chain();
   corrupt_.erase({TableId(table.id()), ShardIndex(shard.index())});
   std::vector<uint64_t> members;
@@ -138,7 +155,7 @@ bool LostShards::Reinitialize(absl::Time now, const proto::Table& table, const p
                     : departed               ? ShardChange::Kind::kReinitializedLost
                                              : ShardChange::Kind::kReinitializedCorrupt;
   editor.Count(kind, NodeId(members[0]), absl::StrCat("node ", lost.value()));
-  if (table.has_initialization()) editor.RestartInitialization(table);
+  RestartInitialization(editor.view(), table, editor.change());
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 
 #include "absl/time/time.h"
 #include "common/cluster/ids.h"
@@ -46,12 +47,13 @@ class LostShards {
   // Gives a lost or corrupt shard a new generation on `target` servers, unless it has to wait
   // longer. Under OnLoss::kRestore it begins with its part of `snapshot`, unless that has no
   // folder; else with the table's first values. Where a node has given these, nobody can make them
-  // again, and the job stops; where it still gives them, it begins again. False: the shard has to
-  // wait, or the job is to stop instead.
+  // again, and the job stops. While the table waits for them nothing is lost: they are given again.
+  // False: the shard has to wait, or the job is to stop instead.
   bool Reinitialize(absl::Time now, const proto::Table& table, const proto::Shard& shard,
                     uint32_t target, const proto::NewestSnapshot& snapshot, ChainEditor& editor);
-  // Whether a shard is lost for good: OnLoss::kStop, or its values were given.
-  bool must_stop() const { return must_stop_; }
+  // Why the job is to stop: a shard is lost for good, under OnLoss::kStop or because its values
+  // were given; for users. Empty = it is not.
+  const std::string& why_stop() const { return why_stop_; }
   // When the next shard is due; as of the last round.
   absl::Time NextRound() const { return next_round_; }
 
@@ -61,6 +63,8 @@ class LostShards {
     uint64_t generation = 0;
   };
 
+  // Why the shard cannot begin again; empty = it can.
+  std::string WhyStop(const proto::Table& table, bool restores) const;
   // The server that takes over from a departed one; null = its shards have to wait.
   ServerLoads::Server* ReplacementFor(absl::Time now, NodeId departed, ChainEditor& editor);
 
@@ -71,7 +75,7 @@ class LostShards {
   std::set<NodeId> waited_for_;  // in this round
   std::map<NodeId, absl::Time> fenced_until_;
   std::map<ShardId, CorruptShard> corrupt_;
-  bool must_stop_ = false;
+  std::string why_stop_;
 };
 
 }  // namespace covey::scheduler

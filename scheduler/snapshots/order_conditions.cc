@@ -9,6 +9,7 @@ namespace {
 size_t ShardsIn(const proto::ClusterView& view) {
   size_t shards = 0;
   for (const proto::Table& table : view.tables()) {
+    if (!IsInSnapshots(table)) continue;
     shards += static_cast<size_t>(table.shards_size());
   }
   return shards;
@@ -38,6 +39,7 @@ std::string OrderConditions::WhyBroken(const proto::ClusterView& view) const {
   }
   if (active != generations_.size()) return "a group has ended meanwhile";
   for (const proto::Table& table : view.tables()) {
+    if (!IsInSnapshots(table)) continue;
     if (table.contract_epoch() > epoch_) {
       return absl::StrCat("the contract of table '", table.spec().name(),
                           "' has changed meanwhile");
@@ -48,12 +50,15 @@ std::string OrderConditions::WhyBroken(const proto::ClusterView& view) const {
       }
     }
   }
-  if (shards_ != ShardsIn(view)) return "a table was created or dropped meanwhile";
+  if (shards_ != ShardsIn(view)) return "a table was created, initialized or dropped meanwhile";
   return "";
 }
 
+bool IsInSnapshots(const proto::Table& table) { return !table.has_initialization(); }
+
 bool HasJoiningReplica(const proto::ClusterView& view) {
   for (const proto::Table& table : view.tables()) {
+    if (!IsInSnapshots(table)) continue;
     for (const proto::Shard& shard : table.shards()) {
       for (const proto::Replica& replica : shard.chain()) {
         if (replica.joining()) return true;

@@ -20,7 +20,7 @@ class OrderConditions {
 
   // What has changed since, for users; empty = nothing has.
   std::string WhyBroken(const proto::ClusterView& view) const;
-  // Of all tables.
+  // Of all tables that it has.
   size_t shards() const { return shards_; }
 
  private:
@@ -29,7 +29,11 @@ class OrderConditions {
   size_t shards_ = 0;
 };
 
-// Whether a replica is being filled: the chain will change when it is full. Pure.
+// Whether snapshots have the table. One that waits for its initial values holds nothing yet; a job
+// that continues the snapshot creates it anew. Pure.
+bool IsInSnapshots(const proto::Table& table);
+
+// Whether a replica of such a table is being filled: the chain will change when it is full. Pure.
 bool HasJoiningReplica(const proto::ClusterView& view);
 
 }  // namespace covey::scheduler

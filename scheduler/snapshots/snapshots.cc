@@ -2,6 +2,7 @@
 #include "scheduler/snapshots/snapshots.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -82,9 +83,15 @@ void Snapshots::OnProgress(absl::Time now, NodeId worker, const proto::Progress&
 bool Snapshots::IsDue(absl::Time now) const {
   if (state_.view().tables().empty()) return false;
   if (state_.view().has_closing()) return state_.view().closing().snapshot().empty();
+  if (!HasContent()) return false;
   return now - last_begun_ >= options_.every ||
          (options_.every_samples > 0 &&
           forecast_.samples() - samples_at_last_ >= options_.every_samples);
+}
+
+bool Snapshots::HasContent() const {
+  const auto& tables = state_.view().tables();
+  return std::any_of(tables.begin(), tables.end(), IsInSnapshots);
 }
 
 void Snapshots::Begin(absl::Time now, const std::string& why) {
@@ -98,7 +105,8 @@ void Snapshots::Tick(absl::Time now) {
   if (phase_ == Phase::kIdle && options_.has_store && IsDue(now)) {
     Begin(now, state_.view().has_closing() ? "because the job closes" : "as scheduled");
   }
-  if (phase_ == Phase::kIdle && options_.has_store && now >= budget_.NextFlush(last_begun_)) {
+  const bool may_flush = options_.has_store && HasContent();
+  if (phase_ == Phase::kIdle && may_flush && now >= budget_.NextFlush(last_begun_)) {
     Begin(now, "as a flush");
     work_.is_flush = true;
   }
@@ -117,7 +125,7 @@ absl::Time Snapshots::NextTick() const {
       return absl::InfiniteFuture();
     case Phase::kIdle:
       // Without a table there is nothing to do at that time.
-      if (!options_.has_store || state_.view().tables().empty()) return absl::InfiniteFuture();
+      if (!options_.has_store || !HasContent()) return absl::InfiniteFuture();
       return std::min(last_begun_ + options_.every, budget_.NextFlush(last_begun_));
     case Phase::kWanted:
       return std::max(work_.not_before, last_begun_ + kTick);
@@ -136,14 +144,9 @@ void Snapshots::Order(absl::Time now) {
     return Fail(now, absl::StrCat("the tables of ", state_.record().restore().folder(),
                                   ", which the job continues, still wait for servers; start them"));
   }
-  const auto& tables = state_.view().tables();
-  const auto waits = std::find_if(tables.begin(), tables.end(), [](const proto::Table& table) {
-    return table.has_initialization();
-  });
-  if (waits != tables.end()) {
+  if (!state_.view().tables().empty() && !HasContent() && !state_.view().has_closing()) {
     if (!waits_too_long) return;
-    return Fail(now, absl::StrCat("table '", waits->spec().name(),
-                                  "' waits for its initial values; initialize or drop it"));
+    return Fail(now, "no table has its initial values yet; initialize them");
   }
   // A chain that changes would break the order.
   if (HasJoiningReplica(state_.view()) && !waits_too_long) return;
@@ -244,6 +247,9 @@ void Snapshots::Publish(absl::Time now) {
   for (const proto::WorkLedger& ledger : dispatcher_.LedgersAtCut()) *state.add_work() = ledger;
   state.clear_barriers();
   state.mutable_view()->clear_snapshot();
+  auto& tables = *state.mutable_view()->mutable_tables();
+  tables.erase(std::remove_if(tables.begin(), tables.end(), std::not_fn(IsInSnapshots)),
+               tables.end());
   work_.parts.Fill(manifest);
   absl::StatusOr<Buffer> bytes = EncodeManifest(manifest);
   if (!bytes.ok()) return Fail(now, std::string(bytes.status().message()));

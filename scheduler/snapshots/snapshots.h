@@ -112,6 +112,8 @@ class Snapshots {
   };
 
   bool IsDue(absl::Time now) const;
+  // Whether there is a table that snapshots have.
+  bool HasContent() const;
   void Begin(absl::Time now, const std::string& why);
   void Order(absl::Time now);
   void FollowOrder(absl::Time now);

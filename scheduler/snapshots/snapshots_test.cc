@@ -262,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
                              [](Transaction& change, const proto::ClusterView&) {
                                change.EditView().mutable_tables()->RemoveLast();
                              },
-                             "a table was created or dropped"}),
+                             "a table was created, initialized or dropped"}),
     [](const auto& test) { return test.param.name; });
 
 TEST_F(SnapshotsTest, WaitsUntilChainsAreComplete) {
@@ -288,14 +288,70 @@ TEST_F(SnapshotsTest, WaitsUntilWorkersHaveReported) {
   EXPECT_TRUE(is_ordered());
 }
 
-TEST_F(SnapshotsTest, WaitsUntilTablesHaveTheirInitialValues) {
-  state_.mutable_view()->mutable_tables(0)->mutable_initialization()->set_epoch(2);
+// A table of the job that waits for its initial values, besides those that are served.
+proto::Table& AddWaitingTable(TestState& state) {
+  proto::Table& table = *state.mutable_view()->add_tables();
+  table = state.view().tables(0);
+  table.set_id(77);
+  table.mutable_spec()->set_name("waits");
+  table.mutable_spec()->mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+  table.mutable_initialization()->set_epoch(2);
+  return table;
+}
+
+TEST_F(SnapshotsTest, LeavesOutTablesThatWaitForTheirInitialValues) {
+  AddWaitingTable(state_);
   Start();
+  PassUntilOrdered();
+  EXPECT_EQ(Status().shards(), 3u);
+  const std::string made = folder();
+  StorePart(0);
+  StorePart(1);
+  EXPECT_EQ(Status().state(), proto::SnapshotStatus::COMPLETE);
+  const auto reader = SnapshotReader::Open(store_, made);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const proto::Table& table : reader->manifest().state().view().tables()) {
+    EXPECT_NE(table.id(), 77u);
+  }
+  for (const uint32_t table : state_.record().newest_snapshot().tables()) EXPECT_NE(table, 77u);
+}
+
+TEST_F(SnapshotsTest, AJobClosesWithATableThatWaitsForItsInitialValues) {
+  AddWaitingTable(state_);
+  Start();
+  Pass(absl::Seconds(10));
+  state_.mutable_view()->mutable_closing();
+  Pass(absl::Seconds(1));
+  ASSERT_TRUE(is_ordered());
+  StorePart(0);
+  StorePart(1);
+  EXPECT_NE(state_.view().closing().snapshot(), "");
+}
+
+TEST_F(SnapshotsTest, TriesAgainWhenATableGetsItsInitialValuesMeanwhile) {
+  AddWaitingTable(state_);
+  Start();
+  PassUntilOrdered();
+  state_.mutable_view()->mutable_tables()->rbegin()->clear_initialization();
+  Pass(absl::Milliseconds(100));
+  EXPECT_FALSE(is_ordered());
+  EXPECT_THAT(Status().reason(), HasSubstr("initialized"));
+  PassUntilOrdered();
+  EXPECT_GT(Status().shards(), 3u);
+}
+
+TEST_F(SnapshotsTest, WaitsWhileNoTableHasItsInitialValues) {
+  for (proto::Table& table : *state_.mutable_view()->mutable_tables()) {
+    table.mutable_initialization()->set_epoch(2);
+  }
+  Start();
+  Pass(absl::Minutes(25));
+  EXPECT_EQ(Status().id(), 0u) << "none is due";
   ASSERT_TRUE(machine_->Create(now_, "asked").ok());
   Pass(absl::Seconds(30));
   EXPECT_FALSE(is_ordered());
   Pass(options_.deadline);
-  EXPECT_THAT(Status().reason(), HasSubstr("' waits for its initial values"));
+  EXPECT_THAT(Status().reason(), HasSubstr("no table has its initial values"));
   state_.mutable_view()->mutable_tables(0)->clear_initialization();
   ASSERT_TRUE(machine_->Create(now_, "asked").ok());
   PassUntilOrdered();

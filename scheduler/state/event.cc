@@ -153,6 +153,15 @@ std::string Text(const TablesInitialized& e) {
                       " initial values, from ", e.node);
 }
 
+std::string Text(const InitializationGivenUp& e) {
+  return absl::StrCat(e.node, " no longer gives the initial values of ", Tables(e.tables));
+}
+
+std::string Text(const ShardLostForGood& e) {
+  return absl::StrCat("table '", e.table, "' shard ", e.shard.value(), " is lost for good",
+                      Because(e.reason));
+}
+
 std::string Text(const TableDropped& e) { return absl::StrCat(Named(e.name, e.table), " dropped"); }
 
 std::string Text(const ContractChanged& e) {

@@ -156,6 +156,11 @@ struct TablesInitialized {
   std::vector<std::string> tables = {};
   std::string node = {};
 };
+// The call that gave them has ended without success.
+struct InitializationGivenUp {
+  std::vector<std::string> tables = {};
+  std::string node = {};
+};
 struct TableDropped {
   std::string name = {};
   TableId table = {};
@@ -232,6 +237,12 @@ struct ShardChange {
 struct ShardsReconciled {
   std::map<ShardChange, uint64_t> shards = {};
 };
+// Nobody can make its values again, and the job is to stop.
+struct ShardLostForGood {
+  std::string table = {};
+  ShardIndex shard = {};
+  std::string reason = {};
+};
 struct ReplicaReportsTaken {};
 
 // Barriers and training data.
@@ -274,11 +285,11 @@ using Event =
                  GroupRecovers, GroupContinuesWithoutLeavers, GroupContinuesWithoutDraining,
                  GroupEnded, WorkerStandsBy, StragglerNoticed, SharesChanged, MinimumMembersChanged,
                  WorkerMoved, WorkerEvicted, TableCreated, RestoreBegun, RestoreEnded,
-                 InitializationBegun, TablesInitialized, TableDropped, ContractChanged,
-                 SnapshotOrdered, SnapshotPassed, SnapshotCompleted, FlushFallsBehind,
-                 SnapshotFailed, TablesRestored, ShardsReconciled, ReplicaReportsTaken,
-                 BarrierReleased, DatasetAdded, ItemsHandedOut, ExamplesFinished, PassesFinished,
-                 ExamplesReclaimed, UnreportedExamplesExpired>;
+                 InitializationBegun, TablesInitialized, InitializationGivenUp, ShardLostForGood,
+                 TableDropped, ContractChanged, SnapshotOrdered, SnapshotPassed, SnapshotCompleted,
+                 FlushFallsBehind, SnapshotFailed, TablesRestored, ShardsReconciled,
+                 ReplicaReportsTaken, BarrierReleased, DatasetAdded, ItemsHandedOut,
+                 ExamplesFinished, PassesFinished, ExamplesReclaimed, UnreportedExamplesExpired>;
 
 // One sentence without its full stop.
 std::string Describe(const Event& event);

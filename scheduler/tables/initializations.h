@@ -1,37 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/ids.h"
 #include "proto/scheduler.pb.h"
+#include "scheduler/placement/chains.h"
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 
-// Which node gives tables their initial values (Initializer.GIVEN), all tables of one request
-// alike:
+// Which call of which node gives tables their initial values (Initializer.GIVEN), all tables of one
+// request alike:
 //
-//                   a node asks              it says that all shards hold them
-//   waiting, node 0 ───────────▶ waiting ──────────────────────────────────────▶ initialized
-//                                 │   ▲
-//                                 └───┘ another node asks, and the first one is gone; or a shard
-// was
-//                                       lost (LostShards). The epoch is a new one, and servers take
-//                                       no values of an older one.
+//               a call asks                   it says that all shards hold them
+//   no call ──────────────────▶ call c gives ───────────────────────────────────▶ initialized
+//      ▲                          │      ▲ │
+//      └──────────────────────────┘      └─┘
+//            c gives up        another call asks, and the node
+//                              of c is gone; or a shard is lost
 //
-// Each change is a transaction of its own. Actor-confined, deterministic. `state` outlives it.
+// Each arrow but the last begins a new epoch, and servers take no values of an older one. So the
+// values of one epoch are those of one call. A call that asks while another one gives, of the same
+// node or not, is refused until that has ended.
+//
+// Each change is a transaction of its own. Actor-confined, deterministic. `state` and `chains`
+// outlive it.
 class Initializations {
  public:
-  explicit Initializations(ClusterState& state) : state_(state) {}
+  Initializations(ClusterState& state, const Chains& chains) : state_(state), chains_(chains) {}
 
-  // The epoch under which `node` gives the initial values of those of the tables that wait for
-  // them; Epoch() when none does any more. Idempotent. Errors as InitializeTablesReply.
+  // The epoch under which a call of `node` gives the initial values of those of the tables that
+  // wait for them; Epoch() when none does any more, or the call has given up. Idempotent. Errors as
+  // InitializeTablesReply.
   absl::StatusOr<Epoch> OnRequest(NodeId node, const proto::InitializeTablesRequest& request);
 
  private:
-  void End(NodeId node, const std::vector<const proto::Table*>& tables);
+  using Waiting = std::vector<const proto::Table*>;
+
+  // Every shard holds the values, and none has been lost meanwhile.
+  absl::Status End(NodeId node, const Waiting& tables);
+  void GiveUp(NodeId node, uint64_t call);
 
   ClusterState& state_;
+  const Chains& chains_;
 };
 
 }  // namespace covey::scheduler

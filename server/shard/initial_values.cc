@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/planted_bug.h"
@@ -33,32 +34,55 @@ absl::Status CheckInitialization(const Message& request, const ClusterView& view
     return absl::UnavailableError(absl::StrCat(
         "the table waits for its initial values, ",
         giver == NodeId()
-            ? std::string("which no node gives yet; initialize it")
+            ? std::string("which no program gives yet; call initialize_tables "
+                          "(ParameterClient::InitializeTables, Client.initialize in Python)")
             : absl::StrCat("which ", view.NameOf(giver), " gives since epoch ",
                            initialization.epoch(), "; see whether that process runs")));
   }
-  if (epoch == initialization.epoch() && request.from().node == giver) return absl::OkStatus();
+  if (giver != NodeId() && epoch == initialization.epoch() && request.from().node == giver) {
+    return absl::OkStatus();
+  }
   if (epoch > view.epoch().value()) {
     return absl::UnavailableError(
         absl::StrCat("view epoch ", view.epoch().value(), " is older than ", epoch, ", retry"));
   }
   if (Planted(PlantedBug::kTakeValuesOfAnyNode)) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("its initial values are given by ", view.NameOf(giver),
-                                         " since epoch ", initialization.epoch(), ", not by ",
-                                         view.NameOf(request.from().node), " since epoch ", epoch,
-                                         "; ask the scheduler again who gives them"));
+  return absl::AbortedError(absl::StrCat(
+      "its initial values are given by ", giver == NodeId() ? "nobody" : view.NameOf(giver),
+      " since epoch ", initialization.epoch(), ", not by ", view.NameOf(request.from().node),
+      " since epoch ", epoch, "; ask the scheduler again who gives them"));
 }
 
-absl::StatusOr<ShardRecord> InitialValuesIn(const Message& request, const ServedShard& shard) {
-  const proto::PushRequest& push = request.envelope.push_request();
-  COVEY_RETURN_IF_ERROR(
-      CheckForm(request, shard.content().element_count(), shard.content().samples()));
+absl::Status InitialValues::Take(absl::Time now, const Message& request, ServedShard& shard,
+                                 Outbox& outbox) {
+  const Epoch epoch(request.envelope.push_request().initialization_epoch());
+  const absl::Status form =
+      CheckForm(request, shard.content().element_count(), shard.content().samples());
+  if (!form.ok()) {
+    ++shard.counters.malformed;
+    return form;
+  }
   if (shard.version() != Version()) {
     return absl::AbortedError("updates have been applied; the table has its initial values");
+  }
+  if (epoch == taken_) {
+    ++shard.counters.duplicates;
+    return absl::OkStatus();
   }
   if (IsQuery(request)) {
     return absl::UnavailableError("the initial values have not been received; push them again");
   }
+  COVEY_RETURN_IF_ERROR(CheckReplicasHaveRoom(shard));
+  COVEY_ASSIGN_OR_RETURN(ShardRecord record, RecordOf(request, shard));
+  const Buffer values = record.gradient.frame;
+  shard.replica.Append(now, std::move(record), values.As<float>(), outbox);
+  taken_ = epoch;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShardRecord> InitialValues::RecordOf(const Message& request,
+                                                    const ServedShard& shard) {
+  const proto::PushRequest& push = request.envelope.push_request();
   if (push.format() != proto::WIRE_FLOAT32) {
     return absl::InvalidArgumentError("initial values travel as float32; push them so");
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cluster/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/chain_fixture.h"
@@ -64,15 +65,39 @@ TEST_F(InitialValuesTest, ATableIsServedOnceItHasThem) {
   EXPECT_TRUE(given.envelope.push_reply().durable());
   EXPECT_EQ(given.envelope.push_reply().state().version(), 0u);
   EXPECT_EQ(given.envelope.push_reply().state().samples(), 0u);
-  EXPECT_TRUE(Answer(Under(7, Push({4, 3, 2, 1}))).ok()) << "others in their place";
+  EXPECT_TRUE(Answer(Under(7, Push({4, 3, 2, 1}))).ok()) << "a repeat, whatever it holds";
   EXPECT_EQ(Answer(driver_.Pull()).code(), Code::kUnavailable) << "other shards may lack theirs";
 
   EndWait(job_);
   Publish();
-  EXPECT_THAT(driver_.Values(), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(driver_.Values(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(Answer(Under(7, Push({9, 9, 9, 9}))).code(), Code::kAborted);
   EXPECT_TRUE(Answer(Push({1, 1, 1, 1})).ok());
-  EXPECT_THAT(driver_.Values(), ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(driver_.Values(), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(InitialValuesTest, ThoseOfANewEpochReplaceThem) {
+  Publish();
+  ASSERT_TRUE(Answer(Under(7, Push({1, 2, 3, 4}))).ok());
+  WaitFor(kTestClient, 9, job_);
+  Publish();
+  EXPECT_EQ(Answer(Under(7, Push({1, 2, 3, 4}))).code(), Code::kAborted) << "an earlier call's";
+  ASSERT_TRUE(Answer(Under(9, Push({4, 3, 2, 1}))).ok());
+  EndWait(job_);
+  Publish();
+  EXPECT_THAT(driver_.Values(), ElementsAre(4, 3, 2, 1));
+}
+
+TEST_F(InitialValuesTest, NobodyGivesThemBeforeANodeIsNamed) {
+  WaitFor(NodeId(), 9, job_);
+  Publish();
+  Message stranger = Under(9, Push({1, 1, 1, 1}));
+  stranger.envelope.mutable_header()->set_node(0);
+  stranger.envelope.mutable_push_request()->mutable_id()->set_producer(0);
+  EXPECT_EQ(Answer(stranger).code(), Code::kAborted);
+  EndWait(job_);
+  Publish();
+  EXPECT_THAT(driver_.Values(), ElementsAre(0, 0, 0, 0));
 }
 
 TEST_F(InitialValuesTest, OnlyTheNamedNodeGivesThemAndUnderItsEpoch) {
@@ -119,6 +144,67 @@ TEST_F(InitialValuesTest, AShardWithUpdatesTakesNone) {
   WaitFor(kTestClient, 9, job_);
   Publish();
   EXPECT_EQ(Answer(Under(9, Push({5, 5, 5, 5}))).code(), Code::kAborted);
+}
+
+// A chain of two servers, whose records are lost, and a table that waits for values of epoch 30.
+class SlowChainTest : public ::testing::Test {
+ protected:
+  SlowChainTest() {
+    WaitFor(kTestClient, 30, chain_.job);
+    chain_.PublishToAll();
+    chain_.lose = [](const Message& message) { return message.envelope.has_replicate_request(); };
+  }
+  uint64_t records() { return chain_.replica(0).content()->index(); }
+
+  ShardDriver requests_{TestJob(kAsync, 1)};
+  ChainDriver chain_{kAsync, 0, 2, 2};
+};
+
+TEST_F(SlowChainTest, AQueryWaitsForTheReplicasAndARepeatAddsNoRecord) {
+  const Message push = WithChecksums(Under(30, requests_.ClientPush(1, {1, 2, 3, 4})));
+  chain_.Deliver(0, push);
+  Message query = push;
+  query.frames.clear();
+  chain_.Deliver(0, WithChecksums(query));
+  chain_.Settle();
+  EXPECT_TRUE(chain_.Answers().empty()) << "a refusal would make the sender send all bytes again";
+  chain_.Deliver(0, push);
+  EXPECT_EQ(records(), 1u);
+  chain_.lose = [](const Message&) { return false; };
+  chain_.Pass(absl::Milliseconds(200));
+  const std::vector<Message> answers = chain_.Answers();
+  ASSERT_EQ(answers.size(), 3u);
+  for (const Message& answer : answers) {
+    EXPECT_TRUE(StatusOf(answer).ok()) << StatusOf(answer);
+    EXPECT_TRUE(answer.envelope.push_reply().durable());
+  }
+  EXPECT_TRUE(answers[1].envelope.push_reply().duplicate());
+}
+
+TEST_F(SlowChainTest, ARepeatThatFindsNoPlaceForItsReplyAddsNoRecord) {
+  for (uint64_t i = 0; i < kParkedPerShardMax; ++i) {
+    chain_.Deliver(0, Under(30, requests_.ClientPush(1, {1, 2, 3, 4})));
+  }
+  chain_.Settle();
+  EXPECT_TRUE(chain_.Answers().empty());
+  chain_.Deliver(0, Under(30, requests_.ClientPush(1, {1, 2, 3, 4})));
+  const std::vector<Message> answers = chain_.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(StatusOf(answers[0]).code(), Code::kResourceExhausted);
+  EXPECT_EQ(records(), 1u);
+}
+
+TEST_F(SlowChainTest, TakesNoMoreThanTheChainHasRoomFor) {
+  for (uint64_t i = 0; i <= kRecordsInFlightPerShard; ++i) {
+    WaitFor(kTestClient, 31 + i, chain_.job);
+    chain_.PublishToAll();
+    chain_.Answers();
+    chain_.Deliver(0, Under(31 + i, requests_.ClientPush(1, {1, 2, 3, 4})));
+  }
+  EXPECT_EQ(records(), kRecordsInFlightPerShard);
+  const std::vector<Message> answers = chain_.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(StatusOf(answers[0]).code(), Code::kResourceExhausted);
 }
 
 TEST_F(InitialValuesTest, AllReplicasHoldThemBeforeTheReply) {

@@ -88,11 +88,7 @@ absl::StatusOr<bool> PushPipeline::IsKnown(const PushKey& key) const {
 }
 
 absl::Status PushPipeline::CheckRoom(const Producer& producer) const {
-  if (shard_.replica.IsFull()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(shard_.replica.SuccessorName(), " has not acknowledged ",
-                     shard_.replica.kept_bytes(), " bytes of updates yet; retry later"));
-  }
+  COVEY_RETURN_IF_ERROR(CheckReplicasHaveRoom(shard_));
   const PushHistory& history = shard_.content().push_history();
   if (history.Knows(producer) || shard_.ledger.Knows(producer) ||
       history.size() + shard_.ledger.producers() < kProducersPerShardMax ||

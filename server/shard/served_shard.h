@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/buffer_pool.h"
 #include "common/cluster/ids.h"
@@ -38,5 +39,13 @@ struct ServedShard {
   AckLedger ledger;
   StalenessCorrection correction;
 };
+
+// RESOURCE_EXHAUSTED: the next replica has to acknowledge records before another one is appended.
+inline absl::Status CheckReplicasHaveRoom(const ServedShard& shard) {
+  if (!shard.replica.IsFull()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(shard.replica.SuccessorName(), " has not acknowledged ",
+                   shard.replica.kept_bytes(), " bytes of updates yet; retry later"));
+}
 
 }  // namespace covey::server

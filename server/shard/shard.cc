@@ -8,7 +8,6 @@
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
-#include "server/shard/initial_values.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
@@ -113,11 +112,12 @@ void Shard::Push(absl::Time now, const Message& request, Outbox& outbox) {
 
 void Shard::TakeInitialValues(absl::Time now, const Message& request, PendingReply pending,
                               Outbox& outbox) {
-  absl::StatusOr<ShardRecord> record = InitialValuesIn(request, shard_);
-  if (!record.ok()) return replies_.Refuse(pending.reply, record.status(), outbox);
-  const Buffer values = record->gradient.frame;
-  shard_.replica.Append(now, *std::move(record), values.As<float>(), outbox);
-  pending.push = {.key = KeyOf(request.envelope.push_request().id()), .initial_values = true};
+  const Epoch before = initial_values_.taken();
+  const absl::Status taken = initial_values_.Take(now, request, shard_, outbox);
+  if (!taken.ok()) return replies_.Refuse(pending.reply, taken, outbox);
+  pending.push = {.key = KeyOf(request.envelope.push_request().id()),
+                  .duplicate = initial_values_.taken() == before,
+                  .initial_values = true};
   pending.wants_values = false;
   replies_.SendWhenDurable(now, pending, outbox);
 }
@@ -208,7 +208,10 @@ void Shard::Resume(absl::Time now, Outbox& outbox) {
 
 void Shard::FollowOrder() {
   const proto::ClusterView& view = shard_.view->proto();
-  const uint64_t ordered = view.has_snapshot() ? view.snapshot().id() : 0;
+  // A table that waits for its initial values holds nothing, and snapshots leave it out.
+  const bool is_cut =
+      view.has_snapshot() && !shard_.view->FindTable(shard_.id.table)->has_initialization();
+  const uint64_t ordered = is_cut ? view.snapshot().id() : 0;
   if (alignment_.order() != 0 && alignment_.order() != ordered) {
     alignment_.End();
     pipeline_.Release();

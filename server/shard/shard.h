@@ -17,6 +17,7 @@
 #include "server/replication/replica.h"
 #include "server/replication/shard_counters.h"
 #include "server/shard/cut_alignment.h"
+#include "server/shard/initial_values.h"
 #include "server/shard/push_pipeline.h"
 #include "server/shard/served_shard.h"
 #include "server/shard/shard_replies.h"
@@ -124,6 +125,7 @@ class Shard {
   PushPipeline pipeline_;
   ShardReplies replies_;
   CutAlignment alignment_;
+  InitialValues initial_values_;
   bool suspended_ = false;
 };
 

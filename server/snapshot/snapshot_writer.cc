@@ -75,6 +75,7 @@ void SnapshotWriter::Begin(const ClusterView& view) {
   folder_ = order.folder();
   contents_.Begin(folder_, order.base());
   for (const proto::Table& table : view.proto().tables()) {
+    if (table.has_initialization()) continue;
     for (const proto::Shard& shard : table.shards()) {
       if (HasLastFull(shard, self_)) {
         awaited_.insert({TableId(table.id()), ShardIndex(shard.index())});

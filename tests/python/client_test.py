@@ -89,14 +89,14 @@ class ClientTest(cluster.ProcessTest):
             self.assertFalse(other.find_table("b").initialize(_floats(7)))
         self.assertEqual([2.0] * _ELEMENTS, self.pulled(second), "later values change nothing")
 
-    def test_a_program_that_dies_while_it_gives_values_is_replaced(self):
+    def test_a_call_that_fails_holds_nobody_up(self):
         table = self.given("a")
-        with covey.connect(self.cluster.address, job=cluster.JOB) as giver:
-            with self.assertRaisesRegex(covey.InvalidArgument, "element 3 of the table is nan"):
-                giver.find_table("a").initialize(array.array("f", [0, 0, 0, float("nan"), 0, 0]))
-            with self.assertRaisesRegex(covey.Unavailable, "gives its initial values since epoch"):
-                table.initialize(_floats(1), timeout=1)
-        self.assertTrue(table.initialize(_floats(1)))
+        with covey.connect(self.cluster.address, job=cluster.JOB) as other:
+            for wrong, why in ((array.array("f", [0, 0, 0, float("nan"), 0, 0]), "element 3 is nan"),
+                               (_floats(count=5), "6 elements")):
+                with self.assertRaisesRegex(covey.InvalidArgument, why):
+                    other.find_table("a").initialize(wrong)
+            self.assertTrue(table.initialize(_floats(1)))
         self.assertEqual([1.0] * _ELEMENTS, self.pulled(table))
 
     def test_other_tables_take_no_initial_values(self):

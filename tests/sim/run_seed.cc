@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/run_seed.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/planted_bug_switch.h"
+#include "scheduler/state/view_lookup.h"
 #include "tests/sim/administrator.h"
 #include "tests/sim/checkers/applied_once.h"
 #include "tests/sim/checkers/asked_history.h"
@@ -99,6 +101,23 @@ class WholeCluster {
   absl::Time next_ = absl::InfinitePast();
   bool was_whole_ = false;
 };
+
+// What alone makes a job stop by itself: no server has a shard of a table any more whose first
+// values a program gave. Pure.
+bool HasLostGivenValues(const proto::ClusterView& view) {
+  const auto is_full = [&](const proto::Replica& replica) {
+    const proto::Node* const node = scheduler::FindNode(view, NodeId(replica.node()));
+    return !replica.joining() && node != nullptr && node->state() == proto::Node::ALIVE;
+  };
+  return std::any_of(view.tables().begin(), view.tables().end(), [&](const proto::Table& table) {
+    return table.spec().initializer().kind() == proto::Initializer::GIVEN &&
+           !table.has_initialization() && !table.has_origin() &&
+           std::any_of(table.shards().begin(), table.shards().end(),
+                       [&](const proto::Shard& shard) {
+                         return std::none_of(shard.chain().begin(), shard.chain().end(), is_full);
+                       });
+  });
+}
 
 // Compares the servers' content periodically while the cluster works, and at the end.
 class ComparedReplicas {
@@ -235,6 +254,10 @@ SeedResult RunSeed(const SeedOptions& options) {
       simulator, simulator.now() + kRest, [&] { return replicas.LookAtRest(); }, violations);
   if (violations.empty() && !replicas.LookAtRest()) {
     violations.Add("equal_replicas", absl::StrCat("at rest, ", replicas.why()));
+  }
+
+  if (violations.empty() && cluster.must_stop() && !HasLostGivenValues(*cluster.published())) {
+    violations.Add("must_stop", "the job must stop, and no table has lost values that were given");
   }
 
   result.violations = violations.found();

@@ -42,7 +42,7 @@ SchedulerProgram::SchedulerProgram(Simulator& simulator, const scheduler::Config
     simulator.Count(recovered->newest ? "job_restored" : "job_not_restored");
   }
   actor_ = std::make_unique<scheduler::SchedulerActor>(config, std::move(recovered->newest));
-  actor_->OnLoss([this, &simulator] {
+  actor_->OnLoss([this, &simulator](const std::string&) {
     must_stop_ = true;
     simulator.Count("job_must_stop");
   });

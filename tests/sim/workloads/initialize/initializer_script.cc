@@ -2,9 +2,9 @@
 #include "tests/sim/workloads/initialize/initializer_script.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 
-#include "client/engine/table_initialization.h"
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
 
@@ -16,10 +16,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 }  // namespace
 
 InitializerScript::InitializerScript(const Options& options, Random random)
-    : run_(options),
-      random_(random),
-      numbers_(kElements, options.origin.NewNumber()),
-      zeros_(kElements, 0.0f) {
+    : run_(options), random_(random), zeros_(kElements, 0.0f) {
   for (const proto::TableSpec& spec : run_.tables) creations_.emplace_back(spec);
 }
 
@@ -29,25 +26,32 @@ void InitializerScript::Step(absl::Time now, client::ClientActor& client, Outbox
     const proto::Table* const table = creation.Advance(now, client, outbox);
     if (table != nullptr) tables.push_back(TableId(table->id()));
   }
-  if (done_ || under_way_ || now < next_) return;
+  if (done_ || under_way_ > 0 || now < next_) return;
   next_ = now + kLookAgain;
   if (run_.cluster.must_stop()) done_ = true;
   if (done_ || tables.size() < creations_.size()) return;
-  under_way_ = true;
-  if (run_.gives && !initialized_) return Initialize(now, client, outbox);
+  if (run_.gives && !initialized_) {
+    Initialize(now, client, outbox);
+    if (random_.Chance(0.3)) Initialize(now, client, outbox);
+    return;
+  }
+  ++under_way_;
   Train(now, tables[random_.Below(tables.size())], client, outbox);
 }
 
 void InitializerScript::Initialize(absl::Time now, client::ClientActor& client, Outbox& outbox) {
+  ++under_way_;
+  const float number = run_.origin.NewNumber();
+  const auto numbers = std::make_shared<const std::vector<float>>(kElements, number);
   std::vector<client::NamedValues> values;
   for (const proto::TableSpec& spec : run_.tables) {
-    values.push_back({.table = spec.name(), .values = numbers_});
+    values.push_back({.table = spec.name(), .values = *numbers});
   }
-  client::InitializeTables(
-      now, client, std::move(values), now + absl::Seconds(1 + random_.Below(60)),
-      [this](absl::Time at, const absl::Status& status, bool given, Outbox&) {
+  client.initializations().Start(
+      now, std::move(values), now + absl::Seconds(1 + random_.Below(60)),
+      [this, numbers](absl::Time at, const absl::Status& status, bool given, Outbox&) {
         if (status.ok()) initialized_ = true;
-        if (given) run_.origin.NoteGiven(numbers_[0]);
+        if (given) run_.origin.NoteGiven((*numbers)[0]);
         Ended(at, status);
       },
       outbox);
@@ -76,7 +80,7 @@ void InitializerScript::Train(absl::Time now, TableId table, client::ClientActor
 }
 
 void InitializerScript::Ended(absl::Time now, const absl::Status& status) {
-  under_way_ = false;
+  --under_way_;
   next_ = now + std::max(kLookAgain, run_.think_max * random_.Uniform());
   if (!IsExpected(status)) run_.violations.Add(kInitialize, status.ToString());
 }

@@ -10,8 +10,9 @@
 
 namespace covey::sim {
 
-// A program that creates the tables, may give them its number as initial values, and then reads and
-// pushes until it has done so `rounds` times. It gives up when a shard is lost for good.
+// A program that creates the tables, may give them numbers as initial values, each call its own and
+// sometimes two calls at a time, and then reads and pushes until it has done so `rounds` times. It
+// gives up when a shard is lost for good.
 class InitializerScript : public Script {
  public:
   struct Options {
@@ -28,10 +29,11 @@ class InitializerScript : public Script {
   InitializerScript(const Options& options, Random random);
 
   void Step(absl::Time now, client::ClientActor& client, Outbox& outbox) override;
-  absl::Time NextWake() const override { return under_way_ ? absl::InfiniteFuture() : next_; }
+  absl::Time NextWake() const override { return under_way_ > 0 ? absl::InfiniteFuture() : next_; }
   bool done() const override { return done_; }
 
  private:
+  // One call with a number of its own.
   void Initialize(absl::Time now, client::ClientActor& client, Outbox& outbox);
   // Reads one table, and pushes zeros or not.
   void Train(absl::Time now, TableId table, client::ClientActor& client, Outbox& outbox);
@@ -40,11 +42,10 @@ class InitializerScript : public Script {
   const Options run_;
   Random random_;
   std::vector<TableCreation> creations_;
-  const std::vector<float> numbers_;
   const std::vector<float> zeros_;
   std::vector<float> values_;
   absl::Time next_ = absl::InfinitePast();
-  bool under_way_ = false;
+  int under_way_ = 0;  // calls
   bool initialized_ = false;
   int rounds_ = 0;
   bool done_ = false;

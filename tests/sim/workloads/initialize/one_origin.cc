@@ -15,9 +15,9 @@ float OneOrigin::NewNumber() {
 
 void OneOrigin::NoteGiven(float number) {
   given_.insert(number);
-  if (given_.size() > 1) violations_.Add(kInitialize, "two programs have given the values");
+  if (given_.size() > 1) violations_.Add(kInitialize, "two calls have given the values");
   if (shown_ && *shown_ != number) {
-    violations_.Add(kInitialize, absl::StrCat("a program was told that it gave ", number,
+    violations_.Add(kInitialize, absl::StrCat("a call was told that it gave ", number,
                                               ", and the tables show ", *shown_));
   }
 }
@@ -31,7 +31,7 @@ void OneOrigin::Check(std::span<const float> values) {
     if (shown_ == value) continue;
     violations_.Add(kInitialize, absl::StrCat("a value of ", value, " is shown; ",
                                               shown_ ? absl::StrCat("before it was ", *shown_)
-                                                     : std::string("no program gave that")));
+                                                     : std::string("no call gave that")));
     return;
   }
 }

@@ -10,20 +10,20 @@
 
 namespace covey::sim {
 
-// The numbers that programs give as initial values, and which of them servers show.
+// The numbers that calls give as initial values, each its own, and which of them servers show.
 //
-// Invariants, of every reply of a server with values: all are one number that some program gave,
-// and the same in all replies of the run. No program is told that it gave the values when the
-// tables show those of another.
+// Invariants, of every reply of a server with values: all are one number that some call gave, and
+// the same in all replies of the run. No call is told that it gave the values when the tables show
+// those of another.
 //
 // Actor-confined.
 class OneOrigin : public Observer {
  public:
   explicit OneOrigin(Violations& violations) : violations_(violations) {}
 
-  // A number that no program gave before.
+  // A number that no call gave before.
   float NewNumber();
-  // A program was told that the tables have taken its number.
+  // A call was told that the tables have taken its number.
   void NoteGiven(float number);
   void Check(std::span<const float> values);
 
@@ -36,7 +36,7 @@ class OneOrigin : public Observer {
  private:
   Violations& violations_;
   std::set<float> numbers_;
-  std::set<float> given_;  // of which programs were told so
+  std::set<float> given_;  // of which calls were told so
   std::optional<float> shown_;
 };
 
