@@ -114,15 +114,16 @@ class ParameterClient {
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
 
-  // Gives tables whose initializer is GIVEN the values with which they begin. Of all programs that
-  // call this for the same tables, one gives the values of all of them; the others wait until it
-  // has ended, and then pull. When it dies on the way, another one gives all values again, so
-  // tables never mix the values of two programs. True: this program has given those of the tables
-  // that had none. False: all had theirs. Blocks, at most for `timeout` (zero =
-  // ClientConfig::operation_deadline). Until a table has its values, pushes and pulls of it wait.
+  // Gives tables whose initializer is GIVEN the values with which they begin. Of all calls for the
+  // same tables, in all programs, one gives the values of all of them; the others wait until it has
+  // finished. When it fails, or its program dies, another one gives all values again, so tables
+  // never mix the values of two calls. True: this call has given those of the tables that had none.
+  // False: all had theirs. Blocks, at most for `timeout` (zero = ClientConfig::operation_deadline),
+  // which covers the transfer of all values: large models need more. Until a table has its values,
+  // pushes and pulls of it wait, and fail with DEADLINE_EXCEEDED when their own time is over.
   // NOT_FOUND: no such table. FAILED_PRECONDITION: its initializer is another one.
-  // INVALID_ARGUMENT: values do not fit, or are not finite. UNAVAILABLE: another program has not
-  // ended in time; names it.
+  // INVALID_ARGUMENT: values do not fit, are not finite, or a table is named twice. UNAVAILABLE:
+  // another call has not finished in time; names its program. DEADLINE_EXCEEDED: this one has not.
   absl::StatusOr<bool> InitializeTables(std::span<const InitialValues> tables,
                                         absl::Duration timeout = absl::ZeroDuration());
 

@@ -217,10 +217,13 @@ typedef struct covey_initial_values {
   { sizeof(covey_initial_values), 0, 0, 0, 0 }
 
 /* Gives tables whose initializer is {"kind": "GIVEN"} the values with which they begin; until then
- * pushes and pulls of them wait. Of all programs that call this for the same tables, one gives the
- * values of all of them, and the others wait until it has ended. `given`, which may be NULL, becomes 1
- * in that one, and 0 where all tables had their values. Blocks, at most for `seconds` (0 =
- * operation-deadline). UNAVAILABLE: another program has not ended in time; names it. */
+ * pushes and pulls of them wait, and fail with DEADLINE_EXCEEDED when their own time is over. Of all
+ * calls for the same tables, in all programs, one gives the values of all of them, and the others
+ * wait until it has finished; when it fails, another one gives all values. `given`, which may be
+ * NULL, becomes 1 in that one, and 0 where all tables had their values. Blocks, at most for `seconds`
+ * (0 = operation-deadline), which covers the transfer of all values. FAILED_PRECONDITION: another
+ * initializer. INVALID_ARGUMENT: values do not fit, are not finite, or a table is named twice.
+ * UNAVAILABLE: another call has not finished in time; names its program. */
 COVEY_API covey_code covey_client_initialize_tables(covey_client* client,
                                                     const covey_initial_values* tables,
                                                     size_t count, double seconds, int32_t* given,

@@ -42,9 +42,11 @@ PyObject* WaitInSlices(double seconds, const Wait& wait, const Done& done,
   for (;;) {
     covey_error error = COVEY_ERROR_INIT;
     const double slice = seconds < 0 ? kSliceSeconds : std::min(kSliceSeconds, seconds);
+    // Asked before the wait: what ends after a slice is over has its result in the next wait.
+    const bool was_done = done();
     const covey_code code = WithoutLock([&] { return wait(slice, &error); });
     if (code == COVEY_OK) return result(ended);
-    if (code != COVEY_DEADLINE_EXCEEDED || done()) return Raise(error);
+    if (code != COVEY_DEADLINE_EXCEEDED || was_done) return Raise(error);
     if (PyErr_CheckSignals() != 0) return nullptr;
     if (seconds < 0) continue;
     seconds -= slice;
@@ -472,17 +474,11 @@ PyObject* StepWait(PyObject*, Given given, Py_ssize_t count) {
   const uint64_t tensor = in.Count();
   const double seconds = in.Number();
   if (in.failed()) return nullptr;
-  // A step ends with DEADLINE_EXCEEDED, too, and then a further wait does at once.
   covey_result none = COVEY_RESULT_INIT;
-  bool ended = false;
   return WaitInSlices(
       seconds,
-      [&](double slice, covey_error* error) {
-        covey_code code = covey_step_wait(step, tensor, slice, error);
-        ended = code == COVEY_DEADLINE_EXCEEDED && covey_step_in_flight(step, tensor) == 0;
-        return code;
-      },
-      [&] { return ended; }, &NoResult, none);
+      [&](double slice, covey_error* error) { return covey_step_wait(step, tensor, slice, error); },
+      [&] { return covey_step_in_flight(step, tensor) == 0; }, &NoResult, none);
 }
 
 PyObject* StepFinish(PyObject*, Given given, Py_ssize_t count) {

@@ -87,7 +87,7 @@ class Chains {
   // Re-initializes lost shards and fills short chains. True: there is no shard of either kind.
   bool Repair(absl::Time now, ChainEditor& editor);
   void Fill(const proto::Shard& shard, ChainEditor& editor);
-  // The folder of the newest snapshot, if it has the table; empty = none.
+  // The newest snapshot, if it has the table; otherwise one without a folder.
   const proto::NewestSnapshot& SnapshotWith(const proto::Table& table) const;
 
   ClusterState& state_;

@@ -67,9 +67,9 @@ class FashionMnistTest(cluster.ProcessTest):
     def test_two_groups_that_take_steps_of_their_own_between_rounds(self):
         self.run_job("local:8", groups=2, workers=1, transport="tcp", epochs=2)
 
-    def survive(self, kills, died, workers=2):
+    def survive(self, kills, died, workers=2, epochs=4):
         """Checks the cost of such kills, in a run that succeeds and reports them."""
-        result = self.run_job("buffered", 2, workers, "auto", "--kill", kills, epochs=4)
+        result = self.run_job("buffered", 2, workers, "auto", "--kill", kills, epochs=epochs)
         self.assertIn(f"in all: {died} died", self.errors)
         self.assertIn("Losses and their consequences", self.page)
         losses = result["losses"]
@@ -88,7 +88,7 @@ class FashionMnistTest(cluster.ProcessTest):
         self.assertGreater(losses["recoveries"], 0)
 
     def test_the_other_group_trains_on_what_a_dead_group_leaves(self):
-        self.survive("worker-1@1ms", 1, workers=1)
+        self.survive("worker-1@1ms", 1, workers=1, epochs=12)
 
 
 if __name__ == "__main__":

@@ -78,24 +78,29 @@ class Client:
     def initialize(self, values: Iterable[tuple[Table, Any]], timeout: float | None = None) -> bool:
         """Gives tables with initializer="given" the values with which they begin.
 
-        Of all programs that call this for the same tables, one gives the values of all of them; the
-        others wait until it has ended. When it dies on the way, another one gives all values again.
-        Until a table has its values, pushes and pulls of it wait.
+        Of all calls for the same tables, in all programs, one gives the values of all of them; the
+        others wait until it has finished. When it fails, or its program dies, another one does.
+        Until a table has its values, pushes and pulls of it wait, and fail with DeadlineExceeded when
+        their own time is over.
 
         Args:
             values: each table with float32, as many elements as the table.
             timeout: longest wait in seconds; None = the client's.
 
         Returns:
-            Whether this program gave the values of the tables that had none.
+            Whether this call gave the values of the tables that had none.
 
         Raises:
             FailedPrecondition: the initializer of a table is another one.
-            Unavailable: another program has not ended in time; names it.
+            InvalidArgument: values do not fit, are not finite, or a table is named twice.
+            Unavailable: another call has not finished in time; names its program.
+            DeadlineExceeded: this call has not; large models need a longer `timeout`.
         """
         arguments: list[Any] = []
         for table, initial in values:
             arguments += table._native, floats(initial, f"values of {table.name}", writable=False)
+        if not arguments:
+            return False
         given: bool = interruptible(_native.client_initialize_tables, self._native,
                                     timeout_number(timeout), *arguments)
         return given

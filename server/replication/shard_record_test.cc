@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/replication/shard_record.h"
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/buffer.h"
+#include "common/base/buffer_pool.h"
+#include "common/net/message.h"
+#include "gtest/gtest.h"
+#include "server/replication/shard_content.h"
+#include "server/table/host_memory.h"
+
+namespace covey::server {
+namespace {
+
+constexpr uint64_t kElements = 4;
+
+Buffer Frame(size_t elements) {
+  const std::vector<float> values(elements, 1.5f);
+  return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(values.data()), 4 * elements});
+}
+
+Message InitialValues() {
+  ShardRecord record = InitialValuesRecord({.frame = Frame(kElements), .checksum = {}});
+  record.index = 1;
+  return ToMessage(record);
+}
+
+Message Update() {
+  ShardRecord record;
+  record.index = 1;
+  record.version = Version(1);
+  record.samples = 2;
+  record.gradient = {.frame = Frame(kElements), .checksum = {}};
+  return ToMessage(record);
+}
+
+// A peer's record of another size would be copied into the shard's memory.
+TEST(ShardRecord, RefusesInitialValuesThatNoServerMakes) {
+  const auto intact = ShardRecordOf(InitialValues(), kElements);
+  ASSERT_TRUE(intact.ok()) << intact.status();
+  EXPECT_TRUE(intact->initial_values);
+  EXPECT_EQ(intact->version, Version());
+  using Change = std::function<void(Message&)>;
+  const std::vector<Change> changes = {
+      [](Message& m) { m.frames[0] = Frame(kElements + 1); },
+      [](Message& m) { m.frames[0] = Frame(kElements - 1); },
+      [](Message& m) { m.frames.clear(); },
+      [](Message& m) { m.frames.push_back(Frame(kElements)); },
+      [](Message& m) { m.envelope.mutable_replicate_request()->set_version(1); },
+      [](Message& m) { m.envelope.mutable_replicate_request()->add_pushes(); },
+      [](Message& m) { m.envelope.mutable_replicate_request()->set_cut(3); },
+      [](Message& m) {
+        m.envelope.mutable_replicate_request()->set_format(proto::WIRE_FLOAT16);
+        m.frames[0] = Frame(kElements / 2);
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Message message = InitialValues();
+    changes[i](message);
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+  }
+}
+
+TEST(ShardRecord, RefusesUpdatesThatNoServerMakes) {
+  ASSERT_TRUE(ShardRecordOf(Update(), kElements).ok());
+  using Change = std::function<void(proto::ReplicateRequest&)>;
+  const std::vector<Change> changes = {
+      [](proto::ReplicateRequest& r) { r.set_samples(0); },
+      [](proto::ReplicateRequest& r) {
+        r.set_rate_factor(std::numeric_limits<double>::infinity());
+      },
+      [](proto::ReplicateRequest& r) { r.set_momentum(1); },
+      [](proto::ReplicateRequest& r) { r.set_format(proto::WIRE_FLOAT16); },
+      [](proto::ReplicateRequest& r) { r.set_cut(3); },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Message message = Update();
+    changes[i](*message.envelope.mutable_replicate_request());
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+  }
+}
+
+TEST(ShardContent, TakesInitialValuesBeforeTheFirstUpdateOnly) {
+  BufferPool spares(1 << 20);
+  HostMemory memory(spares);
+  const auto content =
+      ShardContent::Create(absl::UnixEpoch(), {.element_count = kElements}, memory).value();
+  const std::vector<float> values = {1, 2, 3, 4};
+  const auto apply = [&](ShardRecord record) {
+    record.index = content->index() + 1;
+    return content->Apply(absl::UnixEpoch(), record, values);
+  };
+  EXPECT_TRUE(apply(InitialValuesRecord({})).ok());
+  EXPECT_EQ(content->Values().As<float>()[2], 3);
+  EXPECT_EQ(content->version(), Version());
+  ShardRecord update;
+  update.version = Version(1);
+  update.samples = 1;
+  ASSERT_TRUE(apply(std::move(update)).ok());
+  const float before = content->Values().As<float>()[2];
+  EXPECT_TRUE(absl::IsFailedPrecondition(apply(InitialValuesRecord({}))));
+  EXPECT_EQ(content->Values().As<float>()[2], before);
+}
+
+}  // namespace
+}  // namespace covey::server
