@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -93,19 +92,20 @@ TEST(ShardContent, TakesInitialValuesBeforeTheFirstUpdateOnly) {
   const auto content =
       ShardContent::Create(absl::UnixEpoch(), {.element_count = kElements}, memory).value();
   const std::vector<float> values = {1, 2, 3, 4};
-  const auto apply = [&](ShardRecord record) {
+  const auto apply = [&](ShardRecord& record) {
     record.index = content->index() + 1;
     return content->Apply(absl::UnixEpoch(), record, values);
   };
-  EXPECT_TRUE(apply(InitialValuesRecord({})).ok());
+  ShardRecord initial = InitialValuesRecord({});
+  EXPECT_TRUE(apply(initial).ok());
   EXPECT_EQ(content->Values().As<float>()[2], 3);
   EXPECT_EQ(content->version(), Version());
   ShardRecord update;
   update.version = Version(1);
   update.samples = 1;
-  ASSERT_TRUE(apply(std::move(update)).ok());
+  ASSERT_TRUE(apply(update).ok());
   const float before = content->Values().As<float>()[2];
-  EXPECT_TRUE(absl::IsFailedPrecondition(apply(InitialValuesRecord({}))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(apply(initial)));
   EXPECT_EQ(content->Values().As<float>()[2], before);
 }
 
