@@ -74,12 +74,8 @@ absl::StatusOr<bool> ParameterClient::InitializeTables(std::span<const InitialVa
                                                        absl::Duration timeout) {
   std::vector<NamedValues> named;
   for (const InitialValues& initial : tables) {
-    if (initial.values.size() != initial.table.elements) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "initialize table '", initial.table.name, "': it has ", initial.table.elements,
-          " elements, and ", initial.values.size(), " values were given; give one for each"));
-    }
     named.push_back({.table = initial.table.name, .values = initial.values});
+    COVEY_RETURN_IF_ERROR(CheckSize(named.back(), initial.table.elements));
   }
   return connection_->InitializeTables(
       std::move(named), timeout == absl::ZeroDuration() ? config_.operation_deadline : timeout);

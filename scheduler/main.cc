@@ -284,8 +284,8 @@ void DeclareOnLoss(OnLoss& field, ConfigFile& options) {
       },
       "when no server has the content of a shard any more: restore (it begins with its part of the "
       "newest snapshot; where there is none, with the table's first values), begin-anew (with the "
-      "table's first values) or stop (the job ends, to be resumed from a snapshot). Where a "
-      "program gave the first values of a table, the job ends instead of beginning anew");
+      "table's first values) or stop (the job ends, to be resumed from a snapshot). A lost "
+      "shard whose first values a program gave, and no snapshot has, always ends the job");
 }
 
 void DeclareSnapshots(Config& config, ConfigFile& options) {

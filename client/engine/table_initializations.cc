@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/table_initializations.h"
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -33,13 +32,14 @@ uint64_t ElementsOf(const proto::Table& table) {
   return last.first_element() + last.element_count();
 }
 
-absl::Status WrongSize(const NamedValues& given, uint64_t elements) {
+}  // namespace
+
+absl::Status CheckSize(const NamedValues& given, uint64_t elements) {
+  if (given.values.size() == elements) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table, "': it has ",
                                                  elements, " elements, and ", given.values.size(),
                                                  " values were given; give one for each"));
 }
-
-}  // namespace
 
 absl::Status CheckNamedValues(std::span<const NamedValues> tables) {
   if (tables.size() > kTablesMax) {
@@ -53,13 +53,11 @@ absl::Status CheckNamedValues(std::span<const NamedValues> tables) {
       return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table,
                                                      "': it is named twice; give its values once"));
     }
-    if (AllFinite(given.values)) continue;
-    const auto bad = std::find_if(given.values.begin(), given.values.end(),
-                                  [](float value) { return !std::isfinite(value); });
-    if (bad == given.values.end()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("initialize table '", given.table, "': the value of element ",
-                     bad - given.values.begin(), " is ", *bad, "; give finite values"));
+    const std::optional<size_t> bad = FirstNonFinite(given.values);
+    if (!bad) continue;
+    return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table,
+                                                   "': the value of element ", *bad, " is ",
+                                                   given.values[*bad], "; give finite values"));
   }
   return absl::OkStatus();
 }
@@ -99,8 +97,9 @@ class TableInitializations::Call : public std::enable_shared_from_this<Call> {
     const TablesByName tables = ByName(reply.view());
     for (const NamedValues& values : tables_) {
       const proto::Table* const table = Find(tables, values.table);
-      if (table == nullptr || ElementsOf(*table) == values.values.size()) continue;
-      return End(now, WrongSize(values, ElementsOf(*table)), outbox);
+      if (table == nullptr) continue;
+      const absl::Status fits = CheckSize(values, ElementsOf(*table));
+      if (!fits.ok()) return End(now, fits, outbox);
     }
     given_ = epoch;
     held_ = Epoch();

@@ -31,6 +31,9 @@ struct NamedValues {
 // it does not belong on a loop. Pure.
 absl::Status CheckNamedValues(std::span<const NamedValues> tables);
 
+// INVALID_ARGUMENT: there are more or fewer values than elements of the table. Pure.
+absl::Status CheckSize(const NamedValues& given, uint64_t elements);
+
 // The calls of this process that give tables their initial values, unless they have them or another
 // call gives them:
 //
@@ -52,7 +55,7 @@ class TableInitializations {
   // still waited have taken all of their values from this call. Errors: NOT_FOUND,
   // FAILED_PRECONDITION: as InitializeTablesReply. UNAVAILABLE: another call has not finished
   // before the deadline, and its node is named; or a shard was lost. INVALID_ARGUMENT: as
-  // CheckNamedValues, or there are more or fewer values than elements. As operations besides.
+  // CheckNamedValues and CheckSize. As operations besides.
   using Done = std::function<void(absl::Time, const absl::Status& status, bool given, Outbox&)>;
 
   // Both outlive it.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "common/optimizer/elementwise.h"
@@ -212,6 +213,13 @@ void CompensateDelay(float strength, std::span<const float> gradient_sum,
 
 bool AllFinite(std::span<const float> x) {
   return HWY_DYNAMIC_DISPATCH(IsEachFinite)(x.data(), x.size());
+}
+
+std::optional<size_t> FirstNonFinite(std::span<const float> x) {
+  if (AllFinite(x)) return std::nullopt;
+  const auto bad =
+      std::find_if(x.begin(), x.end(), [](float element) { return !std::isfinite(element); });
+  return static_cast<size_t>(bad - x.begin());
 }
 
 }  // namespace covey

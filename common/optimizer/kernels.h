@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 
 namespace covey {
@@ -132,5 +134,7 @@ void CompensateDelay(float strength, std::span<const float> gradient_sum,
 
 // False when any element is NaN or infinite.
 bool AllFinite(std::span<const float> x);
+// Where the first such element is; nothing when all are finite. As fast as AllFinite then.
+std::optional<size_t> FirstNonFinite(std::span<const float> x);
 
 }  // namespace covey

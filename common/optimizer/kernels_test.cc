@@ -13,6 +13,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -220,12 +221,14 @@ TEST_P(KernelsTest, AllFiniteFindsEachKindAtEachPlace) {
   for (size_t length = 1; length <= kLengthMax; ++length) {
     std::vector<float> x(length, std::numeric_limits<float>::max());
     ASSERT_TRUE(AllFinite(x));
+    ASSERT_EQ(FirstNonFinite(x), std::nullopt);
     for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
                             -std::numeric_limits<float>::signaling_NaN()}) {
       for (const size_t i : {size_t{0}, length / 3, length / 2, length - 1}) {
         const float good = x[i];
         x[i] = bad;
         ASSERT_FALSE(AllFinite(x)) << "length " << length << " place " << i;
+        ASSERT_EQ(FirstNonFinite(x), i) << "length " << length;
         x[i] = good;
       }
     }

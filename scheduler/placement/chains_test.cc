@@ -435,9 +435,8 @@ TEST_F(ChainsTest, ACorruptShardWithGivenValuesEndsTheJobAsALostOneDoes) {
   EXPECT_FALSE(chains_.HasLostShard(view().tables(0)));
 
   state_.mutable_view()->mutable_tables(0)->clear_initialization();
-  now_ += absl::Seconds(2);
+  now_ += absl::Seconds(2);  // the first server is usable again
   const uint64_t next = shard(0).chain(0).node();
-  now_ += absl::Minutes(1);  // the first server is usable again
   Report(next, next, shard(0), proto::ReplicaReport::UNFIT);
   Settle();
   EXPECT_TRUE(chains_.must_stop());

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/placement/chain_members.h"
-#include "scheduler/placement/restart_initialization.h"
 #include "scheduler/state/view_lookup.h"
 
 namespace covey::scheduler {
@@ -32,6 +31,19 @@ google::protobuf::RepeatedPtrField<proto::CutStep> GroupsAtLoss(
 bool HasGivenValues(const proto::Table& table) {
   return table.spec().initializer().kind() == proto::Initializer::GIVEN &&
          !table.has_initialization() && !table.has_origin();
+}
+
+// A shard of the table has lost what it held. If a call gives the table its initial values, that
+// call gives those of all its tables again: they get the epoch of the change (Initializations).
+void RestartInitialization(const proto::ClusterView& view, const proto::Table& table,
+                           Transaction& change) {
+  const proto::Initialization lost = table.initialization();
+  if (lost.node() == 0) return;
+  for (const proto::Table& other : view.tables()) {
+    const proto::Initialization& named = other.initialization();
+    if (named.node() != lost.node() || named.call() != lost.call()) continue;
+    change.Edit(other).mutable_initialization()->set_epoch(change.epoch().value());
+  }
 }
 
 }  // namespace

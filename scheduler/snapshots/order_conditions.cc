@@ -2,6 +2,7 @@
 #include "scheduler/snapshots/order_conditions.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/snapshot_tables.h"
 
 namespace covey::scheduler {
 namespace {
@@ -53,8 +54,6 @@ std::string OrderConditions::WhyBroken(const proto::ClusterView& view) const {
   if (shards_ != ShardsIn(view)) return "a table was created, initialized or dropped meanwhile";
   return "";
 }
-
-bool IsInSnapshots(const proto::Table& table) { return !table.has_initialization(); }
 
 bool HasJoiningReplica(const proto::ClusterView& view) {
   for (const proto::Table& table : view.tables()) {

@@ -29,11 +29,8 @@ class OrderConditions {
   size_t shards_ = 0;
 };
 
-// Whether snapshots have the table. One that waits for its initial values holds nothing yet; a job
-// that continues the snapshot creates it anew. Pure.
-bool IsInSnapshots(const proto::Table& table);
-
-// Whether a replica of such a table is being filled: the chain will change when it is full. Pure.
+// Whether a replica of a table that snapshots have is being filled: the chain will change when it
+// is full. Pure.
 bool HasJoiningReplica(const proto::ClusterView& view);
 
 }  // namespace covey::scheduler

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/snapshot_tables.h"
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/needed_files.h"
 #include "scheduler/snapshots/cut_plan.h"

@@ -237,7 +237,7 @@ struct ShardChange {
 struct ShardsReconciled {
   std::map<ShardChange, uint64_t> shards = {};
 };
-// Nobody can make its values again, and the job is to stop.
+// No program and no snapshot can give the shard's values again, so the scheduler stops the job.
 struct ShardLostForGood {
   std::string table = {};
   ShardIndex shard = {};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/shard/initial_values.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <span>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/net/frame_checksum.h"
+#include "common/optimizer/kernels.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
 
@@ -99,12 +99,10 @@ absl::StatusOr<ShardRecord> InitialValues::RecordOf(const Message& request,
                      intact.message()));
   }
   if (!all_finite) {
-    const auto bad = std::find_if(values.begin(), values.end(),
-                                  [](float value) { return !std::isfinite(value); });
+    const size_t bad = FirstNonFinite(values).value();
     return absl::InvalidArgumentError(
-        absl::StrCat("the initial value of element ",
-                     shard.content().first_element() + static_cast<uint64_t>(bad - values.begin()),
-                     " of the table is ", *bad, "; give finite values"));
+        absl::StrCat("the initial value of element ", shard.content().first_element() + bad,
+                     " of the table is ", values[bad], "; give finite values"));
   }
   return InitialValuesRecord({.frame = request.frames[0],
                               .format = proto::WIRE_FLOAT32,

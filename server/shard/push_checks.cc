@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/shard/push_checks.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -136,13 +135,11 @@ absl::Status CheckSender(const Message& request, const ClusterView& view) {
 
 absl::Status CheckFinite(std::span<const float> gradient, uint64_t first_element,
                          const proto::PushRequest& push, const ClusterView& view) {
-  if (AllFinite(gradient)) return absl::OkStatus();
-  const auto bad = std::find_if(gradient.begin(), gradient.end(),
-                                [](float element) { return !std::isfinite(element); });
+  const std::optional<size_t> bad = FirstNonFinite(gradient);
+  if (!bad) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      NameOf(KeyOf(push.id()).producer, view), " pushed ", *bad, " at element ",
-      bad - gradient.begin(), " of the shard (element ",
-      first_element + static_cast<uint64_t>(bad - gradient.begin()), " of the table), step ",
+      NameOf(KeyOf(push.id()).producer, view), " pushed ", gradient[*bad], " at element ", *bad,
+      " of the shard (element ", first_element + *bad, " of the table), step ",
       push.id().sequence(), "; nothing was applied; look at the loss and the learning rate of ",
       "that producer"));
 }

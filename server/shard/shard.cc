@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/snapshot_tables.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
@@ -208,9 +209,8 @@ void Shard::Resume(absl::Time now, Outbox& outbox) {
 
 void Shard::FollowOrder() {
   const proto::ClusterView& view = shard_.view->proto();
-  // A table that waits for its initial values holds nothing, and snapshots leave it out.
   const bool is_cut =
-      view.has_snapshot() && !shard_.view->FindTable(shard_.id.table)->has_initialization();
+      view.has_snapshot() && IsInSnapshots(*shard_.view->FindTable(shard_.id.table));
   const uint64_t ordered = is_cut ? view.snapshot().id() : 0;
   if (alignment_.order() != 0 && alignment_.order() != ordered) {
     alignment_.End();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
+#include "common/cluster/snapshot_tables.h"
 #include "common/snapshot/part_format.h"
 #include "common/snapshot/stored_piece.h"
 #include "server/replication/chain_place.h"
@@ -75,7 +76,7 @@ void SnapshotWriter::Begin(const ClusterView& view) {
   folder_ = order.folder();
   contents_.Begin(folder_, order.base());
   for (const proto::Table& table : view.proto().tables()) {
-    if (table.has_initialization()) continue;
+    if (!IsInSnapshots(table)) continue;
     for (const proto::Shard& shard : table.shards()) {
       if (HasLastFull(shard, self_)) {
         awaited_.insert({TableId(table.id()), ShardIndex(shard.index())});

@@ -143,7 +143,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 spec = TableSpec(
                     f"{prefix}/{slot.name}", tuple(parameter.shape),
                     (outer or nesterov(0.7, 0.9)) if is_local else server_side, contract,
-                    schedule={} if is_local else schedule or {},
+                    schedule=schedule or {},
                     inner_optimizer=server_side if is_local else None,
                     initializer="given", wire=wire, replicas=replicas)
                 self._slots.append(slot)
@@ -182,12 +182,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         is_finite = self._unscale()
         self._begin(counts=is_finite)
         self._watch()
-        for slot in reversed(self._slots):
-            if not slot.submitted:
-                self._submit(slot)
-        for slot in self._slots:
-            self._step.wait(slot.index)
-        self._land()
+        self._exchange()
         known = self.loss if loss is None else float(loss)
         self._step.report(known if is_finite else None)
         for slot in self._slots:
@@ -236,11 +231,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             for slot in self._slots:
                 slot.parameter.grad = None
             self._begin()
-            for slot in reversed(self._slots):
-                self._submit(slot)
-            for slot in self._slots:
-                self._step.wait(slot.index)
-            self._land()
+            self._exchange()
             self._step.report(None)
         finally:
             self.samples = samples
@@ -304,6 +295,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError(f"the gradient of {slot.name} is sparse; use a dense embedding")
         self._step.submit(slot.index, gradient.detach().to(torch.float32).contiguous())
         slot.submitted = True
+
+    def _exchange(self) -> None:
+        """Sends what has not left yet, and takes the new values."""
+        for slot in reversed(self._slots):
+            if not slot.submitted:
+                self._submit(slot)
+        for slot in self._slots:
+            self._step.wait(slot.index)
+        self._land()
 
     def _unscale(self) -> bool:
         """What torch.amp.GradScaler leaves to the optimizer; whether the gradients are finite."""
