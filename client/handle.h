@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -38,6 +40,9 @@ class Handle {
   absl::Status Wait() const;
   // Like Wait, but gives up with DEADLINE_EXCEEDED after `timeout`; the operation continues.
   absl::Status WaitFor(absl::Duration timeout) const;
+  // Calls `call` once the operation has ended: now, if it has, otherwise on a thread of the library
+  // or one that waits for a handle. It must neither block nor use handles and clients.
+  void OnDone(std::function<void()> call) const { result_.OnSet(std::move(call)); }
   // Precondition: done().
   OperationResult result() const;
 

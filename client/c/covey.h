@@ -144,6 +144,19 @@ COVEY_API covey_code covey_handle_wait(const covey_handle* handle, double second
                                        covey_result* result, covey_error* error);
 COVEY_API void covey_handle_free(covey_handle* handle);
 
+/* Lets an event loop wait for any number of operations: its descriptor becomes readable when one
+ * has ended. It is one of eventfd(2) that does not block: read 8 bytes of it, then ask
+ * covey_handle_done. RESOURCE_EXHAUSTED: the process has too many open descriptors. */
+typedef struct covey_notifier covey_notifier;
+COVEY_API covey_code covey_notifier_new(covey_notifier** notifier, covey_error* error);
+/* Open until covey_notifier_free; not to be closed by the program. */
+COVEY_API int32_t covey_notifier_descriptor(const covey_notifier* notifier);
+/* Makes the descriptor readable when the operation ends, or now if it has. */
+COVEY_API covey_code covey_notifier_add(const covey_notifier* notifier, const covey_handle* handle,
+                                        covey_error* error);
+/* Also while operations are in progress; they continue. */
+COVEY_API void covey_notifier_free(covey_notifier* notifier);
+
 /* --- Client: reads and changes parameters; belongs to no group --- */
 
 typedef struct covey_client covey_client;

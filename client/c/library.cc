@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "client/c/boundary.h"
 #include "client/c/covey.h"
 #include "client/c/objects.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/net/descriptor.h"
 #include "common/runtime/process_main.h"
 
 using covey::c::Guard;
@@ -77,6 +86,42 @@ covey_code covey_handle_wait(const covey_handle* handle, double seconds, covey_r
 void covey_handle_free(covey_handle* handle) {
   // A lock of the other process may be held for ever in a child by fork.
   if (handle != nullptr && handle->creator.is_this()) covey::c::Release(handle);
+}
+
+covey_code covey_notifier_new(covey_notifier** notifier, covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(covey::c::NotNull(notifier, "notifier"));
+    covey::Descriptor descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!descriptor.open()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "no eventfd: ", std::strerror(errno), "; raise the limit of open files (ulimit -n)"));
+    }
+    *notifier = covey::c::NewObject(covey_notifier{
+        .descriptor = std::make_shared<const covey::Descriptor>(std::move(descriptor))});
+    return absl::OkStatus();
+  });
+}
+
+int32_t covey_notifier_descriptor(const covey_notifier* notifier) {
+  return notifier == nullptr ? -1 : notifier->descriptor->number();
+}
+
+covey_code covey_notifier_add(const covey_notifier* notifier, const covey_handle* handle,
+                              covey_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(covey::c::NotNull(notifier, "notifier"));
+    COVEY_RETURN_IF_ERROR(covey::c::NotNull(handle, "handle"));
+    COVEY_RETURN_IF_ERROR(handle->creator.Check());
+    handle->handle.OnDone([descriptor = notifier->descriptor] {
+      // Fails only where the counter is full, and the descriptor is readable then.
+      eventfd_write(descriptor->number(), 1);
+    });
+    return absl::OkStatus();
+  });
+}
+
+void covey_notifier_free(covey_notifier* notifier) {
+  if (notifier != nullptr) covey::c::Release(notifier);
 }
 
 }  // extern "C"

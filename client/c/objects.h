@@ -10,6 +10,7 @@
 #include "client/handle.h"
 #include "client/parameter_client.h"
 #include "common/base/mutex.h"
+#include "common/net/descriptor.h"
 #include "worker/data_source.h"
 #include "worker/hybrid_step.h"
 #include "worker/worker.h"
@@ -28,6 +29,11 @@ struct covey_table {
 struct covey_handle {
   covey::c::Creator creator;
   covey::client::Handle handle;
+};
+
+// Operations in progress hold the descriptor, too.
+struct covey_notifier {
+  std::shared_ptr<const covey::Descriptor> descriptor;
 };
 
 // The mutex of a worker makes its calls, and those of its steps and sources, one at a time.

@@ -35,6 +35,11 @@ struct Kind<covey_handle> {
   static void Release(covey_handle* object) { covey_handle_free(object); }
 };
 template <>
+struct Kind<covey_notifier> {
+  static constexpr char kName[] = "covey notifier";
+  static void Release(covey_notifier* object) { covey_notifier_free(object); }
+};
+template <>
 struct Kind<covey_worker> {
   static constexpr char kName[] = "covey worker";
   static void Release(covey_worker* object) { covey_worker_leave(object); }

@@ -121,6 +121,26 @@ PyObject* HandleWait(PyObject*, Given given, Py_ssize_t count) {
       [&] { return covey_handle_done(handle) != 0; }, &ResultTuple, result);
 }
 
+PyObject* NotifierNew(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 0);
+  covey_notifier* notifier = nullptr;
+  return in.Call([&](covey_error* error) { return covey_notifier_new(&notifier, error); },
+                 [&] { return NewCapsule(notifier); });
+}
+
+PyObject* NotifierDescriptor(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const notifier = in.Take<covey_notifier>();
+  return in.failed() ? nullptr : PyLong_FromLong(covey_notifier_descriptor(notifier));
+}
+
+PyObject* NotifierAdd(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 2);
+  const auto* const notifier = in.Take<covey_notifier>();
+  const auto* const handle = in.Take<covey_handle>();
+  return in.Call([&](covey_error* error) { return covey_notifier_add(notifier, handle, error); });
+}
+
 // --- Client ---
 
 PyObject* ClientConnect(PyObject*, Given given, Py_ssize_t count) {
@@ -599,6 +619,9 @@ PyMethodDef methods[] = {
     Method("address_of", &AddressOf),
     Method("handle_done", &HandleDone),
     Method("handle_wait", &HandleWait),
+    Method("notifier_new", &NotifierNew),
+    Method("notifier_descriptor", &NotifierDescriptor),
+    Method("notifier_add", &NotifierAdd),
     Method("client_connect", &ClientConnect),
     Method("client_close", &Close<covey_client>),
     Method("client_create_table", &ClientCreateTable),

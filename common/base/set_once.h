@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
@@ -23,10 +25,27 @@ class SetOnce {
  public:
   // Precondition: not set before.
   void Set(T value) const {
-    MutexLock lock(state_->mutex);
-    COVEY_CHECK(!state_->value.has_value());
-    state_->value.emplace(std::move(value));
-    state_->changed.NotifyAll();
+    std::vector<std::function<void()>> waiting;
+    {
+      MutexLock lock(state_->mutex);
+      COVEY_CHECK(!state_->value.has_value());
+      state_->value.emplace(std::move(value));
+      state_->changed.NotifyAll();
+      waiting.swap(state_->waiting);
+    }
+    for (const std::function<void()>& call : waiting) call();
+  }
+  // Calls `call` once the value is set: now, if it is, otherwise on the thread that sets it, which
+  // `call` must not block.
+  void OnSet(std::function<void()> call) const {
+    {
+      MutexLock lock(state_->mutex);
+      if (!state_->value.has_value()) {
+        state_->waiting.push_back(std::move(call));
+        return;
+      }
+    }
+    call();
   }
   bool is_set() const { return Get() != nullptr; }
   // Null while the value is not set; afterwards valid as long as any copy of this lives.
@@ -57,6 +76,7 @@ class SetOnce {
     Mutex mutex;
     CondVar changed;
     std::optional<T> value ABSL_GUARDED_BY(mutex);
+    std::vector<std::function<void()>> waiting ABSL_GUARDED_BY(mutex);
   };
 
   std::shared_ptr<State> state_ = std::make_shared<State>();

@@ -36,6 +36,19 @@ TEST(SetOnceTest, GivesUpWhenTheTimeIsOver) {
   EXPECT_EQ(once.WaitFor(absl::Milliseconds(1)), nullptr);
 }
 
+TEST(SetOnceTest, CallsThoseWhoAskedBeforeAndAfter) {
+  const SetOnce<int> once;
+  int seen = 0;
+  const auto add = [&] { seen += *once.Get(); };
+  once.OnSet(add);
+  once.OnSet(add);
+  EXPECT_EQ(seen, 0);
+  once.Set(7);
+  EXPECT_EQ(seen, 14);
+  once.OnSet(add);
+  EXPECT_EQ(seen, 21);
+}
+
 TEST(SetOnceTest, MaySetWhenNobodyWaitsAnyMore) {
   auto once = std::make_unique<SetOnce<std::unique_ptr<int>>>();
   const SetOnce<std::unique_ptr<int>> kept = *once;

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from unittest import mock
 
 import covey
 from covey import _native, handle
@@ -165,6 +166,59 @@ class ClientTest(cluster.ProcessTest):
 
         self.assertEqual(20, max(asyncio.run(push_all())))
         self.assertEqual([20.0] * _ELEMENTS, self.pulled())
+
+    def test_asyncio_waits_without_asking_again(self):
+        asked = 0
+
+        async def wait_for(pending):
+            return (await pending).version
+
+        async def push_later():
+            nonlocal asked
+            pending = self.table.pull(_floats(), min_version=1)
+            waits = asyncio.create_task(wait_for(pending))
+            await asyncio.sleep(0.3)
+            real = _native.handle_done
+            with mock.patch.object(_native, "handle_done",
+                                   side_effect=lambda native: (counted(), real(native))[1]):
+                await asyncio.sleep(0.3)
+                self.assertEqual(0, asked)
+                self.table.push(_floats())
+                return await waits
+
+        def counted():
+            nonlocal asked
+            asked += 1
+
+        for _ in range(2):  # each run has an event loop of its own
+            self.assertLessEqual(1, asyncio.run(push_later()))
+            asked = 0
+
+    def test_a_cancelled_coroutine_leaves_its_operation_alone(self):
+        async def give_up_and_wait():
+            pending = self.table.pull(_floats(), min_version=1)
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(wait_for(pending), 0.1)
+            self.assertFalse(pending.done())
+            self.table.push(_floats())
+            return (await pending).version
+
+        async def wait_for(pending):
+            return await pending
+
+        self.assertEqual(1, asyncio.run(give_up_and_wait()))
+
+    def test_event_loops_that_end_leave_no_descriptor(self):
+        async def push():
+            await self.table.push(_floats())
+
+        asyncio.run(push())
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            asyncio.run(push())
+        gc.collect()
+        self.assertEqual(before, len(os.listdir("/proc/self/fd")))
 
     def test_many_threads_push(self):
         def push():

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any, Generator
 
 import covey._native as _native
+from covey import _asyncio
 
 # Operations whose handles were dropped before they had ended, with their memory.
 _dropped: list[tuple[Any, Any]] = []
@@ -67,10 +67,8 @@ class Handle:
                       bool(durable))
 
     def __await__(self) -> Generator[Any, None, Result]:
-        delay = 0.0002
-        while not self.done():
-            yield from asyncio.sleep(delay).__await__()
-            delay = min(2 * delay, 0.005)
+        if not self.done():
+            yield from _asyncio.until_done(self._native).__await__()
         return self.wait()
 
     def __del__(self) -> None:
