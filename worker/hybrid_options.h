@@ -5,6 +5,9 @@
 
 namespace covey::worker {
 
+// Below it, the 1e-6 that is added to each norm would count.
+inline constexpr double kGradientNormMin = 1e-4;
+
 // Where a table's optimizer runs.
 enum class Synchronization {
   // On the servers, under the table's contract with the other groups.
@@ -40,6 +43,12 @@ struct HybridOptions {
   uint32_t lag = 0;
   FusionLimits fusion;
   ErrorFeedback error_feedback = ErrorFeedback::kInt8;
+  // The mean gradient of each step is scaled down to this norm over all tensors when it is larger,
+  // as by torch.nn.utils.clip_grad_norm_ (worker/hybrid/gradient_clip.h). It is the gradient of one
+  // step of this group: also under `local`, and under other contracts before groups come together.
+  // No tensor is updated before the last one has been reduced, so the program submits all tensors
+  // of a step before it waits for one. 0 = not clipped; else from kGradientNormMin on, and finite.
+  double max_gradient_norm = 0;
 };
 
 }  // namespace covey::worker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/hybrid_step.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,12 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
                                                                const Options& options) {
   if (options.lag > 1) {
     return absl::InvalidArgumentError(absl::StrCat("lag is ", options.lag, "; choose 0 or 1"));
+  }
+  if (const double norm = options.max_gradient_norm;
+      norm != 0 && !(norm >= kGradientNormMin && std::isfinite(norm))) {
+    return absl::InvalidArgumentError(absl::StrCat("max_gradient_norm is ", norm, "; choose ",
+                                                   kGradientNormMin,
+                                                   " or more, or 0 for no clipping"));
   }
   for (const Tensor& tensor : tensors) {
     COVEY_RETURN_IF_ERROR(CheckRateFactor(tensor.table.name(), tensor.rate_factor));
@@ -238,6 +245,14 @@ absl::StatusOr<uint64_t> HybridStep::SamplesFor(uint64_t group_batch) const {
     samples = DivideSamples(group_batch, SharesOf(view, group), group.size())[group.rank()];
   }));
   return samples;
+}
+
+absl::StatusOr<std::optional<double>> HybridStep::gradient_norm() const {
+  std::optional<double> norm;
+  COVEY_RETURN_IF_ERROR(core_.Run([&](WorkerActor& actor, absl::Time, Outbox&) {
+    norm = actor.hybrid().model().gradient_norm();
+  }));
+  return norm;
 }
 
 absl::StatusOr<uint64_t> HybridStep::step() const {

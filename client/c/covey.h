@@ -361,9 +361,12 @@ typedef struct covey_step_options {
   uint32_t lag;
   /* For which formats rounding errors are kept and added to the next gradient. */
   int32_t error_feedback;
+  /* The group's mean gradient of each step is scaled down to this norm over all tensors when it is
+   * larger; all tensors of a step are then submitted before one is waited for. 0 = not clipped. */
+  double max_gradient_norm;
 } covey_step_options;
 #define COVEY_STEP_OPTIONS_INIT \
-  { sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8 }
+  { sizeof(covey_step_options), COVEY_UPDATE_ON_SERVERS, 0, COVEY_FEEDBACK_INT8, 0 }
 
 typedef struct covey_step_tensor {
   uint32_t struct_size;
@@ -412,6 +415,9 @@ COVEY_API covey_code covey_step_finish(covey_step* step, covey_error* error);
 COVEY_API covey_code covey_step_refresh(covey_step* step, covey_error* error);
 /* The step that began last, as counted by the group. */
 COVEY_API covey_code covey_step_number(covey_step* step, uint64_t* number, covey_error* error);
+/* The norm of the group's mean gradient in the newest step, before it was clipped; NaN without
+ * max_gradient_norm, and before the first step. */
+COVEY_API covey_code covey_step_gradient_norm(covey_step* step, double* norm, covey_error* error);
 /* This member's examples of the next step, when the group's are `group_batch`. */
 COVEY_API covey_code covey_step_samples_for(covey_step* step, uint64_t group_batch,
                                             uint64_t* samples, covey_error* error);

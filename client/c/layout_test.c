@@ -51,7 +51,8 @@ SIZE(covey_collective_options, 16);
 AT(covey_step_options, update, 4);
 AT(covey_step_options, lag, 8);
 AT(covey_step_options, error_feedback, 12);
-SIZE(covey_step_options, 16);
+AT(covey_step_options, max_gradient_norm, 16);
+SIZE(covey_step_options, 24);
 
 AT(covey_initial_values, reserved, 4);
 AT(covey_initial_values, table, 8);

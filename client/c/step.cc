@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,7 +26,7 @@ absl::StatusOr<worker::HybridOptions> HybridOptionsOf(const covey_step_options* 
   COVEY_ASSIGN_OR_RETURN(
       const covey_step_options options,
       OptionsOf<covey_step_options>(given, "covey_step_options", COVEY_STEP_OPTIONS_INIT));
-  worker::HybridOptions hybrid{.lag = options.lag};
+  worker::HybridOptions hybrid{.lag = options.lag, .max_gradient_norm = options.max_gradient_norm};
   switch (options.update) {
     case COVEY_UPDATE_ON_SERVERS:
       hybrid.synchronization = worker::Synchronization::kCentralized;
@@ -162,6 +163,15 @@ covey_code covey_step_number(covey_step* step, uint64_t* number, covey_error* er
   return GuardPart(step, "step", error, [&]() -> absl::Status {
     COVEY_RETURN_IF_ERROR(NotNull(number, "number"));
     COVEY_ASSIGN_OR_RETURN(*number, step->step->step());
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_step_gradient_norm(covey_step* step, double* norm, covey_error* error) {
+  return GuardPart(step, "step", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(norm, "norm"));
+    COVEY_ASSIGN_OR_RETURN(const std::optional<double> newest, step->step->gradient_norm());
+    *norm = newest.value_or(std::numeric_limits<double>::quiet_NaN());
     return absl::OkStatus();
   });
 }

@@ -436,16 +436,17 @@ PyObject* GroupRefresh(PyObject*, Given given, Py_ssize_t count) {
 // --- Step ---
 
 PyObject* StepCreate(PyObject*, Given given, Py_ssize_t count) {
-  // Worker, update, lag, error feedback; and then, for each tensor, definition, values and rate
-  // factor.
-  Arguments in(given, count, std::max<Py_ssize_t>(count, 4));
+  // Worker, update, lag, error feedback, largest norm of a gradient; and then, for each tensor,
+  // definition, values and rate factor.
+  Arguments in(given, count, std::max<Py_ssize_t>(count, 5));
   auto* const worker = in.Take<covey_worker>();
   covey_step_options options = COVEY_STEP_OPTIONS_INIT;
   options.update = in.Int();
   options.lag = in.Count32();
   options.error_feedback = in.Int();
+  options.max_gradient_norm = in.Number();
   std::vector<covey_step_tensor> tensors;
-  for (Py_ssize_t i = 4; i + 2 < count && !in.failed(); i += 3) {
+  for (Py_ssize_t i = 5; i + 2 < count && !in.failed(); i += 3) {
     covey_step_tensor tensor = COVEY_STEP_TENSOR_INIT;
     tensor.table = in.Text();
     const Floats values = in.WritableFloats();
@@ -519,6 +520,14 @@ PyObject* StepNumber(PyObject*, Given given, Py_ssize_t count) {
   uint64_t number = 0;
   return in.Call([&](covey_error* error) { return covey_step_number(step, &number, error); },
                  [&] { return PyLong_FromUnsignedLongLong(number); });
+}
+
+PyObject* StepGradientNorm(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const step = in.Take<covey_step>();
+  double norm = 0;
+  return in.Call([&](covey_error* error) { return covey_step_gradient_norm(step, &norm, error); },
+                 [&] { return PyFloat_FromDouble(norm); });
 }
 
 PyObject* StepSamplesFor(PyObject*, Given given, Py_ssize_t count) {
@@ -657,6 +666,7 @@ PyMethodDef methods[] = {
     Method("step_finish", &StepFinish),
     Method("step_refresh", &StepRefresh),
     Method("step_number", &StepNumber),
+    Method("step_gradient_norm", &StepGradientNorm),
     Method("step_samples_for", &StepSamplesFor),
     Method("step_report", &StepReport),
     Method("source_open", &SourceOpen),

@@ -65,11 +65,11 @@ def _warmup(optimizer):
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, step / 10))
 
 
-def like_one_process(make, schedule=None):
+def like_one_process(make, schedule=None, max_norm=None):
     """Losses of the group, and those of plain PyTorch on all members' examples together."""
     with covey.join() as worker:
         model = _model(seed=worker.rank)
-        optimizer = _optimizer(model, worker, make)
+        optimizer = _optimizer(model, worker, make, max_norm=max_norm)
         began_with = [seed for seed in range(worker.size) if _equal(model, _model(seed))]
         alone = _model()
         alone.load_state_dict(model.state_dict())
@@ -77,7 +77,7 @@ def like_one_process(make, schedule=None):
         schedulers = [schedule(optimizer), schedule(plain)] if schedule else []
         inputs, targets = _examples()
         rank, size = worker.group.rank, worker.group.size
-        losses, expected = [], []
+        losses, expected, norms, expected_norms = [], [], [], []
         for step in range(30):
             mine = slice(rank + step % 5, None, size)
             optimizer.samples = len(inputs[mine])
@@ -87,6 +87,10 @@ def like_one_process(make, schedule=None):
             every = [i for r in range(size) for i in range(r + step % 5, len(inputs), size)]
             plain.zero_grad()
             torch.nn.functional.mse_loss(alone(inputs[every]), targets[every]).backward()
+            if max_norm:
+                norms.append(optimizer.gradient_norm)
+                expected_norms.append(
+                    float(torch.nn.utils.clip_grad_norm_(alone.parameters(), max_norm)))
             plain.step()
             for scheduler in schedulers:
                 scheduler.step()
@@ -96,7 +100,7 @@ def like_one_process(make, schedule=None):
         overlaps = optimizer.overlaps
         optimizer.close()
         return {"losses": losses, "expected": expected, "overlaps": overlaps,
-                "began_with": began_with}
+                "began_with": began_with, "norms": norms, "expected_norms": expected_norms}
 
 
 def mistakes():
@@ -345,6 +349,7 @@ PROGRAMS = {
     "sgd": lambda: like_one_process(_sgd),
     "adam": lambda: like_one_process(lambda parameters: torch.optim.Adam(parameters, lr=0.01)),
     "adamw": lambda: like_one_process(_adamw),
+    "clipped": lambda: like_one_process(_sgd, max_norm=0.5),
     "warmup": lambda: like_one_process(_adamw_of_two_groups, _warmup),
     "steps": lambda: like_one_process(
         _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),

@@ -26,6 +26,7 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             for loss, expected in zip(result["losses"], result["expected"]):
                 # Two sums of halves are rounded in another order than one sum.
                 self.assertAlmostEqual(loss, expected, delta=1e-4 * abs(expected) + 1e-6)
+        return results
 
     def test_sgd_is_like_one_process(self):
         self.check_like_one_process("sgd")
@@ -35,6 +36,13 @@ class TorchTest(worker_programs.WorkerProgramsTest):
 
     def test_adamw_is_like_one_process(self):
         self.check_like_one_process("adamw")
+
+    def test_clipping_is_like_in_one_process(self):
+        for result in self.check_like_one_process("clipped"):
+            self.assertEqual(30, len(result["norms"]))
+            self.assertLess(5, sum(norm > 0.5 for norm in result["norms"]))
+            for norm, expected in zip(result["norms"], result["expected_norms"]):
+                self.assertAlmostEqual(norm, expected, delta=1e-3 * expected + 1e-6)
 
     def test_schedulers_of_pytorch_are_like_in_one_process(self):
         self.check_like_one_process("warmup")
@@ -59,7 +67,7 @@ class TorchTest(worker_programs.WorkerProgramsTest):
         for about, text in (("adadelta", "Adadelta"), ("amsgrad", "amsgrad=True"),
                             ("decoupled", "ADAMW"), ("names", "named_parameters"),
                             ("double", "float64"), ("samples", "samples_per_step"),
-                            ("clipped", "without overlap"), ("copy", "TypeError"),
+                            ("clipped", "max_norm="), ("copy", "TypeError"),
                             ("gradient that has left", "nan"),
                             ("zero_grad", "FailedPrecondition"),
                             ("twice", "arrived again"), ("rate", "before backward()"),

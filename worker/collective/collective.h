@@ -26,6 +26,7 @@ namespace covey::worker {
 //
 //   stream 0           Group's calls, numbered by Communicator::NextPlain
 //   2t + 1, 2t + 2     of tensor or bucket t: reduce-scatter and all-gather; sequence = step
+//   kNormStream        norm of the group's gradient; sequence = step
 //   kPullStreams + t   first values of tensor or bucket t; sequence counts pulls
 //   kRestoreStreams + t  what is known of LOCAL rounds of bucket t; sequence as its pull
 struct CollectiveId {
@@ -34,6 +35,7 @@ struct CollectiveId {
 
   friend auto operator<=>(const CollectiveId&, const CollectiveId&) = default;
 };
+inline constexpr uint32_t kNormStream = 0x7fffffff;
 inline constexpr uint32_t kPullStreams = 0x80000000;
 inline constexpr uint32_t kRestoreStreams = 0xc0000000;
 

@@ -27,7 +27,11 @@ void Write(const MemberState& state, proto::MemberState& to) {
     trip.set_seconds(static_cast<float>(sample.round_trip_seconds));
     if (sample.messages > 1) trip.set_messages(sample.messages);
   }
-  for (const BucketProgress& bucket : state.progress) {
+  if (state.progress.norm) {
+    to.mutable_progress()->set_norm_step(state.progress.norm->step.value());
+    to.mutable_progress()->set_norm(state.progress.norm->norm);
+  }
+  for (const BucketProgress& bucket : state.progress.buckets) {
     proto::BucketProgress& told = *to.mutable_progress()->add_buckets();
     told.set_finished_step(bucket.finished.value());
     told.set_pulls(bucket.pulls);
@@ -108,7 +112,13 @@ absl::StatusOr<MemberState> Read(const proto::MemberState& from) {
   if (buckets > kTablesMax) return BeyondLimit("buckets:", buckets);
   for (const proto::BucketProgress& told : from.progress().buckets()) {
     COVEY_ASSIGN_OR_RETURN(BucketProgress bucket, Read(told));
-    state.progress.push_back(std::move(bucket));
+    state.progress.buckets.push_back(std::move(bucket));
+  }
+  if (from.progress().has_norm_step()) {
+    GradientNorm& norm = state.progress.norm.emplace();
+    COVEY_ASSIGN_OR_RETURN(norm.step, ReadStep(from.progress().norm_step()));
+    norm.norm = from.progress().norm();
+    if (norm.norm < 0) return absl::InvalidArgumentError("a norm that is none");
   }
   return state;
 }
@@ -134,14 +144,14 @@ absl::StatusOr<MemberHello> Read(const proto::MemberHello& from, uint32_t group_
 }  // namespace
 
 size_t EncodedBytesMax(const MemberHello& hello) {
-  constexpr size_t kHead = 64;
+  constexpr size_t kHead = 96;
   constexpr size_t kTrip = 24;
   if (const auto* distances = std::get_if<MemberDistances>(&hello.said)) {
     return kHead + distances->size() * sizeof(float);
   }
   const auto& state = std::get<MemberState>(hello.said);
   const size_t bytes = kHead + kTrip * state.round_trips.size();
-  return bytes + kBucketProgressBytesMax * state.progress.size();
+  return bytes + kBucketProgressBytesMax * state.progress.buckets.size();
 }
 
 void WriteHellos(std::span<const MemberHello* const> hellos, Message& message) {

@@ -32,17 +32,19 @@ Message MessageOf(const proto::MemberHellos& words) {
 
 MemberHello StateOf(uint32_t rank) {
   return {.rank = rank,
-          .said = MemberState{
-              .finished = Step(7),
-              .interrupted = true,
-              .known_places = UINT64_MAX,
-              .round_trips = {{.level = Level::kZone,
-                               .bytes = 32 << 10,
-                               .messages = 8,
-                               .round_trip_seconds = 0.25}},
-              .progress = {
-                  {.finished = Step(7), .pulls = 2, .waits_for_pull = true, .learned = Step(5)},
-                  {.finished = Step(6), .pulls = 3}}}};
+          .said = MemberState{.finished = Step(7),
+                              .interrupted = true,
+                              .known_places = UINT64_MAX,
+                              .round_trips = {{.level = Level::kZone,
+                                               .bytes = 32 << 10,
+                                               .messages = 8,
+                                               .round_trip_seconds = 0.25}},
+                              .progress = {.buckets = {{.finished = Step(7),
+                                                        .pulls = 2,
+                                                        .waits_for_pull = true,
+                                                        .learned = Step(5)},
+                                                       {.finished = Step(6), .pulls = 3}},
+                                           .norm = GradientNorm{.step = Step(7), .norm = 1.5}}}};
 }
 
 TEST(MemberHelloTest, WhatIsWrittenIsRead) {
@@ -75,10 +77,11 @@ TEST(MemberHelloTest, TheWordsOfTheLargestModelFitIntoAFrame) {
   MemberHello hello{.rank = kMembers - 1, .said = MemberState{}};
   constexpr Step kLast(kGroupStepsMax - 1);
   std::get<MemberState>(hello.said)
-      .progress.assign(kTablesMax, {.finished = kLast,
-                                    .pulls = kGroupStepsMax - 1,
-                                    .waits_for_pull = true,
-                                    .learned = kLast});
+      .progress.buckets.assign(kTablesMax, {.finished = kLast,
+                                            .pulls = kGroupStepsMax - 1,
+                                            .waits_for_pull = true,
+                                            .learned = kLast});
+  std::get<MemberState>(hello.said).progress.norm = GradientNorm{.step = kLast, .norm = 1e300};
   EXPECT_LE(EncodedBytesMax(hello), kGroupHelloBytesMax);
   Message message;
   message.envelope.mutable_group_hello();
@@ -116,6 +119,11 @@ TEST(MemberHelloTest, WordsBeyondALimitAreRefused) {
        }},
       {"distances to members: 0", distances({})},
       {"distances to members: 4", distances({0, 0, 0, 0})},
+      {"a norm that is none",
+       [state](auto& words) {
+         state(words)->mutable_progress()->set_norm_step(1);
+         state(words)->mutable_progress()->set_norm(-1);
+       }},
       {"a distance that is none", distances({0, -1, 0})},
       {"a distance that is none", distances({0, std::nanf(""), 0})},
       {"step 18446744073709551615",

@@ -25,7 +25,21 @@ struct BucketProgress {
   friend bool operator==(const BucketProgress&, const BucketProgress&) = default;
 };
 
-// By bucket; empty: the member has no model yet.
-using MemberProgress = std::vector<BucketProgress>;
+// The norm of the group's gradient of a step, as the members that divided it have computed it.
+struct GradientNorm {
+  Step step;
+  double norm = 0;
+
+  friend bool operator==(const GradientNorm&, const GradientNorm&) = default;
+};
+
+struct MemberProgress {
+  // Empty: the member has no model yet.
+  std::vector<BucketProgress> buckets;
+  // The newest that the member knows, where gradients are clipped.
+  std::optional<GradientNorm> norm;
+
+  friend bool operator==(const MemberProgress&, const MemberProgress&) = default;
+};
 
 }  // namespace covey::worker

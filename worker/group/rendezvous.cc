@@ -284,10 +284,10 @@ bool Rendezvous::TakeProgress() {
   size_t buckets = 0;
   for (uint32_t rank = 0; rank < setup_.members.size(); ++rank) {
     progress.push_back(std::get<MemberState>(states_.of(rank).said).progress);
-    buckets = std::max(buckets, progress.back().size());
+    buckets = std::max(buckets, progress.back().buckets.size());
   }
   for (uint32_t rank = 0; rank < progress.size(); ++rank) {
-    if (progress[rank].empty() || progress[rank].size() == buckets) continue;
+    if (progress[rank].buckets.empty() || progress[rank].buckets.size() == buckets) continue;
     misfit_ = rank;
     return false;
   }

@@ -190,7 +190,7 @@ TEST(RendezvousTest, AfterAnInterruptionAllKnowHowFarEachHasCome) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     Rendezvous::Setup setup = round.SetupOf(rank);
     setup.interrupted = rank == 1;
-    if (rank < 2) setup.progress = {{.finished = Step(rank)}, {.finished = Step(7)}};
+    if (rank < 2) setup.progress.buckets = {{.finished = Step(rank)}, {.finished = Step(7)}};
     round.all[rank].Begin(setup);
   }
   round.StartAll();
@@ -198,8 +198,8 @@ TEST(RendezvousTest, AfterAnInterruptionAllKnowHowFarEachHasCome) {
   for (const Rendezvous& member : round.all) {
     ASSERT_TRUE(member.ready());
     ASSERT_EQ(member.recovery_state().size(), 3u);
-    EXPECT_EQ(member.recovery_state()[1][0].finished, Step(1));
-    EXPECT_THAT(member.recovery_state()[2], IsEmpty());  // It is new.
+    EXPECT_EQ(member.recovery_state()[1].buckets[0].finished, Step(1));
+    EXPECT_THAT(member.recovery_state()[2].buckets, IsEmpty());  // It is new.
   }
 }
 
@@ -208,7 +208,7 @@ TEST(RendezvousTest, AMemberWithAnotherModelIsNamed) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     Rendezvous::Setup setup = round.SetupOf(rank);
     setup.interrupted = true;
-    setup.progress.resize(rank == 2 ? 1 : 2);
+    setup.progress.buckets.resize(rank == 2 ? 1 : 2);
     round.all[rank].Begin(setup);
   }
   round.StartAll();

@@ -11,11 +11,11 @@ BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bu
   const BucketProgress* first = nullptr;
   Step most;
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
-    if (bucket >= members[rank].size()) {
+    if (bucket >= members[rank].buckets.size()) {
       consensus.all_equal = false;  // It is new.
       continue;
     }
-    const BucketProgress& member = members[rank][bucket];
+    const BucketProgress& member = members[rank].buckets[bucket];
     consensus.finished = std::max(consensus.finished, member.finished);
     consensus.pulls = std::max(consensus.pulls, member.pulls);
     if (first == nullptr) first = &member;
@@ -34,6 +34,13 @@ BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bu
     consensus.all_equal = false;
   }
   return consensus;
+}
+
+std::optional<GradientNorm> AgreeOnNorm(std::span<const MemberProgress> members, Step step) {
+  for (const MemberProgress& member : members) {
+    if (member.norm && member.norm->step == step) return member.norm;
+  }
+  return std::nullopt;
 }
 
 RejoinPlan PlanRejoin(const RejoinInput& input) {

@@ -32,6 +32,11 @@ struct BucketConsensus {
 BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bucket,
                               Step steps_before);
 
+// The norm by which all members clip the gradient of `step` when they do it again: that of the
+// first member that tells one. Absent: none of them knows it, and none has updated anything by it.
+// Pure.
+std::optional<GradientNorm> AgreeOnNorm(std::span<const MemberProgress> members, Step step);
+
 // What becomes of one bucket of this member under that consensus. Pure.
 struct RejoinPlan {
   // The interrupted step is done again, under its number: no member has finished it.

@@ -9,11 +9,12 @@ namespace covey::worker {
 namespace {
 
 MemberProgress At(uint64_t finished, uint64_t pulls = 1, bool waits_for_pull = false) {
-  return {{.finished = Step(finished), .pulls = pulls, .waits_for_pull = waits_for_pull}};
+  return {
+      .buckets = {{.finished = Step(finished), .pulls = pulls, .waits_for_pull = waits_for_pull}}};
 }
 MemberProgress Knowing(uint64_t learned) {
   MemberProgress progress = At(learned);
-  progress[0].learned = Step(learned);
+  progress.buckets[0].learned = Step(learned);
   return progress;
 }
 

@@ -38,6 +38,7 @@ BucketPipeline::BucketPipeline(Communicator& group, ServerLink& link, Config con
               .gradient = config.gradient,
               .bucket = std::move(config.bucket),
               .update = std::move(config.update),
+              .clip = std::move(config.clip),
               .memory = std::move(config.memory)},
       buffers_(stages_.bucket, config.gradient.error_feedback,
                [&link](const Buffer& memory) { link.ReleaseGradient(memory); }),

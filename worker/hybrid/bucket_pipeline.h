@@ -86,6 +86,8 @@ class BucketPipeline : public std::enable_shared_from_this<BucketPipeline> {
     GradientFormat gradient;
     uint32_t lag = 0;
     std::unique_ptr<PartUpdate> update;
+    // Null: gradients are not clipped.
+    std::shared_ptr<GradientClip> clip;
     // Of LOCAL tables.
     std::optional<RoundMemory> memory;
     // With the first pull, all members restore what this rank knows of LOCAL rounds.

@@ -483,7 +483,8 @@ TEST(BucketRunTest, LegalTransitionsAreThoseOfTheDiagram) {
   const std::map<S, std::vector<S>> diagram = {
       {S::kNew, {S::kReducing, S::kUpdating, S::kRestoring}},
       {S::kRestoring, {S::kUpdating, S::kInterrupted, S::kGivenUp, S::kOver}},
-      {S::kReducing, {S::kUpdating, S::kInterrupted, S::kGivenUp, S::kOver}},
+      {S::kReducing, {S::kUpdating, S::kClipping, S::kInterrupted, S::kGivenUp, S::kOver}},
+      {S::kClipping, {S::kUpdating, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kUpdating, {S::kGathering, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kGathering, {S::kGathered, S::kInterrupted, S::kGivenUp, S::kOver}},
       {S::kGathered, {S::kGatheredInterrupted, S::kGivenUp, S::kOver}},

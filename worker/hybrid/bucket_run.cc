@@ -20,6 +20,8 @@ constexpr Transition<State> kLegal[] = {
     {State::kNew, State::kUpdating},
     {State::kNew, State::kRestoring},
     {State::kReducing, State::kUpdating},
+    {State::kReducing, State::kClipping},
+    {State::kClipping, State::kUpdating},
     {State::kRestoring, State::kUpdating},
     {State::kUpdating, State::kGathering},
     {State::kGathering, State::kGathered},
@@ -27,11 +29,13 @@ constexpr Transition<State> kLegal[] = {
     // An error of the group or of the update.
     {State::kRestoring, State::kOver},
     {State::kReducing, State::kOver},
+    {State::kClipping, State::kOver},
     {State::kUpdating, State::kOver},
     {State::kGathering, State::kOver},
     // The group leaves its generation.
     {State::kRestoring, State::kInterrupted},
     {State::kReducing, State::kInterrupted},
+    {State::kClipping, State::kInterrupted},
     {State::kUpdating, State::kInterrupted},
     {State::kGathering, State::kInterrupted},
     {State::kGathered, State::kGatheredInterrupted},
@@ -40,6 +44,7 @@ constexpr Transition<State> kLegal[] = {
     // There is no next generation.
     {State::kRestoring, State::kGivenUp},
     {State::kReducing, State::kGivenUp},
+    {State::kClipping, State::kGivenUp},
     {State::kUpdating, State::kGivenUp},
     {State::kGathering, State::kGivenUp},
     {State::kGathered, State::kGivenUp},
@@ -91,10 +96,15 @@ void BucketRun::StartStep(absl::Time now, BucketBuffers::StepInput input, Outbox
   // Other buckets may be a step ahead.
   reduce.is_change_point = !input_.repeats;
   reduce.arrived = [self = Pin()](absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+    if (self->stages_.clip != nullptr) return;
     self->Enter(State::kUpdating);
     self->UpdatePart(now, sum, outbox);
   };
   reduce.done = [self = Pin()](absl::Time now, const CollectiveResult& result, Outbox& outbox) {
+    // Not before: the sum changes where it is.
+    if (result.status.ok() && self->stages_.clip != nullptr && self->state_ == State::kReducing) {
+      self->ClipPart(now, result, outbox);
+    }
     self->StageEnded(now, result.status, outbox);
   };
   // The gather comes first, so that it is there when the sum is complete, which may be at once.
@@ -171,6 +181,23 @@ void BucketRun::StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outb
     self->StageEnded(now, result.status, outbox);
   };
   stages_.group.Start(now, std::move(broadcast), outbox);
+}
+
+void BucketRun::ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {
+  Enter(State::kClipping);
+  const PartRange part = stages_.bucket.parts[stages_.group.rank()];
+  const std::span<float> own = input_.gradient.subspan(part.first, part.count);
+  // The gather, which waits for this member's part, keeps the run alive until it has failed.
+  stages_.clip->Add(
+      now, stages_.number, task_.step, own, sum.samples, task_.deadline,
+      [weak = weak_from_this(), own, sum](absl::Time now, float factor, Outbox& outbox) {
+        const std::shared_ptr<BucketRun> self = weak.lock();
+        if (self == nullptr || self->state_ != State::kClipping) return;
+        if (factor < 1) Scale(own, factor);
+        self->Enter(State::kUpdating);
+        self->UpdatePart(now, sum, outbox);
+      },
+      outbox);
 }
 
 void BucketRun::UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& outbox) {

@@ -15,6 +15,7 @@
 #include "common/runtime/actor.h"
 #include "worker/group/communicator.h"
 #include "worker/hybrid/bucket_buffers.h"
+#include "worker/hybrid/gradient_clip.h"
 #include "worker/hybrid/server_times.h"
 #include "worker/hybrid/tensor_request.h"
 #include "worker/layout/gradient_format.h"
@@ -37,6 +38,8 @@ struct BucketStages {
   GradientFormat gradient;
   Bucket bucket;
   std::unique_ptr<PartUpdate> update;
+  // Null: gradients are not clipped.
+  std::shared_ptr<GradientClip> clip;
   // What is known of the rounds of LOCAL tables.
   std::optional<RoundMemory> memory;
   // When runs waited for servers: in kUpdating.
@@ -69,6 +72,9 @@ struct BucketTask {
 //    ▼              │           ▼
 //   kReducing       │      kRestoring   the recovery donor broadcasts the state of the rounds
 //    │ sum arrived  │           │ state arrived
+//    ▼              │           │
+//   kClipping       │           │       only where gradients are clipped: until the norm is known
+//    │ norm arrived │           │
 //    ▼              ▼           │
 //   kUpdating ◀─────┴───────────┘       PartUpdate::Apply or Fetch of this member's own part
 //    │ contributed
@@ -81,7 +87,7 @@ struct BucketTask {
 //    ▼                              ▼
 //   kOver ◀─────────────────────────┘
 //
-//   kRestoring, kReducing, kUpdating, kGathering ─── Interrupt ──▶ kInterrupted
+//   kRestoring, kReducing, kClipping, kUpdating, kGathering ─── Interrupt ──▶ kInterrupted
 //   kInterrupted ── last callback ──▶ kStopped    the task may be done again, by another run
 //   each of them but kStopped and kOver ── GiveUp ──▶ kGivenUp ── last callback ──▶ kOver
 //
@@ -100,6 +106,7 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
     kNew,
     kRestoring,
     kReducing,
+    kClipping,
     kUpdating,
     kGathering,
     kGathered,
@@ -148,6 +155,8 @@ class BucketRun : public std::enable_shared_from_this<BucketRun> {
   std::shared_ptr<BucketRun> Pin();
   void StartGather(absl::Time now, const CollectiveId& id, Outbox& outbox);
   void StartRestore(absl::Time now, uint64_t pull, uint32_t donor, Outbox& outbox);
+  // The sum is this member's own again: scales it by the group's norm, and updates the part.
+  void ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   // `sum`: of the reduce-scatter; a pull has none.
   void UpdatePart(absl::Time now, const CollectiveResult& sum, Outbox& outbox);
   void ValuesArrived(const CollectiveResult& gathered);

@@ -64,7 +64,8 @@ bool GenerationChange::MembersUpdateAll() const {
 MemberProgress GenerationChange::Progress() const {
   MemberProgress progress = model_.Progress();
   if (HasMoved()) {
-    for (BucketProgress& bucket : progress) bucket.learned.reset();
+    for (BucketProgress& bucket : progress.buckets) bucket.learned.reset();
+    progress.norm.reset();
   }
   return progress;
 }
@@ -149,6 +150,7 @@ absl::Status GenerationChange::GoOn(absl::Time now, std::shared_ptr<const Cluste
 
 absl::Status GenerationChange::Adopt(absl::Time now, Step agreed, Outbox& outbox) {
   const auto& pipelines = model_.pipelines();
+  model_.BeginGeneration(std::vector<Step>(pipelines.size(), agreed), std::nullopt);
   for (size_t b = 0; b < pipelines.size(); ++b) {
     COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));
     pipelines[b]->Adopt(model_.layout().buckets()[b], std::move(update), agreed);
@@ -161,6 +163,9 @@ absl::Status GenerationChange::Adopt(absl::Time now, Step agreed, Outbox& outbox
 
 absl::Status GenerationChange::Rejoin(absl::Time now, const NextGeneration& next, Outbox& outbox) {
   const auto& pipelines = model_.pipelines();
+  std::vector<Step> finished;
+  for (const BucketConsensus& consensus : next.consensus) finished.push_back(consensus.finished);
+  model_.BeginGeneration(finished, model_.NormOf(finished));
   for (size_t b = 0; b < pipelines.size(); ++b) {
     const BucketConsensus& consensus = next.consensus[b];
     COVEY_ASSIGN_OR_RETURN(auto update, model_.MakeUpdateOf(b));

@@ -26,16 +26,21 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
   const bool joins = empty() && !group_.recovery_state().empty();
   uint64_t pulls = 0;
   for (const auto& pipeline : TakePipelines()) pulls = std::max(pulls, pipeline->pulls());
+  const double norm_max = definition_.options.max_gradient_norm;
+  clip_ = norm_max > 0 ? std::make_shared<GradientClip>(group_, norm_max) : nullptr;
+  std::vector<Step> finished;
   for (const Bucket& bucket : layout().buckets()) {
     const size_t number = pipelines_.size();
     const TablePlan& table = plan_.plans[bucket.position()];
     BucketConsensus consensus{.finished = step};
     if (joins) consensus = ConsensusOn(number);
+    finished.push_back(consensus.finished);
     BucketPipeline::Config config{.bucket = bucket,
                                   .number = static_cast<uint32_t>(number),
                                   .name = NameOf(bucket, plan_),
                                   .gradient = table.gradient,
                                   .lag = definition_.options.lag,
+                                  .clip = clip_,
                                   .memory = MakeRoundMemory(bucket, plan_.plans),
                                   .recovery_donor = consensus.recovery_donor,
                                   .step = consensus.finished,
@@ -44,7 +49,16 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
     pipelines_.push_back(
         std::make_shared<BucketPipeline>(group_, link_, std::move(config), environment));
   }
+  BeginGeneration(finished, joins ? NormOf(finished) : std::nullopt);
   return absl::OkStatus();
+}
+
+std::optional<GradientNorm> HybridModel::NormOf(const std::vector<Step>& finished) const {
+  return AgreeOnNorm(group_.recovery_state(), *std::max_element(finished.begin(), finished.end()));
+}
+
+void HybridModel::BeginGeneration(std::vector<Step> finished, std::optional<GradientNorm> norm) {
+  if (clip_ != nullptr) clip_->BeginGeneration(std::move(finished), norm);
 }
 
 absl::Status HybridModel::Divide(std::shared_ptr<const ClusterView> view) {
@@ -87,8 +101,9 @@ Step HybridModel::finished_by_all() const {
 
 MemberProgress HybridModel::Progress() const {
   MemberProgress progress;
+  if (clip_ != nullptr) progress.norm = clip_->newest();
   for (const auto& pipeline : pipelines_) {
-    BucketProgress& bucket = progress.emplace_back();
+    BucketProgress& bucket = progress.buckets.emplace_back();
     bucket.finished = pipeline->finished();
     bucket.pulls = pipeline->pulls();
     bucket.waits_for_pull = pipeline->pulling();

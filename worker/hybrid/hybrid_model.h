@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "worker/group/member_progress.h"
 #include "worker/hybrid/bucket_consensus.h"
 #include "worker/hybrid/bucket_pipeline.h"
+#include "worker/hybrid/gradient_clip.h"
 #include "worker/hybrid_options.h"
 #include "worker/update/server_link.h"
 #include "worker/update/table_plan.h"
@@ -61,6 +63,16 @@ class HybridModel {
   Step finished() const;
   // The newest step that all buckets have finished. Step() when there is none.
   Step finished_by_all() const;
+  // What the members of an interrupted group know of the newest of these steps.
+  std::optional<GradientNorm> NormOf(const std::vector<Step>& finished) const;
+  // The buckets go on after these steps in the group's new generation; before the first of them
+  // does.
+  void BeginGeneration(std::vector<Step> finished, std::optional<GradientNorm> norm);
+  // The norm of the gradient of the newest step; absent where it is not clipped, and before the
+  // first step.
+  std::optional<double> gradient_norm() const {
+    return clip_ == nullptr ? std::nullopt : clip_->last_norm();
+  }
   // How far each bucket has come, and what the members agree on from that.
   MemberProgress Progress() const;
   BucketConsensus ConsensusOn(size_t bucket) const;
@@ -70,6 +82,7 @@ class HybridModel {
   ServerLink& link_;
   Definition definition_;
   ModelPlan plan_;
+  std::shared_ptr<GradientClip> clip_;  // null: gradients are not clipped
   std::vector<std::shared_ptr<BucketPipeline>> pipelines_;
 };
 

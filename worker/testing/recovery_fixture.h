@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@ class GroupWithLosses {
     Model model = Integers();
     // The workers that are in the group at first; empty = all.
     std::vector<uint32_t> members;
+    // Of each element, by rank; not for CheckSum when changed.
+    std::function<float(uint32_t)> gradient = [](uint32_t rank) {
+      return -static_cast<float>(1 + rank);
+    };
   };
   GroupWithLosses(uint32_t workers, const Options& options)
       : fleet(FirstView(workers, options),
@@ -29,6 +34,7 @@ class GroupWithLosses {
                .rendezvous = RendezvousMode::kAgreed,
                .algorithm = options.algorithm},
               options.model, options.hybrid, options.seed),
+        gradient_(options.gradient),
         alive_(workers, true),
         waiting_(workers, 0),
         failures(workers),
@@ -110,7 +116,7 @@ class GroupWithLosses {
     fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
     for (const size_t t : fleet.RandomOrder()) {
       std::fill(fleet.gradients[{rank, t}].begin(), fleet.gradients[{rank, t}].end(),
-                -static_cast<float>(1 + rank));
+                gradient_(rank));
       fleet.hybrids[rank]->Submit(fleet.ring.now(),
                                   Watched(rank, fleet.RequestFor(rank, t, 1 + rank)),
                                   fleet.ring.outbox(rank));
@@ -212,6 +218,7 @@ class GroupWithLosses {
   Fleet fleet;
 
  private:
+  const std::function<float(uint32_t)> gradient_;
   std::vector<bool> alive_;
   std::vector<size_t> waiting_;
 

@@ -16,6 +16,12 @@ _UPDATE = {"servers": 0, "members": 1}
 _FEEDBACK = {"never": 0, "int8": 1, "always": 2}
 
 
+def _norm_number(norm: float | None) -> float:
+    if norm == 0:
+        raise ValueError("max_gradient_norm is 0, which would stop training; use None not to clip")
+    return 0.0 if norm is None else float(norm)
+
+
 class Step:
     """Trains a model: one table per tensor; the optimizer runs on the servers.
 
@@ -34,7 +40,8 @@ class Step:
 
     def __init__(self, worker: Worker, tensors: Sequence[tuple[TableSpec, Any]], *,
                  update: str = "servers", lag: int = 0, error_feedback: str = "int8",
-                 rate_factors: Sequence[float] | None = None) -> None:
+                 rate_factors: Sequence[float] | None = None,
+                 max_gradient_norm: float | None = None) -> None:
         """Creates the tables and gets their values.
 
         Args:
@@ -45,6 +52,8 @@ class Step:
             error_feedback: for which wire formats rounding errors are kept: "never", "int8",
                 "always".
             rate_factors: of each tensor, as for set_rate_factor; None = 1 each.
+            max_gradient_norm: the group's mean gradient of each step is scaled down to this norm
+                over all tensors when it is larger. Submit all tensors before you wait for one.
         """
         for argument, value, known in (("update", update, _UPDATE),
                                        ("error_feedback", error_feedback, _FEEDBACK)):
@@ -61,7 +70,8 @@ class Step:
                              floats(values, f"values of {spec.name}", writable=True),
                              float(factor))]
         self._native = interruptible(_native.step_create, worker._native, _UPDATE[update], lag,
-                                     _FEEDBACK[error_feedback], *flat)
+                                     _FEEDBACK[error_feedback],
+                                     _norm_number(max_gradient_norm), *flat)
 
     def close(self) -> None:
         """Waits for what is in flight, and ends the step; before the worker is closed."""
@@ -112,6 +122,15 @@ class Step:
     def report(self, loss: float | None) -> None:
         """Reports the last step's mean loss, for `covey status` and the report."""
         _native.step_report(self._native, math.nan if loss is None else loss)
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The norm of the group's mean gradient in the newest step, before it was clipped.
+
+        None without max_gradient_norm, and before the first step.
+        """
+        norm = _native.step_gradient_norm(self._native)
+        return None if math.isnan(norm) else norm
 
     @property
     def number(self) -> int:

@@ -64,6 +64,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     that a program that does need it notices. Where gradients are clipped or changed, everything
     leaves in step(), and a warning says so once.
 
+    Clipping: pass max_norm. torch.nn.utils.clip_grad_norm_ between backward() and step() clips the
+    gradient of this member alone, before it is averaged.
+
     Learning rate: schedulers of PyTorch work, as does a program that sets param_groups[i]["lr"],
     before backward(). All members of a group set the same rate, also one that joins later. With
     several groups prefer `schedule`, which counts samples instead of steps.
@@ -88,7 +91,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  contract: str = "buffered", prefix: str = "model", wire: str = "float32",
                  schedule: dict[str, Any] | None = None, outer: Optimizer | None = None,
                  accumulate: int = 1, samples_per_step: int | None = None, lag: int = 0,
-                 overlap: bool | str = "auto", replicas: int = 0) -> None:
+                 overlap: bool | str = "auto", replicas: int = 0,
+                 max_norm: float | None = None) -> None:
         """All members of the job make it with the same arguments. Training begins with the model of
         the member that comes first, and the others' models become equal to it.
 
@@ -107,6 +111,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
             lag: 0, or 1: computes with the values of the step before last.
             overlap: "auto", True or False.
             replicas: servers that hold each shard; 0 = two where there are two servers.
+            max_norm: in each step, the mean gradient of the group's examples is scaled down to this
+                norm when it is larger: what torch.nn.utils.clip_grad_norm_ does in a program of one
+                process. `gradient_norm` has the norm before.
         """
         if optimizer.state:
             raise ValueError("the optimizer has made steps before; pass a fresh one")
@@ -151,7 +158,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if len({slot.name for slot in self._slots}) < len(self._slots):
             raise ValueError("two parameters have one name; pass model.named_parameters()")
         factors = [1.0 if schedule else slot.rate for slot in self._slots]
-        self._step = Step(worker, tensors, lag=lag, rate_factors=factors)
+        self._step = Step(worker, tensors, lag=lag, rate_factors=factors,
+                          max_gradient_norm=max_norm)
         self._land()
         for slot in self._slots:
             slot.hooks = on_accumulated(slot.parameter, functools.partial(self._arrived, slot))
@@ -241,6 +249,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def distributed_step(self) -> Step:
         """The step underneath: its number, samples_for and so on."""
         return self._step
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The norm of the group's gradient in the last step, before max_norm clipped it."""
+        return self._step.gradient_norm
 
     @property
     def overlaps(self) -> bool:
@@ -335,7 +348,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "the gradient of %s was changed between backward() and step() (clipping or "
                 "scaling?): gradients leave in step(), without overlap; overlap=False says that "
                 "this is meant. With several members, each changes its own gradient before the "
-                "mean is taken", changed[0])
+                "mean is taken; max_norm= clips the mean", changed[0])
 
     def _land(self) -> None:
         with torch.no_grad():
