@@ -122,9 +122,10 @@ class HybridStep {
   // steps continued without its gradient, or it joined a running group. A program whose members
   // must all end with the same step uses this count. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<uint64_t> step() const;
-  // The norm of the group's mean gradient in the newest step whose values have come, before it was
-  // clipped. Absent without Options.max_gradient_norm, and before the first step. UNAVAILABLE: the
-  // worker is stopping.
+  // The norm of the group's mean gradient, before it was clipped, in the newest step in which all
+  // tensors have been reduced: after Finish(), or after Wait for all tensors without lag, in the
+  // step that was submitted last. Absent without Options.max_gradient_norm, and before the first
+  // step. UNAVAILABLE: the worker is stopping.
   absl::StatusOr<std::optional<double>> gradient_norm() const;
   // This member's samples of the next step, when the whole group's are `group_batch`: divided in
   // proportion to the scheduler's newest shares, evenly when there are none. Over all members they

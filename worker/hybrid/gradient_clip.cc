@@ -59,6 +59,7 @@ void GradientClip::BeginGeneration(std::vector<Step> finished, std::optional<Gra
   finished_ = std::move(finished);
   pending_.clear();
   newest_ = known;
+  if (known) last_norm_ = known->norm;
 }
 
 float GradientClip::Factor(double norm) const {

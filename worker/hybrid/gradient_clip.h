@@ -32,10 +32,10 @@ namespace covey::worker {
 // for bit: squares are summed in double, in the order of elements, buckets and ranks.
 //
 // A norm that is not finite clips nothing: such a gradient is refused where it is applied, which
-// names the table.
+// names the table; torch would multiply by 0 or NaN.
 //
 // Loss of a member: some buckets of a step may have been updated, and others are done again without
-// its gradient. They are clipped by the norm that the step had, if any member knows it.
+// its gradient. They are clipped by the norm that the step had, if any survivor knows it.
 //
 // Actor-confined. Deterministic. The communicator outlives it.
 class GradientClip : public std::enable_shared_from_this<GradientClip> {

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -175,6 +177,52 @@ TEST(GradientClipTest, AStepThatIsDoneAgainIsClippedByTheNormThatItHad) {
       }
     }
   }
+}
+
+// The shards of a step take the pushes of two generations: some with the member that died, some
+// without it. The factor is that of the first, if any survivor knows it.
+TEST(GradientClipTest, AStepThatNobodyHasFinishedKeepsTheNormThatItHad) {
+  const std::map<uint64_t, double> mean_of_samples = {
+      {6, 14.0 / 6}, {5, 13.0 / 5}, {4, 10.0 / 4}, {3, 5.0 / 3}};
+  size_t mixed = 0;
+  for (uint32_t victim = 0; victim < 3; ++victim) {
+    bool over = false;
+    for (uint64_t messages = 0; !over; ++messages) {
+      GroupWithLosses::Options options = Case{}.OptionsOf(1 + messages);
+      options.hybrid.max_gradient_norm = 2.5;
+      GroupWithLosses f(3, options);
+      std::vector<double> factors;
+      std::set<uint64_t> samples;
+      f.fleet.server.on_push = [&](const proto::PushRequest& push, const std::vector<float>& sum) {
+        if (push.step() != 2) return;
+        samples.insert(push.samples());
+        const auto divisor = static_cast<double>(push.samples());
+        for (const float element : sum) {
+          factors.push_back(-element / divisor / mean_of_samples.at(push.samples()));
+        }
+      };
+      f.Step();
+      f.Begin();
+      over = !f.fleet.RunMessages(messages);
+      f.Kill(victim);
+      bool is_known = false;
+      for (uint32_t rank = 0; rank < 3; ++rank) {
+        const auto norm = f.fleet.hybrids[rank]->Progress().norm;
+        is_known |= rank != victim && norm && norm->step == Step(2);
+      }
+      f.PlanWithoutTheDead();
+      f.ShowAll();
+      f.fleet.Run();
+      f.CheckAllWell(2);
+      ASSERT_THAT(f.violations, IsEmpty()) << "member " << victim << " after " << messages;
+      if (!is_known) continue;
+      if (samples.size() > 1) ++mixed;
+      for (const double factor : factors) {
+        ASSERT_NEAR(factor, factors[0], 1e-5) << "member " << victim << " after " << messages;
+      }
+    }
+  }
+  EXPECT_GT(mixed, 10u);
 }
 
 TEST(GradientClipTest, WaitsForTheBucketsThatGoThroughTheStep) {

@@ -54,7 +54,10 @@ absl::Status HybridModel::Set(Definition definition, std::shared_ptr<const Clust
 }
 
 std::optional<GradientNorm> HybridModel::NormOf(const std::vector<Step>& finished) const {
-  return AgreeOnNorm(group_.recovery_state(), *std::max_element(finished.begin(), finished.end()));
+  if (finished.empty()) return std::nullopt;
+  // No bucket finishes a step before all have reduced it, so none is further behind than a step.
+  const Step oldest = *std::min_element(finished.begin(), finished.end());
+  return AgreeOnNorm(group_.recovery_state(), oldest.Next());
 }
 
 void HybridModel::BeginGeneration(std::vector<Step> finished, std::optional<GradientNorm> norm) {

@@ -63,7 +63,8 @@ class HybridModel {
   Step finished() const;
   // The newest step that all buckets have finished. Step() when there is none.
   Step finished_by_all() const;
-  // What the members of an interrupted group know of the newest of these steps.
+  // What the members of an interrupted group know of the first step after these, which is done
+  // again by some buckets, or by all.
   std::optional<GradientNorm> NormOf(const std::vector<Step>& finished) const;
   // The buckets go on after these steps in the group's new generation; before the first of them
   // does.

@@ -4,9 +4,8 @@
     covey run --servers 2 --groups 2 --workers 2 -- python3 trainer.py
 
 The model is made from a configuration, and the text from a rule, so that nothing is downloaded.
-Compared with a script for one process, the lines with `covey` or `worker` are new. Scheduler and
-clipping are off: the rate is the servers' (pass `schedule=`), and each worker would clip its own
-gradient.
+Compared with a script for one process, the lines with `covey` or `worker` are new. Clipping is
+Covey's (max_norm): that of the Trainer would clip each worker's own gradient.
 """
 
 import tempfile
@@ -37,7 +36,7 @@ def main():
         mine = torch.utils.data.Subset(Counting(), range(worker.rank, 2048, worker.size))
         optimizer = covey.torch.DistributedOptimizer(
             torch.optim.AdamW(model.parameters(), lr=0.003), model.named_parameters(),
-            worker=worker, samples_per_step=32)
+            worker=worker, samples_per_step=32, max_norm=1.0)
         trainer = transformers.Trainer(
             model=model, train_dataset=mine,
             optimizers=(optimizer, torch.optim.lr_scheduler.LinearLR(
