@@ -58,9 +58,9 @@ UpdateGate::Late::const_iterator UpdateGate::FirstLate() const {
 }
 
 bool UpdateGate::FirstStepIsBeyond() const {
-  if (steps_.empty()) return false;
-  const auto& [step, pushes] = *steps_.begin();
-  return IsBeyond(pushes.begin()->first, step);
+  // By any group's step, because all are equal: the first push may be of a group that has ended.
+  return !steps_.empty() && !held_beyond_.empty() &&
+         steps_.begin()->first > held_beyond_.begin()->second;
 }
 
 void UpdateGate::HurryHeld() {

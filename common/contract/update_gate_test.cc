@@ -476,6 +476,21 @@ TEST(UpdateGate, AStepBeyondWaitsAlthoughAllGroupsHavePushed) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.2 2.2"));
 }
 
+TEST(UpdateGate, AStepBeyondWaitsAlthoughItHasAPushOfAGroupThatHasEnded) {
+  for (const Kind kind : {Kind::kBsp, Kind::kLocal}) {
+    Driver driver({.kind = kind, .local_steps = 1}, Groups({1, 2}));
+    driver.Add(1, 1);
+    EXPECT_THAT(driver.Push(2, 1), ElementsAre("1.1 2.1"));
+    driver.Add(1, 2);
+    driver.SetLive(Groups({2}));
+    driver.gate().HoldBeyond({{GroupId(2), Step(1)}});
+    EXPECT_FALSE(driver.gate().HoldsUpTo());
+    EXPECT_THAT(driver.Push(2, 2), IsEmpty());
+    driver.gate().Release();
+    EXPECT_THAT(driver.Due(), ElementsAre("1.2 2.2"));
+  }
+}
+
 // A group that has ended was further than those that are left.
 TEST(UpdateGate, APushBeyondIsHeldAlthoughItsStepIsOver) {
   for (const Kind kind : {Kind::kBsp, Kind::kLocal}) {

@@ -155,8 +155,9 @@ class ComparedReplicas {
   std::string why_ = "nobody has looked";
 };
 
-// Long enough, several times over, for every message in flight to arrive after the work is done.
-constexpr absl::Duration kRest = absl::Seconds(30);
+// Long enough, several times over, for every message in flight to arrive after the work is done,
+// and for what a slow store had begun to do.
+constexpr absl::Duration kRest = absl::Minutes(5);
 
 std::optional<ChainFence::Held> HeldBy(const server::Replica* replica) {
   if (replica == nullptr) return std::nullopt;

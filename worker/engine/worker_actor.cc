@@ -131,8 +131,9 @@ void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {
-  if (meter_.progress().step > 0 && now >= client_.member().NextWake()) {
-    // A heartbeat may be due. The step is as of now, because the scheduler plans for steps ahead.
+  if (group_.formed() && now >= client_.member().NextWake()) {
+    // A heartbeat may be due. The step is as of now, because the scheduler plans for steps ahead;
+    // also before the first one, which the program may be far from.
     proto::Progress& report = client_.member().progress();
     report.set_group(group_.id().value());
     report.set_group_step(hybrid_.finished().value());

@@ -165,6 +165,18 @@ TEST_F(WorkerActorTest, HeartbeatsCarryTheReportedStep) {
   EXPECT_EQ(progress.loss(), 0.5);
 }
 
+TEST_F(WorkerActorTest, HeartbeatsNameTheGroupBeforeTheFirstStep) {
+  proto::ClusterView view = Ring::ActiveView(2);
+  view.mutable_groups(0)->set_id(7);
+  Register(view);
+  now_ += absl::Seconds(1);
+  actor_.Wake(now_, outbox_);
+  const proto::Progress progress =
+      Sent(proto::Envelope::kHeartbeatRequest).envelope.heartbeat_request().progress();
+  EXPECT_EQ(progress.group(), 7u);
+  EXPECT_EQ(progress.group_step(), 0u);
+}
+
 TEST_F(WorkerActorTest, HeartbeatsSayWhereTheTimeOfAStepGoes) {
   Register(Ring::ActiveView(2));
   for (int i = 0; i < 2; ++i) {

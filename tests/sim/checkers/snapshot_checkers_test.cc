@@ -97,6 +97,18 @@ TEST_F(SnapshotCutTest, ARemovedSnapshotMayBeGone) {
   EXPECT_THAT(violations_.found(), IsEmpty());
 }
 
+TEST_F(SnapshotCutTest, AnOldSnapshotMayHaveLostItsManifestToARemovalThatFailed) {
+  const SmallSnapshot later = SmallSnapshot::Make(18, 43);
+  ASSERT_TRUE(later.WriteTo(store_).ok());
+  checker_.Published(store_, folder_);
+  checker_.Published(store_, later.manifest.folder());
+  ASSERT_TRUE(store_.Remove(folder_, "MANIFEST").ok());
+  checker_.StartOver(store_, "");
+  EXPECT_THAT(violations_.found(), IsEmpty());
+  ASSERT_TRUE(store_.Remove(later.manifest.folder(), "MANIFEST").ok());
+  checker_.StartOver(store_, "");
+}
+
 TEST_F(SnapshotCutTest, ARemovalLeavesWhatOthersNeed) {
   const SmallSnapshot later = SmallSnapshot::MakeAfter(snapshot_, 18, 43);
   ASSERT_TRUE(later.WriteTo(store_).ok());

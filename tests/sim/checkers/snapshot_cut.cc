@@ -240,6 +240,8 @@ void SnapshotCut::StartOver(Folder& store, const std::string& folder) {
     if (status.ok()) {
       status = snapshot->Verify([](uint64_t, uint64_t) { return absl::OkStatus(); });
     }
+    // Of the removal of an old one that has failed, the manifest may be gone.
+    if (absl::IsNotFound(status) && complete != *published_.rbegin()) continue;
     if (!status.ok()) {
       Complain(complete,
                absl::StrCat("was complete, and is not after a crash: ", status.ToString()));

@@ -47,6 +47,11 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
     next_ = now + kLookAgain;
     return;
   }
+  // As the worker's own heartbeats do, before its first step in the group.
+  if (proto::Progress& told = client.member().progress(); told.group() != group->id()) {
+    told.set_group(group->id());
+    told.set_group_step(0);
+  }
   const bool is_over = group->state() != proto::Group::ACTIVE ||
                        run_.progress.finished.contains(GroupId(group->id()));
   if ((is_over || IsBeyondRepair(now)) && !under_way_) done_ = true;
