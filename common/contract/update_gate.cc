@@ -276,8 +276,11 @@ std::optional<UpdateGate::Update> UpdateGate::TakeRound(absl::Time now, const Gr
   const Step round = steps_.empty() ? last_step_.Next() : steps_.begin()->first;
   const bool complete =
       AllReach(round, groups, [&](GroupId group) { return HasPart(group, round); });
-  if (!complete && !QuorumWaitIsOver(now, round) && !LateIsFull()) return std::nullopt;
+  if (!complete && !QuorumWaitIsOver(now, round) && !LateIsFull() && !LateWaitIsOver(now)) {
+    return std::nullopt;
+  }
   quorum_round_ = Step();
+  late_since_ = absl::InfiniteFuture();
   return steps_.empty() ? CutLate() : CutFirstStep(/*with_late=*/true);
 }
 
@@ -292,6 +295,20 @@ bool UpdateGate::LateIsFull() const {
   return steps_.empty() && std::any_of(late_.begin(), late_.end(), [this](const auto& late) {
            return StepsHeld(late.first.first) >= kHeldStepsPerGroupMax;
          });
+}
+
+// With a quorum, the shards of a table may have put different groups' changes together. Where every
+// group is behind the last round, one may wait here for the change of another, which waits elsewhere
+// for a change of the first.
+bool UpdateGate::LateWaitIsOver(absl::Time now) {
+  if (contract_.quorum == 0 || !steps_.empty()) {
+    late_since_ = absl::InfiniteFuture();
+    return false;
+  }
+  late_since_ = std::min(late_since_, now);
+  const absl::Time over = late_since_ + std::max(contract_.grace, kLateWaitMax);
+  next_due_ = std::min(next_due_, over);
+  return now >= over;
 }
 
 bool UpdateGate::QuorumWaitIsOver(absl::Time now, Step round) {

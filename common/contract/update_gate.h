@@ -45,7 +45,8 @@ struct GatePush {
 //                pushed a change that is not part of an update yet, or one of this round or a
 //                later one; or, with a quorum, `grace` after that many groups have. So a change of
 //                a round that is over counts in the next one; where none begins, a group's late
-//                changes are an update once the shard may hold no more of them
+//                changes are an update once the shard may hold no more of them or, with a quorum,
+//                when they have waited for `grace`, and for kLateWaitMax at least
 //
 // A live group is waited for from its first step on. Every push that was added becomes part of
 // exactly one update, at the latest when no group is live any more. Depends only on the calls and
@@ -56,6 +57,8 @@ struct GatePush {
 class UpdateGate {
  public:
   explicit UpdateGate(const Contract& contract) : contract_(contract) {}
+
+  static constexpr absl::Duration kLateWaitMax = absl::Seconds(5);
 
   // Pushes that become one update: the numbers that Add gave them, in the order of summation.
   struct Update {
@@ -145,6 +148,7 @@ class UpdateGate {
   bool HasPart(GroupId group, Step round) const;
   bool QuorumWaitIsOver(absl::Time now, Step round);
   bool LateIsFull() const;
+  bool LateWaitIsOver(absl::Time now);
   size_t ArrivalsPerUpdate(const GroupCensus& groups) const;
   // Pushes of the first held step, with `late` ones in between, in growing order of group.
   Update CutFirstStep(bool with_late);
@@ -166,6 +170,8 @@ class UpdateGate {
   absl::btree_map<Step, HeldStep> steps_;
   // Of steps at or below last_step_.
   Late late_;
+  // local: since when there are late changes, and no round has begun.
+  absl::Time late_since_ = absl::InfiniteFuture();
   // local: since when the first held round has its quorum.
   Step quorum_round_;
   absl::Time quorum_since_;

@@ -476,6 +476,23 @@ TEST(UpdateGate, AStepBeyondWaitsAlthoughAllGroupsHavePushed) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.2 2.2"));
 }
 
+// Another shard may hold a change of group 1 that waits for one of group 2.
+TEST(UpdateGate, WithAQuorumLateChangesDoNotWaitForEachOther) {
+  Driver driver({.kind = Kind::kLocal, .local_steps = 1, .quorum = 2, .grace = absl::Seconds(1)},
+                Groups({1, 2, 3}));
+  driver.Add(1, 5);
+  EXPECT_THAT(driver.Push(3, 5), IsEmpty());
+  driver.Pass(absl::Seconds(1));
+  EXPECT_THAT(driver.Due(), ElementsAre("1.5 3.5"));
+  driver.SetLive(Groups({1, 2}));
+  EXPECT_THAT(driver.Push(2, 4), IsEmpty());
+  EXPECT_EQ(driver.UntilDue(), UpdateGate::kLateWaitMax);
+  driver.Pass(UpdateGate::kLateWaitMax - absl::Milliseconds(1));
+  EXPECT_THAT(driver.Due(), IsEmpty());
+  driver.Pass(absl::Milliseconds(1));
+  EXPECT_THAT(driver.Due(), ElementsAre("2.4"));
+}
+
 TEST(UpdateGate, AStepBeyondWaitsAlthoughItHasAPushOfAGroupThatHasEnded) {
   for (const Kind kind : {Kind::kBsp, Kind::kLocal}) {
     Driver driver({.kind = kind, .local_steps = 1}, Groups({1, 2}));
