@@ -297,9 +297,9 @@ bool UpdateGate::LateIsFull() const {
          });
 }
 
-// With a quorum, the shards of a table may have put different groups' changes together. Where every
-// group is behind the last round, one may wait here for the change of another, which waits elsewhere
-// for a change of the first.
+// With a quorum, the shards of a table may have put different groups' changes together. Where
+// every group is behind the last round, one may wait here for the change of another, which waits
+// elsewhere for a change of the first.
 bool UpdateGate::LateWaitIsOver(absl::Time now) {
   if (contract_.quorum == 0 || !steps_.empty()) {
     late_since_ = absl::InfiniteFuture();

@@ -94,7 +94,8 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   cut_.emplace(
       SnapshotCut::Options{.averages = plan_.averages(),
                            .adaptive = plan_.adaptive,
-                           .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp},
+                           .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp ||
+                                               plan_.contract.kind == Contract::Kind::kLocal},
       [&cluster](absl::string_view server, uint32_t loop,
                  ShardId shard) -> std::optional<SnapshotCut::Held> {
         const server::Replica* replica = cluster.FindReplica(server, loop, shard);
