@@ -44,8 +44,9 @@ class SnapshotCut : public Observer {
     // The optimizer has a slot that is 0 where no push was applied, and values that do not depend
     // on the size of an update.
     bool adaptive = false;
-    // bsp, local: a step, or round, is one update of all groups. What a group that has ended had pushed for a step
-    // after the cut is held until then, although its sender was told that it is durable.
+    // bsp, local: a step, or round, is one update of all groups. What a group that has ended had
+    // pushed for one after the cut is held until then, although its sender was told that it is
+    // durable.
     bool has_common_steps = false;
   };
   // What a loop of a server holds of a shard; nothing when it holds no content.
