@@ -10,15 +10,30 @@
 #include "client/engine/operation.h"
 #include "common/base/status_macros.h"
 #include "common/contract/contract.h"
+#include "common/optimizer/definition.h"
+#include "common/optimizer/optimizer.h"
 #include "proto/scheduler.pb.h"
 
 namespace covey::client {
+
+namespace {
+
+// 0 for an optimizer that this version does not know.
+size_t SlotsOf(const proto::Optimizer& spec) {
+  const absl::StatusOr<OptimizerConfig> config = OptimizerFromProto(spec);
+  if (!config.ok()) return 0;
+  const auto optimizer = MakeOptimizer(*config);
+  return optimizer.ok() ? static_cast<size_t>((*optimizer)->state_slots()) : 0;
+}
+
+}  // namespace
 
 Table TableOf(const proto::Table& table) {
   const proto::Shard& last = table.shards(table.shards_size() - 1);
   return {.id = TableId(table.id()),
           .name = table.spec().name(),
-          .elements = last.first_element() + last.element_count()};
+          .elements = last.first_element() + last.element_count(),
+          .slots = SlotsOf(table.spec().optimizer())};
 }
 
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Connect(
@@ -100,6 +115,12 @@ Handle ParameterClient::Push(const Table& table, std::span<const float> gradient
 Handle ParameterClient::Pull(const Table& table, std::span<float> values,
                              const PullOptions& options) {
   return Start({.table = table.id, .values = values, .read = options.bound}, options.deadline);
+}
+
+Handle ParameterClient::PullState(const Table& table, std::span<float> arrays,
+                                  const PullOptions& options) {
+  return Start({.table = table.id, .values = arrays, .slots = table.slots, .read = options.bound},
+               options.deadline);
 }
 
 Handle ParameterClient::PushPull(const Table& table, std::span<const float> gradient,

@@ -38,6 +38,8 @@ struct Table {
   std::string name;
   // Product of the shape's extents.
   uint64_t elements = 0;
+  // Arrays of state that the optimizer keeps on the servers, each as large as the table.
+  size_t slots = 0;
 };
 
 // The reference to a table that a scheduler lists (ParameterClient::ListTables).
@@ -136,6 +138,13 @@ class ParameterClient {
 
   Handle Push(const Table& table, std::span<const float> gradient, const PushOptions& options = {});
   Handle Pull(const Table& table, std::span<float> values, const PullOptions& options = {});
+  // As Pull, with the optimizer's state: `arrays` takes the values and then each of the table's
+  // slots, (1 + table.slots) times the table in all. Each shard's are of one version; shards may
+  // differ in it while the table trains. The result has the number of updates (`version`, the
+  // lowest of a shard) and of examples (`samples`, the highest). Slots are those of the optimizer's
+  // formula, in its order (common/optimizer/kernels.h); for Adam the running mean and the mean
+  // square. INTERNAL: a server of an earlier version has answered.
+  Handle PullState(const Table& table, std::span<float> arrays, const PullOptions& options = {});
   // One round trip: applies the gradient (when the contract does), then reads the values.
   Handle PushPull(const Table& table, std::span<const float> gradient, std::span<float> values,
                   const PushOptions& push = {}, const PullOptions& pull = {});

@@ -32,13 +32,14 @@ covey_code GuardClient(covey_client* client, covey_error* error, const Body& bod
 }
 
 absl::Status CheckMemory(const covey_table* table, const void* memory, absl::string_view argument,
-                         uint64_t elements) {
+                         uint64_t elements, uint64_t arrays = 1) {
   COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
   COVEY_RETURN_IF_ERROR(NotNull(memory, argument));
-  if (elements == table->table.elements) return absl::OkStatus();
+  if (elements == table->table.elements * arrays) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("table '", table->table.name, "' has ",
-                                                 table->table.elements, " elements; '", argument,
-                                                 "' has ", elements));
+                                                 table->table.elements,
+                                                 arrays == 1 ? "" : absl::StrCat(" times ", arrays),
+                                                 " elements; '", argument, "' has ", elements));
 }
 
 absl::StatusOr<client::PushOptions> PushOptionsOf(const covey_push_options* given) {
@@ -178,6 +179,10 @@ uint64_t covey_table_elements(const covey_table* table) {
   return table == nullptr ? 0 : table->table.elements;
 }
 
+uint64_t covey_table_slots(const covey_table* table) {
+  return table == nullptr ? 0 : table->table.slots;
+}
+
 const char* covey_table_name(const covey_table* table) {
   return table == nullptr ? "" : table->table.name.c_str();
 }
@@ -204,6 +209,19 @@ covey_code covey_client_pull(covey_client* client, const covey_table* table, flo
     COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
     COVEY_ASSIGN_OR_RETURN(const auto pull, covey::c::PullOptionsOf(options));
     *handle = NewHandle(parameters.Pull(table->table, {values, elements}, pull));
+    return absl::OkStatus();
+  });
+}
+
+covey_code covey_client_pull_state(covey_client* client, const covey_table* table, float* arrays,
+                                   uint64_t elements, const covey_pull_options* options,
+                                   covey_handle** handle, covey_error* error) {
+  return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
+    COVEY_RETURN_IF_ERROR(CheckMemory(table, arrays, "arrays", elements, 1 + table->table.slots));
+    COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
+    COVEY_ASSIGN_OR_RETURN(const auto pull, covey::c::PullOptionsOf(options));
+    *handle = NewHandle(parameters.PullState(table->table, {arrays, elements}, pull));
     return absl::OkStatus();
   });
 }

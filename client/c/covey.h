@@ -133,9 +133,11 @@ typedef struct covey_result {
   uint64_t staleness;
   /* Longest time since a shard's last update. */
   double age_seconds;
+  /* Of covey_client_pull_state: training examples behind the table. */
+  uint64_t samples;
 } covey_result;
 #define COVEY_RESULT_INIT \
-  { sizeof(covey_result), 0, 0, 0, 0, 0, 0 }
+  { sizeof(covey_result), 0, 0, 0, 0, 0, 0, 0 }
 
 COVEY_API int32_t covey_handle_done(const covey_handle* handle);
 /* Waits until the operation has ended, or for `seconds`; returns its status, and its result unless
@@ -214,6 +216,8 @@ COVEY_API covey_code covey_client_set_contract(covey_client* client, const char*
 COVEY_API covey_code covey_client_status(covey_client* client, char** status, covey_error* error);
 
 COVEY_API uint64_t covey_table_elements(const covey_table* table);
+/* Arrays of state that the optimizer keeps on the servers, each as large as the table. */
+COVEY_API uint64_t covey_table_slots(const covey_table* table);
 /* Valid as long as the table. */
 COVEY_API const char* covey_table_name(const covey_table* table);
 COVEY_API void covey_table_free(covey_table* table);
@@ -253,6 +257,13 @@ COVEY_API covey_code covey_client_pull(covey_client* client, const covey_table* 
                                        float* values, uint64_t elements,
                                        const covey_pull_options* options, covey_handle** handle,
                                        covey_error* error);
+/* Reads values and optimizer state: `arrays` takes (1 + covey_table_slots) times the table, the
+ * values first. Of each shard they are of one version; `version` of the result counts its updates.
+ * For Adam the slots are the running mean and the mean square. */
+COVEY_API covey_code covey_client_pull_state(covey_client* client, const covey_table* table,
+                                             float* arrays, uint64_t elements,
+                                             const covey_pull_options* options,
+                                             covey_handle** handle, covey_error* error);
 /* One round trip: applies the gradient, then reads the values. */
 COVEY_API covey_code covey_client_push_pull(covey_client* client, const covey_table* table,
                                             const float* gradient, float* values, uint64_t elements,

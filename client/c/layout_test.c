@@ -20,7 +20,8 @@ AT(covey_result, durable, 12);
 AT(covey_result, version, 16);
 AT(covey_result, staleness, 24);
 AT(covey_result, age_seconds, 32);
-SIZE(covey_result, 40);
+AT(covey_result, samples, 40);
+SIZE(covey_result, 48);
 
 AT(covey_push_options, format, 4);
 AT(covey_push_options, samples, 8);

@@ -77,7 +77,8 @@ covey_code covey_handle_wait(const covey_handle* handle, double seconds, covey_r
                       .durable = ended.durable,
                       .version = ended.version.value(),
                       .staleness = ended.staleness,
-                      .age_seconds = absl::ToDoubleSeconds(ended.age)},
+                      .age_seconds = absl::ToDoubleSeconds(ended.age),
+                      .samples = ended.samples},
                      result);
     return ended.status;
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -44,6 +45,9 @@ struct Operation {
   Buffer gradient_memory;
   // Receives the values. Empty = no pull.
   std::span<float> values;
+  // Of a pull without a push: arrays of the optimizer's state that `values` has room for after the
+  // values, each as long as these.
+  size_t slots = 0;
   // The gradient's place holds initial values, which this client gives under that epoch
   // (Initialization.epoch): they replace the table's. 0 = a gradient.
   Epoch initialization;

@@ -55,10 +55,11 @@ PyObject* WaitInSlices(double seconds, const Wait& wait, const Done& done,
 }
 
 PyObject* ResultTuple(const covey_result& result) {
-  return Py_BuildValue("(KKdiii)", static_cast<unsigned long long>(result.version),
+  return Py_BuildValue("(KKdiiiK)", static_cast<unsigned long long>(result.version),
                        static_cast<unsigned long long>(result.staleness), result.age_seconds,
                        static_cast<int>(result.duplicate), static_cast<int>(result.discarded),
-                       static_cast<int>(result.durable));
+                       static_cast<int>(result.durable),
+                       static_cast<unsigned long long>(result.samples));
 }
 
 PyObject* NoResult(const covey_result&) {
@@ -268,6 +269,8 @@ PyObject* ClientPush(PyObject*, Given given, Py_ssize_t count) {
       [&] { return NewCapsule(handle); });
 }
 
+template <covey_code (*pull)(covey_client*, const covey_table*, float*, uint64_t,
+                             const covey_pull_options*, covey_handle**, covey_error*)>
 PyObject* ClientPull(PyObject*, Given given, Py_ssize_t count) {
   Arguments in(given, count, 7);
   auto* const client = in.Take<covey_client>();
@@ -277,10 +280,15 @@ PyObject* ClientPull(PyObject*, Given given, Py_ssize_t count) {
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {
-        return covey_client_pull(client, table, values.data, values.elements, &options, &handle,
-                                 error);
+        return pull(client, table, values.data, values.elements, &options, &handle, error);
       },
       [&] { return NewCapsule(handle); });
+}
+
+PyObject* TableSlots(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  const auto* const table = in.Take<covey_table>();
+  return in.failed() ? nullptr : PyLong_FromUnsignedLongLong(covey_table_slots(table));
 }
 
 PyObject* ClientPushPull(PyObject*, Given given, Py_ssize_t count) {
@@ -641,7 +649,9 @@ PyMethodDef methods[] = {
     Method("client_set_contract", &ClientSetContract),
     Method("client_status", &ClientStatus),
     Method("client_push", &ClientPush),
-    Method("client_pull", &ClientPull),
+    Method("client_pull", &ClientPull<&covey_client_pull>),
+    Method("client_pull_state", &ClientPull<&covey_client_pull_state>),
+    Method("table_slots", &TableSlots),
     Method("client_push_pull", &ClientPushPull),
     Method("client_flush", &ClientFlush),
     Method("client_barrier", &ClientBarrier),

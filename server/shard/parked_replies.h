@@ -29,6 +29,7 @@ struct PendingReply {
   ReadRequirement requirement;
   absl::Time deadline;
   bool wants_values = true;
+  bool wants_slots = false;  // of the optimizer, after the values; of a pull
 
   // For a push only.
   struct Push {

@@ -127,6 +127,7 @@ void Shard::Pull(absl::Time now, const Message& request, Outbox& outbox) {
   const proto::PullRequest& pull = request.envelope.pull_request();
   ++shard_.counters.pulls;
   PendingReply pending = BeginPendingReply(now, request, pull.read(), pull.deadline_ms());
+  pending.wants_slots = pull.with_slots();
   pending.requirement = ReadRequirement::Of(pending.bound, contract());
   replies_.SendWhenFresh(now, std::move(pending), outbox);
 }

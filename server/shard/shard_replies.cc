@@ -50,6 +50,7 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
     AddFrame(pending.reply, shard_.content().Values(), shard_.content().ValuesChecksum());
     if (shard_.correction.compensates()) RecordSent(pending);
   }
+  if (pending.wants_slots) AddSlots(pending.reply);
   UndurableReply complete{.index = shard_.content().index(),
                           .reply = std::move(pending.reply),
                           .deadline = pending.deadline,
@@ -58,6 +59,15 @@ void ShardReplies::SendWhenDurable(absl::Time now, PendingReply& pending, Outbox
     SendNow(now, std::move(complete), outbox);
   } else {
     undurable_.Add(std::move(complete));
+  }
+}
+
+void ShardReplies::AddSlots(Message& reply) {
+  reply.envelope.mutable_pull_reply()->set_samples(shard_.content().samples());
+  for (size_t slot = 0; slot < shard_.content().slots(); ++slot) {
+    Buffer bytes = shard_.content().Slot(slot);
+    const uint32_t checksum = FrameChecksum(bytes);
+    AddFrame(reply, std::move(bytes), checksum);
   }
 }
 

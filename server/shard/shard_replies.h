@@ -69,6 +69,7 @@ class ShardReplies {
   bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
   // Precondition: the reply is to a push.
+  void AddSlots(Message& reply);
   void CompletePushReply(PendingReply& pending);
   void Describe(proto::ShardState& state) const;
   uint64_t durable() const;

@@ -4,6 +4,7 @@
 #include "client/parameter_client.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,36 @@ TEST_F(ParameterClientTest, PushesAndPulls) {
   const auto counters = client_->GetCounters();
   ASSERT_TRUE(counters.ok()) << counters.status();
   EXPECT_EQ(counters->lost_pushes, 0u);
+}
+
+// Adam, in three shards of sixteen.
+TEST_F(ParameterClientTest, PullsTheOptimizersState) {
+  proto::TableSpec spec = Spec("w");
+  spec.set_shape(0, 48);
+  spec.set_shard_bytes(64);
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+  spec.mutable_optimizer()->set_beta1(0.5);
+  spec.mutable_optimizer()->set_beta2(0.75);
+  spec.mutable_optimizer()->set_epsilon(1e-8);
+  const absl::StatusOr<Table> table = client_->CreateTable(spec);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->slots, 2u);
+  std::vector<float> gradient(48);
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(3 * i);
+  ASSERT_TRUE(client_->Push(*table, gradient, {.samples = 3}).Wait().ok());
+  std::vector<float> arrays(3 * 48, -1);
+  const Handle read = client_->PullState(*table, arrays);
+  ASSERT_TRUE(read.Wait().ok()) << read.result().status;
+  EXPECT_EQ(read.result().version, Version(1));
+  EXPECT_EQ(read.result().samples, 3u);
+  for (size_t i = 0; i < 48; ++i) {
+    const auto mean = static_cast<float>(i);
+    EXPECT_NEAR(arrays[i], i == 0 ? 0 : -1, 1e-5);
+    EXPECT_EQ(arrays[48 + i], 0.5f * mean);
+    EXPECT_EQ(arrays[96 + i], 0.25f * mean * mean);
+  }
+  EXPECT_EQ(client_->PullState(*table, std::span(arrays).first(48)).Wait().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ParameterClientTest, TwoClientsMeetAtABarrier) {

@@ -103,6 +103,48 @@ def like_one_process(make, schedule=None, max_norm=None):
                 "began_with": began_with, "norms": norms, "expected_norms": expected_norms}
 
 
+def saved(make):
+    """Losses of a group and of a plain optimizer that goes on from the group's state_dict."""
+    with covey.join() as worker:
+        model = _model()
+        optimizer = _optimizer(model, worker, make, samples_per_step=1)
+        inputs, targets = _examples()
+
+        def steps(trained, by, first, last, which):
+            losses = []
+            for step in range(first, last):
+                chosen = which(step)
+                by.zero_grad()
+                loss = torch.nn.functional.mse_loss(trained(inputs[chosen]), targets[chosen])
+                loss.backward()
+                by.step()
+                losses.append(loss.item())
+            return losses
+
+        rank, size = worker.group.rank, worker.group.size
+        optimizer.samples = len(inputs) // size
+        empty = optimizer.state_dict()["state"]
+        steps(model, optimizer, 0, 10, lambda step: slice(rank, None, size))
+        state = optimizer.state_dict()
+        alone = _model()
+        alone.load_state_dict(model.state_dict())
+        plain = make(alone.parameters())
+        plain.load_state_dict(state)
+        refused = _refusal(optimizer.load_state_dict, state)
+        worker.barrier("saved")
+        with torch.no_grad():
+            before = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (model, alone)]
+        steps(model, optimizer, 10, 20, lambda step: slice(rank, None, size))
+        steps(alone, plain, 10, 20, lambda step: slice(None))
+        with torch.no_grad():
+            after = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (model, alone)]
+        kept = sorted(state["state"][0])
+        fresh = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (_model(),)]
+        optimizer.close()
+        return {"empty": len(empty), "before": before, "after": after, "kept": kept,
+                "refused": refused, "fresh": fresh[0]}
+
+
 def mistakes():
     """What the optimizer says to programs that it does not support."""
     said = {}
@@ -353,6 +395,8 @@ PROGRAMS = {
     "warmup": lambda: like_one_process(_adamw_of_two_groups, _warmup),
     "steps": lambda: like_one_process(
         _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),
+    "saved": lambda: saved(lambda parameters: torch.optim.Adam(parameters, lr=0.03)),
+    "saved_momentum": lambda: saved(_sgd),
     "left_out": left_out, "scaler": scaler, "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),

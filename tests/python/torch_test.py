@@ -48,6 +48,16 @@ class TorchTest(worker_programs.WorkerProgramsTest):
         self.check_like_one_process("warmup")
         self.check_like_one_process("steps")
 
+    def test_a_plain_optimizer_goes_on_from_the_state(self):
+        for name, kept in (("saved", ["exp_avg", "exp_avg_sq", "step"]),
+                           ("saved_momentum", ["momentum_buffer"])):
+            for result in self.results(1, 2, name):
+                self.assertEqual((0, kept), (result["empty"], result["kept"]))
+                self.assertAlmostEqual(*result["before"], delta=1e-6)
+                self.assertLess(result["after"][0], 0.9 * result["before"][0])
+                self.assertAlmostEqual(*result["after"], delta=1e-4 * result["after"][0] + 1e-6)
+                self.assertIn("--resume", result["refused"])
+
     def test_members_without_examples_are_left_out(self):
         for result in self.results(1, 2, "left_out"):
             self.assertLess(max(result["distances"]), 1e-5)

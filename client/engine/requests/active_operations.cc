@@ -22,7 +22,7 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
   const uint64_t begin = table.shards(static_cast<int>(first)).first_element();
   const uint64_t elements = last.first_element() + last.element_count() - begin;
   if ((operation.pushes() && operation.gradient.size() != elements) ||
-      (operation.pulls() && operation.values.size() != elements) ||
+      (operation.pulls() && operation.values.size() != elements * (1 + operation.slots)) ||
       (!operation.pushes() && !operation.pulls())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", name, "': these shards hold ", elements, " elements; got ",

@@ -122,6 +122,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     pull.set_shard(request.shard.index.value());
     pull.set_shard_generation(request.generation);
     pull.set_deadline_ms(deadline_ms);
+    pull.set_with_slots(operation.slots > 0);
     FillReadBound(request, *pull.mutable_read());
   }
   return message;

@@ -37,11 +37,13 @@ absl::Status CheckVersion(const ShardRequest& request, const Message& reply,
 
 absl::Status TakeValues(const ShardRequest& request, const Message& reply) {
   const std::span<float> values = request.owner->operation.values;
+  const size_t array = values.size() / (1 + request.owner->operation.slots);
+  size_t first = request.first_element;
   const CopyWay way =
       values.size_bytes() < kPastCachesBytes ? CopyWay::kThroughCaches : CopyWay::kPastCaches;
   return CheckFrameChecksums(reply, [&](const Buffer& frame) {
-    return CopyWithCrc32c(frame.bytes(), reinterpret_cast<uint8_t*>(&values[request.first_element]),
-                          way);
+    uint8_t* const to = reinterpret_cast<uint8_t*>(&values[std::exchange(first, first + array)]);
+    return CopyWithCrc32c(frame.bytes(), to, way);
   });
 }
 
@@ -63,12 +65,16 @@ Verdict TakeReply(const ShardRequest& request, const Message& reply, const Clust
       return {Verdict::Kind::kValuesUnfit,
               absl::UnavailableError("received; the values are still missing")};
     }
-    if (reply.frames.size() != 1 || reply.frames[0].size() != ValueBytes(request)) {
+    const size_t frames = 1 + request.owner->operation.slots;
+    const auto is_whole = [&](const Buffer& frame) { return frame.size() == ValueBytes(request); };
+    if (reply.frames.size() != frames ||
+        !std::all_of(reply.frames.begin(), reply.frames.end(), is_whole)) {
       return {Verdict::Kind::kFailed,
               absl::InternalError(absl::StrCat(
                   "shard ", request.shard.index.value(), " of table ", request.shard.table.value(),
-                  " answered with ", reply.frames.size(), " frames instead of one of ",
-                  ValueBytes(request), " bytes; report this as a bug"))};
+                  " answered with ", reply.frames.size(), " frames instead of ", frames, " of ",
+                  ValueBytes(request),
+                  " bytes; if the server is of an earlier version than this program, replace it"))};
     }
   }
   if (absl::Status fit = CheckVersion(request, reply, view, counters); !fit.ok()) {
@@ -86,7 +92,10 @@ void CountReply(const ShardRequest& request, const Message& reply) {
   OperationResult& result = request.owner->result;
   result.version = std::min(result.version, Version(state.version()));
   result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
-  if (!request.pushes) return;
+  if (!request.pushes) {
+    result.samples = std::max(result.samples, reply.envelope.pull_reply().samples());
+    return;
+  }
   const proto::PushReply& pushed = reply.envelope.push_reply();
   result.staleness = std::max(result.staleness, pushed.staleness());
   result.duplicate = result.duplicate || pushed.duplicate();

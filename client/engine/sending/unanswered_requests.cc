@@ -46,8 +46,9 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
   request.shard = {operation.table, ShardIndex(shard.index())};
   request.first_element = shard.first_element() - shards.first_element;
   request.element_count = shard.element_count();
-  request.wire_bytes = operation.pulls() ? request.element_count * sizeof(float)
-                                         : EncodedBytes(operation.format, request.element_count);
+  request.wire_bytes = operation.pulls()
+                           ? request.element_count * sizeof(float) * (1 + operation.slots)
+                           : EncodedBytes(operation.format, request.element_count);
   if (!operation.pushes()) return;
   request.pushes = true;
   request.sequence =

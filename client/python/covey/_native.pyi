@@ -6,8 +6,8 @@ from typing import Any, Callable, Sequence
 _Capsule = Any
 # An object with a buffer of float32, or (address, elements).
 _Floats = Any
-# version, staleness, age in seconds, duplicate, discarded, durable
-_Result = tuple[int, int, float, int, int, int]
+# version, staleness, age in seconds, duplicate, discarded, durable, samples
+_Result = tuple[int, int, float, int, int, int, int]
 # capsule, name, elements
 _Table = tuple[_Capsule, str, int]
 
@@ -36,6 +36,9 @@ def client_push(client: _Capsule, table: _Capsule, gradient: _Floats, wire: int,
                 deadline: float, /) -> _Capsule: ...
 def client_pull(client: _Capsule, table: _Capsule, values: _Floats, staleness: int,
                 min_version: int, max_age: float, deadline: float, /) -> _Capsule: ...
+def client_pull_state(client: _Capsule, table: _Capsule, arrays: _Floats, staleness: int,
+                      min_version: int, max_age: float, deadline: float, /) -> _Capsule: ...
+def table_slots(table: _Capsule, /) -> int: ...
 def client_push_pull(client: _Capsule, table: _Capsule, gradient: _Floats, values: _Floats,
                      wire: int, samples: int, push_deadline: float, staleness: int,
                      min_version: int, max_age: float, pull_deadline: float, /) -> _Capsule: ...

@@ -134,6 +134,7 @@ class Table:
         name: its name.
         shape: its extents.
         elements: their product.
+        slots: arrays of state that its optimizer keeps on the servers.
     """
 
     def __init__(self, client: Client, native: Any, name: str, elements: int,
@@ -143,6 +144,7 @@ class Table:
         self.name = name
         self.elements = elements
         self.shape = shape
+        self.slots: int = _native.table_slots(native)
 
     def __repr__(self) -> str:
         return f"<covey.Table {self.name!r} {self.shape}>"
@@ -186,6 +188,26 @@ class Table:
             self._client._native, self._native, memory,
             _CONTRACT_DECIDES if staleness is None else staleness, min_version, max_age,
             timeout_number(timeout))
+        return Handle(native, out, out)
+
+    def pull_state(self, out: Any = None, *, timeout: float | None = None) -> Handle:
+        """Starts to read values and optimizer state into `out`, or into a new array.
+
+        Row 0 has the values; the others have the optimizer's slots, in the order of its formula:
+        for Adam the running mean and the mean square. `version` of the result is the number of
+        updates, `samples` that of training examples. Each shard's rows are of one version; while
+        the table trains, shards may differ in it.
+
+        Args:
+            out: float32, 1 + slots times the table; untouched until the handle is done.
+            timeout: as for push.
+        """
+        if out is None:
+            import numpy  # here, because programs without NumPy pass `out`
+            out = numpy.empty((1 + self.slots, *self.shape), numpy.float32)
+        native = _native.client_pull_state(
+            self._client._native, self._native, floats(out, "out", writable=True),
+            _CONTRACT_DECIDES, 0, 0.0, timeout_number(timeout))
         return Handle(native, out, out)
 
     def push_pull(self, gradient: Any, out: Any = None, *, samples: int = 1,

@@ -26,6 +26,7 @@ class Result:
         duplicate: a shard already had the push, because a retry crossed its reply.
         discarded: a shard found the push too stale for the table's contract.
         durable: every shard holds the push as durably as the table requires.
+        samples: of pull_state: training examples behind the table.
     """
 
     values: Any
@@ -35,6 +36,7 @@ class Result:
     duplicate: bool
     discarded: bool
     durable: bool
+    samples: int = 0
 
 
 class Handle:
@@ -61,10 +63,10 @@ class Handle:
         Raises what the operation ended with. DeadlineExceeded while done() is false: it continues.
         Ctrl-C works.
         """
-        version, staleness, age, duplicate, discarded, durable = _native.handle_wait(
+        version, staleness, age, duplicate, discarded, durable, samples = _native.handle_wait(
             self._native, -1.0 if timeout is None else timeout)
         return Result(self._values, version, staleness, age, bool(duplicate), bool(discarded),
-                      bool(durable))
+                      bool(durable), samples)
 
     def __await__(self) -> Generator[Any, None, Result]:
         if not self.done():

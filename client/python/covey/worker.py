@@ -56,6 +56,7 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
         operation_deadline=timeout))
     worker = Worker(native, launch)
+    worker._client_settings = {"scheduler": scheduler, "job": job}
     if launch.size not in (None, worker.size):
         _log.warning("%s has started %d processes, and the job has %d workers now; start "
                      "covey_scheduler with --groups and --workers for as many", launch.launcher,
@@ -77,6 +78,7 @@ class Worker:
         self._native = native
         self.group = Group(native)
         self.launch = launch
+        self._client_settings: dict[str, Any] = {}  # with which connect() finds the same job
         remember(self)
 
     def __enter__(self) -> Worker:

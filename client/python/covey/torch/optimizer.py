@@ -10,11 +10,12 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from covey.client import connect
 from covey.definitions import Optimizer, TableSpec, nesterov
 from covey.errors import FailedPrecondition
 from covey.step import Step
 from covey.torch.gradients import on_accumulated, spent
-from covey.torch.translation import translate
+from covey.torch.translation import state_of, translate
 from covey.worker import Worker
 
 _log = logging.getLogger("covey")
@@ -138,6 +139,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.steps_taken = 0  # calls of step() that have ended
         self._has_schedule = bool(schedule)
         self._fixed = [self._fixed_of(group) for group in self.param_groups]
+        self._kind = type(optimizer)
+        self._is_local = is_local
+        self._prefix = prefix
         self._slots: list[_Slot] = []
         tensors = []
         for group in self.param_groups:
@@ -208,6 +212,37 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for slot in self._slots:
             slot.arrivals = 0
         super().zero_grad(set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the state_dict of the plain optimizer would be after the same steps.
+
+        It reads the state from the servers, between two steps; one member is enough. A plain
+        optimizer of the same kind loads it. Each part of a parameter is as of one update; while
+        other groups train, parts may differ by some updates.
+        """
+        if self._is_local:
+            raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
+                                     "each for its part; train with another contract to save it")
+        if self._begun:
+            raise RuntimeError("a step is under way; call step() before state_dict()")
+        state: dict[str, Any] = super().state_dict()
+        numbers = {parameter: number for number, parameter in enumerate(
+            parameter for group in self.param_groups for parameter in group["params"])}
+        with connect(**self.worker._client_settings) as client:
+            for slot in self._slots:
+                table = client.find_table(f"{self._prefix}/{slot.name}")
+                read = torch.empty((1 + table.slots, *table.shape))
+                result = table.pull_state(read).wait()
+                if result.version > 0:
+                    state["state"][numbers[slot.parameter]] = state_of(
+                        self._kind, list(read[1:].to(slot.parameter.device)), result.version)
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Refused: the state is on the servers."""
+        raise FailedPrecondition(
+            "the state of this optimizer is on the servers: continue a job with covey run --resume "
+            "latest; or train with the plain optimizer, which loads this state")
 
     def __deepcopy__(self, _: Any) -> Any:
         raise TypeError("a DistributedOptimizer cannot be copied; make one per worker")

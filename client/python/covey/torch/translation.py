@@ -52,6 +52,20 @@ _KNOWN = {torch.optim.SGD: _sgd, torch.optim.Adagrad: _adagrad, torch.optim.Adam
           torch.optim.AdamW: _adamw}
 
 
+# What PyTorch calls the arrays that an optimizer keeps, in the order of the servers' slots.
+_SLOTS: dict[type, tuple[str, ...]] = {
+    torch.optim.SGD: ("momentum_buffer",), torch.optim.Adagrad: ("sum",),
+    torch.optim.Adam: ("exp_avg", "exp_avg_sq"), torch.optim.AdamW: ("exp_avg", "exp_avg_sq")}
+
+
+def state_of(kind: type, slots: list[torch.Tensor], updates: int) -> dict[str, Any]:
+    """A parameter's entry in the state of PyTorch's optimizer of this kind."""
+    state: dict[str, Any] = dict(zip(_SLOTS[kind], slots))
+    if kind is not torch.optim.SGD:
+        state["step"] = torch.tensor(float(updates))
+    return state
+
+
 def translate(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> definitions.Optimizer:
     """The optimizer of one parameter group.
 
