@@ -190,7 +190,9 @@ size_t SnapshotWorkload::workers_running() const {
 }
 
 bool SnapshotWorkload::Finished() const {
-  // All programs of the first job end only when it is beyond repair.
+  // All programs of the first job end only when it is beyond repair, or when all workers are dead
+  // for ever; then it still makes its snapshot.
+  if (continued_.empty() && !cut_->history_was_lost()) return false;
   return progress_.EveryDeathIsNoticed(cluster_->simulator().now()) && workers_running() == 0;
 }
 
