@@ -231,7 +231,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         with connect(**self.worker._client_settings) as client:
             for slot in self._slots:
                 table = client.find_table(f"{self._prefix}/{slot.name}")
-                read = torch.empty((1 + table.slots, *table.shape))
+                read = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32)
                 result = table.pull_state(read).wait()
                 if result.version > 0:
                     state["state"][numbers[slot.parameter]] = state_of(
