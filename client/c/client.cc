@@ -217,8 +217,8 @@ covey_code covey_client_pull_state(covey_client* client, const covey_table* tabl
                                    uint64_t elements, const covey_pull_options* options,
                                    covey_handle** handle, covey_error* error) {
   return GuardClient(client, error, [&](ParameterClient& parameters) -> absl::Status {
-    COVEY_RETURN_IF_ERROR(NotNull(table, "table"));
-    COVEY_RETURN_IF_ERROR(CheckMemory(table, arrays, "arrays", elements, 1 + table->table.slots));
+    COVEY_RETURN_IF_ERROR(
+        CheckMemory(table, arrays, "arrays", elements, 1 + covey_table_slots(table)));
     COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
     COVEY_ASSIGN_OR_RETURN(const auto pull, covey::c::PullOptionsOf(options));
     *handle = NewHandle(parameters.PullState(table->table, {arrays, elements}, pull));

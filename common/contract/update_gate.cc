@@ -306,7 +306,7 @@ bool UpdateGate::LateWaitIsOver(absl::Time now) {
     return false;
   }
   late_since_ = std::min(late_since_, now);
-  const absl::Time over = late_since_ + std::max(contract_.grace, kLateWaitMax);
+  const absl::Time over = late_since_ + std::max(contract_.grace, kLateWaitMin);
   next_due_ = std::min(next_due_, over);
   return now >= over;
 }

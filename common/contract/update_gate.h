@@ -46,7 +46,7 @@ struct GatePush {
 //                later one; or, with a quorum, `grace` after that many groups have. So a change of
 //                a round that is over counts in the next one; where none begins, a group's late
 //                changes are an update once the shard may hold no more of them or, with a quorum,
-//                when they have waited for `grace`, and for kLateWaitMax at least
+//                when they have waited for `grace`, and for kLateWaitMin at least
 //
 // A live group is waited for from its first step on. Every push that was added becomes part of
 // exactly one update, at the latest when no group is live any more. Depends only on the calls and
@@ -56,9 +56,10 @@ struct GatePush {
 // Actor-confined; a value.
 class UpdateGate {
  public:
-  explicit UpdateGate(const Contract& contract) : contract_(contract) {}
+  // The least time for which late changes wait for a round, where there is a quorum.
+  static constexpr absl::Duration kLateWaitMin = absl::Seconds(5);
 
-  static constexpr absl::Duration kLateWaitMax = absl::Seconds(5);
+  explicit UpdateGate(const Contract& contract) : contract_(contract) {}
 
   // Pushes that become one update: the numbers that Add gave them, in the order of summation.
   struct Update {

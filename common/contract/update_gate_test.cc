@@ -486,8 +486,8 @@ TEST(UpdateGate, WithAQuorumLateChangesDoNotWaitForEachOther) {
   EXPECT_THAT(driver.Due(), ElementsAre("1.5 3.5"));
   driver.SetLive(Groups({1, 2}));
   EXPECT_THAT(driver.Push(2, 4), IsEmpty());
-  EXPECT_EQ(driver.UntilDue(), UpdateGate::kLateWaitMax);
-  driver.Pass(UpdateGate::kLateWaitMax - absl::Milliseconds(1));
+  EXPECT_EQ(driver.UntilDue(), UpdateGate::kLateWaitMin);
+  driver.Pass(UpdateGate::kLateWaitMin - absl::Milliseconds(1));
   EXPECT_THAT(driver.Due(), IsEmpty());
   driver.Pass(absl::Milliseconds(1));
   EXPECT_THAT(driver.Due(), ElementsAre("2.4"));

@@ -37,6 +37,25 @@ void KeepLosses(const float* __restrict wanted, const float* __restrict sent,
   }
 }
 
+double SquaresOf(const float* x, size_t count) {
+  constexpr size_t kSums = 8;
+  double sums[kSums] = {};
+  const size_t whole = count / kSums * kSums;
+  for (size_t i = 0; i < whole; i += kSums) {
+    for (size_t s = 0; s < kSums; ++s) {
+      const double value = x[i + s];
+      sums[s] += value * value;
+    }
+  }
+  for (size_t i = whole; i < count; ++i) {
+    const double value = x[i];
+    sums[i - whole] += value * value;
+  }
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
 void ScaleArray(float* x, float factor, size_t count) {
   for (size_t i = 0; i < count; ++i) x[i] *= factor;
 }
@@ -53,6 +72,7 @@ namespace {
 HWY_EXPORT(AddArrays);
 HWY_EXPORT(AddPairs);
 HWY_EXPORT(KeepLosses);
+HWY_EXPORT(SquaresOf);
 HWY_EXPORT(ScaleArray);
 
 }  // namespace
@@ -71,6 +91,10 @@ void KeepLoss(std::span<const float> wanted, std::span<const float> sent,
               std::span<float> residual) {
   COVEY_CHECK(wanted.size() == residual.size() && sent.size() == residual.size());
   HWY_DYNAMIC_DISPATCH(KeepLosses)(wanted.data(), sent.data(), residual.data(), residual.size());
+}
+
+double SumOfSquares(std::span<const float> x) {
+  return HWY_DYNAMIC_DISPATCH(SquaresOf)(x.data(), x.size());
 }
 
 void Scale(std::span<float> x, float factor) {

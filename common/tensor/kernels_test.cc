@@ -116,6 +116,25 @@ TEST_P(TensorKernelsTest, ScalesEachElement) {
   });
 }
 
+TEST_P(TensorKernelsTest, SumsSquaresInTheStatedOrder) {
+  Random random(5);
+  ForEachShape([&](size_t count, size_t start) {
+    std::vector<float> values(start + count);
+    for (float& value : values) value = static_cast<float>(random.Uniform() * 2 - 1);
+    double sums[8] = {};
+    for (size_t i = 0; i < count; ++i) {
+      sums[i % 8] +=
+          static_cast<double>(values[start + i]) * static_cast<double>(values[start + i]);
+    }
+    double expected = 0;
+    for (const double sum : sums) expected += sum;
+    EXPECT_EQ(SumOfSquares(std::span(values).subspan(start)), expected);
+  });
+  EXPECT_EQ(SumOfSquares(std::vector<float>{3e38f, -3e38f}),
+            2 * (static_cast<double>(3e38f) * static_cast<double>(3e38f)));
+  EXPECT_TRUE(std::isnan(SumOfSquares(std::vector<float>{1, kNan})));
+}
+
 TEST_P(TensorKernelsTest, NoSamplesGiveZerosEvenOfGarbage) {
   for (const float zero : {0.0f, -0.0f}) {
     std::vector<float> values = {kNan, 1, kInfinity, -1, -kInfinity, -kNan, -0.0f, 3, 4};

@@ -68,8 +68,9 @@ class ShardReplies {
   void RecordSent(const PendingReply& pending);
   bool IsFreshEnough(absl::Time now, const ReadRequirement& requirement) const;
   Freshness FreshnessAt(absl::Time now) const;
-  // Precondition: the reply is to a push.
+  // Precondition: the reply is to a pull, and has the values.
   void AddSlots(Message& reply);
+  // Precondition: the reply is to a push.
   void CompletePushReply(PendingReply& pending);
   void Describe(proto::ShardState& state) const;
   uint64_t durable() const;

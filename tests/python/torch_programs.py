@@ -110,21 +110,21 @@ def saved(make):
         optimizer = _optimizer(model, worker, make, samples_per_step=1)
         inputs, targets = _examples()
 
-        def steps(trained, by, first, last, which):
-            losses = []
-            for step in range(first, last):
-                chosen = which(step)
+        def ten_steps(trained, by, mine):
+            for _ in range(10):
                 by.zero_grad()
-                loss = torch.nn.functional.mse_loss(trained(inputs[chosen]), targets[chosen])
-                loss.backward()
+                torch.nn.functional.mse_loss(trained(inputs[mine]), targets[mine]).backward()
                 by.step()
-                losses.append(loss.item())
-            return losses
+
+        def losses():
+            with torch.no_grad():
+                return [torch.nn.functional.mse_loss(each(inputs), targets).item()
+                        for each in (model, alone)]
 
         rank, size = worker.group.rank, worker.group.size
         optimizer.samples = len(inputs) // size
         empty = optimizer.state_dict()["state"]
-        steps(model, optimizer, 0, 10, lambda step: slice(rank, None, size))
+        ten_steps(model, optimizer, slice(rank, None, size))
         state = optimizer.state_dict()
         alone = _model()
         alone.load_state_dict(model.state_dict())
@@ -132,17 +132,13 @@ def saved(make):
         plain.load_state_dict(state)
         refused = _refusal(optimizer.load_state_dict, state)
         worker.barrier("saved")
-        with torch.no_grad():
-            before = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (model, alone)]
-        steps(model, optimizer, 10, 20, lambda step: slice(rank, None, size))
-        steps(alone, plain, 10, 20, lambda step: slice(None))
-        with torch.no_grad():
-            after = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (model, alone)]
-        kept = sorted(state["state"][0])
-        fresh = [torch.nn.functional.mse_loss(m(inputs), targets).item() for m in (_model(),)]
+        before = losses()
+        ten_steps(model, optimizer, slice(rank, None, size))
+        ten_steps(alone, plain, slice(None))
+        after = losses()
         optimizer.close()
-        return {"empty": len(empty), "before": before, "after": after, "kept": kept,
-                "refused": refused, "fresh": fresh[0]}
+        return {"empty": len(empty), "before": before, "after": after,
+                "kept": sorted(state["state"][0]), "refused": refused}
 
 
 def mistakes():

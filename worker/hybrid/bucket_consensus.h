@@ -33,8 +33,7 @@ BucketConsensus AgreeOnBucket(std::span<const MemberProgress> members, size_t bu
                               Step steps_before);
 
 // The norm by which all members clip the gradient of `step` when they do it again: that of the
-// first member that tells one. Absent: none of them has updated anything by it.
-// Pure.
+// first member that tells one. Absent: none of them has updated anything by it. Pure.
 std::optional<GradientNorm> AgreeOnNorm(std::span<const MemberProgress> members, Step step);
 
 // What becomes of one bucket of this member under that consensus. Pure.

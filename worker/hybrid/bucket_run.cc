@@ -193,7 +193,7 @@ void BucketRun::ClipPart(absl::Time now, const CollectiveResult& sum, Outbox& ou
       [weak = weak_from_this(), own, sum](absl::Time now, float factor, Outbox& outbox) {
         const std::shared_ptr<BucketRun> self = weak.lock();
         if (self == nullptr || self->state_ != State::kClipping) return;
-        if (factor < 1) Scale(own, factor);
+        Scale(own, factor);
         self->Enter(State::kUpdating);
         self->UpdatePart(now, sum, outbox);
       },

@@ -7,32 +7,13 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/tensor/kernels.h"
 
 namespace covey::worker {
 namespace {
 
 // torch.nn.utils.clip_grad_norm_ adds it to the norm, too.
 constexpr double kNormMin = 1e-6;
-
-// Sums by index modulo kLanes, which are added in growing order.
-double SumOfSquares(std::span<const float> x) {
-  constexpr size_t kLanes = 8;
-  double lanes[kLanes] = {};
-  const size_t whole = x.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = x[i + lane];
-      lanes[lane] += value * value;
-    }
-  }
-  for (size_t i = whole; i < x.size(); ++i) {
-    const double value = x[i];
-    lanes[i - whole] += value * value;
-  }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
 
 // A double travels as four whole numbers of 16 bits, which float32 holds exactly.
 constexpr size_t kWords = 4;
@@ -110,7 +91,7 @@ void GradientClip::Gather(absl::Time now, Step step, double squares, absl::Time 
     }
   };
   // What waits ends with the group's failure.
-  gather.done = [words](absl::Time, const CollectiveResult&, Outbox&) {};
+  gather.done = [](absl::Time, const CollectiveResult&, Outbox&) {};
   group_.Start(now, std::move(gather), outbox);
 }
 
@@ -123,11 +104,9 @@ void GradientClip::Gathered(absl::Time now, Step step, std::span<const float> wo
   newest_ = GradientNorm{.step = step, .norm = std::sqrt(squares)};
   last_norm_ = newest_->norm;
   const float factor = Factor(*last_norm_);
-  const auto found = pending_.find(step);
-  if (found == pending_.end()) return;
-  const std::vector<Then> waiting = std::move(found->second.waiting);
-  pending_.erase(found);
-  for (const Then& then : waiting) then(now, factor, outbox);
+  // Taken out first: a bucket may go on to the next step inside its call.
+  const auto pending = pending_.extract(step);
+  for (const Then& then : pending.mapped().waiting) then(now, factor, outbox);
 }
 
 }  // namespace covey::worker

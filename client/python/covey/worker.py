@@ -55,8 +55,7 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         scheduler=scheduler, job=job, rank=rank, labels=labels, data_host=data_host,
         transport=transport, join_deadline=join_timeout, form_deadline=form_timeout,
         operation_deadline=timeout))
-    worker = Worker(native, launch)
-    worker._client_settings = {"scheduler": scheduler, "job": job}
+    worker = Worker(native, launch, scheduler, job)
     if launch.size not in (None, worker.size):
         _log.warning("%s has started %d processes, and the job has %d workers now; start "
                      "covey_scheduler with --groups and --workers for as many", launch.launcher,
@@ -74,11 +73,13 @@ class Worker:
         launch: what has started this process (covey.launch.Launch).
     """
 
-    def __init__(self, native: Any, launch: _launch.Launch) -> None:
+    def __init__(self, native: Any, launch: _launch.Launch, scheduler: str | None,
+                 job: str | None) -> None:
         self._native = native
         self.group = Group(native)
         self.launch = launch
-        self._client_settings: dict[str, Any] = {}  # with which connect() finds the same job
+        # With these, connect() finds the same job.
+        self._client_settings = {"scheduler": scheduler, "job": job}
         remember(self)
 
     def __enter__(self) -> Worker:

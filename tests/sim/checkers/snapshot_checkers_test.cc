@@ -107,6 +107,7 @@ TEST_F(SnapshotCutTest, AnOldSnapshotMayHaveLostItsManifestToARemovalThatFailed)
   EXPECT_THAT(violations_.found(), IsEmpty());
   ASSERT_TRUE(store_.Remove(later.manifest.folder(), "MANIFEST").ok());
   checker_.StartOver(store_, "");
+  EXPECT_THAT(violations_.found(), ElementsAre(HasSubstr("is not after a crash")));
 }
 
 TEST_F(SnapshotCutTest, ARemovalLeavesWhatOthersNeed) {

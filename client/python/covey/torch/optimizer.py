@@ -229,13 +229,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         numbers = {parameter: number for number, parameter in enumerate(
             parameter for group in self.param_groups for parameter in group["params"])}
         with connect(**self.worker._client_settings) as client:
+            reads = []
             for slot in self._slots:
                 table = client.find_table(f"{self._prefix}/{slot.name}")
-                read = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32)
-                result = table.pull_state(read).wait()
+                arrays = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32)
+                reads.append((slot, table.pull_state(arrays)))
+            for slot, read in reads:
+                result = read.wait()
                 if result.version > 0:
                     state["state"][numbers[slot.parameter]] = state_of(
-                        self._kind, list(read[1:].to(slot.parameter.device)), result.version)
+                        self._kind, list(result.values[1:]), result.version)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -72,7 +72,6 @@ void SnapshotTrainer::Follow(const proto::Group& group, client::ClientActor& cli
   const uint64_t before = std::max<uint64_t>(1, group.first_step()) - 1;
   const uint64_t taken = std::max(before, run_.progress.taken[id]);
   client.member().progress().set_step(taken - before);
-  client.member().progress().set_group(group.id());
   client.member().progress().set_group_step(taken);
   for (proto::WorkItem& item : std::exchange(batch_, {})) followed_.push_back(std::move(item));
   again_ = false;
