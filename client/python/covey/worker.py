@@ -79,7 +79,7 @@ class Worker:
         self.group = Group(native)
         self.launch = launch
         # With these, connect() finds the same job.
-        self._client_settings = {"scheduler": scheduler, "job": job}
+        self._client_settings: dict[str, Any] = {"scheduler": scheduler, "job": job}
         remember(self)
 
     def __enter__(self) -> Worker:
