@@ -11,7 +11,7 @@ import time
 from unittest import mock
 
 import covey
-from covey import _native, handle
+from covey import _asyncio, _native, handle
 from tests import report
 from tests.process import cluster, program
 
@@ -190,6 +190,8 @@ class ClientTest(cluster.ProcessTest):
             with self.assertRaises(asyncio.TimeoutError):
                 await asyncio.wait_for(wait_for(pending), 0.1)
             self.assertFalse(pending.done())
+            waits = _asyncio._of_loops[asyncio.get_running_loop()]
+            self.assertEqual({}, waits._operations)  # nobody waits, and nothing is kept for it
             self.table.push(_floats())
             return (await pending).version
 
