@@ -150,11 +150,8 @@ void Member::ReceiveRegisterReply(absl::Time now, const Message& message, Outbox
   if (state_ != State::kRegistering) return;
   const absl::Time sent = std::exchange(register_, {}).sent;
   last_refusal_ = StatusOf(message);
-  const bool is_rank_taken = absl::IsAlreadyExists(last_refusal_);
-  if (is_rank_taken) {
-    taken_rank_until_ = std::min(taken_rank_until_, now + options_.taken_rank_patience);
-  }
-  if (IsPassing(last_refusal_) || (is_rank_taken && now < taken_rank_until_)) {
+  // The scheduler may not know yet that the rank's holder is dead.
+  if (IsPassing(last_refusal_) || absl::IsAlreadyExists(last_refusal_)) {
     register_.again = now + backoff_.Next();
     return;
   }

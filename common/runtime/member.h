@@ -52,12 +52,10 @@ class Member {
     std::string host;
     // "host:port" of the scheduler, for errors.
     std::string scheduler;
-    // After this duration registration fails with the scheduler's last error.
+    // After this duration registration fails with the scheduler's last error. Until then a taken
+    // rank is asked for again: its holder may have died a moment ago, and a supervisor restarts
+    // processes before their death is known.
     absl::Duration register_deadline = absl::Seconds(30);
-    // How long a taken rank is asked for again: its holder may have died a moment ago, and a
-    // supervisor restarts processes before their death is known. Longer than the scheduler takes to
-    // notice a silent death.
-    absl::Duration taken_rank_patience = absl::Seconds(5);
     // An unanswered request is retried after this duration.
     absl::Duration retry_after = absl::Seconds(2);
     // An unanswered watch is retried after this duration. Longer, because a watch is answered only
@@ -145,7 +143,6 @@ class Member {
   absl::Status failure_;
   absl::Status last_refusal_;
   absl::Time register_until_ = absl::InfiniteFuture();
-  absl::Time taken_rank_until_ = absl::InfiniteFuture();
   NodeId node_;
   uint32_t rank_ = 0;
   absl::Duration heartbeat_every_ = absl::Milliseconds(500);

@@ -76,8 +76,9 @@ absl::StatusOr<uint32_t> ChooseRank(const JobSpec& job, const proto::ClusterView
     if (holder == nullptr || holder->state() != proto::Node::ALIVE) return rank;
     return absl::AlreadyExistsError(absl::StrCat(
         "rank ", rank, " is held by ", Describe(*holder),
-        ": give this process another rank, or stop that one; if it crashed just now, try again in ",
-        absl::FormatDuration(retry_after)));
+        ": stop that process, or give this one another rank; if that one has crashed, its rank is "
+        "free in ",
+        absl::FormatDuration(retry_after), " at most"));
   }
   std::vector<bool> held(ranks, false);
   for (const proto::Node& node : view.nodes()) {

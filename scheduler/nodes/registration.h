@@ -18,7 +18,8 @@ absl::Status CheckRegistration(const JobSpec& job, const proto::RegisterRequest&
 
 // The rank of a new node: the one that it asks for, or the lowest that no live node holds. With
 // JobSpec::elastic there may be more servers and workers than expected. ALREADY_EXISTS: a live node
-// holds the wanted rank; if that node has crashed, this is noticed within `retry_after`.
+// holds the wanted rank; if that node has crashed, this is noticed within `retry_after`,
+// so a caller that a supervisor has restarted asks again.
 // FAILED_PRECONDITION: the job is full.
 absl::StatusOr<uint32_t> ChooseRank(const JobSpec& job, const proto::ClusterView& view,
                                     const proto::RegisterRequest& request,

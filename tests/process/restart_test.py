@@ -49,6 +49,36 @@ class RestartTest(cluster.ProcessTest):
         frozen.kill()
         running.stop()
 
+    def _worker(self, running, **more):
+        return self.start("worker-0", [cluster.RING_WORKER], {**running.environment(0), **more})
+
+    def test_worker_is_restarted_at_once(self):
+        # Silence would take longer than this worker waits.
+        running = cluster.Cluster(self, scheduler_options=["--silence-min", "10m"])
+        first = self._worker(running)
+        first.await_line('"event":"ready"')
+        first.signal(signal.SIGKILL)
+        self._worker(running).await_line('"event":"ready"')
+
+    def test_worker_is_restarted_long_before_its_death_is_known(self):
+        running = cluster.Cluster(self, scheduler_options=["--silence-min", "7s"])
+        frozen = self._worker(running)
+        frozen.await_line('"event":"ready"')
+        frozen.signal(signal.SIGSTOP)
+        self._worker(running).await_line('"event":"ready"')
+
+    def test_a_rank_in_use_names_its_holder(self):
+        running = cluster.Cluster(self)
+        holder = self._worker(running)
+        holder.await_line('"event":"ready"')
+        second = self._worker(running, COVEY_JOIN_DEADLINE="6s")
+        self.assertEqual(1, second.exit_code(), second)
+        self.assertRegex(second.lines("stderr")[-1],
+                         "not registered within 6s: rank 0 is held by worker-0 "
+                         f"\\(node [0-9]+, pid {holder.pid} on host [^)]+\\): stop that process, "
+                         "or give this one another rank")
+        self.assertTrue(holder.running(), holder)
+
     def test_training_outlives_the_scheduler(self):
         log = os.path.join(self.folder, "decisions")
         running = cluster.Cluster(self, groups=2, scheduler_options=["--log-file", log])

@@ -182,6 +182,17 @@ class LaunchedTest(cluster.ProcessTest):
             self.assertIn(expected, str(run))
 
     @interpreter.needs("torch")
+    def test_torchrun_restarts_workers(self):
+        # Silence would take longer than the new workers wait.
+        job = cluster.Cluster(self, workers=2, scheduler_options=["--silence-min", "10m"])
+        run = self.start("torchrun", [*torchrun.command(2), "--max_restarts", "1", _PROGRAM, "restart"],
+                         torchrun.environment(self.folder, COVEY_SCHEDULER=job.address,
+                                              COVEY_JOB=cluster.JOB))
+        self.assertEqual(0, run.exit_code(200), run)
+        places = [json.loads(line[line.index("{"):]) for line in run.lines("stdout") if "{" in line]
+        self.assertEqual([0, 1], sorted(place["rank"] for place in places))
+
+    @interpreter.needs("torch")
     def test_torchrun_needs_no_other_command(self):
         run = self.start("torchrun", [*torchrun.command(2), _PROGRAM, "init"],
                          torchrun.environment(self.folder))

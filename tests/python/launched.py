@@ -4,6 +4,8 @@
 import array
 import json
 import logging
+import os
+import signal
 import sys
 import time
 
@@ -11,7 +13,9 @@ import covey
 
 logging.basicConfig(level=logging.INFO)
 way = sys.argv[1]
-worker = covey.join() if way == "join" else covey.init(servers=2, groups=2 if way == "init" else 1)
+worker = covey.join() if way in ("join", "restart") else covey.init(servers=2, groups=2 if way == "init" else 1)
+if way == "restart" and worker.launch.rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    os.kill(os.getpid(), signal.SIGKILL)
 if way == "wait":
     print("joined", flush=True)
     time.sleep(600)
@@ -19,5 +23,5 @@ total = array.array("f", [worker.group.rank + 1])
 worker.group.all_reduce(total).wait()
 print(json.dumps({"rank": worker.rank, "size": worker.size, "groups": worker.groups,
                   "local_rank": worker.local_rank, "sum": total[0]}), flush=True)
-if way == "join":
+if way in ("join", "restart"):
     worker.close()

@@ -31,14 +31,15 @@ def join(scheduler: str | None = None, *, job: str | None = None, rank: int | No
         labels: topology of this machine, "zone/rack/host/device".
         data_host: address at which other members reach this machine.
         transport: "auto", "tcp" or "ipc".
-        join_timeout: longest wait for the scheduler, in seconds.
+        join_timeout: longest wait for the scheduler, and for a rank whose holder is not known to be
+            dead, in seconds.
         form_timeout: longest wait for the group to form, in seconds.
         timeout: deadline of collectives and of each tensor of a step, in seconds.
 
     Raises:
         Unavailable: there is no scheduler at this address.
         DeadlineExceeded: names the missing members.
-        AlreadyExists: the rank is taken.
+        AlreadyExists: another process has held the rank until `join_timeout`; names it.
         InvalidArgument: a setting is wrong, or the launcher's variables contradict each other.
     """
     try:
