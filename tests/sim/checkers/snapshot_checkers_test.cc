@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ using testing::IsEmpty;
 struct Numbers {
   uint64_t epoch = 1;
   uint64_t node = 2;
+  proto::Node::State state = proto::Node::ALIVE;
   uint32_t group = 1;
   uint64_t first_step = 1;
   uint32_t table = 1;
@@ -38,7 +40,9 @@ Message View(const Numbers& numbers) {
   message.set_to({NodeId(), 0});
   proto::ClusterView& view = *message.envelope.mutable_watch_view_reply()->mutable_view();
   view.set_epoch(numbers.epoch);
-  view.add_nodes()->set_id(numbers.node);
+  proto::Node& node = *view.add_nodes();
+  node.set_id(numbers.node);
+  node.set_state(numbers.state);
   proto::Group& group = *view.add_groups();
   group.set_id(numbers.group);
   group.set_first_step(numbers.first_step);
@@ -57,6 +61,7 @@ class SnapshotCutTest : public testing::Test {
   // The group pushes the step, which adds to this element of the shard.
   void Push(uint32_t group, uint64_t step, size_t element = 0) {
     Message message;
+    message.envelope.mutable_header()->set_node(2);
     proto::PushId& id = *message.envelope.mutable_push_request()->mutable_id();
     id.set_table(1);
     id.set_producer_kind(proto::PushId::GROUP);
@@ -69,16 +74,51 @@ class SnapshotCutTest : public testing::Test {
     checker_.OnSend(absl::UnixEpoch(), message);
   }
 
+  // The record of the cut of snapshot 17 arrives at the server, under this chain epoch.
+  void ReceiveCut(const std::string& server, uint64_t chain_epoch) {
+    Message message;
+    proto::ReplicateRequest& request = *message.envelope.mutable_replicate_request();
+    request.mutable_chain()->set_table(1);
+    request.mutable_chain()->set_generation(7);
+    request.mutable_chain()->set_chain_epoch(chain_epoch);
+    request.set_index(4);
+    request.set_cut(17);
+    checker_.OnReceived(absl::UnixEpoch(), server, message);
+  }
+
   const SnapshotCut::Options options_;
   const SmallSnapshot snapshot_ = SmallSnapshot::Make(17, 42);
   const std::string folder_ = snapshot_.manifest.folder();
   MemoryFolder store_;
   Violations violations_;
-  SnapshotCut checker_{
-      options_,
-      [](absl::string_view, uint32_t, ShardId) { return std::optional<SnapshotCut::Held>(); },
-      violations_};
+  std::map<std::string, SnapshotCut::Held> held_;  // by server
+  SnapshotCut checker_{options_,
+                       [this](absl::string_view server, uint32_t, ShardId) {
+                         const auto found = held_.find(std::string(server));
+                         return found == held_.end() ? std::nullopt : std::optional(found->second);
+                       },
+                       violations_};
 };
+
+TEST_F(SnapshotCutTest, ReplicasHoldTheSameAtTheCut) {
+  held_["server-0"] = {.chain_epoch = 5, .index = 4, .digest = 70};
+  held_["server-1"] = {.chain_epoch = 5, .index = 4, .digest = 70};
+  ReceiveCut("server-0", 5);
+  ReceiveCut("server-1", 5);
+  EXPECT_THAT(violations_.found(), IsEmpty());
+  held_["server-1"].digest = 71;
+  ReceiveCut("server-1", 5);
+  EXPECT_THAT(violations_.found(),
+              ElementsAre(HasSubstr("server-1 does not hold what another replica held")));
+}
+
+TEST_F(SnapshotCutTest, AReplicaOfALaterChainMayHoldAnotherRecord) {
+  held_["server-0"] = {.chain_epoch = 5, .index = 4, .digest = 70};
+  held_["server-1"] = {.chain_epoch = 6, .index = 4, .digest = 71};
+  ReceiveCut("server-0", 5);
+  ReceiveCut("server-1", 5);
+  EXPECT_THAT(violations_.found(), IsEmpty());
+}
 
 TEST_F(SnapshotCutTest, ACompleteSnapshotStaysComplete) {
   checker_.Published(store_, folder_);
@@ -148,15 +188,18 @@ class StoredStepTest : public SnapshotCutTest {
     checker_.OnSend(absl::UnixEpoch(), View({.group = 2, .generation = 7}));
     Push(1, 5);
     Push(2, step, 1);
+    AcknowledgeAsDurable(2, step);
+    manifest_.set_epoch(100);
+  }
+  void AcknowledgeAsDurable(uint32_t group, uint64_t step) {
     Message message;
     proto::PushReply& reply = *message.envelope.mutable_push_reply();
     reply.mutable_id()->set_table(1);
     reply.mutable_id()->set_producer_kind(proto::PushId::GROUP);
-    reply.mutable_id()->set_producer(2);
+    reply.mutable_id()->set_producer(group);
     reply.mutable_id()->set_sequence(step);
     reply.set_durable(true);
     reply.mutable_state()->set_generation(7);
-    manifest_.set_epoch(100);
     checker_.OnSend(absl::UnixEpoch(), message);
   }
   std::vector<std::string> Check() {
@@ -178,6 +221,21 @@ TEST_F(StoredStepTest, AStepUpToTheCutIsInOnce) {
 
 TEST_F(StoredStepTest, AStepUpToTheCutIsNotMissing) {
   Push(1, 5);
+  stored_.values[0] = 0;
+  EXPECT_THAT(Check(), Contains(HasSubstr("step 5 of group 1 is in with 0")));
+}
+
+TEST_F(StoredStepTest, AStepThatWasNotDurableMayBeMissingWithoutItsSender) {
+  Push(1, 4, 1);
+  Push(1, 5);
+  checker_.OnSend(absl::UnixEpoch(), View({.state = proto::Node::DEAD, .generation = 7}));
+  EXPECT_THAT(Check(), IsEmpty());
+}
+
+TEST_F(StoredStepTest, AStepUpToTheCutThatWasDurableIsNotMissingWithoutItsSender) {
+  Push(1, 5);
+  AcknowledgeAsDurable(1, 5);
+  checker_.OnSend(absl::UnixEpoch(), View({.state = proto::Node::DEAD, .generation = 7}));
   stored_.values[0] = 0;
   EXPECT_THAT(Check(), Contains(HasSubstr("step 5 of group 1 is in with 0")));
 }

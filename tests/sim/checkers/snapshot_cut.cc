@@ -39,6 +39,9 @@ void SnapshotCut::OnSend(absl::Time, const Message& message) {
 
 void SnapshotCut::NoteView(const proto::ClusterView& view) {
   for (const proto::Group& group : view.groups()) groups_.insert(GroupId(group.id()));
+  for (const proto::Node& node : view.nodes()) {
+    if (node.state() != proto::Node::ALIVE) departed_.insert(node.id());
+  }
   for (const proto::Table& table : view.tables()) {
     for (const proto::Shard& shard : table.shards()) {
       const ShardId id{TableId(table.id()), ShardIndex(shard.index())};
@@ -55,8 +58,9 @@ void SnapshotCut::NotePush(const Message& message) {
   const auto gradient = message.frames[0].As<float>();
   const auto own = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
-  pushes_[shard].try_emplace({GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())},
-                             static_cast<uint64_t>(own - gradient.begin()));
+  Push& push = pushes_[shard][{GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}];
+  push.element = static_cast<uint64_t>(own - gradient.begin());
+  push.senders.insert(message.from().node.value());
 }
 
 void SnapshotCut::CheckReply(uint64_t epoch, const ShardReply& reply) {
@@ -69,8 +73,8 @@ void SnapshotCut::CheckReply(uint64_t epoch, const ShardReply& reply) {
   if (reply.values.empty() || !IsIntact(reply.history)) return;
   const std::string where = absl::StrCat(Where(reply.history), " in a reply");
   CheckBefore(where, reply.history, reply.values);
-  for (const auto& [push, element] : pushes_[reply.history.shard]) {
-    const float value = reply.values[element];
+  for (const auto& [push, sent] : pushes_[reply.history.shard]) {
+    const float value = reply.values[sent.element];
     if (value == 0 || IsOnce(value) || !IsOfThisJob(push.first)) continue;
     return Complain(where, absl::StrCat(NameOf(push.first, push.second), " is in with ", value));
   }
@@ -83,7 +87,8 @@ void SnapshotCut::OnReceived(absl::Time, absl::string_view receiver, const Messa
   const ShardHistory history{{TableId(chain.table()), ShardIndex(chain.shard())},
                              chain.generation()};
   const auto held = look_(receiver, message.to().loop, history.shard);
-  if (!held || held->index != request.index()) return;
+  // A replica that follows another chain has refused the record.
+  if (!held || held->chain_epoch != chain.chain_epoch() || held->index != request.index()) return;
   const auto [known, is_new] = cuts_.try_emplace({history, request.cut()}, held->digest);
   if (is_new || known->second == held->digest) return;
   Complain(Where(history), absl::StrCat("at the cut of snapshot ", request.cut(), " ", receiver,
@@ -93,6 +98,11 @@ void SnapshotCut::OnReceived(absl::Time, absl::string_view receiver, const Messa
 bool SnapshotCut::IsIntact(const ShardHistory& history) const {
   const auto first = first_generation_.find(history.shard);
   return first != first_generation_.end() && first->second == history.generation;
+}
+
+bool SnapshotCut::HasSender(const Push& push) const {
+  return std::any_of(push.senders.begin(), push.senders.end(),
+                     [this](uint64_t node) { return !departed_.contains(node); });
 }
 
 bool SnapshotCut::IsOnce(float value) const {
@@ -145,17 +155,19 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
 void SnapshotCut::CheckSteps(const std::string& where, uint64_t ordered_at,
                              const std::map<GroupId, Step>& cut, const ShardHistory& history,
                              const StoredShard& stored) {
-  for (const auto& [push, element] : pushes_[history.shard]) {
+  for (const auto& [push, sent] : pushes_[history.shard]) {
     const auto& [group, step] = push;
     if (!IsOfThisJob(group)) continue;
-    const float value = stored.values[element];
+    const float value = stored.values[sent.element];
     const auto last = cut.find(group);
     const bool is_in_cut = last != cut.end() && step <= last->second;
     const auto durable = durable_.find({history, push});
-    const bool was_durable = durable != durable_.end() && durable->second < ordered_at;
+    const bool is_durable = durable != durable_.end();
     const bool is_held = options_.has_common_steps && !cut.empty() && step > cut.begin()->second;
+    const bool is_owed_of_ended =
+        last == cut.end() && is_durable && durable->second < ordered_at && !is_held;
     const bool is_owed =
-        IsIntact(history) && (is_in_cut || (last == cut.end() && was_durable && !is_held));
+        IsIntact(history) && ((is_in_cut && (is_durable || HasSender(sent))) || is_owed_of_ended);
     if (value == 0 ? is_owed : !IsOnce(value)) {
       return Complain(where, absl::StrCat(NameOf(group, step), " is in with ", value));
     }
@@ -163,7 +175,7 @@ void SnapshotCut::CheckSteps(const std::string& where, uint64_t ordered_at,
       return Complain(where, absl::StrCat(NameOf(group, step), " is in, beyond the cut at step ",
                                           last->second.value()));
     }
-    const bool has_slot = !stored.slots.empty() && stored.slots[0][element] != 0;
+    const bool has_slot = !stored.slots.empty() && stored.slots[0][sent.element] != 0;
     if (options_.adaptive && has_slot != (value != 0)) {
       return Complain(where, absl::StrCat(NameOf(group, step), " is in the ",
                                           has_slot ? "slot" : "values", " only"));
@@ -185,9 +197,10 @@ void SnapshotCut::CheckRecord(const std::string& where, const std::map<GroupId, 
     }
   }
   std::map<GroupId, Step> highest;
-  for (const auto& [push, element] : pushes_[history.shard]) {
+  for (const auto& [push, sent] : pushes_[history.shard]) {
     const auto last = cut.find(push.first);
-    if (last == cut.end() || push.second > last->second) continue;
+    if (last == cut.end() || push.second > last->second || stored.values[sent.element] == 0)
+      continue;
     Step& newest = highest[push.first];
     newest = std::max(newest, push.second);
   }
@@ -197,13 +210,13 @@ void SnapshotCut::CheckRecord(const std::string& where, const std::map<GroupId, 
                                    clocks[group].value(), ", the values ", newest.value()));
     }
   }
-  for (const auto& [push, element] : pushes_[history.shard]) {
+  for (const auto& [push, sent] : pushes_[history.shard]) {
     const auto newest = highest.find(push.first);
     if (newest == highest.end() || push.second > newest->second ||
         push.second.value() + kRemembered <= newest->second.value()) {
       continue;
     }
-    if (remembered.contains(push)) continue;
+    if (remembered.contains(push) || stored.values[sent.element] == 0) continue;
     return Complain(where,
                     absl::StrCat(NameOf(push.first, push.second), " is in, and not remembered"));
   }
@@ -212,13 +225,13 @@ void SnapshotCut::CheckRecord(const std::string& where, const std::map<GroupId, 
 void SnapshotCut::CheckBefore(const std::string& where, const ShardHistory& history,
                               std::span<const float> values) {
   const auto before = begun_with_.find(history.shard);
-  for (const auto& [push, element] : pushes_[history.shard]) {
+  for (const auto& [push, sent] : pushes_[history.shard]) {
     if (IsOfThisJob(push.first)) continue;
-    const float expected = before == begun_with_.end() ? 0 : before->second[element];
-    if (values[element] == expected) continue;
+    const float expected = before == begun_with_.end() ? 0 : before->second[sent.element];
+    if (values[sent.element] == expected) continue;
     return Complain(where,
                     absl::StrCat(NameOf(push.first, push.second), " of an earlier job is in with ",
-                                 values[element], " instead of ", expected));
+                                 values[sent.element], " instead of ", expected));
   }
 }
 

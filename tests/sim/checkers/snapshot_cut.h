@@ -27,7 +27,8 @@ namespace covey::sim {
 // Invariants:
 //  - a complete snapshot holds of each group in its cut exactly the pushes of the steps up to the
 //    cut, each once, and of groups that had ended what was durable before; clocks, windows and
-//    optimizer slots are those of these pushes;
+//    optimizer slots are those of these pushes. Only a push that was not durable when the last of
+//    its senders departed may be missing;
 //  - it is what every replica held that applied the record of the cut;
 //  - a snapshot that was published stays complete, whatever crashes and whichever others are
 //    removed, until it is removed itself;
@@ -51,6 +52,7 @@ class SnapshotCut : public Observer {
   };
   // What a loop of a server holds of a shard; nothing when it holds no content.
   struct Held {
+    uint64_t chain_epoch = 0;
     uint64_t index = 0;
     uint64_t digest = 0;
   };
@@ -79,6 +81,10 @@ class SnapshotCut : public Observer {
 
  private:
   using GroupStep = std::pair<GroupId, Step>;
+  struct Push {
+    uint64_t element = 0;
+    std::set<uint64_t> senders;  // nodes
+  };
 
   void NoteView(const proto::ClusterView& view);
   void NotePush(const Message& message);
@@ -90,6 +96,8 @@ class SnapshotCut : public Observer {
   // Elements of pushes by groups of earlier jobs.
   void CheckBefore(const std::string& where, const ShardHistory& history,
                    std::span<const float> values);
+  // Whether a node that sent the push may send it again.
+  bool HasSender(const Push& push) const;
   bool IsOnce(float value) const;
   bool IsIntact(const ShardHistory& history) const;
   bool IsOfThisJob(GroupId group) const { return groups_.contains(group); }
@@ -98,7 +106,9 @@ class SnapshotCut : public Observer {
   const Options options_;
   const Look look_;
   Violations& violations_;
-  std::map<ShardId, std::map<GroupStep, uint64_t>> pushes_;  // with their elements
+  std::map<ShardId, std::map<GroupStep, Push>> pushes_;
+  // Nodes that are dead or have left.
+  std::set<uint64_t> departed_;
   // With the server's epoch when it first said so.
   std::map<std::pair<ShardHistory, GroupStep>, uint64_t> durable_;
   // Digests of the replicas that applied the record of a cut, by history and snapshot.

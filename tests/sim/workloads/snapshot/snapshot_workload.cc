@@ -100,7 +100,8 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
                  ShardId shard) -> std::optional<SnapshotCut::Held> {
         const server::Replica* replica = cluster.FindReplica(server, loop, shard);
         if (replica == nullptr || replica->content() == nullptr) return std::nullopt;
-        return SnapshotCut::Held{.index = replica->content()->index(),
+        return SnapshotCut::Held{.chain_epoch = replica->chain_epoch(),
+                                 .index = replica->content()->index(),
                                  .digest = replica->content()->Digest()};
       },
       violations_);
