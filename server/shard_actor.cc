@@ -47,6 +47,7 @@ void ShardActor::FinishCall(absl::Time now, Outbox& outbox) {
   if (agenda_.has_for_snapshots()) ServeSnapshots(now, outbox);
   agenda_.SendReports({self_.node, 0}, outbox);
   if (recorder_) recorder_->Send(now, outbox);
+  snapshot_writer_.SendLogs(outbox);
 }
 
 void ShardActor::ServeSnapshots(absl::Time now, Outbox& outbox) {
@@ -162,7 +163,8 @@ void ShardActor::AdoptView(absl::Time now, const Message& message, Outbox& outbo
                                    .spares = spares_,
                                    .counters = counters_,
                                    .budget = budget_,
-                                   .observer = recorder_ ? &*recorder_ : nullptr});
+                                   .observer = recorder_ ? &*recorder_ : nullptr,
+                                   .held = &snapshot_writer_});
       }
       agenda_.Keep(id, host->SetView(now, view_, self_, outbox));
     }

@@ -21,7 +21,8 @@ ShardHost::ShardHost(ShardId id, uint64_t generation, absl::Time lease_until,
                Replica::Environment{.memory = environment.memory,
                                     .spares = environment.spares,
                                     .counters = environment.counters,
-                                    .observer = environment.observer}),
+                                    .observer = environment.observer,
+                                    .held = environment.held}),
       lease_until_(lease_until) {}
 
 ShardHost::~ShardHost() { ReportQueuedBytes(0); }

@@ -15,6 +15,7 @@
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
 #include "server/queue_budget.h"
+#include "server/replication/held_records.h"
 #include "server/replication/load_source.h"
 #include "server/replication/record_observer.h"
 #include "server/replication/replica.h"
@@ -52,6 +53,7 @@ class ShardHost {
     ShardCounters& counters;
     QueueBudget& budget;
     RecordObserver* observer = nullptr;  // null = none
+    HeldRecords* held = nullptr;         // the same
   };
 
   // The work that a call leaves to the loop.

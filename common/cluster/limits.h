@@ -138,8 +138,11 @@ inline constexpr size_t kUnansweredBeatsMax = 32;
 // Bytes that one StoreRead returns. The largest file that is read whole is a manifest: 131072
 // shards with 13 pieces each, and the view, need about 70 MiB.
 inline constexpr uint64_t kStoreReadMax = 128 << 20;
-// Files that one process writes at a time: one per data loop of a server.
+// Files that one process writes at a time: up to three per data loop of a server.
 inline constexpr size_t kStoreOpenFilesMax = 256;
+// Logs of updates that follow the content of a shard in a snapshot, with which reading the shard
+// takes at most twice as long, and opens few files.
+inline constexpr size_t kLogsPerShardMax = 32;
 // Files and folders in one folder of a store.
 inline constexpr size_t kStoreEntriesMax = 65536;
 // Requests that wait in a store, and their bytes, unless its options say otherwise.

@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/snapshot/manifest_checks.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/store/folder.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -41,10 +42,10 @@ absl::Status CheckHeader(std::span<const uint8_t> bytes) {
     return absl::DataLossError("its header, bytes 0 to 31, differs from its checksum");
   }
   const uint16_t major = ReadFixed<uint16_t>(bytes, kMajorAt);
-  if (major != kManifestMajor && major != kManifestMajorWithReferences) {
+  if (major < kManifestMajor || major > kManifestMajorWithLogs) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the snapshot has format ", major, ", and this program reads formats ", kManifestMajor,
-        " and ", kManifestMajorWithReferences, ": use the version of Covey that wrote it"));
+        " to ", kManifestMajorWithLogs, ": use the version of Covey that wrote it"));
   }
   const uint64_t length = ReadFixed<uint64_t>(bytes, kLengthAt);
   if (length != bytes.size() - kHeaderBytes) {
@@ -55,6 +56,12 @@ absl::Status CheckHeader(std::span<const uint8_t> bytes) {
     return absl::DataLossError("its message, from byte 32 on, differs from its checksum");
   }
   return absl::OkStatus();
+}
+
+// The lowest major version whose readers know all that the manifest has.
+uint16_t MajorOf(const proto::SnapshotManifest& manifest) {
+  if (HasLogs(manifest)) return kManifestMajorWithLogs;
+  return HasReferences(manifest) ? kManifestMajorWithReferences : kManifestMajor;
 }
 
 }  // namespace
@@ -112,6 +119,10 @@ bool HasReferences(const proto::SnapshotManifest& manifest) {
   return !manifest.files().empty() && !manifest.files().rbegin()->folder().empty();
 }
 
+bool HasLogs(const proto::SnapshotManifest& manifest) {
+  return std::any_of(manifest.shards().begin(), manifest.shards().end(), IsLog);
+}
+
 absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
   COVEY_RETURN_IF_ERROR(CheckManifest(manifest));
   const size_t length = manifest.ByteSizeLong();
@@ -131,8 +142,7 @@ absl::StatusOr<Buffer> EncodeManifest(const proto::SnapshotManifest& manifest) {
     COVEY_CHECK(manifest.SerializeToCodedStream(&coded));
   }
   std::memcpy(bytes.data(), kMagic, kMagicBytes);
-  WriteFixed(HasReferences(manifest) ? kManifestMajorWithReferences : kManifestMajor, kMajorAt,
-             bytes);
+  WriteFixed(MajorOf(manifest), kMajorAt, bytes);
   WriteFixed(kManifestMinor, 10, bytes);
   WriteFixed(uint64_t{length}, kLengthAt, bytes);
   WriteFixed(Crc32c(bytes.subspan(kHeaderBytes)), kChecksumAt, bytes);
@@ -151,9 +161,9 @@ absl::StatusOr<proto::SnapshotManifest> DecodeManifest(std::span<const uint8_t> 
   if (const absl::Status status = CheckManifest(manifest); !status.ok()) {
     return absl::DataLossError(status.message());
   }
-  if (HasReferences(manifest) &&
-      ReadFixed<uint16_t>(bytes, kMajorAt) != kManifestMajorWithReferences) {
-    return absl::DataLossError("it refers to earlier snapshots, which its format does not know");
+  if (MajorOf(manifest) > ReadFixed<uint16_t>(bytes, kMajorAt)) {
+    return absl::DataLossError(
+        "it refers to earlier snapshots or holds logs, which its format does not know");
   }
   return manifest;
 }

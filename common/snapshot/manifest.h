@@ -20,7 +20,7 @@ namespace covey {
 //
 //   offset  bytes   field (little endian)
 //   0       8       "COVEYMAN"
-//   8       2       major version, 1 or 2
+//   8       2       major version, 1 to 3
 //   10      2       minor version, 0
 //   12      4       0
 //   16      8       length of the message
@@ -28,12 +28,14 @@ namespace covey {
 //   28      4       CRC-32C of the above
 //   32      length  SnapshotManifest, serialized; the file ends here
 //
-// Versions: a manifest that refers to files of earlier snapshots is of version 2. All others are of
-// version 1, whose readers know no references. A reader refuses another major version, and takes
-// any minor one: it ignores fields that it does not know, and zeros that have got a meaning.
+// Versions: a manifest with logs of updates is of version 3, another one that refers to files of
+// earlier snapshots of version 2. All others are of version 1, whose readers know neither. A reader
+// refuses another major version, and takes any minor one: it ignores fields that it does not know,
+// and zeros that have got a meaning.
 inline constexpr char kManifestName[] = "MANIFEST";
 inline constexpr uint16_t kManifestMajor = 1;
 inline constexpr uint16_t kManifestMajorWithReferences = 2;
+inline constexpr uint16_t kManifestMajorWithLogs = 3;
 inline constexpr uint16_t kManifestMinor = 0;
 
 // "snapshot-000017-e42".
@@ -56,6 +58,8 @@ bool IsSnapshotFolderName(absl::string_view folder);
 bool IsImported(const proto::SnapshotManifest& manifest);
 // Whether some content is in files of earlier snapshots. Precondition: the manifest is valid.
 bool HasReferences(const proto::SnapshotManifest& manifest);
+// Whether some content is in it as an earlier content and the updates since. Same precondition.
+bool HasLogs(const proto::SnapshotManifest& manifest);
 
 // What a user calls the newest complete snapshot of a job.
 inline constexpr char kNewestSnapshot[] = "latest";

@@ -18,6 +18,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/part_format.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/store/folder.h"
 #include "common/table/definition.h"
 
@@ -146,6 +147,29 @@ absl::Status CheckPieces(const proto::SnapshotShard& shard, const Content& conte
                  " record are needed");
 }
 
+// A log that follows the entry `before` of the same shard.
+absl::Status CheckLog(const proto::SnapshotShard& before, const proto::SnapshotShard& log) {
+  if (log.generation() != before.generation() || log.index() <= before.index() ||
+      log.version() < before.version() || log.samples() < before.samples() ||
+      log.samples() > kShardSamplesMax) {
+    return Invalid("the log up to record ", log.index(), " of generation ", log.generation(),
+                   " does not follow record ", before.index(), " of generation ",
+                   before.generation());
+  }
+  if (log.folder().empty()) return Invalid("its log is in no folder of an earlier snapshot");
+  uint64_t next = before.index() + 1;
+  for (const proto::SnapshotPiece& piece : log.pieces()) {
+    if (piece.kind() != proto::ReplicaPiece::UPDATES || piece.slot() != 0 || piece.first() < next ||
+        piece.first() > log.index() || piece.bytes() == 0 || piece.bytes() > kFrameBytesMax) {
+      return Invalid("the piece of kind ", piece.kind(), " with ", piece.bytes(),
+                     " bytes from record ", piece.first(), " is not of a log of records ", next,
+                     " to ", log.index());
+    }
+    next = piece.first() + 1;
+  }
+  return absl::OkStatus();
+}
+
 // Adds the places of the shard's pieces to `extents`.
 absl::Status PlacePieces(const proto::SnapshotManifest& manifest, const proto::SnapshotShard& shard,
                          std::vector<Extent>& extents) {
@@ -192,6 +216,23 @@ absl::Status CheckShard(const proto::SnapshotManifest& manifest, const proto::Sn
   return PlacePieces(manifest, shard, extents);
 }
 
+// The logs from manifest.shards(next) on that belong to the shard before; sets `next` behind them.
+absl::Status CheckLogs(const proto::SnapshotManifest& manifest, int& next,
+                       std::vector<Extent>& extents) {
+  size_t logs = 0;
+  for (; next < manifest.shards_size(); ++next) {
+    const proto::SnapshotShard& before = manifest.shards(next - 1);
+    const proto::SnapshotShard& log = manifest.shards(next);
+    if (!IsLog(log) || log.table() != before.table() || log.shard() != before.shard()) break;
+    if (++logs > kLogsPerShardMax) {
+      return Invalid("it has more than ", kLogsPerShardMax, " logs");
+    }
+    COVEY_RETURN_IF_ERROR(CheckLog(before, log));
+    COVEY_RETURN_IF_ERROR(PlacePieces(manifest, log, extents));
+  }
+  return absl::OkStatus();
+}
+
 // A file of an earlier snapshot would be kept for nothing otherwise.
 absl::Status CheckReferencesAreUsed(const proto::SnapshotManifest& manifest,
                                     const std::vector<Extent>& extents) {
@@ -219,12 +260,13 @@ absl::Status CheckShards(const proto::SnapshotManifest& manifest, const ClusterV
                          manifest.shards(next).table() == table.id() &&
                          manifest.shards(next).shard() == wanted.index();
       if (!there) return Invalid(where, ": shard ", wanted.index(), " is missing");
-      COVEY_RETURN_IF_ERROR(Annotate(absl::StrCat(where, ", shard ", wanted.index()),
-                                     CheckShard(manifest, manifest.shards(next++),
-                                                {.elements = wanted.element_count(),
-                                                 .arrays = content->arrays,
-                                                 .has_record = content->has_record},
-                                                extents)));
+      const std::string shard = absl::StrCat(where, ", shard ", wanted.index());
+      COVEY_RETURN_IF_ERROR(Annotate(shard, CheckShard(manifest, manifest.shards(next++),
+                                                       {.elements = wanted.element_count(),
+                                                        .arrays = content->arrays,
+                                                        .has_record = content->has_record},
+                                                       extents)));
+      COVEY_RETURN_IF_ERROR(Annotate(shard, CheckLogs(manifest, next, extents)));
     }
   }
   if (next != manifest.shards_size()) {

@@ -11,7 +11,9 @@
 #include "common/base/fixed_bytes.h"
 #include "common/base/random.h"
 #include "common/snapshot/manifest_checks.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/snapshot/testing/small_snapshot.h"
+#include "proto/replication.pb.h"
 
 namespace covey {
 namespace {
@@ -92,11 +94,11 @@ TEST(ManifestTest, AnImportHoldsValuesAlone) {
 
 TEST(ManifestTest, AnotherMajorVersionIsNamed) {
   std::vector<uint8_t> bytes = Encoded();
-  bytes[8] = 3;
+  bytes[8] = 4;
   Seal(bytes);
   const absl::Status status = DecodeManifest(bytes).status();
   EXPECT_EQ(absl::StatusCode::kFailedPrecondition, status.code());
-  EXPECT_NE(std::string::npos, status.ToString().find("has format 3")) << status;
+  EXPECT_NE(std::string::npos, status.ToString().find("has format 4")) << status;
   bytes[8] = 1;
   bytes[10] = 7;
   Seal(bytes);
@@ -117,6 +119,61 @@ TEST(ManifestTest, OnlyAManifestWithReferencesIsOfVersion2) {
   bytes[8] = 1;
   Seal(bytes);
   EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+}
+
+// Shard 1 of "weights" is an earlier content and two logs.
+SnapshotManifest WithLogs() {
+  SnapshotManifest manifest = WithReferences();
+  const proto::SnapshotShard content = manifest.shards(1);
+  const proto::SnapshotShard last = manifest.shards(2);
+  manifest.mutable_shards()->RemoveLast();
+  proto::SnapshotFile& file = *manifest.mutable_files()->Add();
+  file.set_folder(content.folder());
+  file.set_name("log-3-1.cvp");
+  file.set_bytes(64 + 4 * 128);
+  manifest.mutable_files()->SwapElements(1, 2);
+  for (uint64_t log = 0; log < 2; ++log) {
+    proto::SnapshotShard& entry = *manifest.add_shards();
+    entry = content;
+    entry.set_file(file.name());
+    entry.set_index(content.index() + 10 * (log + 1));
+    entry.set_version(content.version() + 8 * (log + 1));
+    entry.clear_pieces();
+    for (uint64_t i = 0; i < 2; ++i) {
+      proto::SnapshotPiece& piece = *entry.add_pieces();
+      piece.set_kind(proto::ReplicaPiece::UPDATES);
+      piece.set_first(content.index() + 10 * log + 2 + i);
+      piece.set_offset(128 + 256 * log + 128 * i);
+      piece.set_bytes(64);
+    }
+  }
+  *manifest.add_shards() = last;
+  return manifest;
+}
+
+TEST(ManifestTest, OnlyAManifestWithLogsIsOfVersion3) {
+  EXPECT_FALSE(HasLogs(WithReferences()));
+  EXPECT_TRUE(HasLogs(WithLogs()));
+  const absl::StatusOr<Buffer> encoded = EncodeManifest(WithLogs());
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  std::vector<uint8_t> bytes = {encoded->bytes().begin(), encoded->bytes().end()};
+  EXPECT_EQ(3, bytes[8]);
+  EXPECT_TRUE(DecodeManifest(bytes).ok());
+  bytes[8] = 2;
+  Seal(bytes);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes).status()));
+}
+
+TEST(ManifestTest, ALogFollowsTheContentOfItsShard) {
+  const SnapshotManifest manifest = WithLogs();
+  const std::vector<ShardEntries> shards = EntriesByShard(manifest);
+  ASSERT_EQ(3u, shards.size());
+  EXPECT_EQ(0u, shards[0].logs.size());
+  EXPECT_EQ(&manifest.shards(1), shards[1].content);
+  EXPECT_EQ(2u, shards[1].logs.size());
+  EXPECT_EQ(&manifest.shards(3), &shards[1].newest());
+  EXPECT_EQ(&manifest.shards(3), &EntriesOf(manifest, 1, 1).newest());
+  EXPECT_EQ(&manifest.shards(4), &EntriesOf(manifest, 2, 0).newest());
 }
 
 TEST(ManifestTest, IntactBytesOfAnythingElseNeverCrash) {
@@ -259,6 +316,56 @@ TEST(ManifestTest, ReferencesAreToEarlierSnapshots) {
            }},
       },
       WithReferences());
+}
+
+TEST(ManifestTest, LogsFitTheirShards) {
+  ExpectEachRefused(
+      {
+          {"does not follow", [](auto& m) { m.mutable_shards(2)->set_generation(99); }},
+          {"does not follow", [](auto& m) { m.mutable_shards(2)->set_index(m.shards(1).index()); }},
+          {"does not follow", [](auto& m) { m.mutable_shards()->SwapElements(2, 3); }},
+          {"does not follow", [](auto& m) { m.mutable_shards(3)->set_version(1); }},
+          {"does not follow", [](auto& m) { m.mutable_shards(3)->set_samples(1); }},
+          {"does not follow", [](auto& m) { m.mutable_shards(3)->set_samples(~uint64_t{0}); }},
+          {"does not continue", [](auto& m) { m.mutable_shards()->SwapElements(1, 2); }},
+          {"is missing", [](auto& m) { m.mutable_shards(3)->clear_pieces(); }},
+          {"no folder", [](auto& m) { m.mutable_shards(2)->clear_folder(); }},
+          {"is not of a log", [](auto& m) { m.mutable_shards(2)->mutable_pieces(1)->set_kind(3); }},
+          {"is not of a log", [](auto& m) { m.mutable_shards(2)->mutable_pieces(1)->set_slot(1); }},
+          {"is not of a log",
+           [](auto& m) { m.mutable_shards(2)->mutable_pieces(0)->set_bytes(0); }},
+          {"is not of a log",
+           [](auto& m) { m.mutable_shards(2)->mutable_pieces(0)->set_bytes(~uint64_t{0}); }},
+          {"is not of a log",
+           [](auto& m) { m.mutable_shards(2)->mutable_pieces()->SwapElements(0, 1); }},
+          {"is not of a log",
+           [](auto& m) { m.mutable_shards(2)->mutable_pieces(0)->set_first(m.shards(1).index()); }},
+          {"is not of a log",
+           [](auto& m) {
+             m.mutable_shards(2)->mutable_pieces(1)->set_first(m.shards(2).index() + 1);
+           }},
+          {"is not inside",
+           [](auto& m) { m.mutable_shards(2)->mutable_pieces(0)->set_offset(64 + 4 * 128); }},
+          {"overlap",
+           [](auto& m) {
+             m.mutable_shards(3)->mutable_pieces(0)->set_offset(m.shards(2).pieces(0).offset());
+           }},
+          {"more than 32 logs",
+           [](auto& m) {
+             const proto::SnapshotShard log = m.shards(3);
+             proto::SnapshotShard last = m.shards(4);
+             m.mutable_shards()->RemoveLast();
+             for (int i = 1; i < 40; ++i) {
+               proto::SnapshotShard& more = *m.add_shards();
+               more = log;
+               more.set_index(log.index() + 10 * static_cast<uint64_t>(i));
+               more.mutable_pieces()->RemoveLast();
+               more.mutable_pieces(0)->set_first(more.index());
+             }
+             *m.add_shards() = last;
+           }},
+      },
+      WithLogs());
 }
 
 }  // namespace

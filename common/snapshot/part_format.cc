@@ -82,8 +82,19 @@ uint64_t PieceSpace(uint64_t payload_bytes) {
 }
 
 std::vector<Buffer> PieceFrames(const PieceHeader& header, Buffer payload) {
-  COVEY_CHECK(header.bytes == payload.size());
-  std::vector<Buffer> frames = {Buffer::CopyOf(EncodePieceHeader(header)), std::move(payload)};
+  std::vector<Buffer> parts;
+  parts.push_back(std::move(payload));
+  return PieceFrames(header, std::move(parts));
+}
+
+std::vector<Buffer> PieceFrames(const PieceHeader& header, std::vector<Buffer> payload) {
+  std::vector<Buffer> frames = {Buffer::CopyOf(EncodePieceHeader(header))};
+  uint64_t bytes = 0;
+  for (Buffer& part : payload) {
+    bytes += part.size();
+    frames.push_back(std::move(part));
+  }
+  COVEY_CHECK(header.bytes == bytes);
   if (const size_t padding = PiecePadding(header.bytes); padding > 0) {
     frames.push_back(Buffer::CopyOf(Bytes(PartBlock{}).first(padding)));
   }
@@ -108,7 +119,7 @@ absl::StatusOr<PieceHeader> DecodePieceHeader(Bytes block) {
       CheckBlock(block, MagicOf(kPieceMagic, kPieceMagicBytes), "header of a piece"));
   const uint32_t kind = ReadFixed<uint32_t>(block, 4);
   const uint64_t bytes = ReadFixed<uint64_t>(block, 48);
-  if (kind < proto::ReplicaPiece::VALUES || kind > proto::ReplicaPiece::RECORD) {
+  if (kind < proto::ReplicaPiece::VALUES || kind > proto::ReplicaPiece::UPDATES) {
     return absl::DataLossError(absl::StrCat("the piece has the unknown kind ", kind));
   }
   if (bytes > kFrameBytesMax) {

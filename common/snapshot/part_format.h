@@ -37,8 +37,8 @@ namespace covey {
 // The payload follows its header: the frame of the ReplicaPiece, then zeros up to a multiple of 64.
 //
 // Versions: a reader refuses another major version, and takes any minor one. A minor version may
-// give meaning to zeros of a header, which readers of an older one ignore; all else, a new kind of
-// piece included, is a new major version.
+// give meaning to zeros of a header, which readers of an older one ignore; all else is a new major
+// version, of these files or, as for the kind UPDATES, of the manifests that name them.
 inline constexpr size_t kPartBlockBytes = 64;
 inline constexpr uint16_t kPartMajor = 1;
 inline constexpr uint16_t kPartMinor = 0;
@@ -76,6 +76,8 @@ uint64_t PieceSpace(uint64_t payload_bytes);
 // The piece as frames to be appended: header, payload and zeros. The payload is not copied.
 // Precondition: `header` has its size and checksum.
 std::vector<Buffer> PieceFrames(const PieceHeader& header, Buffer payload);
+// The same for a payload that consists of several buffers.
+std::vector<Buffer> PieceFrames(const PieceHeader& header, std::vector<Buffer> payload);
 
 // Preconditions: a block has kPartBlockBytes bytes. DATA_LOSS: the block is damaged, or is
 // something else; FAILED_PRECONDITION: another major version.

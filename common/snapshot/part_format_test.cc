@@ -75,7 +75,7 @@ TEST(PartFormatTest, ASizeThatCannotBeIsRefused) {
   EXPECT_EQ(absl::StatusCode::kDataLoss,
             DecodePieceHeader(EncodePieceHeader(header)).status().code());
   header = PieceOf(PayloadOf(1));
-  header.kind = static_cast<proto::ReplicaPiece::Kind>(4);
+  header.kind = static_cast<proto::ReplicaPiece::Kind>(5);
   EXPECT_EQ(absl::StatusCode::kDataLoss,
             DecodePieceHeader(EncodePieceHeader(header)).status().code());
 }

@@ -36,7 +36,7 @@ uint64_t StoredBytesOf(const proto::SnapshotShard& shard) {
 PieceHeader HeaderOf(const proto::SnapshotShard& shard, const proto::SnapshotPiece& piece) {
   return {.shard = {TableId(shard.table()), ShardIndex(shard.shard())},
           .generation = shard.generation(),
-          .index = shard.index(),
+          .index = piece.kind() == proto::ReplicaPiece::UPDATES ? piece.first() : shard.index(),
           .kind = static_cast<proto::ReplicaPiece::Kind>(piece.kind()),
           .slot = piece.slot(),
           .first = piece.first(),

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 
+#include "common/snapshot/shard_entries.h"
+
 namespace covey::scheduler {
 
 proto::NewestSnapshot NewestSnapshotOf(const proto::SnapshotManifest& manifest) {
   std::map<uint32_t, uint64_t> updates;
-  for (const proto::SnapshotShard& shard : manifest.shards()) {
-    updates[shard.table()] += shard.version();
+  for (const ShardEntries& shard : EntriesByShard(manifest)) {
+    updates[shard.newest().table()] += shard.newest().version();
   }
   proto::NewestSnapshot newest;
   newest.set_folder(manifest.folder());

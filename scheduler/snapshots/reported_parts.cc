@@ -2,13 +2,16 @@
 #include "scheduler/snapshots/reported_parts.h"
 
 #include <set>
+#include <utility>
 
 namespace covey::scheduler {
 
 void ReportedParts::Add(const proto::SnapshotReportRequest& report) {
-  for (const proto::SnapshotShard& shard : report.shards()) {
-    shards_.try_emplace({shard.table(), shard.shard()}, shard);
+  Entries reported;
+  for (const proto::SnapshotShard& entry : report.shards()) {
+    reported[{entry.table(), entry.shard()}].push_back(entry);
   }
+  shards_.merge(std::move(reported));
   for (const proto::SnapshotFile& file : report.files()) {
     files_[{file.folder(), file.name()}] = file.bytes();
   }
@@ -22,9 +25,11 @@ uint64_t ReportedParts::bytes() const {
 
 void ReportedParts::Fill(proto::SnapshotManifest& manifest) const {
   std::set<std::pair<std::string, std::string>> used;
-  for (const auto& [id, shard] : shards_) {
-    *manifest.add_shards() = shard;
-    used.emplace(shard.folder(), shard.file());
+  for (const auto& [id, entries] : shards_) {
+    for (const proto::SnapshotShard& entry : entries) {
+      *manifest.add_shards() = entry;
+      used.emplace(entry.folder(), entry.file());
+    }
   }
   for (const auto& [place, bytes] : files_) {
     const auto& [folder, name] = place;

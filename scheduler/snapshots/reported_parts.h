@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "proto/scheduler.pb.h"
 #include "proto/snapshot.pb.h"
@@ -25,7 +26,10 @@ class ReportedParts {
   void Fill(proto::SnapshotManifest& manifest) const;
 
  private:
-  std::map<std::pair<uint32_t, uint32_t>, proto::SnapshotShard> shards_;  // by table and shard
+  // By table and shard: the content, and its logs.
+  using Entries = std::map<std::pair<uint32_t, uint32_t>, std::vector<proto::SnapshotShard>>;
+
+  Entries shards_;
   // Sizes, by SnapshotFile.folder and name.
   std::map<std::pair<std::string, std::string>, uint64_t> files_;
 };

@@ -169,6 +169,7 @@ void Snapshots::Order(absl::Time now) {
   order.set_epoch(change.epoch().value());
   order.set_folder(SnapshotFolderName(id, change.epoch().value()));
   order.set_base(stored_.base());
+  order.set_is_flush(work_.is_flush);
   for (const proto::CutStep& last : cut->steps) *order.add_groups() = last;
   change.Add(
       SnapshotOrdered{.id = id, .steps = steps, .why = work_.why, .is_flush = work_.is_flush});

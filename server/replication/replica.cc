@@ -169,12 +169,21 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
 }
 
 void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
-  if (record.cut != 0 && HasLastFull(*view_->FindShard(id_), place_.self())) {
+  const bool is_logged = environment_.held != nullptr && environment_.held->wants_records();
+  const bool is_last =
+      (record.cut != 0 || is_logged) && HasLastFull(*view_->FindShard(id_), place_.self());
+  HeldRecords* const held_records = is_logged && is_last ? environment_.held : nullptr;
+  // Kept until the successor has acknowledged the record, or until it is in the store.
+  if (link() != nullptr || (held_records != nullptr && held_records->KeepsFrame(id_))) {
+    record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
+  }
+  if (held_records != nullptr) {
+    held_records->OnHeld(id_, generation_, record, content_->bytes());
+  }
+  if (is_last && record.cut != 0) {
     cuts_.push_back(
         {.snapshot = record.cut, .epoch = record.cut_epoch, .content = content_->Cut()});
   }
-  // Kept until the successor has acknowledged the record.
-  if (link() != nullptr) record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
   downstream_.PassOn(now, std::move(record), held(), outbox);
 }
 

@@ -20,6 +20,7 @@
 #include "server/replication/chain_place.h"
 #include "server/replication/content_pieces.h"
 #include "server/replication/downstream.h"
+#include "server/replication/held_records.h"
 #include "server/replication/load_source.h"
 #include "server/replication/record_observer.h"
 #include "server/replication/replica_link.h"
@@ -56,6 +57,7 @@ class Replica {
     BufferPool& spares;
     ShardCounters& counters;
     RecordObserver* observer = nullptr;  // null = none
+    HeldRecords* held = nullptr;         // the same
   };
 
   // The content after a record that is a cut.

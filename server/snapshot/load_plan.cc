@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/snapshot/shard_entries.h"
 
 namespace covey::server {
 namespace {
@@ -32,13 +33,20 @@ auto RangeWith(const proto::Table& table, uint64_t element) {
       [](uint64_t first, const proto::Shard& range) { return first < range.first_element(); }));
 }
 
-// The manifest's shards grow by (table, shard), and all shards of its tables are there.
-auto EntryOf(const proto::SnapshotManifest& manifest, uint32_t table, uint32_t shard) {
-  return std::lower_bound(manifest.shards().begin(), manifest.shards().end(),
-                          std::pair(table, shard),
-                          [](const proto::SnapshotShard& entry, const auto& id) {
-                            return std::pair(entry.table(), entry.shard()) < id;
-                          });
+// Adds what rebuilds a shard of the snapshot.
+void AddRebuild(const proto::Table& table, const proto::Shard& shard, const ShardEntries& entries,
+                Plan& plan) {
+  const auto add = [&](const proto::SnapshotShard& entry) {
+    for (int i = 0; i < entry.pieces_size(); ++i) {
+      plan.push_back({.shard = &entry,
+                      .piece = &entry.pieces(i),
+                      .table = &table,
+                      .rebuilt = &shard,
+                      .number = i});
+    }
+  };
+  add(*entries.content);
+  for (const proto::SnapshotShard* log : entries.logs) add(*log);
 }
 
 bool IsTaken(const proto::SnapshotPiece& piece, LoadSource::Takes takes) {
@@ -54,12 +62,17 @@ absl::StatusOr<Plan> PlanShard(const proto::SnapshotManifest& manifest, const pr
                                             " has no shard of the ", wanted.count,
                                             " elements from ", wanted.first, " on"));
   }
-  const auto shard = EntryOf(manifest, table.id(), range->index());
+  const ShardEntries entries = EntriesOf(manifest, table.id(), range->index());
   Plan plan;
+  if (!entries.logs.empty()) {
+    AddRebuild(table, *range, entries, plan);
+    return plan;
+  }
+  const proto::SnapshotShard* const shard = entries.content;
   for (const proto::SnapshotPiece& piece : shard->pieces()) {
     if (!IsTaken(piece, wanted.takes)) continue;
     PlannedPiece& planned = plan.emplace_back();
-    planned.shard = &*shard;
+    planned.shard = shard;
     planned.piece = &piece;
     planned.bytes = piece.bytes();
     if (wanted.takes == LoadSource::Takes::kEverything) planned.as.set_index(shard->index());
@@ -91,22 +104,33 @@ void AddOverlap(const proto::SnapshotShard& shard, const proto::SnapshotPiece& p
 // The values of the wanted range.
 absl::StatusOr<Plan> PlanValues(const proto::SnapshotManifest& manifest, const proto::Table& table,
                                 const LoadSource& wanted) {
-  auto range = RangeWith(table, wanted.first);
-  auto shard = EntryOf(manifest, table.id(), range->index());
+  const uint64_t wanted_end = wanted.first + wanted.count;
+  const proto::Shard& last = *table.shards().rbegin();
+  if (const uint64_t end = last.first_element() + last.element_count(); end < wanted_end) {
+    return absl::OutOfRangeError(absl::StrCat("table '", wanted.table, "' of ", wanted.folder,
+                                              " has only ", end - std::min(end, wanted.first),
+                                              " of the ", wanted.count, " elements from ",
+                                              wanted.first, " on"));
+  }
+  std::vector<std::pair<const proto::Shard*, ShardEntries>> shards;
+  for (auto range = RangeWith(table, wanted.first);
+       range != table.shards().end() && range->first_element() < wanted_end; ++range) {
+    shards.emplace_back(&*range, EntriesOf(manifest, table.id(), range->index()));
+  }
+  const bool rebuilds = std::any_of(shards.begin(), shards.end(),
+                                    [](const auto& shard) { return !shard.second.logs.empty(); });
   Plan plan;
-  for (; range != table.shards().end() && range->first_element() < wanted.first + wanted.count;
-       ++range, ++shard) {
-    for (const proto::SnapshotPiece& piece : shard->pieces()) {
+  for (const auto& [range, entries] : shards) {
+    if (rebuilds) {
+      AddRebuild(table, *range, entries, plan);
+      continue;
+    }
+    for (const proto::SnapshotPiece& piece : entries.content->pieces()) {
       if (piece.kind() != proto::ReplicaPiece::VALUES) continue;
-      AddOverlap(*shard, piece, range->first_element() + piece.first(), wanted, plan);
+      AddOverlap(*entries.content, piece, range->first_element() + piece.first(), wanted, plan);
     }
   }
-  uint64_t bytes = 0;
-  for (const PlannedPiece& planned : plan) bytes += planned.bytes;
-  if (bytes == wanted.count * sizeof(float)) return Numbered(std::move(plan));
-  return absl::OutOfRangeError(absl::StrCat("table '", wanted.table, "' of ", wanted.folder,
-                                            " has only ", bytes / sizeof(float), " of the ",
-                                            wanted.count, " elements from ", wanted.first, " on"));
+  return rebuilds ? plan : Numbered(std::move(plan));
 }
 
 }  // namespace

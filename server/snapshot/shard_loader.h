@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "proto/snapshot.pb.h"
 #include "server/replication/load_source.h"
 #include "server/snapshot/load_plan.h"
+#include "server/snapshot/shard_rebuild.h"
 
 namespace covey::server {
 
@@ -23,9 +25,11 @@ namespace covey::server {
 // cannot read (UNAVAILABLE: a network file system has its moments) is requested up to kAttempts
 // times in a row.
 //
-//   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─▶ TakePieces
+//   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─┬─────────────────▶ TakePieces
+//                                                                  └▶ ShardRebuild ─────▶┘
 //
-// Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces.
+// Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces; and
+// where logs of updates are applied, a content of the snapshot's shards.
 class ShardLoader {
  public:
   static constexpr int kAttempts = 5;
@@ -53,7 +57,10 @@ class ShardLoader {
   void SendMore(Outbox& outbox);
   void Request(const std::string& path, const proto::StoreRead& read, Outbox& outbox);
   void OnManifest(const Message& reply);
-  absl::StatusOr<Message> MakePiece(const Message& reply) const;
+  // The next piece of the plan has arrived, and is given on. Errors: it is not what it should be.
+  absl::Status TakePiece(const Message& reply);
+  // The same for a piece of a shard that is rebuilt, which ends with the last of its pieces.
+  absl::Status AddToRebuild(const PlannedPiece& planned, const Buffer& payload);
   // The first wanted shard is done with.
   void Finish();
   // Whether what has failed with this status is to be requested again.
@@ -67,6 +74,8 @@ class ShardLoader {
   std::vector<PlannedPiece> plan_;  // of the first; empty = not made yet
   size_t next_to_request_ = 0;
   size_t next_to_arrive_ = 0;
+  std::unique_ptr<ShardRebuild> rebuild_;
+  std::vector<Message> rebuilt_;          // pieces that wait for all others
   int failures_ = 0;                      // in a row
   std::map<uint64_t, size_t> requested_;  // piece by request, or kManifest
   uint64_t next_request_ = uint64_t{1} << 62;

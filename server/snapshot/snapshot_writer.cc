@@ -9,6 +9,7 @@
 #include "common/cluster/limits.h"
 #include "common/cluster/snapshot_tables.h"
 #include "common/snapshot/part_format.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/snapshot/stored_piece.h"
 #include "server/replication/chain_place.h"
 
@@ -38,16 +39,16 @@ void SnapshotWriter::FollowView(const ClusterView& view, const Address& self, Ou
   const uint64_t ordered = view.proto().has_snapshot() ? view.proto().snapshot().id() : 0;
   if (ordered != order_) {
     Reset(outbox);
-    if (ordered != 0) Begin(view);
+    if (ordered != 0) Begin(view, outbox);
   }
   for (EarlyCut& early : std::exchange(early_, {})) {
     Add(early.id, early.generation, std::move(early.cut), outbox);
   }
 }
 
-void SnapshotWriter::Remove(const std::string& file, Outbox& outbox) {
+void SnapshotWriter::Remove(const std::string& folder, const std::string& file, Outbox& outbox) {
   proto::StoreRequest remove;
-  remove.set_path(absl::StrCat(folder_, "/", file));
+  remove.set_path(absl::StrCat(folder, "/", file));
   remove.mutable_remove();
   Request(std::move(remove), {}, outbox);
 }
@@ -55,11 +56,13 @@ void SnapshotWriter::Remove(const std::string& file, Outbox& outbox) {
 void SnapshotWriter::Reset(Outbox& outbox) {
   if (is_writing()) {
     for (const auto& [place, bytes] : files_) {
-      if (place.first.empty()) Remove(place.second, outbox);
+      if (place.first.empty()) Remove(folder_, place.second, outbox);
     }
-    if (offset_ > 0) Remove(file(), outbox);
+    if (offset_ > 0) Remove(folder_, file(), outbox);
+    DropLogs(outbox);
   }
   SnapshotWriter without_order(std::move(is_updated_));
+  without_order.log_ = std::move(log_);
   without_order.self_ = self_;
   without_order.view_epoch_ = view_epoch_;
   without_order.early_ = std::move(early_);
@@ -68,13 +71,31 @@ void SnapshotWriter::Reset(Outbox& outbox) {
   *this = std::move(without_order);
 }
 
-void SnapshotWriter::Begin(const ClusterView& view) {
+void SnapshotWriter::DropLogs(Outbox& outbox) {
+  DropLog(log_, outbox);
+  DropLog(closing_, outbox);
+}
+
+void SnapshotWriter::DropLog(std::unique_ptr<UpdateLog>& log, Outbox& outbox) {
+  if (log != nullptr && log->has_file()) Remove(log->folder(), log->name(), outbox);
+  log.reset();
+}
+
+void SnapshotWriter::Begin(const ClusterView& view, Outbox& outbox) {
   const proto::SnapshotOrder& order = view.proto().snapshot();
   job_ = view.proto().job();
   order_ = order.id();
   epoch_ = order.epoch();
   folder_ = order.folder();
+  is_flush_ = order.is_flush();
   contents_.Begin(folder_, order.base());
+  if (log_ != nullptr && log_->folder() != order.base()) DropLog(log_, outbox);
+  closing_ = std::move(log_);
+  if (is_flush_) {
+    log_ = std::make_unique<UpdateLog>(
+        PartHeader{.job = job_, .snapshot = order_, .epoch = epoch_}, folder_,
+        absl::StrCat("log-", self_.node.value(), "-", self_.loop, ".cvp"));
+  }
   for (const proto::Table& table : view.proto().tables()) {
     if (!IsInSnapshots(table)) continue;
     for (const proto::Shard& shard : table.shards()) {
@@ -83,7 +104,58 @@ void SnapshotWriter::Begin(const ClusterView& view) {
       }
     }
   }
+  uncut_ = awaited_;
   is_over_ = awaited_.empty();
+}
+
+bool SnapshotWriter::KeepsFrame(ShardId id) const {
+  const UpdateLog* const log = uncut_.contains(id) ? closing_.get() : log_.get();
+  return log != nullptr && log->IsLogged(id);
+}
+
+void SnapshotWriter::OnHeld(ShardId id, uint64_t generation, ShardRecord& record,
+                            uint64_t content_bytes) {
+  if (!uncut_.contains(id)) {
+    if (log_ != nullptr) log_->Add(id, generation, record);
+    return;
+  }
+  if (closing_ != nullptr) closing_->Add(id, generation, record);
+  if (record.cut != order_ || record.cut_epoch != Epoch(epoch_)) return;
+  uncut_.erase(id);
+  if (log_ == nullptr) return;
+  log_->Begin(id, generation, record.index,
+              BytesToLog(id, generation, record.index, content_bytes));
+}
+
+uint64_t SnapshotWriter::BytesToLog(ShardId id, uint64_t generation, uint64_t cut,
+                                    uint64_t content_bytes) const {
+  // What comes is taken to be what came between the last two cuts.
+  const std::optional<uint64_t> expected =
+      closing_ == nullptr ? std::nullopt : closing_->BytesOf(id);
+  if (!expected) return 0;
+  // The logs that this cut refers to, with that which it ends.
+  uint64_t bytes = 0;
+  size_t logs = 0;
+  const uint64_t logged_since = closing_->LoggedSince(id, generation, cut);
+  if (const auto* const stored = contents_.Expect(id, generation, cut, logged_since)) {
+    for (const proto::SnapshotShard& entry : *stored) {
+      if (!IsLog(entry)) continue;
+      bytes += StoredBytesOf(entry);
+      ++logs;
+    }
+    bytes += *expected;
+    ++logs;
+  }
+  if (logs >= kLogsPerShardMax || bytes + *expected > content_bytes) return 0;
+  return content_bytes - bytes;
+}
+
+void SnapshotWriter::SendLogs(Outbox& outbox) {
+  const auto send = [&](proto::StoreRequest request, std::vector<Buffer> frames) {
+    return Request(std::move(request), std::move(frames), outbox);
+  };
+  if (log_ != nullptr) log_->SendMore(send);
+  if (closing_ != nullptr) closing_->SendMore(send);
 }
 
 void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox) {
@@ -92,8 +164,11 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
     early_.push_back({.id = id, .generation = generation, .cut = std::move(cut)});
     return;
   }
-  contents_.Cut(id, generation, cut.content.index);
+  contents_.Cut(id, generation, cut.content.index,
+                closing_ == nullptr ? 0 : closing_->LoggedSince(id, generation, cut.content.index));
   if (!is_writing() || cut.snapshot != order_ || awaited_.erase(id) == 0) return;
+  // Where the record was faster than the order.
+  uncut_.erase(id);
   if (Planted(PlantedBug::kWindowsNotSaved)) cut.content.push_history = PushHistory();
   for (Buffer& slot : cut.content.slots) {
     if (!Planted(PlantedBug::kSlotsOfAnotherVersion)) break;
@@ -106,8 +181,15 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
   pending.entry.set_index(cut.content.index);
   pending.entry.set_last_step(cut.content.clocks.highest().value());
   pending.cut = std::move(cut.content);
-  if (const proto::SnapshotShard* stored = contents_.Find(id)) {
-    unchanged_.push_back({.shard = std::move(pending), .stored = *stored});
+  const StoredContents::Entries* const unchanged = contents_.Find(id);
+  const StoredContents::Entries* const logged = contents_.FindLogged(id);
+  if (unchanged != nullptr && (is_flush_ || unchanged->size() == 1)) {
+    unchanged_.push_back({.shard = std::move(pending), .stored = *unchanged});
+  } else if (logged != nullptr && is_flush_) {
+    pending.entry.set_version(pending.cut.version.value());
+    pending.entry.set_samples(pending.cut.samples);
+    closing_->Keep(id);
+    logged_.push_back({.id = id, .stored = *logged, .log = std::move(pending.entry)});
   } else {
     pending_.push_back(std::move(pending));
   }
@@ -119,7 +201,7 @@ void SnapshotWriter::SendMore(Outbox& outbox) {
     if (offset_ - ordered_at_ >= kBytesPerOrder) PutUpdatedFirst();
     SendPiece(outbox);
   }
-  if (!awaited_.empty() || !pending_.empty() || sync_request_ != 0) return;
+  if (!awaited_.empty() || !pending_.empty() || sync_request_ != 0 || is_decided_) return;
   if (offset_ == 0) return EndFile(outbox);
   proto::StoreRequest sync;
   sync.set_path(absl::StrCat(folder_, "/", file()));
@@ -137,27 +219,62 @@ void SnapshotWriter::EndFile(Outbox& outbox) {
     offset_ = ordered_at_ = 0;
   }
   DecideUnchanged();
-  if (pending_.empty()) return ReportStored(outbox);
-  is_second_file_ = true;
-  SendMore(outbox);
+  if (!pending_.empty()) {
+    is_second_file_ = true;
+    return SendMore(outbox);
+  }
+  is_decided_ = true;
+  if (closing_ != nullptr) closing_->Close();
+  SendLogs(outbox);
+  ReportStored(outbox);
 }
 
 void SnapshotWriter::DecideUnchanged() {
   std::map<StoredContents::File, uint64_t> used;
-  for (const Unchanged& unchanged : unchanged_) {
-    used[FileOf(unchanged.stored)] += StoredBytesOf(unchanged.stored);
+  const auto use = [&used](const StoredContents::Entries& entries) {
+    for (const proto::SnapshotShard& entry : entries) used[FileOf(entry)] += StoredBytesOf(entry);
+  };
+  for (const Unchanged& unchanged : unchanged_) use(unchanged.stored);
+  for (const Logged& logged : logged_) use(logged.stored);
+  const auto wastes = [&](const StoredContents::Entries& entries) {
+    return std::any_of(entries.begin(), entries.end(), [&](const proto::SnapshotShard& entry) {
+      return 2 * used.at(FileOf(entry)) < contents_.BytesOf(FileOf(entry));
+    });
+  };
+  // Of a logged shard there is no content at hand; the next flush has it.
+  for (const Logged& logged : logged_) {
+    if (wastes(logged.stored)) log_->Stop(logged.id);
   }
   for (Unchanged& unchanged : std::exchange(unchanged_, {})) {
-    const StoredContents::File file = FileOf(unchanged.stored);
-    const uint64_t bytes = contents_.BytesOf(file);
-    if (2 * used.at(file) < bytes) {
+    if (wastes(unchanged.stored)) {
       pending_.push_back(std::move(unchanged.shard));
-      continue;
+    } else {
+      Refer(std::move(unchanged.stored), unchanged.shard.entry.index());
     }
-    contents_.Refer(unchanged.stored, unchanged.shard.entry.index());
-    files_[file] = bytes;
-    sent_.push_back(std::move(unchanged.stored));
   }
+}
+
+void SnapshotWriter::ReferToLogged() {
+  if (logged_.empty()) return;
+  contents_.AddLog(closing_->name(), closing_->file_bytes());
+  for (Logged& logged : std::exchange(logged_, {})) {
+    for (const proto::SnapshotPiece& piece : closing_->PiecesOf(logged.id)) {
+      *logged.log.add_pieces() = piece;
+    }
+    logged.log.set_folder(closing_->folder());
+    logged.log.set_file(closing_->name());
+    const uint64_t cut = logged.log.index();
+    logged.stored.push_back(std::move(logged.log));
+    Refer(std::move(logged.stored), cut);
+  }
+}
+
+void SnapshotWriter::Refer(StoredContents::Entries entries, uint64_t cut) {
+  for (const proto::SnapshotShard& entry : entries) {
+    files_[FileOf(entry)] = contents_.BytesOf(FileOf(entry));
+    sent_.push_back(entry);
+  }
+  contents_.Refer(std::move(entries), cut);
 }
 
 void SnapshotWriter::PutUpdatedFirst() {
@@ -212,28 +329,33 @@ void SnapshotWriter::Append(std::vector<Buffer> frames, Outbox& outbox) {
   Request(std::move(append), std::move(frames), outbox);
 }
 
-void SnapshotWriter::Request(proto::StoreRequest request, std::vector<Buffer> frames,
-                             Outbox& outbox) {
+uint64_t SnapshotWriter::Request(proto::StoreRequest request, std::vector<Buffer> frames,
+                                 Outbox& outbox) {
   Message message;
   message.set_to({self_.node, kStoreLoop});
   request.set_id(next_request_++);
   *message.envelope.mutable_store_request() = std::move(request);
   for (Buffer& frame : frames) message.frames.push_back(std::move(frame));
   outbox.Send(std::move(message));
+  return next_request_ - 1;
 }
 
 void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
   const uint64_t id = message.envelope.store_reply().id();
+  const absl::Status status = StatusOf(message);
+  if (log_ != nullptr && log_->OnStoreReply(id)) {
+    if (!status.ok()) DropLog(log_, outbox);
+    return SendLogs(outbox);
+  }
+  if (closing_ != nullptr && closing_->OnStoreReply(id)) {
+    if (!status.ok()) return OnLogFailure(status, outbox);
+    SendLogs(outbox);
+    return ReportStored(outbox);
+  }
   const bool is_sync = id == sync_request_ && id != 0;
   const auto append = in_flight_.find(id);
   if (!is_writing() || (append == in_flight_.end() && !is_sync)) return;
-  const absl::Status status = StatusOf(message);
-  proto::SnapshotReportRequest report;
-  if (!status.ok()) {
-    report.set_failure(std::string(status.message()));
-    Report(std::move(report), outbox);
-    return;
-  }
+  if (!status.ok()) return ReportFailure(std::string(status.message()), outbox);
   if (!is_sync) {
     bytes_in_flight_ -= append->second;
     in_flight_.erase(append);
@@ -242,7 +364,24 @@ void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
   EndFile(outbox);
 }
 
+void SnapshotWriter::OnLogFailure(const absl::Status& why, Outbox& outbox) {
+  if (is_writing() && !logged_.empty()) return ReportFailure(std::string(why.message()), outbox);
+  DropLog(closing_, outbox);
+  ReportStored(outbox);
+}
+
 void SnapshotWriter::ReportStored(Outbox& outbox) {
+  if (!is_writing() || !is_decided_) return;
+  if (closing_ != nullptr && !closing_->is_durable()) return;
+  ReferToLogged();
+  // Of a log that nothing refers to, nobody else knows.
+  const bool is_used =
+      closing_ != nullptr && files_.contains({closing_->folder(), closing_->name()});
+  if (is_used) {
+    closing_.reset();
+  } else {
+    DropLog(closing_, outbox);
+  }
   proto::SnapshotReportRequest report;
   for (proto::SnapshotShard& shard : sent_) *report.add_shards() = std::move(shard);
   for (const auto& [place, bytes] : files_) {
@@ -256,9 +395,14 @@ void SnapshotWriter::ReportStored(Outbox& outbox) {
 
 void SnapshotWriter::Fail(ShardId id, const std::string& why, Outbox& outbox) {
   if (!is_writing()) return;
+  ReportFailure(absl::StrCat("table ", id.table.value(), " shard ", id.index.value(), ": ", why),
+                outbox);
+}
+
+void SnapshotWriter::ReportFailure(const std::string& why, Outbox& outbox) {
+  DropLogs(outbox);
   proto::SnapshotReportRequest report;
-  report.set_failure(
-      absl::StrCat("table ", id.table.value(), " shard ", id.index.value(), ": ", why));
+  report.set_failure(why);
   Report(std::move(report), outbox);
 }
 
@@ -266,6 +410,7 @@ void SnapshotWriter::Report(proto::SnapshotReportRequest report, Outbox& outbox)
   is_over_ = true;
   pending_.clear();
   unchanged_.clear();
+  logged_.clear();
   report.set_snapshot(order_);
   Message message;
   message.set_to({self_.node, 0});

@@ -16,8 +16,10 @@
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
 #include "proto/scheduler.pb.h"
+#include "server/replication/held_records.h"
 #include "server/replication/replica.h"
 #include "server/snapshot/stored_contents.h"
+#include "server/snapshot/update_log.h"
 
 namespace covey::server {
 
@@ -25,7 +27,13 @@ namespace covey::server {
 // this loop has the last full replica.
 //
 //   cuts ─▶ pieces, a bounded number of bytes in flight ─▶ store ─▶ synced ─▶ report
-//     └───▶ unchanged since the newest complete snapshot: a reference ─────────▶┘
+//     ├───▶ unchanged since the newest complete snapshot: a reference ─────────▶┤
+//     └───▶ a flush, and all updates since then are in its log: a reference ───▶┘
+//
+// From the cut of a flush on, what shards apply is logged (update_log.h), so that the next flush need
+// not store their content: as long as their logs take no more bytes than their content, and as the
+// updates between the last two flushes suggest that they will. All other snapshots hold content. Where
+// a snapshot is not completed, or the store refuses, the next one stores content again.
 //
 // Where the unchanged shards are less than half of an earlier file, they are stored once more, in a
 // file of their own, so that references keep at most twice their bytes in the store.
@@ -36,8 +44,8 @@ namespace covey::server {
 // Actor-confined. Deterministic. Memory: the old values and slots of shards that have been updated
 // since their cuts, until these are stored. Such shards are stored before others, because others
 // cost no memory yet. The old arrays of unchanged shards stay until the first file is synced, if
-// updates follow. And the entries of the manifest, for the next snapshot.
-class SnapshotWriter {
+// updates follow. And the entries of the manifest, for the next snapshot. Of logs as UpdateLog.
+class SnapshotWriter final : public HeldRecords {
  public:
   // Whether a shard of this loop has been updated since it had this version.
   using IsUpdated = std::function<bool(ShardId, Version)>;
@@ -49,6 +57,13 @@ class SnapshotWriter {
   // A shard of this loop has been cut: by an order of the newest view or, where the record of the
   // head is faster, of a view that comes later. A cut of another order is dropped.
   void Add(ShardId id, uint64_t generation, Replica::TakenCut cut, Outbox& outbox);
+  // As HeldRecords. Without effect until a flush has been ordered.
+  bool wants_records() const override { return log_ != nullptr || closing_ != nullptr; }
+  bool KeepsFrame(ShardId id) const override;
+  void OnHeld(ShardId id, uint64_t generation, ShardRecord& record,
+              uint64_t content_bytes) override;
+  // Sends what OnHeld has left. To be called after each call of the loop.
+  void SendLogs(Outbox& outbox);
   // A shard of this loop makes no cut.
   void Fail(ShardId id, const std::string& why, Outbox& outbox);
   // Precondition: a StoreReply of this process.
@@ -66,7 +81,14 @@ class SnapshotWriter {
   // A shard that the base holds as it is.
   struct Unchanged {
     PendingShard shard;  // if it is stored all the same
-    proto::SnapshotShard stored;
+    StoredContents::Entries stored;
+  };
+
+  // A shard that the base holds, with all updates since in `closing_`.
+  struct Logged {
+    ShardId id;
+    StoredContents::Entries stored;
+    proto::SnapshotShard log;  // without its pieces
   };
 
   // A cut by an order that no view has shown yet.
@@ -78,7 +100,17 @@ class SnapshotWriter {
 
   // Forgets the order; what is in flight means nothing any more.
   void Reset(Outbox& outbox);
-  void Begin(const ClusterView& view);
+  void Begin(const ClusterView& view, Outbox& outbox);
+  // The logs of a snapshot that is not completed, or that is not the base of the next.
+  void DropLogs(Outbox& outbox);
+  void DropLog(std::unique_ptr<UpdateLog>& log, Outbox& outbox);
+  // Bytes that the log of a shard may take after this cut.
+  uint64_t BytesToLog(ShardId id, uint64_t generation, uint64_t cut, uint64_t content_bytes) const;
+  // Refers to the logged shards, once the log is in the store.
+  void ReferToLogged();
+  void Refer(StoredContents::Entries entries, uint64_t cut);
+  // The store does not take the log of the base.
+  void OnLogFailure(const absl::Status& why, Outbox& outbox);
   bool is_writing() const { return order_ != 0 && !is_over_; }
   void SendMore(Outbox& outbox);
   // Of the shards whose turn has not come, those that were updated come first.
@@ -90,9 +122,12 @@ class SnapshotWriter {
   void EndFile(Outbox& outbox);
   // Refers to the unchanged shards, or makes them pending.
   void DecideUnchanged();
-  void Request(proto::StoreRequest request, std::vector<Buffer> frames, Outbox& outbox);
-  void Remove(const std::string& file, Outbox& outbox);
+  // Its id.
+  uint64_t Request(proto::StoreRequest request, std::vector<Buffer> frames, Outbox& outbox);
+  void Remove(const std::string& folder, const std::string& file, Outbox& outbox);
+  // If all is stored.
   void ReportStored(Outbox& outbox);
+  void ReportFailure(const std::string& why, Outbox& outbox);
   void Report(proto::SnapshotReportRequest report, Outbox& outbox);
   std::string file() const;  // the present one's name
 
@@ -102,6 +137,10 @@ class SnapshotWriter {
   std::vector<EarlyCut> early_;
   uint64_t next_request_ = 1;
   StoredContents contents_;
+  // What shards apply after their cuts by the newest order, if that is a flush; and after those by
+  // the base, up to the cuts by the newest order. Null = none.
+  std::unique_ptr<UpdateLog> log_;
+  std::unique_ptr<UpdateLog> closing_;
 
   // The rest belongs to the order.
   uint64_t job_ = 0;
@@ -110,9 +149,13 @@ class SnapshotWriter {
   bool is_over_ = true;
   uint64_t epoch_ = 0;
   std::string folder_;
+  bool is_flush_ = false;
   absl::btree_set<ShardId> awaited_;  // not cut yet
+  absl::btree_set<ShardId> uncut_;    // the same, by the records that were held
   std::deque<PendingShard> pending_;  // cut; the first is being sent
   std::vector<Unchanged> unchanged_;  // cut; nothing is decided
+  std::vector<Logged> logged_;        // cut
+  bool is_decided_ = false;           // of the unchanged shards, and all content is in the store
   std::vector<proto::SnapshotShard> sent_;
   std::map<StoredContents::File, uint64_t> files_;  // complete; folder empty = the order's
   bool is_second_file_ = false;                     // of the unchanged shards

@@ -47,6 +47,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kCutOneStepLate, kSnapshot},
       {PlantedBug::kItemsPastCut, kSnapshot},
       {PlantedBug::kRefersToOldContent, kSnapshot},
+      {PlantedBug::kLogLacksUpdates, kSnapshot},
       {PlantedBug::kRemovesNeededFiles, kSnapshot},
       {PlantedBug::kServeUninitialized, kInitialize},
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},

@@ -56,7 +56,7 @@ _MAY_INCLUDE = {
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
-    "server": ["table", "replication", "recording", "shard", "replay", "."],
+    "server": ["table", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "model", "snapshot", "status", "replay", "report", "run", "scale", "bench",
@@ -78,9 +78,9 @@ _BUILT_UPON = {
     # engine itself, on its own loop; the public interface blocks and has a loop of its own.
     ("worker", "client"): ["client/engine/operation.h", "client/engine/request_engine.h",
                            "client/engine/client_actor.h", "client/engine/connection.h"],
-    # covey replay applies recorded updates: with any other code than that of servers, equal bits
-    # would say nothing.
-    ("client/cli", "server"): ["server/replay/replay.h"],
+    # covey replay applies recorded updates, and covey snapshot export those of logs: with any other
+    # code than that of servers, equal bits would say nothing.
+    ("client/cli", "server"): ["server/replay/replay.h", "server/replay/stored_content.h"],
 }
 # Of these, the headers directly in the folder are public.
 _LIBRARIES = ["client"]

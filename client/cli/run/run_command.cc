@@ -104,6 +104,11 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
            "what the run may lose: memory (what only servers hold is lost with them), replicated "
            "(every table has two replicas or more), or flushed:2s (with --store: all updates are "
            "in the store about 2 s after they were applied)");
+  file.Add("on-loss", &options.on_loss,
+           "when no server has the content of a shard any more: restore (from the newest snapshot, "
+           "the default), begin-anew (with the table's first values) or stop");
+  file.Add("snapshots-kept", &options.snapshots_kept,
+           "with --store: complete snapshots that stay there (3); older ones are removed");
   file.Add("resume", &options.resume,
            "with --store: begin with a snapshot: latest, its id or its name; if-any = the latest, "
            "or anew where there is none");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/contract/contract.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/shard_entries.h"
 
 namespace covey::cli {
 namespace {
@@ -17,10 +18,12 @@ namespace {
 bool IsFlushed(const proto::SnapshotManifest& manifest) {
   const uint64_t every = manifest.state().view().feedback_flush_steps();
   const auto flushes = [every](uint64_t step) { return every != 0 && step % every == 0; };
+  const std::vector<ShardEntries> shards = EntriesByShard(manifest);
   return std::all_of(manifest.groups().begin(), manifest.groups().end(),
                      [&](const proto::CutStep& last) { return flushes(last.step()); }) &&
-         std::all_of(manifest.shards().begin(), manifest.shards().end(),
-                     [&](const proto::SnapshotShard& shard) { return flushes(shard.last_step()); });
+         std::all_of(shards.begin(), shards.end(), [&](const ShardEntries& shard) {
+           return flushes(shard.newest().last_step());
+         });
 }
 
 void AddIfAny(const char* what, std::vector<std::string> tables, std::vector<std::string>& all) {

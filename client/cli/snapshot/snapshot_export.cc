@@ -14,7 +14,9 @@
 #include "common/base/version.h"
 #include "common/format/safetensors_writer.h"
 #include "common/runtime/process_main.h"
+#include "common/snapshot/shard_entries.h"
 #include "proto/replication.pb.h"
+#include "server/replay/stored_content.h"
 
 namespace covey::cli {
 namespace {
@@ -28,19 +30,36 @@ std::vector<const proto::Table*> TablesByName(const proto::SnapshotManifest& man
   return tables;
 }
 
-// Pieces of values follow each other from a table's first element to its last.
+absl::Status CheckNotInterrupted() {
+  if (!WaitForTermination(absl::ZeroDuration())) return absl::OkStatus();
+  return absl::CancelledError("interrupted; nothing was written");
+}
+
+// Of a shard that the snapshot holds as its content.
+absl::Status WritePieces(const SnapshotReader& snapshot, const proto::SnapshotShard& shard,
+                         WholeFile& file) {
+  for (const proto::SnapshotPiece& piece : shard.pieces()) {
+    if (piece.kind() != proto::ReplicaPiece::VALUES) continue;
+    COVEY_RETURN_IF_ERROR(CheckNotInterrupted());
+    COVEY_ASSIGN_OR_RETURN(const Buffer values, snapshot.ReadPiece(shard, piece));
+    COVEY_RETURN_IF_ERROR(file.Append(values.bytes()));
+  }
+  return absl::OkStatus();
+}
+
+// Shards, and the pieces of each, follow each other from a table's first element to its last.
 absl::Status WriteValues(const SnapshotReader& snapshot, const proto::Table& table,
                          WholeFile& file) {
-  for (const proto::SnapshotShard& shard : snapshot.manifest().shards()) {
-    if (shard.table() != table.id()) continue;
-    for (const proto::SnapshotPiece& piece : shard.pieces()) {
-      if (piece.kind() != proto::ReplicaPiece::VALUES) continue;
-      if (WaitForTermination(absl::ZeroDuration())) {
-        return absl::CancelledError("interrupted; nothing was written");
-      }
-      COVEY_ASSIGN_OR_RETURN(const Buffer values, snapshot.ReadPiece(shard, piece));
-      COVEY_RETURN_IF_ERROR(file.Append(values.bytes()));
+  for (const proto::Shard& shard : table.shards()) {
+    const ShardEntries entries = EntriesOf(snapshot.manifest(), table.id(), shard.index());
+    if (entries.logs.empty()) {
+      COVEY_RETURN_IF_ERROR(WritePieces(snapshot, *entries.content, file));
+      continue;
     }
+    COVEY_RETURN_IF_ERROR(CheckNotInterrupted());
+    COVEY_ASSIGN_OR_RETURN(const server::ContentCut content,
+                           server::ReadStoredContent(snapshot, table, shard, entries));
+    COVEY_RETURN_IF_ERROR(file.Append(content.values.bytes()));
   }
   return absl::OkStatus();
 }

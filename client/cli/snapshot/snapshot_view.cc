@@ -12,6 +12,7 @@
 #include "client/cli/snapshot/omitted_state.h"
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/needed_files.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/snapshot/stored_piece.h"
 
 namespace covey::cli {
@@ -44,21 +45,21 @@ struct Span {
 struct TableFigures {
   const proto::Table* table = nullptr;
   uint64_t value_bytes = 0;
+  uint64_t log_bytes = 0;  // of updates
   Span version;
   Span samples;
 };
 
 std::vector<TableFigures> TablesOf(const proto::SnapshotManifest& manifest) {
   std::vector<TableFigures> tables;
-  auto shard = manifest.shards().begin();
   for (const proto::Table& table : manifest.state().view().tables()) {
     TableFigures& figures = tables.emplace_back();
     figures.table = &table;
-    for (; shard != manifest.shards().end() && shard->table() == table.id(); ++shard) {
-      figures.version.Add(shard->version());
-      figures.samples.Add(shard->samples());
-    }
     for (const proto::Shard& range : table.shards()) {
+      const ShardEntries entries = EntriesOf(manifest, table.id(), range.index());
+      figures.version.Add(entries.newest().version());
+      figures.samples.Add(entries.newest().samples());
+      for (const proto::SnapshotShard* log : entries.logs) figures.log_bytes += StoredBytesOf(*log);
       figures.value_bytes += range.element_count() * sizeof(float);
     }
   }
@@ -163,6 +164,12 @@ std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes
                 figures.version.Show(), figures.samples.Show()});
   }
   absl::StrAppend(&all, tables.empty() ? "no tables\n" : tables.Render());
+  uint64_t log_bytes = 0;
+  for (const TableFigures& figures : TablesOf(manifest)) log_bytes += figures.log_bytes;
+  if (log_bytes > 0) {
+    absl::StrAppend(&all, "\n", ShowBytes(log_bytes),
+                    " are updates since an earlier snapshot; they are applied when it is read.\n");
+  }
   TextTable groups({"GROUP", "LAST STEP"});
   for (const proto::CutStep& group : manifest.groups()) {
     groups.Add({absl::StrCat(group.group()), ShowCount(group.step())});
@@ -203,6 +210,7 @@ std::string SnapshotJson(const proto::SnapshotManifest& manifest, uint64_t bytes
                                                               figures.table->spec().shape().end())},
                               {"shards", figures.table->shards_size()},
                               {"value_bytes", figures.value_bytes},
+                              {"log_bytes", figures.log_bytes},
                               {"version", figures.version.Json()},
                               {"samples", figures.samples.Json()}});
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/shard_entries.h"
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -116,10 +117,11 @@ void SnapshotCut::Published(Folder& store, const std::string& folder) {
   published_.insert(folder);
   const absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(store, folder);
   if (!snapshot.ok()) return Complain(folder, snapshot.status().ToString());
-  for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
+  for (const ShardEntries& entries : EntriesByShard(snapshot->manifest())) {
+    const proto::SnapshotShard& entry = entries.newest();
     const ShardId shard{TableId(entry.table()), ShardIndex(entry.shard())};
     if (!pushes_.contains(shard)) continue;  // of a table that nobody trains
-    const auto stored = ReadStoredShard(*snapshot, entry);
+    const auto stored = ReadStoredShard(*snapshot, entries);
     if (!stored.ok()) return Complain(folder, stored.status().ToString());
     CheckShard(snapshot->manifest(), entry, *stored);
   }
@@ -134,9 +136,10 @@ void SnapshotCut::CheckShard(const proto::SnapshotManifest& manifest,
   for (const proto::CutStep& last : manifest.groups()) {
     cut.emplace(GroupId(last.group()), Step(last.step()));
   }
-  // A shard that has not changed is as of the cut of an earlier snapshot.
-  const uint64_t stored_by =
-      entry.folder().empty() ? manifest.id() : ParseSnapshotFolderName(entry.folder())->id;
+  // A shard that has not changed is as of the cut of an earlier snapshot; a log ends with its cut.
+  const uint64_t stored_by = IsLog(entry)             ? stored.record.last_cut()
+                             : entry.folder().empty() ? manifest.id()
+                                                      : ParseSnapshotFolderName(entry.folder())->id;
   const auto held = cuts_.find({history, stored_by});
   if (held != cuts_.end() && held->second != stored.record.digest()) {
     Complain(where, "is not what the replicas held at the cut");
@@ -266,8 +269,9 @@ void SnapshotCut::StartOver(Folder& store, const std::string& folder) {
   history_was_lost_ = false;
   const absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(store, folder);
   if (!snapshot.ok()) return;
-  for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
-    auto stored = ReadStoredShard(*snapshot, entry);
+  for (const ShardEntries& entries : EntriesByShard(snapshot->manifest())) {
+    const proto::SnapshotShard& entry = *entries.content;
+    auto stored = ReadStoredShard(*snapshot, entries);
     if (!stored.ok()) continue;
     begun_with_[{TableId(entry.table()), ShardIndex(entry.shard())}] = std::move(stored->values);
   }

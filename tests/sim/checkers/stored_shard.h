@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "proto/replication.pb.h"
 
@@ -16,8 +17,9 @@ struct StoredShard {
   proto::ReplicaRecord record;
 };
 
-// Reads and verifies all pieces of an entry of the manifest. Errors as SnapshotReader::ReadPiece.
+// Reads and verifies all entries of a shard of the manifest, and applies the updates of its logs.
+// Errors as server::ReadStoredContent.
 absl::StatusOr<StoredShard> ReadStoredShard(const SnapshotReader& snapshot,
-                                            const proto::SnapshotShard& entry);
+                                            const ShardEntries& entries);
 
 }  // namespace covey::sim

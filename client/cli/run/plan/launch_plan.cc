@@ -54,6 +54,8 @@ Program SchedulerProgram(const RunOptions& options, const LocalPaths& paths) {
   AddIfGiven("--snapshot-every", options.snapshot_every, program);
   AddIfGiven("--feedback-flush-steps", options.feedback_flush_steps, program);
   AddIfGiven("--durability", options.durability, program);
+  AddIfGiven("--on-loss", options.on_loss, program);
+  AddIfGiven("--snapshots-kept", options.snapshots_kept, program);
   AddIfGiven("--initial-values", options.initial_values, program);
   return program;
 }

@@ -51,11 +51,13 @@ TEST(LaunchPlanTest, SnapshotsGoToOneStore) {
   options.snapshot_every = "10min";
   options.feedback_flush_steps = "20";
   options.durability = "flushed:2s";
+  options.on_loss = "stop";
+  options.snapshots_kept = "5";
   options.initial_values = "import-gpt2,w";
   EXPECT_THAT(absl::StrJoin(SchedulerProgram(options, {}).arguments, " "),
               ::testing::EndsWith(
                   "--store dir --resume latest --snapshot-every 10min --feedback-flush-steps 20 "
-                  "--durability flushed:2s "
+                  "--durability flushed:2s --on-loss stop --snapshots-kept 5 "
                   "--initial-values import-gpt2,w"));
   EXPECT_THAT(absl::StrJoin(ServerProgram(options, {}, "h:1", 1).arguments, " "),
               ::testing::EndsWith("--store dir"));

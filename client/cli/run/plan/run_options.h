@@ -61,8 +61,10 @@ struct RunOptions {
   std::string resume;
   std::string snapshot_every;
   std::string feedback_flush_steps;
-  // As the scheduler's option --durability.
+  // As the scheduler's options of these names; empty = its defaults.
   std::string durability;
+  std::string on_loss;
+  std::string snapshots_kept;
   // Where the servers record what they apply; empty = no recording. With or without gradients.
   std::string record_folder;
   bool record_gradients = true;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/snapshot/manifest.h"
+#include "common/snapshot/shard_entries.h"
 #include "common/snapshot/snapshot_reader.h"
 #include "tests/sim/checkers/one_history.h"
 #include "tests/sim/checkers/snapshot_cut.h"
@@ -212,9 +213,10 @@ void SnapshotWorkload::CheckRestored() {
     const auto before = std::find_if(tables.begin(), tables.end(), [&](const proto::Table& known) {
       return known.spec().name() == table.origin().table();
     });
-    for (const proto::SnapshotShard& entry : snapshot->manifest().shards()) {
+    for (const ShardEntries& entries : EntriesByShard(snapshot->manifest())) {
+      const proto::SnapshotShard& entry = entries.newest();
       if (entry.table() != before->id()) continue;
-      const auto stored = ReadStoredShard(*snapshot, entry);
+      const auto stored = ReadStoredShard(*snapshot, entries);
       const ShardId id{TableId(table.id()), ShardIndex(entry.shard())};
       for (const ReplicaSnapshot& replica : cluster_->Replicas()) {
         if (!replica.has_content || replica.shard != id) continue;
