@@ -100,24 +100,16 @@ class LoopReader {
 // Appends what the next head has applied. False: records are missing in between.
 bool Continue(ShardHistory& history, const HeadTerm& term) {
   std::vector<RecordedUpdate>& updates = history.updates;
-  const uint64_t last = updates.empty() ? 0 : updates.back().index;
-  if (term.index > last) return false;
+  if (term.index < history.begin || term.index > history.begin + updates.size()) return false;
   // What the head before applied beyond this point never became durable.
-  if (!updates.empty()) {
-    updates.resize(std::min<uint64_t>(updates.size(), term.index));
-  }
+  updates.resize(term.index - history.begin);
   updates.insert(updates.end(), term.updates.begin(), term.updates.end());
   return true;
 }
 
-// The snapshot from which the shard began; empty = from its initializer.
-const std::string& LoadedFrom(const ShardHistory& history) {
-  const std::string& own = history.shard().origin();
-  return own.empty() ? history.table.origin().folder() : own;
-}
-
 std::string NoteGap(const ShardHistory& history, const HeadTerm& term) {
-  return absl::StrCat(history.name, ": records ", history.updates.size() + 1, " to ", term.index,
+  return absl::StrCat(history.name, ": records ", history.begin + history.updates.size() + 1,
+                      " to ", term.index,
                       " were not recorded, so what follows is left out");
 }
 
@@ -155,11 +147,8 @@ absl::StatusOr<Recording> Recording::Open(Folder& folder) {
     history.table = heads.begin()->second.table;
     history.name =
         absl::StrCat("table '", history.table.spec().name(), "' shard ", history.shard().index());
-    if (const std::string& loaded_from = LoadedFrom(history); !loaded_from.empty()) {
-      recording.notes_.push_back(absl::StrCat(history.name, " was loaded from ", loaded_from,
-                                              ", which the recording does not hold"));
-      heads.clear();
-    }
+    // It then has the index of the snapshot's record.
+    if (!history.shard().origin().empty()) history.begin = heads.begin()->second.index;
     for (const auto& [epoch, term] : heads) {
       if (Continue(history, term)) continue;
       recording.notes_.push_back(NoteGap(history, term));

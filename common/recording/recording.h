@@ -33,7 +33,10 @@ struct RecordedUpdate {
 struct ShardHistory {
   // The table, with this shard alone.
   proto::Table table;
-  // In growing order of index, without a gap.
+  // Index of the record as of which the first content is: 0, or that of a shard's cut where it
+  // continues a snapshot (server/replication/load_source.h).
+  uint64_t begin = 0;
+  // In growing order of index from begin + 1 on, without a gap.
   std::vector<RecordedUpdate> updates;
 
   const proto::Shard& shard() const { return table.shards(0); }

@@ -120,12 +120,14 @@ TEST(Recording, SaysWhatIsMissing) {
   ASSERT_TRUE(recording.ok()) << recording.status();
   ASSERT_EQ(recording->shards().size(), 3u);
   EXPECT_THAT(StepsOf(recording->shards()[0]), ElementsAre(1, 2, 3));
-  EXPECT_THAT(StepsOf(recording->shards()[2]), IsEmpty());
+  // It continues the snapshot's record.
+  EXPECT_EQ(recording->shards()[1].begin, 100u);
+  EXPECT_THAT(StepsOf(recording->shards()[1]), ElementsAre(101));
+  EXPECT_EQ(recording->shards()[2].begin, 0u);
+  EXPECT_THAT(StepsOf(recording->shards()[2]), ElementsAre(1, 2));
   EXPECT_THAT(recording->notes(),
               ElementsAre(HasSubstr("recording-5-1-00000.cvr is missing"),
-                          HasSubstr("shard 0: records 4 to 5 were not recorded"),
-                          HasSubstr("shard 1 was loaded from snapshot-000017-e42"),
-                          HasSubstr("shard 2 was loaded from snapshot-000018-e50")));
+                          HasSubstr("shard 0: records 4 to 5 were not recorded")));
 }
 
 TEST(Recording, SaysThatALoopWasKilled) {

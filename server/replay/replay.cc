@@ -16,6 +16,8 @@
 #include "common/cluster/live_group.h"
 #include "common/contract/update_gate.h"
 #include "common/tensor/codec.h"
+#include "server/replay/stored_content.h"
+#include "server/replication/load_source.h"
 #include "server/replication/shard_content.h"
 #include "server/replication/shard_record.h"
 #include "server/shard/gradient_aggregator.h"
@@ -68,12 +70,19 @@ class Replayer {
            absl::FunctionRef<absl::Status()> progress)
       : recording_(recording), history_(history), progress_(progress) {}
 
-  absl::Status Open(const WhatIf& what_if) {
+  absl::Status Open(const WhatIf& what_if, Folder* store) {
     COVEY_ASSIGN_OR_RETURN(TableRules rules, RulesOf(history_.table, history_.shard()));
     if (what_if.optimizer) rules.shard.optimizer = *what_if.optimizer;
     if (what_if.base_rate) rules.shard.learning_rate.base_rate = *what_if.base_rate;
     COVEY_ASSIGN_OR_RETURN(content_, ShardContent::Create(kAnyTime, rules.shard, memory_));
-    return absl::OkStatus();
+    if (const auto source = LoadSourceOf(history_.table, history_.shard())) {
+      COVEY_RETURN_IF_ERROR(CheckSource(*source, what_if, store));
+      COVEY_ASSIGN_OR_RETURN(content_, LoadContent(*store, *source, std::move(content_)));
+    }
+    if (content_->index() == history_.begin) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("its records from ", content_->index() + 1,
+                                                      " to ", history_.begin,
+                                                      " were not recorded"));
   }
 
   enum class Digests { kChecked, kIgnored };
@@ -115,6 +124,18 @@ class Replayer {
   }
 
  private:
+  static absl::Status CheckSource(const LoadSource& source, const WhatIf& what_if,
+                                  const Folder* store) {
+    if (store == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "it began from ", source.folder, "; pass the folder of snapshots with --store DIR"));
+    }
+    if (!what_if.optimizer || source.takes == LoadSource::Takes::kValues) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("it began with the optimizer state of ",
+                                                      source.folder,
+                                                      ", which another optimizer cannot take"));
+  }
+
   absl::Status AtRecord(const RecordedUpdate& update, const absl::Status& status) {
     ++replayed_.records;
     replayed_.pushes += update.record.pushes.size();
@@ -217,14 +238,14 @@ absl::Status CheckContract(const Contract& contract) {
 }  // namespace
 
 absl::StatusOr<ReplayedShard> ReplayShard(const Recording& recording, const ShardHistory& history,
-                                          const WhatIf& what_if,
+                                          const WhatIf& what_if, Folder* store,
                                           absl::FunctionRef<absl::Status()> progress) {
   if (history.updates.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(history.name, ": its first records were not recorded"));
   }
   Replayer replayer(recording, history, progress);
-  if (const absl::Status opened = replayer.Open(what_if); !opened.ok()) {
+  if (const absl::Status opened = replayer.Open(what_if, store); !opened.ok()) {
     return Annotate(history.name, opened);
   }
   if (what_if.contract) {

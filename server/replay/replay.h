@@ -11,6 +11,7 @@
 #include "common/contract/contract.h"
 #include "common/optimizer/optimizer.h"
 #include "common/recording/recording.h"
+#include "common/store/folder.h"
 
 namespace covey::server {
 
@@ -55,13 +56,17 @@ struct ReplayedShard {
 // `progress` is called after each record; a status that is not OK ends the replay, and is its
 // result. Blocks. Memory: the shard, and one gradient.
 //
-// FAILED_PRECONDITION: the history does not begin with the first record, as where the shard was
-// loaded from a snapshot. INVALID_ARGUMENT: this program cannot serve such a table; says why.
-// NOT_FOUND: no gradients were recorded. DATA_LOSS: as Recording::ReadGradient. With a contract,
+// `store` holds the snapshots from which shards began; null = there are none.
+//
+// FAILED_PRECONDITION: the history does not begin with the first record; or the shard began from a
+// snapshot, and there is no store, or WhatIf has another optimizer, for which the snapshot has no
+// state. INVALID_ARGUMENT: this program cannot serve such a table; says why.
+// NOT_FOUND: no gradients were recorded, or the store has no such snapshot. DATA_LOSS: as
+// Recording::ReadGradient and LoadContent. With a contract,
 // UNIMPLEMENTED: another one than WhatIf names, or an update of several pushes or with an adjusted
 // rate.
 absl::StatusOr<ReplayedShard> ReplayShard(const Recording& recording, const ShardHistory& history,
-                                          const WhatIf& what_if,
+                                          const WhatIf& what_if, Folder* store,
                                           absl::FunctionRef<absl::Status()> progress);
 
 }  // namespace covey::server

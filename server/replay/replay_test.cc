@@ -62,7 +62,7 @@ TEST(Replay, IsBitEqualUnderEachOptimizer) {
   for (const auto optimizer : {proto::Optimizer::SGD, proto::Optimizer::NESTEROV,
                                proto::Optimizer::ADAM, proto::Optimizer::LAMB}) {
     const RecordedRun run(JobOf(kAsync, optimizer), 150);
-    const auto replayed = ReplayShard(*run.result, run.result->shards().at(0), {}, GoOn);
+    const auto replayed = ReplayShard(*run.result, run.result->shards().at(0), {}, nullptr, GoOn);
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_FALSE(replayed->difference) << optimizer;
     EXPECT_EQ(replayed->records, 150u);
@@ -87,7 +87,7 @@ TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.momentum.has_value(); }));
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return u.record.pushes.size() > 1; }));
   EXPECT_TRUE(has([](const RecordedUpdate& u) { return !u.record.is_update; }));
-  const auto replayed = ReplayShard(*run.result, history, {}, GoOn);
+  const auto replayed = ReplayShard(*run.result, history, {}, nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   EXPECT_FALSE(replayed->difference);
   EXPECT_TRUE(AreEqual(replayed->values, run.values));
@@ -111,12 +111,12 @@ TEST(Replay, BeginsWithTheValuesThatANodeGave) {
   }
   const Buffer trained = ShardDriver::Floats(recording.driver().Values());
   const Recording recorded = recording.End();
-  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, GoOn);
+  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   EXPECT_FALSE(replayed->difference);
   EXPECT_EQ(replayed->digests, 2u);  // after 64 and 71
   EXPECT_TRUE(AreEqual(replayed->values, trained));
-  const auto buffered = ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, GoOn);
+  const auto buffered = ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, nullptr, GoOn);
   ASSERT_TRUE(buffered.ok()) << buffered.status();
   EXPECT_TRUE(AreEqual(buffered->values, trained));
 }
@@ -134,7 +134,7 @@ TEST(Replay, NamesTheSpanInWhichTheOrderDiffers) {
   RecordedUpdate& b = history.updates[first + 1];
   std::swap(a.record, b.record);
   std::swap(a.payload_offset, b.payload_offset);
-  const auto replayed = ReplayShard(*run.result, history, {}, GoOn);
+  const auto replayed = ReplayShard(*run.result, history, {}, nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   ASSERT_TRUE(replayed->difference);
   EXPECT_EQ(replayed->difference->after, 64u);
@@ -147,16 +147,22 @@ TEST(Replay, RefusesARecordingWithoutGradientsAndStopsWhenAsked) {
   Random random(1);
   recording.Deliver(recording.driver().GroupPush(1, 1, RandomGradient(random)));
   const Recording recorded = recording.End();
-  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, GoOn);
+  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, nullptr, GoOn);
   EXPECT_EQ(replayed.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(replayed.status().message()),
               HasSubstr("table 'weights' shard 0 record 1: the gradients were not recorded"));
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
   ShardHistory loaded = run.result->shards().at(0);
-  loaded.updates.clear();
-  EXPECT_EQ(ReplayShard(*run.result, loaded, {}, GoOn).status().code(),
-            absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(ReplayShard(*run.result, run.result->shards().at(0), {},
+  loaded.table.mutable_shards(0)->set_origin("snapshot-000017-e42");
+  const absl::Status without = ReplayShard(*run.result, loaded, {}, nullptr, GoOn).status();
+  EXPECT_EQ(without.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(without.message()),
+              HasSubstr("began from snapshot-000017-e42; pass the folder of snapshots"));
+  ShardHistory late = run.result->shards().at(0);
+  late.begin = 3;
+  EXPECT_THAT(std::string(ReplayShard(*run.result, late, {}, nullptr, GoOn).status().message()),
+              HasSubstr("records from 1 to 3 were not recorded"));
+  EXPECT_EQ(ReplayShard(*run.result, run.result->shards().at(0), {}, nullptr,
                         [] { return absl::CancelledError("interrupted"); })
                 .status()
                 .code(),
@@ -184,7 +190,7 @@ TEST(Replay, WhatIfIsWhatAServerWouldHaveMade) {
   adam.spec().mutable_learning_rate()->set_base(0.5);
   const auto replayed = ReplayShard(
       *run.result, history,
-      {.optimizer = OptimizerConfig{.kind = OptimizerKind::kAdam}, .base_rate = 0.5}, GoOn);
+      {.optimizer = OptimizerConfig{.kind = OptimizerKind::kAdam}, .base_rate = 0.5}, nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   EXPECT_EQ(replayed->digests, 0u);
   EXPECT_EQ(replayed->updates, 150u);
@@ -196,16 +202,16 @@ TEST(Replay, TheSameArrivalsUnderAnotherGate) {
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 151);
   const ShardHistory& history = run.result->shards().at(0);
   const Contract buffered{.kind = Contract::Kind::kBuffered, .buffer = 3};
-  const auto replayed = ReplayShard(*run.result, history, {.contract = buffered}, GoOn);
+  const auto replayed = ReplayShard(*run.result, history, {.contract = buffered}, nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   // The last one is of a single push.
   EXPECT_EQ(replayed->updates, 51u);
-  const auto unchanged = ReplayShard(*run.result, history, {.contract = kAsync}, GoOn);
+  const auto unchanged = ReplayShard(*run.result, history, {.contract = kAsync}, nullptr, GoOn);
   ASSERT_TRUE(unchanged.ok()) << unchanged.status();
   EXPECT_TRUE(AreEqual(unchanged->values, run.values));
   const RecordedRun even(JobOf(kAsync, proto::Optimizer::SGD), 150);
   const auto under =
-      ReplayShard(*even.result, even.result->shards().at(0), {.contract = buffered}, GoOn);
+      ReplayShard(*even.result, even.result->shards().at(0), {.contract = buffered}, nullptr, GoOn);
   EXPECT_TRUE(AreEqual(under->values, ValuesUnder(JobOf(buffered, proto::Optimizer::SGD), even)));
 }
 
@@ -213,13 +219,13 @@ TEST(Replay, RefusesContractsThatWorkersWouldFeel) {
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
   const Contract bsp{.kind = Contract::Kind::kBsp};
   const auto status =
-      ReplayShard(*run.result, run.result->shards().at(0), {.contract = bsp}, GoOn).status();
+      ReplayShard(*run.result, run.result->shards().at(0), {.contract = bsp}, nullptr, GoOn).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("not replayed under bsp"));
   const RecordedRun sums(
       JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2}, proto::Optimizer::SGD), 4);
   EXPECT_THAT(
-      std::string(ReplayShard(*sums.result, sums.result->shards().at(0), {.contract = kAsync}, GoOn)
+      std::string(ReplayShard(*sums.result, sums.result->shards().at(0), {.contract = kAsync}, nullptr, GoOn)
                       .status()
                       .message()),
       HasSubstr("record 1: it sums several pushes"));

@@ -2,11 +2,19 @@
 #include "server/replay/stored_content.h"
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/annotate.h"
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
+#include "common/runtime/actor.h"
+#include "common/store/store_requests.h"
+#include "server/replication/content_pieces.h"
+#include "server/snapshot/shard_loader.h"
 #include "server/snapshot/shard_rebuild.h"
 
 namespace covey::server {
@@ -38,6 +46,28 @@ absl::StatusOr<ContentCut> ReadStoredContent(const SnapshotReader& snapshot,
   absl::StatusOr<ContentCut> content = (*rebuild)->Finish();
   if (!content.ok()) return Annotate(where, content.status());
   return content;
+}
+
+absl::StatusOr<std::unique_ptr<ShardContent>> LoadContent(Folder& store, const LoadSource& source,
+                                                          std::unique_ptr<ShardContent> content) {
+  const ShardId any;
+  ContentImport import(std::move(content), source.takes);
+  ShardLoader loader;
+  Outbox outbox;
+  loader.Want(any, source, NodeId(), outbox);
+  for (std::vector<Message> requests = outbox.TakeMessages(); !requests.empty();
+       requests = outbox.TakeMessages()) {
+    for (const Message& request : requests) {
+      loader.OnStoreReply(AnswerStoreRequest(request, store), outbox);
+    }
+    for (const ShardLoader::Piece& piece : loader.TakePieces()) {
+      if (!piece.message.ok()) return piece.message.status();
+      COVEY_ASSIGN_OR_RETURN(const bool is_complete,
+                             import.Add(absl::UnixEpoch(), *piece.message));
+      if (is_complete) return import.Take();
+    }
+  }
+  return absl::DataLossError(absl::StrCat(source.folder, " does not hold all of the shard"));
 }
 
 }  // namespace covey::server

@@ -42,28 +42,46 @@ class ReplayTest(cluster.ProcessTest):
     def files(self):
         return [os.path.join(self.recording, name) for name in sorted(os.listdir(self.recording))]
 
-    def test_a_run_is_replayed_bit_for_bit(self):
-        self.record("--export", self.model)
+    def tables_as_exported(self, *options):
+        """Replays the recording, compares the values with those that the run exported, which the
+        servers sent, and returns what the replay says of each table."""
         values = os.path.join(self.folder, "values")
-        replayed = self.replayed("--export", values)
+        replayed = self.replayed("--export", values, *options)
         self.assertEqual([], replayed["notes"])
         tables = {table.pop("name"): table for table in replayed["tables"]}
-        pushes = _GROUPS * _STEPS
-        for tensor in range(_TENSORS):
-            self.assertEqual({"shards": 1, "records": pushes, "pushes": pushes, "digests": 5,
-                              "unchecked": 0}, tables[f"synthetic/{tensor}"])
-        # What the run exported, which the servers sent.
         model, _ = safetensors_file.read(self.model)
         self.assertEqual(set(tables), set(model))
         for name, (_, shape, elements) in model.items():
             path = os.path.join(values, name.replace("/", "%2F") + ".npy")
             self.assertEqual(("<f4", tuple(shape), elements), npy_file.read(path), name)
+        return tables
+
+    def test_a_run_is_replayed_bit_for_bit(self):
+        self.record("--export", self.model)
+        tables = self.tables_as_exported()
+        pushes = _GROUPS * _STEPS
+        for tensor in range(_TENSORS):
+            self.assertEqual({"shards": 1, "records": pushes, "pushes": pushes, "digests": 5,
+                              "unchecked": 0}, tables[f"synthetic/{tensor}"])
         order = self.replay(0, "--order").lines("stdout")
         self.assertEqual(sum(table["records"] for table in tables.values()), len(order))
         # Groups overtook each other; else the order would prove little.
         first = [line.split()[3] for line in order if line.startswith("synthetic/0/")]
         steps = [int(push.split(":")[1]) for push in first]
         self.assertNotEqual(sorted(steps), steps)
+
+    def test_a_run_that_continued_a_snapshot_is_replayed_from_it(self):
+        store = os.path.join(self.folder, "store")
+        self.record("--store", store, groups=2)
+        for path in self.files():
+            os.remove(path)
+        self.record("--store", store, "--resume", "latest", "--export", self.model, groups=2)
+        self.assertRegex(self.refusal(), r"began from snapshot-\d+-e\d+; pass the folder of "
+                                         r"snapshots with --store DIR")
+        tables = self.tables_as_exported("--store", store)
+        for table in tables.values():
+            self.assertGreaterEqual(table["pushes"], 2 * _STEPS)
+            self.assertGreater(table["digests"], 0)
 
     def swap(self, path):
         """Swaps two neighboring records of a shard with pushes of different groups; returns the

@@ -36,6 +36,7 @@ struct Asked {
   std::string folder;
   bool order = false;
   std::string export_folder;
+  std::string store;
   bool json = false;
   server::WhatIf what_if;
 };
@@ -86,11 +87,15 @@ absl::StatusOr<Replayed> Replay(const Asked& asked, const Recording& recording) 
   const auto count = [&progress] { return progress.Count(); };
   std::optional<ValueFiles> files;
   if (!asked.export_folder.empty()) files.emplace(asked.export_folder);
+  std::unique_ptr<DiskFolder> store;
+  if (!asked.store.empty()) {
+    COVEY_ASSIGN_OR_RETURN(store, DiskFolder::Open(asked.store, DiskFolder::Missing::kIsError));
+  }
   Replayed result;
   for (size_t i = 0; i < recording.shards().size(); ++i) {
     const ShardHistory& history = recording.shards()[i];
     COVEY_ASSIGN_OR_RETURN(server::ReplayedShard replayed,
-                           server::ReplayShard(recording, history, {}, count));
+                           server::ReplayShard(recording, history, {}, store.get(), count));
     if (replayed.difference) {
       return absl::AbortedError(DescribeDifference(history, *replayed.difference));
     }
@@ -102,7 +107,7 @@ absl::StatusOr<Replayed> Replay(const Asked& asked, const Recording& recording) 
     result.tables.back().Add(history, replayed);
     if (is_changed) {
       COVEY_ASSIGN_OR_RETURN(server::ReplayedShard changed,
-                             server::ReplayShard(recording, history, asked.what_if, count));
+                             server::ReplayShard(recording, history, asked.what_if, store.get(), count));
       result.distances.back().Add(replayed, changed);
       replayed = std::move(changed);
     }
@@ -184,6 +189,8 @@ int ReplayCommand(int count, const char* const* arguments) {
               "only print who pushed in which order: one line per record, shard by shard");
   options.Add("export", &asked.export_folder,
               "write the values after the last record to this folder, a .npy file per table");
+  options.Add("store", &asked.store,
+              "folder of the snapshots with which the recorded job, or tables of it, began");
   AddWhatIf(options, asked.what_if);
   AddOutput(options, &asked.json);
   options.TakeRest(&words, "DIR   folder of a recording, as covey run --record writes it");

@@ -105,6 +105,7 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
                        .flush_every = DrawDuration(random, absl::Seconds(1), absl::Seconds(5))};
   }
   if (random.Chance(0.6)) plan.rare_every = 2 + random.Below(30);
+  if (random.Chance(0.5)) plan.format = WireFormat::kFloat16;
   return plan;
 }
 
@@ -118,7 +119,8 @@ std::string Describe(const SnapshotPlan& plan) {
       " deadline=", absl::FormatDuration(plan.snapshot_deadline),
       " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
       plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
-      plan.restores ? " restores" : "", " rare=", plan.rare_every);
+      plan.restores ? " restores" : "", " rare=", plan.rare_every,
+      " format=", WireFormatName(plan.format));
 }
 
 }  // namespace covey::sim
