@@ -20,7 +20,8 @@ Machines::Machines(const Config& config, ClusterState& cluster)
       groups(config.groups_options(), state),
       adjustments(state, groups),
       membership(config.membership_options(), state, groups),
-      stragglers(config.stragglers, state, adjustments),
+      away(state),
+      stragglers(config.stragglers, state, away, adjustments),
       tables(state),
       chains(config.chains_options(), state),
       initializations(state, chains),
@@ -95,6 +96,7 @@ absl::Time Machines::NextTick() const {
 }
 
 void Machines::OnDeparture(absl::Time now, NodeId node, Answer answer) {
+  away.OnDeparture(node);
   stragglers.OnDeparture(node);
   contract_fallback.OnDeparture(node);
   snapshots.OnDeparture(node);

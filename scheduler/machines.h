@@ -12,6 +12,7 @@
 #include "scheduler/groups/group_adjustments.h"
 #include "scheduler/groups/groups.h"
 #include "scheduler/groups/straggler_controller.h"
+#include "scheduler/nodes/away_workers.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/scaling.h"
 #include "scheduler/placement/chains.h"
@@ -57,6 +58,7 @@ struct Machines {
   Groups groups;
   GroupAdjustments adjustments;
   Membership membership;
+  AwayWorkers away;
   StragglerController stragglers;
   Tables tables;
   Chains chains;

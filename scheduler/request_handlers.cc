@@ -79,6 +79,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
   const NodeId node = call.sender();
   machines_.membership.OnHeartbeat(call.now, node, request);
   if (request.has_progress()) {
+    machines_.away.OnHeartbeat(call.now, node, request);
     machines_.stragglers.OnHeartbeat(call.now, node, request.progress());
     machines_.snapshots.OnProgress(call.now, node, request.progress());
   }
@@ -88,6 +89,7 @@ void RequestHandlers::Heartbeat(const Call& call) {
   proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
   body.set_epoch(pipeline_.published().epoch());
   if (request.has_load()) body.set_lease_ms(ToMs(config_.lease));
+  if (request.has_progress()) machines_.away.Tell(call.now, node, body);
   call.outbox.Send(std::move(reply));
 }
 
@@ -233,6 +235,7 @@ void RequestHandlers::GetStatus(const Call& call) {
   proto::StatusReply& body = *reply.envelope.mutable_status_reply();
   *body.mutable_view() = state_.view();
   machines_.membership.FillStatus(call.now, body);
+  machines_.away.FillStatus(call.now, body);
   machines_.stragglers.FillStatus(body);
   machines_.snapshots.FillStatus(call.now, body);
   machines_.restores.FillStatus(call.now, body);

@@ -85,6 +85,7 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
   if (collective.parts.empty()) collective.parts = EvenParts(collective.data.size(), size());
   const absl::Status fits = CheckParts(collective.parts, collective.data.size(), size());
   if (!fits.ok()) return Handle({.status = fits});
+  core_.SetBack().IgnoreError();  // Else the next collective says it.
   collective.algorithm = options.algorithm;
   collective.format = options.format.value_or(core_.config().collective_wire);
   collective.priority = options.priority;

@@ -56,7 +56,9 @@ absl::StatusOr<std::unique_ptr<HybridStep>> HybridStep::Create(Worker& worker,
 }
 
 HybridStep::HybridStep(WorkerCore& core, const Options& options, std::vector<Tensor> tensors)
-    : core_(core), options_(options), timer_(std::make_unique<StepTimer>(tensors.size())) {
+    : core_(core),
+      options_(options),
+      timer_(std::make_unique<StepTimer>(tensors.size(), core.away())) {
   for (Tensor& tensor : tensors) states_.push_back({.tensor = std::move(tensor)});
 }
 
@@ -143,6 +145,7 @@ absl::Status HybridStep::Submit(size_t tensor, std::span<const float> gradient) 
                      state.submitted ? "submitted in this step before; begin the next step"
                                      : "not waited for since the last step; wait for it"));
   }
+  core_.SetBack().IgnoreError();  // Else the next tensor's submission says it.
   state.submitted = true;
   state.own_step = core_.steps().begun();
   Start(tensor, Way::kSubmit, gradient);

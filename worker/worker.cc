@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "common/cluster/topology.h"
 #include "worker/engine/worker_core.h"
 
@@ -89,6 +93,24 @@ absl::Status Worker::RequestDrain() {
         outbox);
   });
 }
+
+absl::Status Worker::SetAway(absl::string_view reason, absl::Duration at_most) {
+  if (reason.empty() || reason.size() > kNameBytesMax ||
+      !std::all_of(reason.begin(), reason.end(), absl::ascii_isprint)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("away: the reason '", absl::CHexEscape(reason.substr(0, kNameBytesMax)),
+                     "' is not allowed: use 1 to ", kNameBytesMax,
+                     " printable characters of ASCII, for example 'evaluation'"));
+  }
+  if (at_most <= absl::ZeroDuration() || at_most > kAwayMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "away: at most ", absl::FormatDuration(at_most), "; use more than 0, and at most ",
+        absl::FormatDuration(kAwayMax), ", and call it again when more is needed"));
+  }
+  return core_->SetAway(std::string(reason), at_most);
+}
+
+absl::Status Worker::SetBack() { return core_->SetBack(); }
 
 uint32_t Worker::rank() const { return core_->connection().rank(); }
 

@@ -61,6 +61,22 @@ class Worker {
   // is full.
   absl::Status RequestDrain();
 
+  // The program takes no step for a while: it evaluates, saves or compiles. Until it is back, and
+  // for `at_most` at the most, its group waits for it: the others' deadlines end no sooner than
+  // operation_deadline after its return, and neither the straggler ladder nor the rule for late
+  // members counts the time. The program is back when it calls SetBack, submits a gradient
+  // (HybridStep::Submit) or starts a collective (Group). A second call replaces the first. A worker
+  // that dies is noticed as ever.
+  //
+  // The others learn of it from heartbeats, within two of the scheduler's intervals (1 s unless it
+  // is told otherwise): shorter deadlines may pass before. Neither call blocks.
+  //   INVALID_ARGUMENT: the reason is not 1 to kNameBytesMax printable characters of ASCII, or
+  //   `at_most` is not above 0 and at most kAwayMax (common/cluster/limits.h).
+  //   UNAVAILABLE: as RequestDrain.
+  absl::Status SetAway(absl::string_view reason, absl::Duration at_most);
+  // Without effect when the program is not away.
+  absl::Status SetBack();
+
   // For the library's own classes.
   WorkerCore& core() { return *core_; }
 

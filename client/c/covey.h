@@ -317,6 +317,16 @@ COVEY_API covey_code covey_worker_barrier(covey_worker* worker, const char* name
  * the worker is in progress. */
 COVEY_API covey_code covey_worker_request_drain(covey_worker* worker, covey_error* error);
 
+/* The program takes no step for a while, for example because it evaluates, saves or compiles. Until
+ * it is back, and for `seconds` at the most (above 0, at most 3600), the other members wait for it
+ * without errors, and it does not count as slow. It is back at covey_worker_set_back, when it
+ * submits a gradient or starts a collective. A second call replaces the first. `reason`: 1 to 256
+ * printable characters of ASCII, for people. Others learn of it within a second, so deadlines below
+ * that may pass before. Neither call blocks; set_back has no effect when the program is not away. */
+COVEY_API covey_code covey_worker_set_away(covey_worker* worker, const char* reason, double seconds,
+                                           covey_error* error);
+COVEY_API covey_code covey_worker_set_back(covey_worker* worker, covey_error* error);
+
 /* --- Group: collectives among the workers that synchronize every step (worker/group.h) --- */
 
 typedef struct covey_collective_options {

@@ -112,6 +112,18 @@ covey_code covey_worker_request_drain(covey_worker* worker, covey_error* error) 
   });
 }
 
+covey_code covey_worker_set_away(covey_worker* worker, const char* reason, double seconds,
+                                 covey_error* error) {
+  return GuardWorker(worker, error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(reason, "reason"));
+    return worker->worker->SetAway(reason, absl::Seconds(seconds));
+  });
+}
+
+covey_code covey_worker_set_back(covey_worker* worker, covey_error* error) {
+  return GuardWorker(worker, error, [&] { return worker->worker->SetBack(); });
+}
+
 covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
                                   const covey_collective_options* options, covey_handle** handle,
                                   covey_error* error) {

@@ -54,7 +54,7 @@ absl::Status RequestEngine::Start(absl::Time now, Operation operation, Outbox& o
   const absl::StatusOr<ShardRange> shards = ShardsOf(operation, *table);
   if (!shards.ok()) return shards.status();
   ActiveOperation& active = operations_.Add(std::move(operation), *shards, next_request_id_);
-  WakeBy(active.operation.deadline);
+  SetDeadline(active);
   unanswered_.Start(now, active, *shards, *table, *view_, outbox);
   Pump(now, outbox);
   return absl::OkStatus();
@@ -200,7 +200,7 @@ void RequestEngine::Retire(absl::Time now, Outbox& outbox) {
 
 void RequestEngine::FailExpired(absl::Time now, Outbox& outbox) {
   for (auto& [number, active] : operations_.all()) {
-    if (active->over() || now < active->operation.deadline) continue;
+    if (active->over() || now < active->deadline) continue;
     while (active->unanswered > 0) {
       ShardRequest& request = unanswered_.FirstOf(*active);
       Finish(request, NoReplyError(*view_, request), outbox);
@@ -223,11 +223,24 @@ void RequestEngine::Wake(absl::Time now, Outbox& outbox) {
   next_wake_ = absl::InfiniteFuture();
   Pump(now, outbox);
   for (const auto& [number, active] : operations_.all()) {
-    if (!active->over()) WakeBy(active->operation.deadline);
+    if (!active->over()) WakeBy(active->deadline);
   }
   WakeBy(flushes_.next_deadline());
   Retire(now, outbox);
   CheckFlushes(now, outbox);
+}
+
+void RequestEngine::SetDeadline(ActiveOperation& active) {
+  const Operation& operation = active.operation;
+  active.deadline =
+      operation.group ? std::max(operation.deadline, group_deadline_floor_) : operation.deadline;
+  WakeBy(active.deadline);
+}
+
+void RequestEngine::SetGroupDeadlineFloor(absl::Time floor) {
+  if (floor == group_deadline_floor_) return;
+  group_deadline_floor_ = floor;
+  for (const auto& [number, active] : operations_.all()) SetDeadline(*active);
 }
 
 void RequestEngine::FailAll(absl::Time now, const absl::Status& status, Outbox& outbox) {

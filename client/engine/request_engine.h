@@ -96,6 +96,10 @@ class RequestEngine {
   // undurable pushes.
   void ReleaseGradient(const Buffer& memory) { undurable_.MoveOutOf(memory); }
 
+  // Until it is set again, no operation of a group is over its deadline before `floor`: a worker
+  // that it may wait for at the servers is away.
+  void SetGroupDeadlineFloor(absl::Time floor);
+
   // Ends every operation with `status` (their memory is released first), forgets the undurable
   // pushes, and ends every flush.
   void FailAll(absl::Time now, const absl::Status& status, Outbox& outbox);
@@ -134,6 +138,7 @@ class RequestEngine {
   // Ends an operation's remaining requests.
   void Fail(ActiveOperation& active, const absl::Status& status, Outbox& outbox);
   void FailExpired(absl::Time now, Outbox& outbox);
+  void SetDeadline(ActiveOperation& active);
   void MarkIfOver(ActiveOperation& active);
   // Frames that still wait for an unreachable peer are released with its connection.
   void ReleaseFrames(const ActiveOperation& active, Outbox& outbox);
@@ -152,6 +157,7 @@ class RequestEngine {
   ActiveOperations operations_;
   UnansweredRequests unanswered_;
   UndurablePushes undurable_;
+  absl::Time group_deadline_floor_ = absl::InfinitePast();
   // Never later than the next due action; recomputed by Wake, so that a message costs no search.
   absl::Time next_wake_ = absl::InfiniteFuture();
 };

@@ -259,5 +259,37 @@ TEST_F(SmallBudgetTest, KeepsBytesOnTheWireWithinTheBudget) {
   EXPECT_EQ(engine_.bytes_in_flight(), 8u);
 }
 
+TEST_F(RequestEngineTest, OperationsOfAGroupWaitLongerWhileAnotherWorkerIsAway) {
+  Operation operation = PushAll();
+  operation.group = GroupIdentity{.group = GroupId(9), .generation = 1, .step = Step(1)};
+  Start(std::move(operation));
+  std::vector<float> values(6);
+  Start({.table = TableId(3),
+         .values = values,
+         .deadline = kStart + absl::Seconds(10),
+         .done = [this](absl::Time, const OperationResult& result, Outbox&) {
+           results_.push_back(result);
+         }});
+  const std::vector<Message> sent = outbox_.TakeMessages();
+  ASSERT_EQ(sent.size(), 4u);
+  engine_.SetGroupDeadlineFloor(kStart + absl::Seconds(60));
+  // The server had been told of the deadline as it was.
+  for (const Message& message : {sent[0], sent[1]}) {
+    Refuse(message, absl::DeadlineExceededError("not as fresh as asked"));
+  }
+  engine_.Wake(kStart + absl::Seconds(10), outbox_);
+  const std::vector<Message> again = outbox_.TakeMessages();
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(again[0].envelope.header().request_id(), sent[0].envelope.header().request_id());
+  EXPECT_EQ(again[0].envelope.push_request().deadline_ms(), 50'000u);
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status.code(), absl::StatusCode::kDeadlineExceeded)
+      << "the program's own deadline holds";
+  // It is back early.
+  engine_.SetGroupDeadlineFloor(kStart + absl::Seconds(20));
+  EXPECT_LE(engine_.NextWake(), kStart + absl::Seconds(20));
+  engine_.FailAll(kStart, absl::CancelledError("the test is over"), outbox_);
+}
+
 }  // namespace
 }  // namespace covey::client

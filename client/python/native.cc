@@ -367,6 +367,21 @@ PyObject* WorkerRequestDrain(PyObject*, Given given, Py_ssize_t count) {
   return in.Call([&](covey_error* error) { return covey_worker_request_drain(worker, error); });
 }
 
+PyObject* WorkerSetAway(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 3);
+  auto* const worker = in.Take<covey_worker>();
+  const char* const reason = in.Text();
+  const double seconds = in.Number();
+  return in.Call(
+      [&](covey_error* error) { return covey_worker_set_away(worker, reason, seconds, error); });
+}
+
+PyObject* WorkerSetBack(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const worker = in.Take<covey_worker>();
+  return in.Call([&](covey_error* error) { return covey_worker_set_back(worker, error); });
+}
+
 covey_collective_options TakeCollectiveOptions(Arguments& in) {
   covey_collective_options options = COVEY_COLLECTIVE_OPTIONS_INIT;
   options.format = in.Int();
@@ -660,6 +675,8 @@ PyMethodDef methods[] = {
     Method("worker_place", &WorkerPlace),
     Method("worker_barrier", &WorkerBarrier),
     Method("worker_request_drain", &WorkerRequestDrain),
+    Method("worker_set_away", &WorkerSetAway),
+    Method("worker_set_back", &WorkerSetBack),
     Method("group_all_reduce", &GroupCollective<&covey_group_all_reduce>),
     Method("group_all_reduce_many", &GroupAllReduceMany),
     Method("group_reduce_scatter", &GroupCollective<&covey_group_reduce_scatter>),

@@ -152,6 +152,12 @@ static_assert(kStoreQueueBytesDefault >= kFrameBytesMax);
 
 inline constexpr size_t kBarrierNamesMax = 4096;
 inline constexpr absl::Duration kBarrierMax = absl::Hours(1);
+// How long a worker may announce that it is away: its group waits this long for a program that
+// hangs. A program that needs longer announces it again.
+inline constexpr absl::Duration kAwayMax = absl::Hours(1);
+// Members of a group that one heartbeat's reply says are away: with reasons of the greatest length,
+// 4 KiB.
+inline constexpr size_t kAwayToldMax = 16;
 inline constexpr size_t kEventsKeptMax = 4096;
 
 }  // namespace covey

@@ -136,7 +136,9 @@ void Member::ReceiveHeartbeatReply(absl::Time now, const Message& message, Outbo
   const absl::Time sent = beat->sent;
   unanswered_beats_.erase(beat);
   const absl::Status status = StatusOf(message);
-  if (status.ok()) ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms());
+  if (status.ok() && ExtendLease(sent, message.envelope.heartbeat_reply().lease_ms())) {
+    TakeAway(now, message.envelope.heartbeat_reply());
+  }
   if (status.code() == absl::StatusCode::kAborted) {
     Fail(now, status, outbox);
   } else if (status.ok() && state_ == State::kMember && watch_.request_id == 0) {
@@ -197,10 +199,22 @@ void Member::Stay() {
   leave_until_ = absl::InfiniteFuture();
 }
 
-void Member::ExtendLease(absl::Time sent, uint32_t lease_ms) {
-  if (sent < lease_sent_) return;
+bool Member::ExtendLease(absl::Time sent, uint32_t lease_ms) {
+  if (sent < lease_sent_) return false;
   lease_sent_ = sent;
   lease_until_ = lease_ms == 0 ? absl::InfiniteFuture() : sent + absl::Milliseconds(lease_ms);
+  return true;
+}
+
+void Member::TakeAway(absl::Time now, const proto::HeartbeatReply& reply) {
+  away_.clear();
+  for (const proto::AwayWorker& worker : reply.away()) {
+    if (away_.size() > kAwayToldMax) return;
+    const absl::Duration left = absl::Milliseconds(worker.away().left_ms());
+    away_.push_back({.node = NodeId(worker.node()),
+                     .reason = worker.away().reason(),
+                     .until = now + std::min(left, kAwayMax)});
+  }
 }
 
 Message Member::Request(absl::Time now, Pending& pending, absl::Time again) const {
@@ -238,6 +252,11 @@ void Member::SendHeartbeat(absl::Time now, absl::Time again, Outbox& outbox) {
   proto::HeartbeatRequest& body = *message.envelope.mutable_heartbeat_request();
   if (options_.role == proto::WORKER) *body.mutable_progress() = progress_;
   if (options_.role == proto::SERVER) *body.mutable_load() = load_;
+  if (own_away_ && now < own_away_->until) {
+    body.mutable_away()->set_reason(own_away_->reason);
+    body.mutable_away()->set_left_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(own_away_->until - now)));
+  }
   outbox.Send(std::move(message));
 }
 

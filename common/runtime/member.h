@@ -5,12 +5,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/random.h"
+#include "common/cluster/away_worker.h"
 #include "common/cluster/backoff.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
@@ -95,6 +97,15 @@ class Member {
   // Contents of the next heartbeat.
   proto::Progress& progress() { return progress_; }
   proto::ServerLoad& load() { return load_; }
+  // This worker's program is away until then, for this reason of 1 to kNameBytesMax bytes;
+  // heartbeats say so until that time, or until SetBack. A second call replaces the first.
+  void SetAway(std::string reason, absl::Time until) {
+    own_away_ = {.reason = std::move(reason), .until = until};
+  }
+  void SetBack() { own_away_.reset(); }
+  // Of a worker: those that it may have to wait for and that are away, itself included, as the
+  // newest answered heartbeat says (HeartbeatReply.away).
+  const std::vector<AwayWorker>& away() const { return away_; }
 
   // Called inside Receive when the view or the state has changed.
   void OnChange(std::function<void(absl::Time, Outbox&)> callback) {
@@ -118,9 +129,10 @@ class Member {
     absl::Time sent;
   };
 
-  // `sent`: when the answered request was sent. No effect when a newer request has been answered
-  // before.
-  void ExtendLease(absl::Time sent, uint32_t lease_ms);
+  // `sent`: when the answered request was sent. False, without effect: a newer request has been
+  // answered before.
+  bool ExtendLease(absl::Time sent, uint32_t lease_ms);
+  void TakeAway(absl::Time now, const proto::HeartbeatReply& reply);
   Message Request(absl::Time now, Pending& pending, absl::Time again) const;
   void SendRegister(absl::Time now, Outbox& outbox);
   // A repetition follows at `again`, before the next heartbeat is due, unless this one is answered
@@ -149,6 +161,12 @@ class Member {
   std::shared_ptr<const ClusterView> view_ = ClusterView::Empty();
   proto::Progress progress_;
   proto::ServerLoad load_;
+  struct OwnAway {
+    std::string reason;
+    absl::Time until;
+  };
+  std::optional<OwnAway> own_away_;
+  std::vector<AwayWorker> away_;
   std::string leave_reason_;
   absl::Time leave_until_ = absl::InfiniteFuture();
   absl::Time lease_until_ = absl::InfiniteFuture();

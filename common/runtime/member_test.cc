@@ -445,5 +445,39 @@ TEST_F(MemberTest, LeavesWithOrWithoutAnAnswer) {
   EXPECT_LE(now_, kStart + absl::Seconds(3));
 }
 
+TEST_F(MemberTest, KeepsWhatTheNewestAnsweredBeatSaysOfAwayWorkers) {
+  Register();
+  const auto beat = [this] {
+    now_ = member_.NextWake();
+    member_.Wake(now_, outbox_);
+    return Sent(proto::Envelope::kHeartbeatRequest).at(0);
+  };
+  const auto answer = [this](const Message& request, size_t workers, uint32_t left_ms) {
+    Message reply = MakeReply(request);
+    proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
+    for (size_t i = 0; i < workers; ++i) {
+      proto::AwayWorker& worker = *body.add_away();
+      worker.set_node(9);
+      worker.mutable_away()->set_reason("evaluation");
+      worker.mutable_away()->set_left_ms(left_ms);
+    }
+    member_.Receive(now_, reply, outbox_);
+  };
+  const Message first = beat();
+  const Message second = beat();
+  answer(second, 1, 60'000);
+  ASSERT_EQ(member_.away().size(), 1u);
+  EXPECT_EQ(member_.away()[0].node, NodeId(9));
+  EXPECT_EQ(member_.away()[0].reason, "evaluation");
+  EXPECT_EQ(member_.away()[0].until, now_ + absl::Minutes(1));
+  answer(first, 0, 0);
+  EXPECT_EQ(member_.away().size(), 1u) << "an older one";
+  answer(beat(), 1000, ~uint32_t{0});
+  EXPECT_EQ(member_.away().size(), kAwayToldMax + 1);
+  EXPECT_EQ(member_.away()[0].until, now_ + kAwayMax);
+  answer(beat(), 0, 0);
+  EXPECT_TRUE(member_.away().empty());
+}
+
 }  // namespace
 }  // namespace covey

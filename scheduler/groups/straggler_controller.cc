@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/groups/straggler_controller.h"
 
+#include <algorithm>
+
 #include "common/grouping/stragglers/straggler_judge.h"
 #include "scheduler/state/view_lookup.h"
 
@@ -36,9 +38,10 @@ void StragglerController::OnHeartbeat(absl::Time now, NodeId worker,
                                       const proto::Progress& progress) {
   proto::Progress& last = last_[worker];
   if (!IsNew(progress, last)) return;
-  last = progress;
   Refresh();
   const auto group = group_of_.find(worker);
+  if (group != group_of_.end() && HasAwayMember(now, in_force_[group->second])) return;
+  last = progress;
   const auto action =
       ladder_.Report(worker,
                      {.compute_seconds = progress.compute_seconds(),
@@ -48,6 +51,11 @@ void StragglerController::OnHeartbeat(absl::Time now, NodeId worker,
                       .steps_aside = progress.steps_aside()},
                      group == group_of_.end() ? nullptr : &in_force_[group->second], in_force_);
   if (action) CarryOut(now, *action);
+}
+
+bool StragglerController::HasAwayMember(absl::Time now, const GroupInForce& group) const {
+  return std::any_of(group.members.begin(), group.members.end(),
+                     [&](const GroupMember& member) { return away_.IsAway(now, member.node); });
 }
 
 void StragglerController::Tick(absl::Time now) {

@@ -13,19 +13,23 @@
 #include "common/grouping/stragglers/straggler_options.h"
 #include "proto/scheduler.pb.h"
 #include "scheduler/groups/group_adjustments.h"
+#include "scheduler/nodes/away_workers.h"
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 
 // Feeds the straggler ladder from heartbeats, and carries out what the ladder decides.
 //
-// Actor-confined, deterministic. `state` and `adjustments` outlive it. The ladder's measurements
+// While a member of a group is away, the ladder decides nothing about that group: reports wait until
+// the member is back. Its own reports do not count the time (worker/hybrid/step_timer.h).
+//
+// Actor-confined, deterministic. The constructor's references outlive it. The ladder's measurements
 // are lost at a restart of the scheduler; its decisions are in the view.
 class StragglerController {
  public:
-  StragglerController(const StragglerOptions& options, ClusterState& state,
+  StragglerController(const StragglerOptions& options, ClusterState& state, const AwayWorkers& away,
                       GroupAdjustments& adjustments)
-      : state_(state), adjustments_(adjustments), ladder_(options) {}
+      : state_(state), away_(away), adjustments_(adjustments), ladder_(options) {}
 
   // The progress of a worker, from its heartbeat. A heartbeat that repeats the last report has no
   // effect.
@@ -40,9 +44,11 @@ class StragglerController {
  private:
   // Reads the groups in force from the view, when its epoch has changed.
   void Refresh();
+  bool HasAwayMember(absl::Time now, const GroupInForce& group) const;
   void CarryOut(absl::Time now, const StragglerAction& action);
 
   ClusterState& state_;
+  const AwayWorkers& away_;
   GroupAdjustments& adjustments_;
   StragglerLadder ladder_;
   std::map<NodeId, proto::Progress> last_;

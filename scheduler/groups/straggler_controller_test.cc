@@ -9,6 +9,7 @@
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "scheduler/nodes/away_workers.h"
 #include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {
@@ -48,7 +49,7 @@ class StragglerControllerTest : public ::testing::Test {
     groups_ = std::make_unique<Groups>(GroupsOptions(), state_);
     adjustments_ = std::make_unique<GroupAdjustments>(state_, *groups_);
     stragglers_ = std::make_unique<StragglerController>(
-        StragglerOptions{.highest = highest, .probation = absl::Seconds(30)}, state_,
+        StragglerOptions{.highest = highest, .probation = absl::Seconds(30)}, state_, away_,
         *adjustments_);
   }
 
@@ -84,6 +85,7 @@ class StragglerControllerTest : public ::testing::Test {
   const proto::Group& group(int id) const { return state_.view().groups(id - 1); }
 
   TestState state_;
+  AwayWorkers away_{state_};
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<GroupAdjustments> adjustments_;
   std::unique_ptr<StragglerController> stragglers_;
@@ -173,6 +175,28 @@ TEST_F(StragglerControllerTest, StatusShowsThePaces) {
   reply.mutable_nodes(1)->clear_pace();
   stragglers_->FillStatus(reply);
   EXPECT_FALSE(reply.nodes(1).has_pace());
+}
+
+TEST_F(StragglerControllerTest, DecidesNothingAboutAGroupWhileAMemberIsAway) {
+  Run(40);
+  seconds_[3] = 0.2;
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_reason("evaluation");
+  beat.mutable_away()->set_left_ms(120'000);
+  away_.OnHeartbeat(now_, NodeId(4), beat);
+  EXPECT_THAT(Run(100), IsEmpty()) << "another member is away";
+  // Its time is over in the middle of the following reports.
+  EXPECT_THAT(Run(100), ::testing::Contains(HasSubstr("group 1 divides its samples ")));
+}
+
+TEST_F(StragglerControllerTest, OtherGroupsAreJudgedMeanwhile) {
+  Run(40);
+  seconds_[3] = 0.2;
+  proto::HeartbeatRequest beat;
+  beat.mutable_away()->set_reason("evaluation");
+  beat.mutable_away()->set_left_ms(3'600'000);
+  away_.OnHeartbeat(now_, NodeId(6), beat);
+  EXPECT_THAT(Run(100), ::testing::Contains(HasSubstr("group 1 divides its samples ")));
 }
 
 }  // namespace

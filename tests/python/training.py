@@ -4,6 +4,7 @@
 import array
 import json
 import sys
+import time
 
 import covey
 
@@ -60,10 +61,57 @@ def steps(worker):
     return result
 
 
+_TIMEOUT = 5.0  # of a step of `away`
+
+
+def away(worker):
+    """Rank 0 evaluates for longer than the other's step may take; both train on."""
+    count = floats(0, 1)
+    step = covey.Step(worker, [(covey.TableSpec("count", (1,), covey.sgd(1.0), "bsp"), count)])
+
+    def train():
+        step.begin(1)
+        step.submit(0, floats(-1, 1))
+        step.wait(0)
+
+    def seen():
+        nodes = client.status()["nodes"]
+        return [node["away"]["reason"] for node in nodes if "away" in node]
+
+    result = {}
+    train()
+    if worker.rank == 0:
+        with covey.connect() as client:
+            with worker.away("evaluation", at_most=60):
+                over = time.monotonic() + 1.6 * _TIMEOUT
+                while time.monotonic() < over:
+                    if not result:
+                        result = {"away": reason for reason in seen()}
+                    time.sleep(0.1)  # This is the evaluation.
+            train()
+            give_up = time.monotonic() + 60
+            while seen() and time.monotonic() < give_up:
+                time.sleep(0.1)
+            result["away_in_the_end"] = seen()
+    else:
+        train()
+    for reason, at_most in (("", 1), ("evaluation", 0), ("evaluation", 3601)):
+        try:
+            with worker.away(reason, at_most):
+                pass
+        except covey.InvalidArgument:
+            result["refused"] = result.get("refused", 0) + 1
+    step.finish()
+    worker.barrier("end")
+    step.close()
+    return {"count": count[0], "size_now": worker.group.size, **result}
+
+
 def main():
-    with covey.join() as worker:
-        result = {"rank": worker.rank, "size": worker.size, "groups": worker.groups,
-                  **{"collectives": collectives, "steps": steps}[sys.argv[1]](worker)}
+    settings = {"timeout": _TIMEOUT} if sys.argv[1] == "away" else {}
+    with covey.join(**settings) as worker:
+        run = {"collectives": collectives, "steps": steps, "away": away}[sys.argv[1]]
+        result = {"rank": worker.rank, "size": worker.size, "groups": worker.groups, **run(worker)}
     print(json.dumps(result))
 
 

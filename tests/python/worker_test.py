@@ -41,6 +41,14 @@ class WorkerTest(cluster.ProcessTest):
             self.assertGreater(result["weights"], 0)
             self.assertGreater(result["steps"], 4)
 
+    def test_a_member_is_away_for_longer_than_the_deadline_of_a_step(self):
+        results = self.results(1, 2, "away")
+        for result in results:
+            self.assertEqual({"count": 2, "size_now": 2, "refused": 3},
+                             {name: result[name] for name in ("count", "size_now", "refused")})
+        self.assertEqual("evaluation", results[0]["away"])
+        self.assertEqual([], results[0]["away_in_the_end"])
+
 
 if __name__ == "__main__":
     report.main()

@@ -127,7 +127,13 @@ void WorkerActor::Receive(absl::Time now, const Message& message, Outbox& outbox
     hybrid_.Observe(now, message, outbox);
   } else {
     client_.Receive(now, message, outbox);
+    if (message.envelope.has_heartbeat_reply()) HeartbeatAnswered(now);
   }
+}
+
+void WorkerActor::HeartbeatAnswered(absl::Time now) {
+  group_.SetAway(now, client_.member().away());
+  client_.engine().SetGroupDeadlineFloor(group_.deadline_floor_of_all());
 }
 
 void WorkerActor::Wake(absl::Time now, Outbox& outbox) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,6 +33,18 @@ class WorkerActor : public Actor {
   HybridStepEngine& hybrid() { return hybrid_; }
   ProgressMeter& meter() { return meter_; }
 
+  // The program is silent on purpose, for this reason and until then at most: the next heartbeat
+  // tells the scheduler. A second call replaces the first.
+  void SetAway(std::string reason, absl::Time until) {
+    client_.member().SetAway(std::move(reason), until);
+    hybrid_.SetAwayUntil(until);
+  }
+  // The program is back before that time.
+  void SetBack(absl::Time now) {
+    client_.member().SetBack();
+    hybrid_.SetAwayUntil(now);
+  }
+
   // Records a finished step: the next heartbeat reports it to the scheduler.
   void ReportStep(absl::Time now, const StepReport& step);
 
@@ -55,6 +68,8 @@ class WorkerActor : public Actor {
 
  private:
   void MembershipChanged(absl::Time now, Outbox& outbox);
+  // Takes in which workers are away.
+  void HeartbeatAnswered(absl::Time now);
   void TellReady();
   void EndMeeting(const absl::Status& status);
   // Fails the pending barrier when a worker has died since it began.

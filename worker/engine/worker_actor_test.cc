@@ -236,5 +236,45 @@ TEST_F(WorkerActorTest, LosingMembershipFailsTheGroup) {
   EXPECT_THAT(actor_.group().failure().message(), HasSubstr("declared dead"));
 }
 
+TEST_F(WorkerActorTest, HeartbeatsSayThatTheProgramIsAway) {
+  Register(Ring::ActiveView(2));
+  const auto beat = [this] {
+    now_ += absl::Seconds(1);
+    actor_.Wake(now_, outbox_);
+    return Sent(proto::Envelope::kHeartbeatRequest).envelope.heartbeat_request();
+  };
+  EXPECT_FALSE(beat().has_away());
+  actor_.SetAway("evaluation", now_ + absl::Seconds(5));
+  const proto::HeartbeatRequest away = beat();
+  EXPECT_EQ(away.away().reason(), "evaluation");
+  EXPECT_EQ(away.away().left_ms(), 4000u);
+  actor_.SetBack(now_);
+  EXPECT_FALSE(beat().has_away());
+  actor_.SetAway("saving", now_ + absl::Seconds(2));
+  EXPECT_TRUE(beat().has_away());
+  EXPECT_FALSE(beat().has_away()) << "its time is over";
+}
+
+TEST_F(WorkerActorTest, RepliesToHeartbeatsStretchTheDeadlinesOfItsGroup) {
+  Register(Ring::ActiveView(2));
+  const auto hear = [this](std::vector<uint64_t> away) {
+    now_ += absl::Seconds(1);
+    actor_.Wake(now_, outbox_);
+    Message reply = MakeReply(Sent(proto::Envelope::kHeartbeatRequest));
+    proto::HeartbeatReply& body = *reply.envelope.mutable_heartbeat_reply();
+    for (const uint64_t node : away) {
+      proto::AwayWorker& worker = *body.add_away();
+      worker.set_node(node);
+      worker.mutable_away()->set_reason("saving");
+      worker.mutable_away()->set_left_ms(30'000);
+    }
+    actor_.Receive(now_, reply, outbox_);
+  };
+  hear({Ring::kFirstNode + 1});
+  EXPECT_EQ(actor_.group().deadline_floor(), now_ + absl::Seconds(30) + absl::Minutes(1));
+  hear({});
+  EXPECT_EQ(actor_.group().deadline_floor(), now_ + absl::Minutes(1)) << "since it is back";
+}
+
 }  // namespace
 }  // namespace covey::worker

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/engine/worker_core.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/set_once.h"
@@ -34,7 +37,9 @@ absl::Status WorkerCore::Open() {
   options.shared_memory = config_.transport == "auto";
   options.own_returns_after = kOwnReturnsAfter;
   options.make_actor = [this](const client::ClientActor::Options& actor_options) {
-    auto actor = std::make_unique<WorkerActor>(actor_options);
+    auto actor = std::make_unique<WorkerActor>(
+        actor_options,
+        Communicator::Options{.patience_after_away = config_.cluster.operation_deadline});
     actor->group().SetAlgorithm(config_.collective);
     actor_ = actor.get();
     client::ClientActor* client = &actor->client();
@@ -67,6 +72,24 @@ absl::Status WorkerCore::PostBeforeWaiting(Task task) {
 absl::Status WorkerCore::Run(const Task& task) {
   return connection_->Run(
       [this, &task](absl::Time now, Outbox& outbox) { task(*actor_, now, outbox); });
+}
+
+absl::Status WorkerCore::SetAway(std::string reason, absl::Duration at_most) {
+  const absl::Time until = MonotonicNow() + at_most;
+  COVEY_RETURN_IF_ERROR(
+      Post([reason = std::move(reason), until](WorkerActor& actor, absl::Time, Outbox&) {
+        actor.SetAway(reason, until);
+      }));
+  away_.Begin(MonotonicNow(), until);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerCore::SetBack() {
+  if (!away_.is_away(MonotonicNow())) return absl::OkStatus();
+  COVEY_RETURN_IF_ERROR(
+      Post([](WorkerActor& actor, absl::Time now, Outbox&) { actor.SetBack(now); }));
+  away_.End(MonotonicNow());
+  return absl::OkStatus();
 }
 
 absl::Status WorkerCore::RunWhenReady(const std::function<absl::Status(WorkerActor&)>& work) {

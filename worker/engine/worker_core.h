@@ -18,6 +18,7 @@
 #include "worker/engine/worker_actor.h"
 #include "worker/group/communicator.h"
 #include "worker/group/group_round.h"
+#include "worker/hybrid/away_clock.h"
 
 namespace covey::worker {
 
@@ -53,6 +54,11 @@ class WorkerCore {
   client::Connection& connection() { return *connection_; }
   // Only on the program's thread.
   StepNumbers& steps() { return steps_; }
+  // The same: how long the program has been away, and as Worker.
+  const AwayClock& away() const { return away_; }
+  absl::Status SetAway(std::string reason, absl::Duration at_most);
+  // Without effect, and without a message, unless the program is away.
+  absl::Status SetBack();
 
   using Task = std::function<void(WorkerActor&, absl::Time, Outbox&)>;
   // Runs `task` on the loop, later. UNAVAILABLE, and it never runs: the loop is stopping, or its
@@ -79,6 +85,7 @@ class WorkerCore {
   const WorkerConfig config_;
   std::unique_ptr<client::Connection> connection_;
   StepNumbers steps_;
+  AwayClock away_;
   WorkerActor* actor_ = nullptr;  // owned by the connection; used on the loop only
 };
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/cluster/away_worker.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/link_costs.h"
 #include "common/cluster/topology.h"
@@ -101,6 +102,13 @@ class Communicator {
   // one, the members of that group begin to meet.
   void SetView(absl::Time now, NodeId self, std::shared_ptr<const ClusterView> view,
                Outbox& outbox);
+
+  // Workers that are away, of this group and of others, as the scheduler tells. Nothing that waits
+  // for members is over its deadline before deadline_floor(); what waits at the servers for other
+  // groups, before deadline_floor_of_all().
+  void SetAway(absl::Time now, const std::vector<AwayWorker>& away) { session_.SetAway(now, away); }
+  absl::Time deadline_floor() const { return session_.members().DeadlineFloor(); }
+  absl::Time deadline_floor_of_all() const { return session_.members().away().DeadlineFloor(); }
 
   bool formed() const { return plan_.follows(); }
   // Members have agreed, and the group may have failed since. Collectives may be started before,

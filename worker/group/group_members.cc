@@ -11,8 +11,23 @@
 
 namespace covey::worker {
 
-void GroupMembers::Set(std::vector<NodeId> nodes) {
+void GroupMembers::Replace(std::vector<NodeId> nodes) {
   nodes_ = std::move(nodes);
+  away_floor_ = away_.DeadlineFloor(nodes_);
+}
+
+void GroupMembers::SetAway(absl::Time now, const std::vector<AwayWorker>& away) {
+  away_.Set(now, away);
+  away_floor_ = away_.DeadlineFloor(nodes_);
+}
+
+absl::Time GroupMembers::DeadlineFloor() const {
+  const bool holds = away_floor_ == absl::InfinitePast() || HasDeparted();
+  return holds ? absl::InfinitePast() : away_floor_;
+}
+
+void GroupMembers::Set(std::vector<NodeId> nodes) {
+  Replace(std::move(nodes));
   rank_ =
       static_cast<uint32_t>(std::find(nodes_.begin(), nodes_.end(), plan_.self()) - nodes_.begin());
   COVEY_CHECK(rank_ < size());
@@ -35,6 +50,8 @@ std::string GroupMembers::NothingFrom(std::vector<uint32_t> ranks) const {
     const proto::Node* node = view().FindNode(nodes_[rank]);
     const bool left = node != nullptr && node->state() == proto::Node::LEFT;
     absl::StrAppend(out, NameOf(rank), left ? ", which has left" : "");
+    const std::string* const away = left ? nullptr : away_.ReasonOf(nodes_[rank]);
+    if (away != nullptr) absl::StrAppend(out, ", which was away (", *away, ")");
   };
   return absl::StrCat("nothing from ", absl::StrJoin(ranks, " and ", name),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/cluster/away_worker.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/topology.h"
 #include "common/net/message.h"
 #include "common/runtime/actor.h"
+#include "worker/group/away_workers.h"
 #include "worker/group/group_messages.h"
 #include "worker/group/group_round.h"
 #include "worker/group/plan_follower.h"
@@ -23,12 +26,14 @@ namespace covey::worker {
 // and which ways to them the transport knows. Actor-confined. Deterministic.
 class GroupMembers {
  public:
-  // `plan` outlives it; names and endpoints are those of its view.
-  explicit GroupMembers(const PlanFollower& plan) : plan_(plan) {}
+  // `plan` outlives it; names and endpoints are those of its view. `patience_after_away`: as
+  // AwayWorkers.
+  GroupMembers(const PlanFollower& plan, absl::Duration patience_after_away)
+      : plan_(plan), away_(patience_after_away) {}
 
   // This worker is one of them.
   void Set(std::vector<NodeId> nodes);
-  void Clear() { nodes_.clear(); }
+  void Clear() { Replace({}); }
 
   const std::vector<NodeId>& nodes() const { return nodes_; }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -38,6 +43,12 @@ class GroupMembers {
   // Where the members are, as their labels say.
   std::vector<TopologyPath> LabeledPaths() const;
   std::string NameOf(uint32_t rank) const { return view().NameOf(nodes_[rank]); }
+  // As AwayWorkers::Set; they need not be members.
+  void SetAway(absl::Time now, const std::vector<AwayWorker>& away);
+  const AwayWorkers& away() const { return away_; }
+  // No wait for members is over its deadline before; InfinitePast(): deadlines hold as they are. So
+  // it is, too, once a member has departed.
+  absl::Time DeadlineFloor() const;
   // "nothing from worker-1 and worker-2, which has left".
   std::string NothingFrom(std::vector<uint32_t> ranks) const;
   // Some member has left the cluster in order.
@@ -62,11 +73,14 @@ class GroupMembers {
  private:
   const ClusterView& view() const { return plan_.view(); }
   void EnsureRoute(uint32_t rank, Outbox& outbox);
+  void Replace(std::vector<NodeId> nodes);
 
   const PlanFollower& plan_;
   std::vector<NodeId> nodes_;
   uint32_t rank_ = 0;
-  std::map<NodeId, std::string> routes_;  // endpoints that the transport knows
+  AwayWorkers away_;
+  absl::Time away_floor_ = absl::InfinitePast();  // of the members
+  std::map<NodeId, std::string> routes_;          // endpoints that the transport knows
 };
 
 }  // namespace covey::worker

@@ -47,7 +47,7 @@ bool GroupSession::IsLegal(State from, State to) {
 GroupSession::GroupSession(const Options& options, const PlanFollower& plan)
     : options_(options),
       plan_(plan),
-      members_(plan),
+      members_(plan, options.patience_after_away),
       engine_({.slice_bytes = options.slice_bytes, .algorithm = options.algorithm}, *this) {}
 
 void GroupSession::Enter(State to) {
@@ -254,7 +254,9 @@ void GroupSession::BoundDeadlines(absl::Time latest) {
 }
 
 std::optional<absl::Status> GroupSession::Overdue(absl::Time now) const {
-  if (std::optional<absl::Status> status = engine_.Overdue(now)) return status;
+  if (now >= members_.DeadlineFloor()) {
+    if (std::optional<absl::Status> status = engine_.Overdue(now)) return status;
+  }
   const std::string generation =
       absl::StrCat("generation ", round_.generation, " of group ", round_.group.value(), ": ");
   if (now >= rendezvous_.deadline()) {
@@ -292,8 +294,9 @@ void GroupSession::Wake(absl::Time now, Outbox& outbox) {
 absl::Time GroupSession::NextWake() const {
   if (failed()) return engine_.look_again();
   if (!loss_.empty()) return absl::InfinitePast();
-  return std::min({engine_.look_again(), engine_.deadline(), engine_.NextQuery(), meet_by_,
-                   rendezvous_.deadline(), rendezvous_.retry_at(), rendezvous_.NextWake()});
+  return std::min({engine_.look_again(), std::max(engine_.deadline(), members_.DeadlineFloor()),
+                   engine_.NextQuery(), meet_by_, rendezvous_.deadline(), rendezvous_.retry_at(),
+                   rendezvous_.NextWake()});
 }
 
 }  // namespace covey::worker

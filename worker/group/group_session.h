@@ -68,6 +68,8 @@ class GroupSession : private CollectiveEngine::Host {
     RendezvousMode rendezvous = RendezvousMode::kMeasured;
     // Of collectives that leave it open; kAutomatic: what is predicted to be fastest.
     Algorithm algorithm = Algorithm::kAutomatic;
+    // As AwayWorkers: the time that the program gives its operations.
+    absl::Duration patience_after_away = absl::Seconds(60);
   };
   // As those of Communicator.
   struct Callbacks {
@@ -122,6 +124,8 @@ class GroupSession : private CollectiveEngine::Host {
   // Some member has left the cluster in order: what is under way ends by this time.
   void BoundDeadlines(absl::Time latest);
   void RefreshRoutes(Outbox& outbox) { members_.RefreshRoutes(outbox); }
+  // As GroupMembers.
+  void SetAway(absl::Time now, const std::vector<AwayWorker>& away) { members_.SetAway(now, away); }
 
   // The first deadline that has passed: of what, and which members are waited for.
   std::optional<absl::Status> Overdue(absl::Time now) const;

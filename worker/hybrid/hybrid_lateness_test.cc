@@ -319,5 +319,36 @@ TEST_P(HybridLatenessTest, RandomLatenessKeepsMembersTogether) {
   }
 }
 
+TEST_P(HybridLatenessTest, AProgramThatIsAwayIsWaitedFor) {
+  LateFleet f(4, 3, {2}, GetParam(), 7);
+  const absl::Time back = f.fleet.ring.now() + absl::Seconds(10);
+  f.fleet.hybrids[2]->SetAwayUntil(back);
+  f.StepOfTheOthers(1);
+  f.Pass(absl::Seconds(9));
+  EXPECT_TRUE(f.fleet.outcomes.empty());
+  // It comes back early, and has the grace from then on.
+  f.fleet.hybrids[2]->SetAwayUntil(f.fleet.ring.now());
+  f.Pass(kGrace / 2);
+  EXPECT_TRUE(f.fleet.outcomes.empty());
+  f.StepOf(2, 5, 1);
+  f.fleet.Run();
+  EXPECT_EQ(f.fleet.outcomes.size(), 4 * f.fleet.model.tables.size());
+  EXPECT_TRUE(f.fleet.AllOk());
+  EXPECT_NEAR(f.Grown(0), 2, 1e-5) << "the mean over all four";
+  EXPECT_EQ(f.fleet.hybrids[2]->steps_aside(), 0u);
+}
+
+TEST_P(HybridLatenessTest, AProgramThatIsAwayForTooLongIsLate) {
+  LateFleet f(4, 3, {2}, GetParam(), 8);
+  f.fleet.hybrids[2]->SetAwayUntil(f.fleet.ring.now() + absl::Seconds(10));
+  f.StepOfTheOthers(1);
+  f.Pass(absl::Seconds(10) + kGrace / 2);
+  EXPECT_TRUE(f.fleet.outcomes.empty());
+  f.Pass(kGrace);
+  EXPECT_EQ(f.fleet.outcomes.size(), 3 * f.fleet.model.tables.size());
+  EXPECT_TRUE(f.fleet.AllOk());
+  EXPECT_EQ(f.fleet.hybrids[2]->steps_aside(), 1u);
+}
+
 }  // namespace
 }  // namespace covey::worker

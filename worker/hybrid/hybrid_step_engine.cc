@@ -69,6 +69,7 @@ void HybridStepEngine::BucketChanged(absl::Time now, uint32_t bucket, uint64_t a
 }
 
 void HybridStepEngine::CheckDeadlines(absl::Time now, Outbox& outbox) {
+  if (now < group_.deadline_floor()) return;
   for (const auto& pipeline : model_.pipelines()) {
     if (now < pipeline->Due()) continue;
     group_.Abort(now,
@@ -116,6 +117,7 @@ absl::Time HybridStepEngine::NextWake() const {
   }
   absl::Time next = absl::InfiniteFuture();
   for (const auto& pipeline : pipelines) next = std::min(next, pipeline->Due());
+  next = std::max(next, group_.deadline_floor());
   if (has_left() || is_changing()) return next;
   const LatenessRule rule = Rule();
   for (size_t b = 0; b < pipelines.size(); ++b) next = std::min(next, StepAsideAt(b, rule));

@@ -80,6 +80,9 @@ class HybridStepEngine {
                          absl::Duration patience);
   // The program submits no more: the engine never steps aside for it.
   void Close() { program_has_ended_ = true; }
+  // The program is away until then, or came back at that time: the engine does not step aside for
+  // it meanwhile.
+  void SetAwayUntil(absl::Time until) { lateness_.SetAwayUntil(until); }
   // Elements of each tensor.
   size_t element_count(size_t tensor) const { return model_.layout().place_of(tensor).count; }
 

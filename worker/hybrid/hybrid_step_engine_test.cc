@@ -207,5 +207,100 @@ TEST(HybridStepEngineOneTest, ADeadMemberEndsPushesAndCollectivesAlike) {
   EXPECT_EQ(fleet.clients[0]->operations(), 0u);
 }
 
+// Two members; the second is away, and the first waits for it. The members' own patience after an
+// absence is 60 s, and that of their requests kPatience.
+class AwayMemberTest : public testing::Test {
+ protected:
+  AwayMemberTest() {
+    fleet_.PullAll();
+    fleet_.outcomes.clear();
+  }
+  void Begin(uint32_t rank) {
+    fleet_.hybrids[rank]->BeginStep(fleet_.ring.now(), fleet_.ring.outbox(rank));
+    for (size_t t = 0; t < fleet_.model.tables.size(); ++t) fleet_.Submit(rank, t, 1);
+    fleet_.Run();
+  }
+  void Tell(std::vector<AwayWorker> away) {
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      fleet_.ring.communicator(rank).SetAway(fleet_.ring.now(), away);
+    }
+  }
+  AwayWorker Second(absl::Duration left) const {
+    return {.node = NodeId(Ring::kFirstNode + 1),
+            .reason = "evaluation",
+            .until = fleet_.ring.now() + left};
+  }
+  void Pass(absl::Duration time) {
+    fleet_.ring.Pass(time);
+    fleet_.Run();
+  }
+
+  Fleet fleet_{2};
+};
+
+TEST_F(AwayMemberTest, WithoutAWordTheDeadlineHolds) {
+  Begin(0);
+  Pass(kPatience);
+  ASSERT_FALSE(fleet_.outcomes.empty());
+  EXPECT_EQ(fleet_.outcomes[0].code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(AwayMemberTest, DeadlinesStretch) {
+  Begin(0);
+  Tell({Second(absl::Minutes(5))});
+  Pass(absl::Minutes(4));
+  EXPECT_TRUE(fleet_.outcomes.empty());
+  // It comes back, and takes its time for the step.
+  Tell({});
+  Pass(absl::Seconds(50));
+  EXPECT_TRUE(fleet_.outcomes.empty());
+  Begin(1);
+  EXPECT_EQ(fleet_.outcomes.size(), 2 * fleet_.model.tables.size());
+  EXPECT_TRUE(fleet_.AllOk());
+}
+
+TEST_F(AwayMemberTest, AnErrorAfterItsTimeNamesItAndItsReason) {
+  Begin(0);
+  Tell({Second(absl::Minutes(5))});
+  Pass(absl::Minutes(6) - absl::Seconds(1));
+  EXPECT_TRUE(fleet_.outcomes.empty());
+  Pass(absl::Seconds(1));
+  ASSERT_FALSE(fleet_.outcomes.empty());
+  EXPECT_EQ(fleet_.outcomes[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(fleet_.outcomes[0].message()),
+              HasSubstr("nothing from worker-1, which was away (evaluation)"));
+}
+
+TEST_F(AwayMemberTest, AMemberOfAnotherGroupStretchesNoWaitForTheOwn) {
+  AwayWorker other = Second(absl::Minutes(5));
+  other.node = NodeId(Ring::kFirstNode + 7);
+  Begin(0);
+  Tell({other});
+  EXPECT_EQ(fleet_.ring.communicator(0).deadline_floor(), absl::InfinitePast());
+  EXPECT_EQ(fleet_.ring.communicator(0).deadline_floor_of_all(),
+            fleet_.ring.now() + absl::Minutes(6));
+  Pass(kPatience);
+  EXPECT_FALSE(fleet_.outcomes.empty());
+}
+
+TEST_F(AwayMemberTest, ItsDeathStretchesNothing) {
+  Tell({Second(absl::Minutes(5))});
+  EXPECT_GT(fleet_.ring.communicator(0).deadline_floor(), fleet_.ring.now());
+  proto::ClusterView view = ViewWithTables(2, fleet_.model);
+  view.set_epoch(3);
+  view.mutable_nodes(1)->set_state(proto::Node::DEAD);
+  proto::Group& group = *view.mutable_groups(0);
+  group.set_generation(Ring::kGeneration + 1);
+  group.set_recovery_generation(Ring::kGeneration + 1);
+  group.mutable_members()->Truncate(1);
+  fleet_.Kill(1);
+  fleet_.ShowView(0, view);
+  fleet_.Run();
+  EXPECT_EQ(fleet_.ring.communicator(0).deadline_floor(), absl::InfinitePast());
+  Begin(0);
+  EXPECT_EQ(fleet_.outcomes.size(), fleet_.model.tables.size());
+  EXPECT_TRUE(fleet_.AllOk());
+}
+
 }  // namespace
 }  // namespace covey::worker

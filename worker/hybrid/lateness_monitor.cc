@@ -52,10 +52,12 @@ void LatenessMonitor::Observe(absl::Time now, size_t bucket, const proto::GroupS
 }
 
 absl::Time LatenessMonitor::DueAt(size_t bucket, Step next, const LatenessRule& rule) const {
-  const absl::Time due = by_bucket_[bucket].DueAt(next, rule);
+  absl::Time due = by_bucket_[bucket].DueAt(next, rule);
   const auto heard = any_bucket_.find(next);
-  if (submitted_ >= next || heard == any_bucket_.end()) return due;
-  return std::min(due, heard->second.DueAt(next, rule));
+  if (submitted_ < next && heard != any_bucket_.end()) {
+    due = std::min(due, heard->second.DueAt(next, rule));
+  }
+  return std::max(due, away_until_ + rule.grace);
 }
 
 void LatenessMonitor::NoteStepAside(Step step) {

@@ -31,8 +31,11 @@ class LatenessMonitor {
     size_t elements = 0;
   };
   void Observe(absl::Time now, size_t bucket, const proto::GroupSlice& slice, const Travel& travel);
-  // When `bucket` should begin `next` without the program; InfiniteFuture() = it should wait.
+  // When `bucket` should begin `next` without the program; InfiniteFuture() = it should wait. While
+  // the program is away it is waited for, and then it has the grace from its return on.
   absl::Time DueAt(size_t bucket, Step next, const LatenessRule& rule) const;
+  // The program is away until then, or was.
+  void SetAwayUntil(absl::Time until) { away_until_ = until; }
 
   // The newest step of which the program has given something.
   Step submitted() const { return submitted_; }
@@ -46,6 +49,7 @@ class LatenessMonitor {
  private:
   std::vector<Lateness> by_bucket_;
   std::map<Step, Lateness> any_bucket_;  // of the steps that are under way
+  absl::Time away_until_ = absl::InfinitePast();
   Step submitted_;
   Step counted_;
   uint64_t steps_aside_ = 0;

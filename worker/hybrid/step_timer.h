@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "worker/hybrid/away_clock.h"
 #include "worker/hybrid/progress_meter.h"
 #include "worker/hybrid/server_times.h"
 
@@ -13,12 +14,13 @@ namespace covey::worker {
 
 // Divides the time of a program between two reports into waiting for servers, waiting for the group
 // (server_times.h says which is which), input, and computation: the rest. Waiting during input
-// counts as waiting.
+// counts as waiting. Time that the program is away is in none of them: it says nothing of its pace.
 //
-// Confined to the program's thread; the loop writes server_times() before a request is done.
+// Confined to the program's thread; the loop writes server_times() before a request is done. `away`
+// outlives it.
 class StepTimer {
  public:
-  explicit StepTimer(size_t tensors) : server_times_(tensors) {}
+  StepTimer(size_t tensors, const AwayClock& away) : server_times_(tensors), away_(away) {}
 
   // The memory for TensorRequest::server_times.
   ServerTimes& server_times(size_t tensor) { return server_times_[tensor]; }
@@ -35,12 +37,17 @@ class StepTimer {
  private:
   struct Input {
     absl::Time since;
-    absl::Duration waited;  // until then, in this report
+    // Until then, in this report.
+    absl::Duration waited;
+    // Until then, in all.
+    absl::Duration away;
   };
 
   std::vector<ServerTimes> server_times_;
+  const AwayClock& away_;
   absl::Time taken_ = absl::InfinitePast();
-  StepReport times_;  // since then
+  absl::Duration away_taken_ = absl::ZeroDuration();  // until then, in all
+  StepReport times_;                                  // since then
   std::optional<Input> input_under_way_;
 };
 

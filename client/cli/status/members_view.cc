@@ -51,9 +51,12 @@ std::map<uint64_t, Place> Places(const proto::ClusterView& view) {
   return places;
 }
 
-std::string NoteOn(const proto::Node& node) {
+std::string NoteOn(const proto::Node& node, const proto::NodeStatus* status) {
   if (!node.departure().empty()) return node.departure();
-  return node.draining() ? "drains" : node.standby();
+  if (node.draining()) return "drains";
+  if (status == nullptr || !status->has_away()) return node.standby();
+  return absl::StrCat("away: ", status->away().reason(), ", for at most ",
+                      ShowSeconds(status->away().left_ms() / 1000.0), " more");
 }
 
 std::string ShowPace(const proto::Pace& pace) {
@@ -102,11 +105,12 @@ std::string NodesText(const proto::StatusReply& status) {
   TextTable table({"NODE", "STATE", "SILENT", "GROUP/RANK", "PROCESS", "HOST", "LABELS", "NOTE"});
   for (const proto::Node* node : nodes) {
     const auto found = by_node.find(node->id());
-    const bool heard = found != by_node.end() && node->state() == proto::Node::ALIVE;
+    const proto::NodeStatus* const known = found != by_node.end() ? found->second : nullptr;
+    const bool heard = known != nullptr && node->state() == proto::Node::ALIVE;
     table.Add({node->name(), absl::AsciiStrToLower(proto::Node::State_Name(node->state())),
-               heard ? ShowSeconds(static_cast<double>(found->second->silent_ms()) / 1000) : "-",
+               heard ? ShowSeconds(static_cast<double>(known->silent_ms()) / 1000) : "-",
                places[node->id()].Show(), absl::StrCat(node->process_id()), node->host(),
-               node->labels(), NoteOn(*node)});
+               node->labels(), NoteOn(*node, known)});
   }
   return table.Render();
 }

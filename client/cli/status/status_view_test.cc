@@ -156,5 +156,15 @@ TEST(StatusViewTest, KeepsTheNewestEvents) {
   EXPECT_EQ(status.events_size(), 1);
 }
 
+TEST(StatusViewTest, TextSaysWhoIsAwayAndWhy) {
+  proto::StatusReply status = StatusForTests();
+  for (proto::NodeStatus& node : *status.mutable_nodes()) {
+    if (node.node() != 4) continue;
+    node.mutable_away()->set_reason("evaluation");
+    node.mutable_away()->set_left_ms(258'000);
+  }
+  EXPECT_THAT(StatusText(status), HasSubstr("away: evaluation, for at most 4 min 18 s more\n"));
+}
+
 }  // namespace
 }  // namespace covey::cli

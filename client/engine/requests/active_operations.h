@@ -33,6 +33,8 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
 struct ActiveOperation {
   uint64_t number = 0;
   Operation operation;
+  // In force: that of the operation, or a later one (RequestEngine::SetGroupDeadlineFloor).
+  absl::Time deadline;
   // The whole gradient; the frame of each request is a slice of it.
   Buffer gradient;
   uint64_t first_request = 0;

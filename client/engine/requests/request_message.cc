@@ -101,7 +101,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
                        ShardRequest& request) {
   const Operation& operation = request.owner->operation;
   Message message = MessageTo(request, epoch);
-  const uint32_t deadline_ms = DeadlineMs(now, operation.deadline);
+  const uint32_t deadline_ms = DeadlineMs(now, request.owner->deadline);
   if (request.pushes) {
     proto::PushRequest& push = *message.envelope.mutable_push_request();
     push = PushBody(sender, request);

@@ -152,6 +152,11 @@ void UnansweredRequests::RepeatDue(absl::Time now, const Sender& self, const Clu
 Verdict UnansweredRequests::HandleReply(absl::Time now, ShardRequest& request, const Message& reply,
                                         const ClusterView& view) {
   Verdict verdict = TakeReply(request, reply, view, counters_);
+  // The deadline that the server knows may be an earlier one (ActiveOperation::deadline).
+  if (verdict.kind == Verdict::Kind::kFailed && absl::IsDeadlineExceeded(verdict.why) &&
+      now < request.owner->deadline) {
+    verdict.kind = Verdict::Kind::kRefused;
+  }
   if (verdict.kind == Verdict::Kind::kRefused || verdict.kind == Verdict::Kind::kValuesUnfit) {
     BackOff(now, request, reply, verdict);
   }

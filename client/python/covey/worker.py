@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import covey._native as _native
 from covey import launch as _launch
@@ -125,6 +126,31 @@ class Worker:
     def request_drain(self) -> None:
         """Asks to leave: calls end with Cancelled after the group's next step. Does not block."""
         _native.worker_request_drain(self._native)
+
+    @contextlib.contextmanager
+    def away(self, reason: str, at_most: float = 1800.0) -> Iterator[None]:
+        """A block in which this program takes no steps: it evaluates, saves or compiles.
+
+            if worker.rank == 0:
+                with worker.away("evaluation", at_most=300):
+                    evaluate(model)
+
+        Until the block ends, and for `at_most` seconds at the most, the members of its group wait
+        without errors, and the worker does not count as slow. Its death is noticed as ever. The
+        others learn of it within a second, so a `timeout` of join() below that may pass before.
+
+        The block is over sooner when the program submits a gradient or starts a collective. A
+        block inside another one ends both.
+
+        Args:
+            reason: for people, as in `covey status`: 1 to 256 printable characters of ASCII.
+            at_most: in seconds, at most 3600; a longer one is announced again.
+        """
+        _native.worker_set_away(self._native, reason, at_most)
+        try:
+            yield
+        finally:
+            _native.worker_set_back(self._native)
 
 
 class Group:

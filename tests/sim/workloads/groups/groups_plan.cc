@@ -117,6 +117,9 @@ GroupsPlan DrawGroupsPlan(Random random) {
   constexpr double kShares[] = {0.1, 0.3, 1};
   plan.fault_share = kShares[random.Below(std::size(kShares))];
   DrawDrains(random, plan);
+  plan.away = random.Chance(0.3);
+  // The others hear of it from heartbeats.
+  if (plan.away) plan.patience += absl::Seconds(3);
   return plan;
 }
 
@@ -134,7 +137,7 @@ std::string Describe(const GroupsPlan& plan) {
       " algorithm=", AlgorithmName(plan.group.algorithm),
       " measured=", plan.group.rendezvous == worker::RendezvousMode::kMeasured,
       " elastic=", plan.elastic, " late=", plan.late_starts.size(), " drains=", plan.drains.size(),
-      " calm=", plan.calm, " faults=", plan.fault_share,
+      " away=", plan.away, " calm=", plan.calm, " faults=", plan.fault_share,
       " patience=", absl::FormatDuration(plan.patience));
 }
 

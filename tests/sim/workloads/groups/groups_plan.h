@@ -44,6 +44,8 @@ struct GroupsPlan {
   worker::HybridOptions hybrid;
   // How long a program waits for a step, in addition to the others' think time.
   absl::Duration patience;
+  // Members are away for longer than that now and then, and say so.
+  bool away = false;
   double haste = 1;
   // Whether the network, apart from the faults, loses next to nothing. A lost slice breaks a group.
   bool calm = false;

@@ -16,6 +16,7 @@ namespace {
 // Interval at which the script checks its condition.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 constexpr absl::Duration kLastPatience = absl::Seconds(60);
+constexpr double kAwayChance = 0.1;  // after each step
 
 // Whether the program was asked to leave.
 bool Drains(worker::WorkerActor& worker) {
@@ -44,6 +45,7 @@ absl::Time GroupsTrainer::NextWake() const {
 void GroupsTrainer::Step(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
   if (done_) return;
   step_.NoteMove(worker);
+  pending_.Stretch(worker.group().deadline_floor_of_all());
   pending_.Check(now, step_.step());
   if (phase_ == Phase::kSubmit && !failed_) SubmitWhatIsDue(now, worker, outbox);
   if (!pending_.empty()) return;
@@ -147,6 +149,7 @@ void GroupsTrainer::Think(absl::Time now, worker::WorkerActor& worker, Outbox& o
 
 void GroupsTrainer::Begin(absl::Time now, worker::WorkerActor& worker, Outbox& outbox) {
   phase_ = Phase::kSubmit;
+  worker.SetBack(now);
   worker.hybrid().BeginStep(now, outbox);
   step_.Begin(worker);
   const uint64_t step = step_.step().value();
@@ -201,6 +204,16 @@ void GroupsTrainer::EndPhase(absl::Time now, worker::WorkerActor& worker) {
   if (phase_ == Phase::kFlush) run_.finished[name_] = worker.client().member().node();
   phase_ = Phase::kThink;
   next_ = now + run_.think_max * random_.Uniform();
+  const bool is_ordinary = worker.hybrid().step().value() < run_.plan.ordinary_steps;
+  if (run_.plan.away && is_ordinary && random_.Chance(kAwayChance)) GoAway(now, worker);
+}
+
+void GroupsTrainer::GoAway(absl::Time now, worker::WorkerActor& worker) {
+  const absl::Duration away = run_.patience * (0.5 + random_.Uniform());
+  // It may return before the announced time, or somewhat after it.
+  worker.SetAway("evaluation", now + away * (0.8 + random_.Uniform()));
+  next_ = now + away;
+  run_.cluster.simulator().Count("member_away");
 }
 
 worker::TensorRequest GroupsTrainer::RequestFor(absl::Time now, size_t t,
@@ -288,9 +301,7 @@ bool GroupsTrainer::IsBeyondRepair(absl::Time now) const {
 }
 
 absl::Duration GroupsTrainer::Patience() const {
-  return step_.step().value() > run_.plan.ordinary_steps
-             ? kLastPatience
-             : run_.plan.patience + run_.think_max * 1.5;
+  return step_.step().value() > run_.plan.ordinary_steps ? kLastPatience : run_.patience;
 }
 
 void GroupsTrainer::End(absl::string_view why) {

@@ -45,6 +45,8 @@ class GroupsTrainer : public WorkerScript {
     Random step_draws;
     // The longest pause between two steps.
     absl::Duration think_max;
+    // How long a program waits for an ordinary step.
+    absl::Duration patience;
   };
   GroupsTrainer(const Options& options, std::string name, Random random);
 
@@ -81,6 +83,8 @@ class GroupsTrainer : public WorkerScript {
   void CheckOwnSteps(size_t tensor, MemberStep::Ended ended);
   bool IsBeyondRepair(absl::Time now) const;
   absl::Duration Patience() const;
+  // Now and then the program is away before its next step, for longer than the others' patience.
+  void GoAway(absl::Time now, worker::WorkerActor& worker);
   void End(absl::string_view why);
 
   const Options run_;

@@ -95,22 +95,26 @@ void GroupsWorkload::AddMember(SimCluster& cluster, absl::Duration delay) {
   const uint32_t index = members_++;
   Random random = random_.Split(1000 + index);
   const std::string name = absl::StrCat("worker-", index);
-  const GroupsTrainer::Options options{
-      .plan = plan_,
-      .cluster = cluster,
-      .given = given_,
-      .truth = truth_,
-      .results = results_,
-      .last_steps = last_steps_,
-      .finished = finished_,
-      .violations = violations_,
-      .step_draws = random_,
-      .think_max =
-          cluster.config().safety * (2 * plan_.haste / static_cast<double>(plan_.ordinary_steps))};
+  const absl::Duration think_max =
+      cluster.config().safety * (2 * plan_.haste / static_cast<double>(plan_.ordinary_steps));
+  const absl::Duration patience = plan_.patience + think_max * 1.5;
+  worker::Communicator::Options group = plan_.group;
+  group.patience_after_away = patience;
+  const GroupsTrainer::Options options{.plan = plan_,
+                                       .cluster = cluster,
+                                       .given = given_,
+                                       .truth = truth_,
+                                       .results = results_,
+                                       .last_steps = last_steps_,
+                                       .finished = finished_,
+                                       .violations = violations_,
+                                       .step_draws = random_,
+                                       .think_max = think_max,
+                                       .patience = patience};
   cluster.AddWorker(
       {.name = name,
        .labels = absl::StrCat("zone/rack-", random.Below(2), "/host-", random.Below(3)),
-       .group = plan_.group,
+       .group = group,
        .delay = delay,
        .make_script = [options, name](Random draws) {
          return std::make_unique<GroupsTrainer>(options, name, draws);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -30,6 +31,10 @@ class PendingTensors {
   // `deadline`: of everything in flight.
   void Begin(size_t tensor, absl::Time deadline);
   void End(size_t tensor);
+  // Nothing in flight is over its deadline before `floor`.
+  void Stretch(absl::Time floor) {
+    if (!empty()) deadline_ = std::max(deadline_, floor);
+  }
 
   // Call it at every call of the program, and when NextWake() is due. `step`: for violations.
   void Check(absl::Time now, Step step);
