@@ -12,16 +12,16 @@
 #include "common/grouping/stragglers/straggler_ladder.h"
 #include "common/grouping/stragglers/straggler_options.h"
 #include "proto/scheduler.pb.h"
+#include "scheduler/groups/away_workers.h"
 #include "scheduler/groups/group_adjustments.h"
-#include "scheduler/nodes/away_workers.h"
 #include "scheduler/state/cluster_state.h"
 
 namespace covey::scheduler {
 
 // Feeds the straggler ladder from heartbeats, and carries out what the ladder decides.
 //
-// While a member of a group is away, the ladder decides nothing about that group: reports wait until
-// the member is back. Its own reports do not count the time (worker/hybrid/step_timer.h).
+// While a member of a group is away, the ladder decides nothing about that group: reports wait
+// until the member is back. Its own reports do not count the time (worker/hybrid/step_timer.h).
 //
 // Actor-confined, deterministic. The constructor's references outlive it. The ladder's measurements
 // are lost at a restart of the scheduler; its decisions are in the view.

@@ -9,7 +9,7 @@
 #include "common/grouping/stragglers/straggler_rung.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "scheduler/nodes/away_workers.h"
+#include "scheduler/groups/away_workers.h"
 #include "scheduler/state/cluster_state_fixture.h"
 
 namespace covey::scheduler {

@@ -104,10 +104,13 @@ absl::Time RunTable::deadline() const {
 }
 
 const CollectiveRun* RunTable::Overdue(absl::Time now) const {
-  const auto overdue = std::find_if(runs_.begin(), runs_.end(), [now](const auto& entry) {
-    return !entry.second->abandoned && now >= entry.second->collective().deadline;
-  });
-  return overdue == runs_.end() ? nullptr : overdue->second.get();
+  const CollectiveRun* overdue = nullptr;
+  for (const auto& [number, run] : runs_) {
+    if (run->abandoned || now < run->collective().deadline) continue;
+    if (!run->WaitsFor().empty()) return run.get();
+    if (overdue == nullptr) overdue = run.get();
+  }
+  return overdue;
 }
 
 void RunTable::BoundDeadlines(absl::Time latest) {

@@ -59,7 +59,8 @@ class RunTable {
   // Of slices that came too soon to be added.
   size_t waiting_bytes() const { return waiting_bytes_; }
   absl::Time deadline() const;
-  // The first run whose deadline has passed; nullptr: none.
+  // The first run whose deadline has passed and that waits for other members; else the first whose
+  // deadline has passed; nullptr: none.
   const CollectiveRun* Overdue(absl::Time now) const;
   void BoundDeadlines(absl::Time latest);
   // The members whose slices are missing.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/testing/hybrid_fixture.h"
@@ -205,6 +206,25 @@ TEST(HybridStepEngineOneTest, ADeadMemberEndsPushesAndCollectivesAlike) {
     EXPECT_THAT(status.message(), HasSubstr("worker-1 dead"));
   }
   EXPECT_EQ(fleet.clients[0]->operations(), 0u);
+}
+
+// One member has nothing to receive but what it reduces itself.
+TEST(HybridStepEngineTest, AnErrorNamesTheOtherMemberWhereOneOwnsAll) {
+  for (const uint32_t rank : {0u, 1u}) {
+    Model model;
+    model.tables = {{1}};
+    Fleet fleet(2, model);
+    fleet.PullAll();
+    fleet.outcomes.clear();
+    fleet.hybrids[rank]->BeginStep(fleet.ring.now(), fleet.ring.outbox(rank));
+    fleet.Submit(rank, 0, 1);
+    fleet.Run();
+    fleet.ring.Pass(kPatience);
+    fleet.Run();
+    ASSERT_FALSE(fleet.outcomes.empty());
+    EXPECT_THAT(std::string(fleet.outcomes[0].message()),
+                HasSubstr(absl::StrCat("nothing from worker-", 1 - rank)));
+  }
 }
 
 // Two members; the second is away, and the first waits for it. The members' own patience after an

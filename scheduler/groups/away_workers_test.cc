@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/nodes/away_workers.h"
+#include "scheduler/groups/away_workers.h"
 
 #include <string>
 
