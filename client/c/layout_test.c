@@ -85,5 +85,9 @@ _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                "a code has changed");
 _Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3,
                "a format has changed");
+_Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
+                   COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
+                   COVEY_FEEDBACK_ALWAYS == 2,
+               "a choice of covey_step_options has changed");
 
 int main(void) { return 0; }
