@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/collective/collective_kind.h"
 #include "worker/collective/collective.h"
 #include "worker/engine/worker_core.h"
 
@@ -27,25 +28,52 @@ absl::Status CheckParts(std::span<const PartRange> parts, size_t elements, uint3
   return absl::OkStatus();
 }
 
+bool MayBeEncoded(const Collective& collective) {
+  return collective.data.type() == ElementType::kFloat32 && collective.op == ReduceOp::kSum;
+}
+
+// INVALID_ARGUMENT: the collective computes or encodes what it cannot.
+absl::Status CheckElements(const Collective& collective, const CollectiveOptions& options) {
+  const ElementType type = collective.data.type();
+  if (HasReduction(collective.kind) && type == ElementType::kByte) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(CollectiveName(collective.kind),
+                     " of bytes, which have no sum; pass float32, float64, int32 or int64"));
+  }
+  if (reinterpret_cast<uintptr_t>(collective.data.data()) % ElementBytes(type) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(CollectiveName(collective.kind), " of ", ElementTypeName(type),
+                     " at an address that is no multiple of ", ElementBytes(type), "; copy it"));
+  }
+  if (options.format.value_or(WireFormat::kFloat32) != WireFormat::kFloat32 &&
+      !MayBeEncoded(collective)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(CollectiveName(collective.kind), " of ", ElementTypeName(type),
+                     " in the format ", WireFormatName(*options.format),
+                     ", which is for sums and copies of float32; leave the format out"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 GroupId Group::id() const { return place_->id; }
 uint32_t Group::rank() const { return place_->rank; }
 uint32_t Group::size() const { return place_->size; }
 
-Handle Group::ReduceScatter(std::span<float> data, std::vector<PartRange> parts,
+Handle Group::ReduceScatter(ElementSpan data, std::vector<PartRange> parts,
                             const CollectiveOptions& options) {
   return Start({.kind = CollectiveKind::kReduceScatter, .data = data, .parts = std::move(parts)},
                options);
 }
 
-Handle Group::AllGather(std::span<float> data, std::vector<PartRange> parts,
+Handle Group::AllGather(ElementSpan data, std::vector<PartRange> parts,
                         const CollectiveOptions& options) {
   return Start({.kind = CollectiveKind::kAllGather, .data = data, .parts = std::move(parts)},
                options);
 }
 
-Handle Group::AllReduce(std::span<float> data, const CollectiveOptions& options) {
+Handle Group::AllReduce(ElementSpan data, const CollectiveOptions& options) {
   return Start({.kind = CollectiveKind::kAllReduce, .data = data}, options);
 }
 
@@ -70,7 +98,7 @@ Handle Group::AllReduce(std::vector<std::span<float>> tensors, const CollectiveO
   return Start(std::move(collective), options);
 }
 
-Handle Group::Broadcast(std::span<float> data, uint32_t root, const CollectiveOptions& options) {
+Handle Group::Broadcast(ElementSpan data, uint32_t root, const CollectiveOptions& options) {
   return Start({.kind = CollectiveKind::kBroadcast, .data = data, .root = root}, options);
 }
 
@@ -82,12 +110,16 @@ Handle Group::Start(Collective collective, const CollectiveOptions& options) {
         {.status = absl::InvalidArgumentError(absl::StrCat(
              "broadcast from rank ", collective.root, " of a group of ", size(), " members"))});
   }
+  if (HasReduction(collective.kind)) collective.op = options.op;
   if (collective.parts.empty()) collective.parts = EvenParts(collective.data.size(), size());
-  const absl::Status fits = CheckParts(collective.parts, collective.data.size(), size());
+  absl::Status fits = CheckElements(collective, options);
+  if (fits.ok()) fits = CheckParts(collective.parts, collective.data.size(), size());
   if (!fits.ok()) return Handle({.status = fits});
   core_.SetBack().IgnoreError();  // Else the next collective says it.
   collective.algorithm = options.algorithm;
-  collective.format = options.format.value_or(core_.config().collective_wire);
+  if (MayBeEncoded(collective)) {
+    collective.format = options.format.value_or(core_.config().collective_wire);
+  }
   collective.priority = options.priority;
   const Handle handle(core_.runner());
   collective.done = [handle](absl::Time, const CollectiveResult& result, Outbox&) {

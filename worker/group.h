@@ -12,6 +12,8 @@
 #include "common/cluster/ids.h"
 #include "common/collective/algorithm.h"
 #include "common/collective/part_range.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::worker {
@@ -26,22 +28,28 @@ using client::Handle;
 struct CollectiveOptions {
   // kAutomatic: as in WorkerConfig.
   Algorithm algorithm = Algorithm::kAutomatic;
-  // Absent: as in WorkerConfig. Sums are in float32 whatever the format, and every member gets the
-  // same bits.
+  // Of float32 that is added or only moves; everything else travels as it is. Absent: as in
+  // WorkerConfig. Sums are in float32 whatever the format, and every member gets the same bits.
   std::optional<WireFormat> format;
   // The order on a busy link; smaller goes first.
   int priority = 0;
+  // Of ReduceScatter and AllReduce, instead of the sum.
+  ReduceOp op = ReduceOp::kSum;
 };
 
 // Collectives among the workers that synchronize every step. All members call the same ones, with
-// the same sizes and options, in the same order; several may be in flight at once.
+// the same types, sizes and options, in the same order; several may be in flight at once.
 //
-// Memory: `data` is used in place and, in float32, not copied: it belongs to the collective until
-// its handle is done.
+// Elements are float, double, int32_t or int64_t, the same type on all members. AllGather and
+// Broadcast take bytes, too, which may stand for anything.
+//
+// Memory: `data` is used in place and, unless it is encoded, not copied: it belongs to the
+// collective until its handle is done.
 //
 // Errors, of a handle: UNAVAILABLE names the member that died or gave up; DEADLINE_EXCEEDED names
 // the member waited for; INVALID_ARGUMENT: members called different collectives, or the arguments
-// are invalid; FAILED_PRECONDITION: the group has re-formed, call Refresh.
+// are invalid (bytes have no sum; only sums and copies of float32 are encoded);
+// FAILED_PRECONDITION: the group has re-formed, call Refresh.
 //
 // After an error the group can do nothing more, and the run has to be restarted, with two
 // exceptions: UNAVAILABLE when the group has lost a member or messages between members were lost or
@@ -52,8 +60,8 @@ struct CollectiveOptions {
 // Where a program uses collectives alone, the group stays as it is: a draining member leaves when
 // its program ends, and the others learn of it as for any member that leaves.
 //
-// Sums are taken in a fixed order (common/collective/plan.h): the same bits on every member and,
-// with the same algorithm, on every run.
+// Values are combined in a fixed order (common/collective/plan.h): the same bits on every member
+// and, with the same algorithm, on every run.
 //
 // Thread-safety: used by one thread, like all parts of a worker; handles are thread-safe.
 class Group {
@@ -66,18 +74,18 @@ class Group {
 
   // Sums part i over all members into member i's `data`; the other parts of `data` are overwritten.
   // `parts` has one range per member, disjoint; empty = EvenParts.
-  Handle ReduceScatter(std::span<float> data, std::vector<PartRange> parts = {},
+  Handle ReduceScatter(ElementSpan data, std::vector<PartRange> parts = {},
                        const CollectiveOptions& options = {});
   // Every member gets part i of each member i.
-  Handle AllGather(std::span<float> data, std::vector<PartRange> parts = {},
+  Handle AllGather(ElementSpan data, std::vector<PartRange> parts = {},
                    const CollectiveOptions& options = {});
   // Every member gets the sum over all members.
-  Handle AllReduce(std::span<float> data, const CollectiveOptions& options = {});
+  Handle AllReduce(ElementSpan data, const CollectiveOptions& options = {});
   // The same for many tensors as one: they are copied into one buffer and back, which for small
   // tensors costs far less than one collective each.
   Handle AllReduce(std::vector<std::span<float>> tensors, const CollectiveOptions& options = {});
   // Every member gets the data of the member of rank `root`.
-  Handle Broadcast(std::span<float> data, uint32_t root, const CollectiveOptions& options = {});
+  Handle Broadcast(ElementSpan data, uint32_t root, const CollectiveOptions& options = {});
   // Done when every member has called it.
   Handle Barrier();
 

@@ -361,6 +361,37 @@ COVEY_API covey_code covey_group_all_gather(covey_worker* worker, float* data, u
 COVEY_API covey_code covey_group_broadcast(covey_worker* worker, float* data, uint64_t elements,
                                            uint32_t root, const covey_collective_options* options,
                                            covey_handle** handle, covey_error* error);
+/* The same for elements of another type, in place of float: the address of `data` is a multiple of
+ * their size. */
+enum {
+  COVEY_ELEMENT_FLOAT32 = 0,
+  COVEY_ELEMENT_FLOAT64 = 1, /* IEEE binary64 */
+  COVEY_ELEMENT_INT32 = 2,   /* sums and products wrap around */
+  COVEY_ELEMENT_INT64 = 3,
+  COVEY_ELEMENT_BYTE = 4 /* of anything; all_gather and broadcast only */
+};
+/* How values are combined. The minimum and the maximum of NaN and anything are NaN. */
+enum { COVEY_SUM = 0, COVEY_PRODUCT = 1, COVEY_MIN = 2, COVEY_MAX = 3 };
+/* The format of `options` counts for sums and copies of float32. INVALID_ARGUMENT: another format is
+ * given for anything else; all members must pass the same type and operation. */
+COVEY_API covey_code covey_group_all_reduce_typed(covey_worker* worker, void* data,
+                                                  uint64_t elements, int32_t type,
+                                                  int32_t operation,
+                                                  const covey_collective_options* options,
+                                                  covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_reduce_scatter_typed(covey_worker* worker, void* data,
+                                                      uint64_t elements, int32_t type,
+                                                      int32_t operation,
+                                                      const covey_collective_options* options,
+                                                      covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_all_gather_typed(covey_worker* worker, void* data,
+                                                  uint64_t elements, int32_t type,
+                                                  const covey_collective_options* options,
+                                                  covey_handle** handle, covey_error* error);
+COVEY_API covey_code covey_group_broadcast_typed(covey_worker* worker, void* data,
+                                                 uint64_t elements, int32_t type, uint32_t root,
+                                                 const covey_collective_options* options,
+                                                 covey_handle** handle, covey_error* error);
 COVEY_API covey_code covey_group_barrier(covey_worker* worker, covey_handle** handle,
                                          covey_error* error);
 /* Adopts a change of members. UNAVAILABLE: this worker is no longer in a group. */

@@ -99,4 +99,23 @@ absl::StatusOr<WireFormat> FormatOf(int32_t format) {
                    "COVEY_BFLOAT16 or COVEY_INT8"));
 }
 
+absl::StatusOr<ElementType> ElementTypeOf(int32_t type) {
+  for (const ElementType known : kElementTypes) {
+    if (static_cast<int32_t>(known) == type) return known;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "element type ", type,
+      " does not exist; use COVEY_ELEMENT_FLOAT32, COVEY_ELEMENT_FLOAT64, COVEY_ELEMENT_INT32, "
+      "COVEY_ELEMENT_INT64 or COVEY_ELEMENT_BYTE"));
+}
+
+absl::StatusOr<ReduceOp> ReduceOpOf(int32_t operation) {
+  for (const ReduceOp known : kReduceOps) {
+    if (static_cast<int32_t>(known) == operation) return known;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("operation ", operation,
+                   " does not exist; use COVEY_SUM, COVEY_PRODUCT, COVEY_MIN or COVEY_MAX"));
+}
+
 }  // namespace covey::c

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/runtime/config_file.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
 
@@ -29,5 +31,8 @@ absl::Status LoadSettings(const char* const* settings, ConfigFile& options);
 
 // INVALID_ARGUMENT: not one of COVEY_FLOAT32 and so on.
 absl::StatusOr<WireFormat> FormatOf(int32_t format);
+// INVALID_ARGUMENT: not one of COVEY_ELEMENT_FLOAT32 and so on; of COVEY_SUM and so on.
+absl::StatusOr<ElementType> ElementTypeOf(int32_t type);
+absl::StatusOr<ReduceOp> ReduceOpOf(int32_t operation);
 
 }  // namespace covey::c

@@ -102,5 +102,21 @@ TEST(FormatOf, KnowsAllFormats) {
   EXPECT_FALSE(FormatOf(-1).ok());
 }
 
+TEST(ElementTypeOf, KnowsAllTypes) {
+  for (int32_t type = 0; type < 5; ++type) {
+    EXPECT_EQ(type, static_cast<int32_t>(*ElementTypeOf(type)));
+  }
+  EXPECT_THAT(std::string(ElementTypeOf(5).status().message()), HasSubstr("element type 5"));
+  EXPECT_FALSE(ElementTypeOf(-1).ok());
+}
+
+TEST(ReduceOpOf, KnowsAllOperations) {
+  for (int32_t operation = 0; operation < 4; ++operation) {
+    EXPECT_EQ(operation, static_cast<int32_t>(*ReduceOpOf(operation)));
+  }
+  EXPECT_THAT(std::string(ReduceOpOf(4).status().message()), HasSubstr("operation 4"));
+  EXPECT_FALSE(ReduceOpOf(-1).ok());
+}
+
 }  // namespace
 }  // namespace covey::c

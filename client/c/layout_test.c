@@ -85,6 +85,11 @@ _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
                "a code has changed");
 _Static_assert(COVEY_FLOAT32 == 0 && COVEY_FLOAT16 == 1 && COVEY_BFLOAT16 == 2 && COVEY_INT8 == 3,
                "a format has changed");
+_Static_assert(COVEY_ELEMENT_FLOAT32 == 0 && COVEY_ELEMENT_FLOAT64 == 1 &&
+                   COVEY_ELEMENT_INT32 == 2 && COVEY_ELEMENT_INT64 == 3 && COVEY_ELEMENT_BYTE == 4,
+               "a type of elements has changed");
+_Static_assert(COVEY_SUM == 0 && COVEY_PRODUCT == 1 && COVEY_MIN == 2 && COVEY_MAX == 3,
+               "an operation has changed");
 _Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
                    COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
                    COVEY_FEEDBACK_ALWAYS == 2,

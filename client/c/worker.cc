@@ -14,6 +14,8 @@
 #include "client/c/objects.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/config_file.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "worker/config.h"
 #include "worker/group.h"
 
@@ -32,18 +34,66 @@ absl::StatusOr<worker::CollectiveOptions> CollectiveOptionsOf(
   return collective;
 }
 
+// The tensor and the operation of a collective, as the program has given them.
+struct GivenTensor {
+  void* data = nullptr;
+  uint64_t elements = 0;
+  int32_t type = COVEY_ELEMENT_FLOAT32;
+  int32_t operation = COVEY_SUM;
+};
+
 // A collective on one tensor: `start` gets the group, the tensor and the options.
 template <typename Start>
-covey_code StartOn(covey_worker* worker, float* data, uint64_t elements,
+covey_code StartOn(covey_worker* worker, const GivenTensor& tensor,
                    const covey_collective_options* given, covey_handle** handle, covey_error* error,
                    const Start& start) noexcept {
   return GuardWorker(worker, error, [&]() -> absl::Status {
-    if (elements > 0) COVEY_RETURN_IF_ERROR(NotNull(data, "data"));
+    if (tensor.elements > 0) COVEY_RETURN_IF_ERROR(NotNull(tensor.data, "data"));
     COVEY_RETURN_IF_ERROR(NotNull(handle, "handle"));
-    COVEY_ASSIGN_OR_RETURN(const auto options, CollectiveOptionsOf(given));
-    *handle = NewHandle(start(worker->worker->group(), std::span<float>(data, elements), options));
+    COVEY_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(tensor.type));
+    COVEY_ASSIGN_OR_RETURN(auto options, CollectiveOptionsOf(given));
+    COVEY_ASSIGN_OR_RETURN(options.op, ReduceOpOf(tensor.operation));
+    *handle = NewHandle(
+        start(worker->worker->group(), ElementSpan(type, tensor.data, tensor.elements), options));
     return absl::OkStatus();
   });
+}
+
+covey_code AllReduce(covey_worker* worker, const GivenTensor& tensor,
+                     const covey_collective_options* options, covey_handle** handle,
+                     covey_error* error) noexcept {
+  return StartOn(worker, tensor, options, handle, error,
+                 [](worker::Group& group, ElementSpan data, const worker::CollectiveOptions& how) {
+                   return group.AllReduce(data, how);
+                 });
+}
+
+covey_code ReduceScatter(covey_worker* worker, const GivenTensor& tensor,
+                         const covey_collective_options* options, covey_handle** handle,
+                         covey_error* error) noexcept {
+  return StartOn(worker, tensor, options, handle, error,
+                 [](worker::Group& group, ElementSpan data, const worker::CollectiveOptions& how) {
+                   return group.ReduceScatter(data, {}, how);
+                 });
+}
+
+covey_code AllGather(covey_worker* worker, const GivenTensor& tensor,
+                     const covey_collective_options* options, covey_handle** handle,
+                     covey_error* error) noexcept {
+  return StartOn(worker, tensor, options, handle, error,
+                 [](worker::Group& group, ElementSpan data, const worker::CollectiveOptions& how) {
+                   return group.AllGather(data, {}, how);
+                 });
+}
+
+covey_code Broadcast(covey_worker* worker, const GivenTensor& tensor, uint32_t root,
+                     const covey_collective_options* options, covey_handle** handle,
+                     covey_error* error) noexcept {
+  return StartOn(
+      worker, tensor, options, handle, error,
+      [root](worker::Group& group, ElementSpan data, const worker::CollectiveOptions& how) {
+        return group.Broadcast(data, root, how);
+      });
 }
 
 }  // namespace
@@ -53,9 +103,6 @@ using covey::c::Guard;
 using covey::c::GuardWorker;
 using covey::c::NewHandle;
 using covey::c::NotNull;
-using covey::c::StartOn;
-using covey::worker::CollectiveOptions;
-using covey::worker::Group;
 
 extern "C" {
 
@@ -127,10 +174,16 @@ covey_code covey_worker_set_back(covey_worker* worker, covey_error* error) {
 covey_code covey_group_all_reduce(covey_worker* worker, float* data, uint64_t elements,
                                   const covey_collective_options* options, covey_handle** handle,
                                   covey_error* error) {
-  return StartOn(worker, data, elements, options, handle, error,
-                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
-                   return group.AllReduce(tensor, how);
-                 });
+  return covey::c::AllReduce(worker, {.data = data, .elements = elements}, options, handle, error);
+}
+
+covey_code covey_group_all_reduce_typed(covey_worker* worker, void* data, uint64_t elements,
+                                        int32_t type, int32_t operation,
+                                        const covey_collective_options* options,
+                                        covey_handle** handle, covey_error* error) {
+  return covey::c::AllReduce(
+      worker, {.data = data, .elements = elements, .type = type, .operation = operation}, options,
+      handle, error);
 }
 
 covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tensors,
@@ -155,28 +208,45 @@ covey_code covey_group_all_reduce_many(covey_worker* worker, float* const* tenso
 covey_code covey_group_reduce_scatter(covey_worker* worker, float* data, uint64_t elements,
                                       const covey_collective_options* options,
                                       covey_handle** handle, covey_error* error) {
-  return StartOn(worker, data, elements, options, handle, error,
-                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
-                   return group.ReduceScatter(tensor, {}, how);
-                 });
+  return covey::c::ReduceScatter(worker, {.data = data, .elements = elements}, options, handle,
+                                 error);
+}
+
+covey_code covey_group_reduce_scatter_typed(covey_worker* worker, void* data, uint64_t elements,
+                                            int32_t type, int32_t operation,
+                                            const covey_collective_options* options,
+                                            covey_handle** handle, covey_error* error) {
+  return covey::c::ReduceScatter(
+      worker, {.data = data, .elements = elements, .type = type, .operation = operation}, options,
+      handle, error);
 }
 
 covey_code covey_group_all_gather(covey_worker* worker, float* data, uint64_t elements,
                                   const covey_collective_options* options, covey_handle** handle,
                                   covey_error* error) {
-  return StartOn(worker, data, elements, options, handle, error,
-                 [](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
-                   return group.AllGather(tensor, {}, how);
-                 });
+  return covey::c::AllGather(worker, {.data = data, .elements = elements}, options, handle, error);
+}
+
+covey_code covey_group_all_gather_typed(covey_worker* worker, void* data, uint64_t elements,
+                                        int32_t type, const covey_collective_options* options,
+                                        covey_handle** handle, covey_error* error) {
+  return covey::c::AllGather(worker, {.data = data, .elements = elements, .type = type}, options,
+                             handle, error);
 }
 
 covey_code covey_group_broadcast(covey_worker* worker, float* data, uint64_t elements,
                                  uint32_t root, const covey_collective_options* options,
                                  covey_handle** handle, covey_error* error) {
-  return StartOn(worker, data, elements, options, handle, error,
-                 [root](Group& group, std::span<float> tensor, const CollectiveOptions& how) {
-                   return group.Broadcast(tensor, root, how);
-                 });
+  return covey::c::Broadcast(worker, {.data = data, .elements = elements}, root, options, handle,
+                             error);
+}
+
+covey_code covey_group_broadcast_typed(covey_worker* worker, void* data, uint64_t elements,
+                                       int32_t type, uint32_t root,
+                                       const covey_collective_options* options,
+                                       covey_handle** handle, covey_error* error) {
+  return covey::c::Broadcast(worker, {.data = data, .elements = elements, .type = type}, root,
+                             options, handle, error);
 }
 
 covey_code covey_group_barrier(covey_worker* worker, covey_handle** handle, covey_error* error) {

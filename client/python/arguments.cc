@@ -103,15 +103,34 @@ int64_t Arguments::Signed() {
   return number;
 }
 
+std::optional<Bytes> Arguments::AddressOf(PyObject* argument) {
+  if (PyTuple_Check(argument) == 0 || PyTuple_Size(argument) != 2) return std::nullopt;
+  const Bytes given{.data = PyLong_AsVoidPtr(PyTuple_GetItem(argument, 0)),
+                    .size = PyLong_AsUnsignedLongLong(PyTuple_GetItem(argument, 1))};
+  if (PyErr_Occurred() != nullptr) failed_ = true;
+  return given;
+}
+
+Bytes Arguments::WritableBytes() {
+  PyObject* const argument = Next();
+  if (argument == nullptr) return {};
+  if (const std::optional<Bytes> given = AddressOf(argument); given) return *given;
+  Py_buffer view;
+  if (PyObject_GetBuffer(argument, &view, PyBUF_WRITABLE | PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
+    PyErr_Clear();
+    Fail("needs an array that is contiguous and may be written");
+    return {};
+  }
+  const Bytes bytes{.data = view.buf, .size = static_cast<uint64_t>(view.len)};
+  PyBuffer_Release(&view);
+  return bytes;
+}
+
 Floats Arguments::TakeFloats(int flags) {
   PyObject* const argument = Next();
   if (argument == nullptr) return {};
-  if (PyTuple_Check(argument) != 0 && PyTuple_Size(argument) == 2) {
-    Floats floats;
-    floats.data = static_cast<float*>(PyLong_AsVoidPtr(PyTuple_GetItem(argument, 0)));
-    floats.elements = PyLong_AsUnsignedLongLong(PyTuple_GetItem(argument, 1));
-    if (PyErr_Occurred() != nullptr) failed_ = true;
-    return floats;
+  if (const std::optional<Bytes> given = AddressOf(argument); given) {
+    return {.data = static_cast<float*>(given->data), .elements = given->size};
   }
   Py_buffer view;
   if (PyObject_GetBuffer(argument, &view, flags | PyBUF_FORMAT | PyBUF_ND | PyBUF_C_CONTIGUOUS) !=

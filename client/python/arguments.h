@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,12 @@ struct Floats {
   uint64_t elements = 0;
 };
 
+// The same for elements of any type: (address, bytes).
+struct Bytes {
+  void* data = nullptr;
+  uint64_t size = 0;
+};
+
 // Reads the arguments of one call, in order. After the first mistake the rest is not read, an
 // exception is set, and Call runs nothing.
 //
@@ -121,6 +128,7 @@ class Arguments {
   uint32_t Count32();
   Floats ReadOnlyFloats() { return TakeFloats(PyBUF_SIMPLE); }
   Floats WritableFloats() { return TakeFloats(PyBUF_WRITABLE); }
+  Bytes WritableBytes();
   // A sequence of texts, as an array that ends with null.
   const char* const* Texts();
   // Any object, borrowed.
@@ -150,6 +158,8 @@ class Arguments {
  private:
   void* Pointer(PyObject* capsule, const char* name);
   Floats TakeFloats(int flags);
+  // An argument that is (address, count).
+  std::optional<Bytes> AddressOf(PyObject* argument);
   int64_t Signed();
 
   PyObject* const* next_;

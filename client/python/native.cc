@@ -389,34 +389,68 @@ covey_collective_options TakeCollectiveOptions(Arguments& in) {
   return options;
 }
 
-using Collective = covey_code (*)(covey_worker*, float*, uint64_t, const covey_collective_options*,
-                                  covey_handle**, covey_error*);
+// The tensor of a collective: its memory, and the type of its elements.
+struct Tensor {
+  void* data = nullptr;
+  uint64_t elements = 0;
+  int32_t type = 0;
+};
 
-template <Collective start>
-PyObject* GroupCollective(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 4);
+uint64_t ElementBytes(int32_t type) {
+  if (type == COVEY_ELEMENT_FLOAT64 || type == COVEY_ELEMENT_INT64) return 8;
+  return type == COVEY_ELEMENT_BYTE ? 1 : 4;
+}
+
+Tensor TakeTensor(Arguments& in) {
+  const Bytes bytes = in.WritableBytes();
+  const int32_t type = in.Int();
+  return {.data = bytes.data, .elements = bytes.size / ElementBytes(type), .type = type};
+}
+
+using Reduction = covey_code (*)(covey_worker*, void*, uint64_t, int32_t, int32_t,
+                                 const covey_collective_options*, covey_handle**, covey_error*);
+
+template <Reduction start>
+PyObject* GroupReduction(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 6);
   auto* const worker = in.Take<covey_worker>();
-  const Floats data = in.WritableFloats();
+  const Tensor tensor = TakeTensor(in);
+  const int32_t operation = in.Int();
   const covey_collective_options options = TakeCollectiveOptions(in);
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {
-        return start(worker, data.data, data.elements, &options, &handle, error);
+        return start(worker, tensor.data, tensor.elements, tensor.type, operation, &options,
+                     &handle, error);
+      },
+      [&] { return NewCapsule(handle); });
+}
+
+PyObject* GroupAllGather(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 5);
+  auto* const worker = in.Take<covey_worker>();
+  const Tensor tensor = TakeTensor(in);
+  const covey_collective_options options = TakeCollectiveOptions(in);
+  covey_handle* handle = nullptr;
+  return in.Call(
+      [&](covey_error* error) {
+        return covey_group_all_gather_typed(worker, tensor.data, tensor.elements, tensor.type,
+                                            &options, &handle, error);
       },
       [&] { return NewCapsule(handle); });
 }
 
 PyObject* GroupBroadcast(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 5);
+  Arguments in(given, count, 6);
   auto* const worker = in.Take<covey_worker>();
-  const Floats data = in.WritableFloats();
+  const Tensor tensor = TakeTensor(in);
   const uint32_t root = in.Count32();
   const covey_collective_options options = TakeCollectiveOptions(in);
   covey_handle* handle = nullptr;
   return in.Call(
       [&](covey_error* error) {
-        return covey_group_broadcast(worker, data.data, data.elements, root, &options, &handle,
-                                     error);
+        return covey_group_broadcast_typed(worker, tensor.data, tensor.elements, tensor.type, root,
+                                           &options, &handle, error);
       },
       [&] { return NewCapsule(handle); });
 }
@@ -677,10 +711,10 @@ PyMethodDef methods[] = {
     Method("worker_request_drain", &WorkerRequestDrain),
     Method("worker_set_away", &WorkerSetAway),
     Method("worker_set_back", &WorkerSetBack),
-    Method("group_all_reduce", &GroupCollective<&covey_group_all_reduce>),
+    Method("group_all_reduce", &GroupReduction<&covey_group_all_reduce_typed>),
     Method("group_all_reduce_many", &GroupAllReduceMany),
-    Method("group_reduce_scatter", &GroupCollective<&covey_group_reduce_scatter>),
-    Method("group_all_gather", &GroupCollective<&covey_group_all_gather>),
+    Method("group_reduce_scatter", &GroupReduction<&covey_group_reduce_scatter_typed>),
+    Method("group_all_gather", &GroupAllGather),
     Method("group_broadcast", &GroupBroadcast),
     Method("group_barrier", &GroupBarrier),
     Method("group_refresh", &GroupRefresh),

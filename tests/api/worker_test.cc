@@ -76,6 +76,37 @@ TEST_F(WorkerTest, MeetsTheOthersAtABarrier) {
   EXPECT_TRUE(worker_->Barrier("epoch", kPatience).ok());
 }
 
+TEST_F(WorkerTest, CombinesElementsOfOtherTypes) {
+  std::vector<double> doubles = {1, 2};
+  std::vector<int64_t> integers = {3};
+  std::vector<uint8_t> bytes = {4, 5, 6};
+  EXPECT_TRUE(worker_->group().AllReduce(doubles, {.op = ReduceOp::kMin}).Wait().ok());
+  EXPECT_TRUE(worker_->group().ReduceScatter(integers).Wait().ok());
+  EXPECT_TRUE(worker_->group().Broadcast(bytes, 0).Wait().ok());
+  EXPECT_TRUE(worker_->group().AllGather(bytes).Wait().ok());
+  EXPECT_EQ(doubles, (std::vector<double>{1, 2}));
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{4, 5, 6}));
+}
+
+TEST_F(WorkerTest, SaysWhichElementsItCannotCombine) {
+  Group& group = worker_->group();
+  std::vector<uint8_t> bytes(16);
+  std::vector<float> floats(2);
+  const auto expect_refused = [](const Handle& handle, const char* why) {
+    const absl::Status status = handle.Wait();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  };
+  expect_refused(group.AllReduce(bytes), "all-reduce of bytes, which have no sum");
+  expect_refused(group.AllReduce(ElementSpan(ElementType::kFloat64, bytes.data() + 4, 1)),
+                 "float64 at an address that is no multiple of 8");
+  expect_refused(group.Broadcast(bytes, 0, {.format = WireFormat::kFloat16}),
+                 "broadcast of byte in the format float16");
+  expect_refused(
+      group.AllReduce(floats, {.format = WireFormat::kBfloat16, .op = ReduceOp::kProduct}),
+      "which is for sums and copies of float32");
+}
+
 TEST_F(WorkerTest, CreatesItsTablesAndMakesAStep) {
   std::vector<float> values(4);
   std::vector<float> gradient(4, 1);

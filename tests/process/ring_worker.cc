@@ -6,6 +6,7 @@
 
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "common/base/log.h"
@@ -25,7 +26,7 @@ absl::Status Run(const covey::worker::WorkerConfig& config) {
   covey::LogInfo("ready");
   float number = 0;
   while (std::cin >> number) {
-    COVEY_RETURN_IF_ERROR(worker->group().AllReduce({&number, 1}).Wait());
+    COVEY_RETURN_IF_ERROR(worker->group().AllReduce(std::span(&number, 1)).Wait());
     covey::LogInfo("sum", {{"value", number}});
   }
   return absl::OkStatus();

@@ -25,10 +25,47 @@ def collectives(worker):
     group.reduce_scatter(scattered).wait()
     gathered = floats(group.rank, group.size)
     group.all_gather(gathered).wait()
+    typed = typed_collectives(group)
     group.barrier().wait()
     group.refresh()
-    return {"sum": summed[0], "many": [many[0][0], many[1][0]], "sent": sent[0],
+    return {"typed": typed, "sum": summed[0], "many": [many[0][0], many[1][0]], "sent": sent[0],
             "scattered": scattered[group.rank], "gathered": list(gathered)}
+
+
+def typed_collectives(group):
+    """Results of elements of other types than float32, and refusals."""
+    rank, size = group.rank, group.size
+    results = []
+    for type_, op in (("d", "sum"), ("q", "product"), ("i", "max"), ("f", "min")):
+        data = array.array(type_, [rank + 2, 10 * (size - rank)])
+        group.all_reduce(data, op).wait()
+        results.append(list(data))
+    scattered = array.array("q", [2 ** 40 + rank] * size)
+    group.reduce_scatter(scattered).wait()
+    results.append(scattered[rank])
+    # Larger parts first: two elements for rank 0.
+    gathered = array.array("q", [2 ** 50 + rank] * (size + 1))
+    group.all_gather(gathered).wait()
+    results.append([value - 2 ** 50 for value in gathered])
+    letters = bytearray(f"{rank}", "ascii") * size
+    group.all_gather(letters).wait()
+    results.append(letters.decode())
+    sent = bytearray(f"from {rank}", "ascii")
+    group.broadcast(sent, 2).wait()
+    results.append(sent.decode())
+    refused = []
+    for call in (lambda: group.all_reduce(bytearray(4)),
+                 lambda: group.all_reduce(array.array("h", [1])),
+                 lambda: group.all_reduce(array.array("d", [1]), "mean"),
+                 lambda: group.all_reduce([floats(1, 1)], "max"),
+                 lambda: group.all_reduce(array.array("d", [1]), wire="float16").wait(),
+                 lambda: group.all_gather(bytearray(size + 1)),
+                 lambda: group.broadcast(b"constant")):
+        try:
+            call()
+        except (TypeError, ValueError, covey.CoveyError) as error:
+            refused.append(f"{type(error).__name__}: {error}")
+    return {"results": results, "refused": refused}
 
 
 def steps(worker):

@@ -32,6 +32,22 @@ class WorkerTest(cluster.ProcessTest):
                              {name: result[name] for name in
                               ("sum", "many", "sent", "scattered", "gathered")})
 
+    def test_collectives_of_other_types(self):
+        for result in self.results(1, 3, "collectives"):
+            typed = result["typed"]
+            self.assertEqual(
+                [[9.0, 60.0], [24, 6000], [4, 30], [2.0, 10.0], 3 * 2 ** 40 + 3, [0, 0, 1, 2],
+                 "012", "from 2"], typed["results"])
+            for why, refused in zip(
+                    ["TypeError: array needs float32, float64, int32, int64, got B",
+                     "TypeError: array needs float32, float64, int32, int64, got h",
+                     "ValueError: op is 'mean'; use one of sum, product, min, max",
+                     "ValueError: op is 'max' for a sequence of arrays",
+                     "InvalidArgument: all-reduce of float64 in the format float16",
+                     "InvalidArgument: array has 4 elements for 3 members",
+                     "TypeError: array is read-only"], typed["refused"], strict=True):
+                self.assertTrue(refused.startswith(why), refused)
+
     def test_trains_every_example_once(self):
         results = self.results(2, 2, "steps")
         self.assertEqual(200, sum(result["trained"] for result in results))

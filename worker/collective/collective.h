@@ -16,6 +16,8 @@
 #include "common/collective/collective_kind.h"
 #include "common/collective/part_range.h"
 #include "common/runtime/actor.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::worker {
@@ -60,12 +62,12 @@ struct Contribution {
   uint64_t agreed_plan_epoch = 0;
 };
 
-// One collective, as every member of the group starts it: same id, kind, sizes, root, format and
-// algorithm.
+// One collective, as every member of the group starts it: same id, kind, type, sizes, operation,
+// root, format and algorithm.
 //
-// Memory: `data` is read and written in place, sent without a copy in float32 (in one-shot as one),
-// and belongs to the engine until `done`. A reduce-scatter leaves partial sums in the parts of
-// others.
+// Memory: `data` is read and written in place, sent without a copy unless it is encoded (in
+// one-shot as one), and belongs to the engine until `done`. A reduce-scatter leaves partial sums in
+// the parts of others.
 struct Collective {
   using Callback = std::function<void(absl::Time, const CollectiveResult&, Outbox&)>;
 
@@ -73,7 +75,10 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kBarrier;
   // What errors call it: "'hidden/weight'". May be empty.
   std::string name;
-  std::span<float> data;
+  ElementSpan data;
+  // Reduce-scatter and all-reduce. Another one than a sum, and other types than float32, are not
+  // encoded: `format` is kFloat32.
+  ReduceOp op = ReduceOp::kSum;
   // Optional: keeps the memory of `data` for as long as the transport may read from it.
   std::shared_ptr<const void> owner;
   // One range of `data` per member, disjoint; broadcast and barrier need none.
@@ -91,9 +96,9 @@ struct Collective {
 
   // kAutomatic: the engine's choice, the same on all members.
   Algorithm algorithm = Algorithm::kAutomatic;
-  // How values travel. Sums are in float32; a result is encoded once, by its owner, and everybody
-  // has the decoded bits, the owner too. In one-shot each member's values are encoded once instead,
-  // and everybody adds the decoded bits, that member too.
+  // How float32 values travel. Sums are in float32; a result is encoded once, by its owner, and
+  // everybody has the decoded bits, the owner too. In one-shot each member's values are encoded
+  // once instead, and everybody adds the decoded bits, that member too.
   WireFormat format = WireFormat::kFloat32;
   // Error feedback of `format`: what this member's encodings lose, added the next time. As large as
   // `data`, zero at first, the caller's, not touched by others until `done`. Empty = none.
@@ -110,5 +115,11 @@ struct Collective {
   // Called once, always: finished or failed, and `data` is the caller's again.
   Callback done;
 };
+
+// The bytes of so many elements on the wire: only float32 is encoded.
+constexpr size_t WireBytes(ElementType type, WireFormat format, size_t elements) {
+  return type == ElementType::kFloat32 ? EncodedBytes(format, elements)
+                                       : elements * ElementBytes(type);
+}
 
 }  // namespace covey::worker

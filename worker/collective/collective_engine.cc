@@ -15,7 +15,7 @@ namespace covey::worker {
 
 CollectiveEngine::CollectiveEngine(const Options& options, Host& host)
     : slice_bytes_(options.slice_bytes), host_(host), plans_(options.algorithm) {
-  COVEY_CHECK(slice_bytes_ > 0 && slice_bytes_ % sizeof(float) == 0);
+  COVEY_CHECK(slice_bytes_ > 0 && slice_bytes_ % kElementBytesMax == 0);
 }
 
 void CollectiveEngine::BeginRound(Membership membership) {
@@ -66,6 +66,9 @@ void CollectiveEngine::Start(absl::Time now, Collective collective, Outbox& outb
   COVEY_CHECK(collective.root < size_);
   COVEY_CHECK(collective.kind == CollectiveKind::kBroadcast ||
               collective.kind == CollectiveKind::kBarrier || collective.parts.size() == size_);
+  COVEY_CHECK(collective.format == WireFormat::kFloat32 ||
+              (collective.data.type() == ElementType::kFloat32 && collective.op == ReduceOp::kSum));
+  COVEY_CHECK(collective.data.type() != ElementType::kByte || !HasReduction(collective.kind));
   for (const PartRange& part : collective.parts) {
     COVEY_CHECK(part.first <= collective.data.size() &&
                 part.count <= collective.data.size() - part.first);
@@ -85,14 +88,14 @@ void CollectiveEngine::Start(absl::Time now, Collective collective, Outbox& outb
 
 void CollectiveEngine::Begin(absl::Time now, Collective collective, Outbox& outbox) {
   const CollectiveId id = collective.id;
-  const std::shared_ptr<const Plan> plan =
-      plans_.PlanFor(collective.kind, EncodedBytes(collective.format, collective.data.size()),
-                     collective.algorithm);
+  const std::shared_ptr<const Plan> plan = plans_.PlanFor(
+      collective.kind, WireBytes(collective.data.type(), collective.format, collective.data.size()),
+      collective.algorithm);
   const uint64_t own_epoch = collective.is_change_point ? host_.NewerPlanEpoch() : 0;
-  CollectiveRun& run = runs_.Add(std::move(collective), plan,
-                                 {.rank = rank_,
-                                  .slice_elements = slice_bytes_ / sizeof(float),
-                                  .agreed_plan_epoch = own_epoch});
+  const size_t slice_elements = slice_bytes_ / ElementBytes(collective.data.type());
+  CollectiveRun& run =
+      runs_.Add(std::move(collective), plan,
+                {.rank = rank_, .slice_elements = slice_elements, .agreed_plan_epoch = own_epoch});
   const uint64_t number = run.number();
   run.began = now;
   loss_detector_.CollectiveBegan(now);
@@ -281,7 +284,7 @@ absl::Status CollectiveEngine::Misfit(const CollectiveRun& run, const proto::Gro
       Describe(run.collective()), ": ", host_.NameOf(slice.from_rank()), " sent ", why.message(),
       " (", slice.count(), " elements from ", slice.first(), "), which does not fit what ",
       host_.NameOf(rank_),
-      " started; all members must start the same collectives with the same sizes in the "
+      " started; all members must start the same collectives with the same types and sizes in the "
       "same order"));
 }
 

@@ -73,7 +73,7 @@ class CollectiveEngine {
     virtual void Abort(absl::Time now, const absl::Status& status, Outbox& outbox) = 0;
   };
   struct Options {
-    // A multiple of 4, the same on all members.
+    // A multiple of kElementBytesMax, the same on all members.
     size_t slice_bytes = kSliceBytesMax;
     Algorithm algorithm = Algorithm::kAutomatic;
   };

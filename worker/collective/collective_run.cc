@@ -155,11 +155,11 @@ void CollectiveRun::Sum(Lane& lane, size_t slice) {
   SliceSum& sum = lane.slices[slice];
   const PartRange range = grid_.RangeOf(lane.section, slice);
   const size_t waiting_before = sum.waiting_bytes();
-  const bool complete =
-      sum.Advance({.operands = static_cast<uint32_t>(lane.reduce.operands.size()),
-                   .own = lane.own_operand,
-                   .own_in_piece = lane.each_sums},
-                  collective_.format, collective_.data.subspan(range.first, range.count));
+  const bool complete = sum.Advance({.operands = static_cast<uint32_t>(lane.reduce.operands.size()),
+                                     .own = lane.own_operand,
+                                     .own_in_piece = lane.each_sums},
+                                    {.format = collective_.format, .op = collective_.op},
+                                    collective_.data.subspan(range.first, range.count));
   waiting_bytes_ -= waiting_before - sum.waiting_bytes();
   if (!complete) return;
   --missing_;
@@ -175,7 +175,7 @@ void CollectiveRun::Sum(Lane& lane, size_t slice) {
 
 Buffer CollectiveRun::EncodeSlice(PartRange range) {
   if (range.count == 0) return Buffer();
-  const std::span<const float> values = collective_.data.subspan(range.first, range.count);
+  const std::span<const float> values = FloatsOf(range);
   Buffer encoded = Buffer::Allocate(EncodedBytes(collective_.format, range.count));
   const std::span<uint8_t> bytes = encoded.MutableAs<uint8_t>();
   if (collective_.residual.empty()) {
@@ -193,8 +193,11 @@ uint32_t CollectiveRun::ChecksumOf(PartRange range, const Buffer& encoded) const
 }
 
 std::span<const uint8_t> CollectiveRun::BytesOf(PartRange range) const {
-  const std::span<const float> values = collective_.data.subspan(range.first, range.count);
-  return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
+  return collective_.data.subspan(range.first, range.count).bytes();
+}
+
+std::span<float> CollectiveRun::FloatsOf(PartRange range) const {
+  return collective_.data.subspan(range.first, range.count).As<float>();
 }
 
 // This member owns the slice and has its values.
@@ -204,8 +207,7 @@ void CollectiveRun::Result(Lane& lane, size_t slice, SlicePiece piece) {
   const PartRange range = grid_.RangeOf(lane.section, slice);
   if (collective_.format != WireFormat::kFloat32) {
     piece.bytes = EncodeSlice(range);
-    Decode(collective_.format, piece.bytes.bytes(),
-           collective_.data.subspan(range.first, range.count));
+    Decode(collective_.format, piece.bytes.bytes(), FloatsOf(range));
   }
   piece.checksum = ChecksumOf(range, piece.bytes);
   for (const uint32_t child : lane.spread.children) {
@@ -218,8 +220,7 @@ void CollectiveRun::Hear(Lane& lane, size_t slice, SlicePiece piece) {
   Note(piece);
   --missing_;
   const PartRange range = grid_.RangeOf(lane.section, slice);
-  Decode(collective_.format, piece.bytes.bytes(),
-         collective_.data.subspan(range.first, range.count));
+  StoreSlice(collective_.format, piece.bytes, collective_.data.subspan(range.first, range.count));
   if (lane.spread.children.empty()) return;
   // The same bytes go on, but not the same memory: members of one process would wait in a circle
   // for each other to let frames go.

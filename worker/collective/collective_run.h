@@ -110,6 +110,8 @@ class CollectiveRun {
   // Of the bytes that are sent for the range: `encoded`, or the data itself.
   uint32_t ChecksumOf(PartRange range, const Buffer& encoded) const;
   std::span<const uint8_t> BytesOf(PartRange range) const;
+  // Of a collective whose values are encoded.
+  std::span<float> FloatsOf(PartRange range) const;
   void Hear(Lane& lane, size_t slice, SlicePiece piece);
   void Note(const SlicePiece& piece);
 

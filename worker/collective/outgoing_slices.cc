@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/crc32c.h"
+#include "common/tensor/element_proto.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::worker {
@@ -54,18 +55,21 @@ OutgoingSlice OutgoingSlices::Join(std::span<const Part> together, const Collect
   outgoing.slice.set_first(first.range.first);
   outgoing.slice.set_count(count);
   outgoing.slice.set_format(ToProto(collective.format));
+  outgoing.slice.set_element_type(ToProto(collective.data.type()));
+  outgoing.slice.set_operation(ToProto(collective.op));
   outgoing.slice.set_samples(first.samples);
   outgoing.slice.set_agreed_plan_epoch(first.agreed_plan_epoch);
   if (count == 0) return outgoing;
   for (const Part& part : together) {
-    outgoing.checksum = JoinCrc32c(outgoing.checksum, part.checksum,
-                                   EncodedBytes(collective.format, part.range.count));
+    outgoing.checksum =
+        JoinCrc32c(outgoing.checksum, part.checksum,
+                   WireBytes(collective.data.type(), collective.format, part.range.count));
   }
   if (first.encoded.empty()) {
     std::function<void()> release;
     if (collective.owner != nullptr) release = [owner = collective.owner] {};
-    outgoing.frame = Buffer::Wrap(collective.data.data() + first.range.first, count * sizeof(float),
-                                  std::move(release));
+    const std::span<uint8_t> bytes = collective.data.subspan(first.range.first, count).bytes();
+    outgoing.frame = Buffer::Wrap(bytes.data(), bytes.size(), std::move(release));
   } else if (together.size() == 1) {
     // A handle of its own: the same bytes may go to several members.
     outgoing.frame = Buffer::Wrap(first.encoded.data(), first.encoded.size(),

@@ -44,7 +44,7 @@ class OutgoingSlices {
     uint32_t checksum = 0;
     uint64_t samples = 0;
     uint64_t agreed_plan_epoch = 0;
-    Buffer encoded;         // empty: the data itself is sent, as float32
+    Buffer encoded;         // empty: the data itself is sent, as it is
     Attachment attachment;  // only with the range that begins with element 0
   };
   void Add(Part part) { parts_.push_back(std::move(part)); }

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/collective_kind.h"
 #include "common/net/frame_checksum.h"
+#include "common/tensor/element_proto.h"
 #include "common/tensor/wire_format_proto.h"
 
 namespace covey::worker {
@@ -22,6 +23,8 @@ SliceGrid::SliceGrid(const Collective& collective, std::vector<Section> sections
     : is_barrier_(collective.kind == CollectiveKind::kBarrier),
       is_broadcast_(collective.kind == CollectiveKind::kBroadcast),
       format_(collective.format),
+      type_(collective.data.type()),
+      op_(collective.op),
       elements_(collective.data.size()),
       sections_(std::move(sections)),
       slice_elements_(slice_elements) {}
@@ -51,6 +54,9 @@ absl::StatusOr<std::vector<SliceGrid::Cut>> SliceGrid::CutUp(const Message& mess
   const Buffer frame = message.frames.empty() ? Buffer() : message.frames[0];
   // The second frame of a broadcast's first slice is its attachment.
   const size_t frames_max = is_barrier_ ? 0 : is_broadcast_ && from.first() == 0 ? 2 : 1;
+  if (from.element_type() != ToProto(type_) || from.operation() != ToProto(op_)) {
+    return absl::InvalidArgumentError("a slice of another type or operation");
+  }
   if (from.format() != ToProto(format_) || from.first() > elements_ ||
       from.count() > elements_ - from.first() || (from.count() == 0) != is_barrier_ ||
       message.frames.empty() != is_barrier_ || message.frames.size() > frames_max) {
@@ -64,7 +70,7 @@ absl::StatusOr<std::vector<SliceGrid::Cut>> SliceGrid::CutUp(const Message& mess
     if (section == sections_.size()) return absl::InvalidArgumentError("a slice of no part");
     const size_t slice = (element - sections_[section].range.first) / slice_elements_;
     const PartRange range = RangeOf(section, slice);
-    const size_t bytes = EncodedBytes(format_, range.count);
+    const size_t bytes = WireBytes(type_, format_, range.count);
     if (range.first != element || End(range) > from.first() + from.count() ||
         bytes > frame.size() - byte) {
       return absl::InvalidArgumentError("a slice that is cut otherwise");

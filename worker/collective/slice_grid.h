@@ -11,6 +11,8 @@
 #include "common/collective/part_range.h"
 #include "common/collective/sections.h"
 #include "common/net/message.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "common/tensor/wire_format.h"
 #include "worker/collective/collective.h"
 
@@ -48,6 +50,8 @@ class SliceGrid {
   const bool is_barrier_;
   const bool is_broadcast_;
   const WireFormat format_;
+  const ElementType type_;
+  const ReduceOp op_;
   const size_t elements_;
   const std::vector<Section> sections_;
   const size_t slice_elements_;

@@ -2,13 +2,35 @@
 #include "worker/collective/slice_sum.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/tensor/codec.h"
-#include "common/tensor/kernels.h"
+#include "common/tensor/reduce.h"
 
 namespace covey::worker {
+namespace {
 
-bool SliceSum::Advance(const Order& order, WireFormat format, std::span<float> sum) {
+void AddSlice(const SliceSum::Arithmetic& arithmetic, std::span<const uint8_t> bytes,
+              ElementSpan sum) {
+  if (sum.type() == ElementType::kFloat32 && arithmetic.op == ReduceOp::kSum) {
+    DecodeAndAdd(arithmetic.format, bytes, sum.As<float>());
+  } else {
+    ReduceInto(arithmetic.op, sum, bytes);
+  }
+}
+
+}  // namespace
+
+void StoreSlice(WireFormat format, const Buffer& bytes, ElementSpan values) {
+  if (values.type() == ElementType::kFloat32) {
+    Decode(format, bytes.bytes(), values.As<float>());
+  } else {
+    const std::span<const uint8_t> from = bytes.bytes();
+    std::copy(from.begin(), from.end(), values.bytes().begin());
+  }
+}
+
+bool SliceSum::Advance(const Order& order, const Arithmetic& arithmetic, ElementSpan sum) {
   const uint32_t begin = summed_;
   for (; summed_ < order.operands; ++summed_) {
     // The memory of the sum has the own values.
@@ -19,16 +41,17 @@ bool SliceSum::Advance(const Order& order, WireFormat format, std::span<float> s
     samples_ += next->samples;
     agreed_plan_epoch_ = std::min(agreed_plan_epoch_, next->agreed_plan_epoch);
     if (order.own_in_piece) {
-      Add(format, next->bytes, sum);
+      Add(arithmetic, next->bytes, sum);
     } else if (summed_ == order.own) {
-      if (!before_own_.empty()) AddInto(sum, before_own_);
+      // They are as they are in memory.
+      if (!before_own_.empty()) AddSlice({.op = arithmetic.op}, before_own_, sum);
       before_own_ = {};
     } else if (summed_ > order.own || (summed_ == 0 && order.own == 1 && own_is_there)) {
       // Two numbers have the same sum in either order, so the second may be added to the first.
-      DecodeAndAdd(format, next->bytes.bytes(), sum);
+      AddSlice(arithmetic, next->bytes.bytes(), sum);
     } else {
-      before_own_.resize(sum.size());
-      Add(format, next->bytes, before_own_);
+      before_own_.resize(sum.bytes().size());
+      Add(arithmetic, next->bytes, {sum.type(), before_own_.data(), sum.size()});
     }
   }
   return begin < order.operands && summed_ == order.operands;
@@ -44,11 +67,11 @@ std::optional<SlicePiece> SliceSum::TakeNext(const Order& order) {
   return piece;
 }
 
-void SliceSum::Add(WireFormat format, const Buffer& bytes, std::span<float> sum) const {
+void SliceSum::Add(const Arithmetic& arithmetic, const Buffer& bytes, ElementSpan sum) const {
   if (summed_ == 0) {
-    Decode(format, bytes.bytes(), sum);
+    StoreSlice(arithmetic.format, bytes, sum);
   } else {
-    DecodeAndAdd(format, bytes.bytes(), sum);
+    AddSlice(arithmetic, bytes.bytes(), sum);
   }
 }
 

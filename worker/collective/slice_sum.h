@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "common/base/buffer.h"
+#include "common/tensor/element_span.h"
+#include "common/tensor/reduce_op.h"
 #include "common/tensor/wire_format.h"
 
 namespace covey::worker {
@@ -21,7 +23,11 @@ struct SlicePiece {
   uint64_t agreed_plan_epoch = 0;
 };
 
-// The sum of one slice at one node of its reduction tree. Operands are added strictly in their
+// The values of a slice as they travel, in place of those in memory.
+void StoreSlice(WireFormat format, const Buffer& bytes, ElementSpan values);
+
+// The sum of one slice at one node of its reduction tree; sum and add stand for whatever the
+// collective's operation is. Operands are added strictly in their
 // order, whatever the order in which they come. Used by CollectiveRun only.
 //
 // Actor-confined. Deterministic.
@@ -34,13 +40,18 @@ class SliceSum {
     bool own_in_piece = false;
   };
 
+  struct Arithmetic {
+    WireFormat format = WireFormat::kFloat32;
+    ReduceOp op = ReduceOp::kSum;
+  };
+
   void GiveOwn(SlicePiece own) { own_ = std::move(own); }
   void Give(uint32_t operand, SlicePiece piece) {
     waiting_.emplace_back(operand, std::move(piece));
   }
   // Adds what can be added; true when that has completed the sum. `sum`: the member's memory for
   // the slice, left alone until the own values are given.
-  bool Advance(const Order& order, WireFormat format, std::span<float> sum);
+  bool Advance(const Order& order, const Arithmetic& arithmetic, ElementSpan sum);
   // What still waits is kept for longer than the memory that others have lent (Buffer::Kept).
   void KeepWaiting();
   void DropWaiting() { waiting_.clear(); }
@@ -55,13 +66,13 @@ class SliceSum {
   // The next operand, if it is there.
   std::optional<SlicePiece> TakeNext(const Order& order);
   // Adds the next operand, or stores it as the first one.
-  void Add(WireFormat format, const Buffer& bytes, std::span<float> sum) const;
+  void Add(const Arithmetic& arithmetic, const Buffer& bytes, ElementSpan sum) const;
 
   uint32_t summed_ = 0;  // operands in the sum
   uint64_t samples_ = 0;
   uint64_t agreed_plan_epoch_ = UINT64_MAX;
-  std::optional<SlicePiece> own_;  // given and not added
-  std::vector<float> before_own_;  // sum of the operands before the own values
+  std::optional<SlicePiece> own_;    // given and not added
+  std::vector<uint8_t> before_own_;  // sum of the operands before the own values
   std::vector<std::pair<uint32_t, SlicePiece>> waiting_;  // by operand
 };
 

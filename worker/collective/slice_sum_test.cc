@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/base/buffer.h"
-#include "common/tensor/wire_format.h"
 #include "gtest/gtest.h"
 
 namespace covey::worker {
@@ -36,7 +35,7 @@ float SumOf(uint32_t own, bool own_in_piece, std::span<const uint32_t> order) {
       slice.GiveOwn(piece);
     }
     const bool complete = slice.Advance({.operands = 3, .own = own, .own_in_piece = own_in_piece},
-                                        WireFormat::kFloat32, {&sum, 1});
+                                        {}, std::span(&sum, 1));
     EXPECT_EQ(complete, i == 2);
   }
   EXPECT_EQ(slice.waiting_bytes(), 0u);
@@ -65,8 +64,8 @@ TEST(SliceSumTest, TheMemoryOfTheSumIsLeftAloneUntilTheOwnValuesAreGiven) {
     SliceSum slice;
     float sum = 42;
     slice.Give(0, PieceOf(1));
-    EXPECT_FALSE(slice.Advance({.operands = 2, .own = 1, .own_in_piece = own_in_piece},
-                               WireFormat::kFloat32, {&sum, 1}));
+    EXPECT_FALSE(slice.Advance({.operands = 2, .own = 1, .own_in_piece = own_in_piece}, {},
+                               std::span(&sum, 1)));
     EXPECT_EQ(sum, 42);
   }
 }

@@ -6,6 +6,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from covey.errors import InvalidArgument
+
+# Types of elements that a group can combine, and everything else; numbers as in covey.h.
+_TYPES = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}
+_BYTE = 4
+_OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3}
+
 WIRE_FORMATS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3}
 
 
@@ -17,6 +24,52 @@ def wire_number(wire: str | None, absent: int) -> int:
         return WIRE_FORMATS[wire]
     except KeyError:
         raise ValueError(f"wire is {wire!r}; use one of {', '.join(WIRE_FORMATS)}") from None
+
+
+def operation_number(op: str) -> int:
+    """The number of what combines the values of the members."""
+    try:
+        return _OPERATIONS[op]
+    except KeyError:
+        raise ValueError(f"op is {op!r}; use one of {', '.join(_OPERATIONS)}") from None
+
+
+def combinable(array: Any, argument: str) -> tuple[Any, int]:
+    """The same as floats(), for elements that a group can combine, and the number of their type."""
+    given, type_, _ = _elements(array, argument)
+    if type_ == _BYTE:
+        name = getattr(array, "dtype", None) or memoryview(array).format
+        raise TypeError(f"{argument} needs {', '.join(_TYPES)}, got {name}; convert it")
+    return given, type_
+
+
+def movable(array: Any, argument: str, parts: int = 1) -> tuple[Any, int]:
+    """The same for elements of any type, which are to be cut into so many parts."""
+    given, type_, count = _elements(array, argument)
+    if type_ == _BYTE and count % parts != 0:
+        raise InvalidArgument(f"{argument} has {count} elements for {parts} members; only "
+                              f"{', '.join(_TYPES)} can be cut into parts that differ")
+    return given, type_
+
+
+def _elements(array: Any, argument: str) -> tuple[Any, int, int]:
+    """What the native module takes, the number of the type, and how many elements there are."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        _check_layout(array, argument)
+        type_ = _TYPES.get(str(array.dtype).removeprefix("torch."), _BYTE)
+        bytes_ = array.numel() * array.element_size()
+        return (array.data_ptr(), bytes_), type_, array.numel()
+    view = memoryview(array)
+    if view.readonly:
+        raise TypeError(f"{argument} is read-only; pass an array that may be written")
+    return array, _type_of(view.format.lstrip("@=<"), view.itemsize), view.nbytes // view.itemsize
+
+
+def _type_of(format_: str, bytes_: int) -> int:
+    if format_ in ("i", "l", "q"):
+        return _TYPES[f"int{8 * bytes_}"]
+    return {"f": _TYPES["float32"], "d": _TYPES["float64"]}.get(format_, _BYTE)
 
 
 def floats(array: Any, argument: str, *, writable: bool) -> Any:
@@ -36,11 +89,15 @@ def floats(array: Any, argument: str, *, writable: bool) -> Any:
 def _tensor(torch: Any, tensor: Any, argument: str) -> Any:
     if tensor.dtype != torch.float32:
         raise TypeError(f"{argument} needs float32, got {tensor.dtype}; convert with .float()")
+    _check_layout(tensor, argument)
+    return (tensor.data_ptr(), tensor.numel())
+
+
+def _check_layout(tensor: Any, argument: str) -> None:
     if tensor.device.type != "cpu":
         raise TypeError(f"{argument} is on {tensor.device}; copy it with .cpu()")
     if not tensor.is_contiguous():
         raise TypeError(f"{argument} is not contiguous; pass {argument}.contiguous()")
-    return (tensor.data_ptr(), tensor.numel())
 
 
 def timeout_number(timeout: float | None) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Iterator, Sequence
 import covey._native as _native
 from covey import launch as _launch
 from covey._lifetime import remember, settings
-from covey._memory import floats, wire_number
+from covey._memory import combinable, floats, movable, operation_number, wire_number
 from covey._waiting import interruptible
 from covey.errors import InvalidArgument
 from covey.handle import Handle
@@ -156,9 +156,10 @@ class Worker:
 class Group:
     """Collectives among the workers that synchronize every step.
 
-    All members make the same calls in the same order. Arrays are used in place, and belong to the
-    collective until its handle is done. Sums are taken in a fixed order: the same bits on every
-    member, and on every run with the same algorithm.
+    All members make the same calls in the same order, with arrays of the same types and sizes. Arrays
+    are contiguous, used in place, and belong to the collective until its handle is done. Values are
+    combined in a fixed order: the same bits on every member, and on every run with the same
+    algorithm. `wire` is for sums and copies of float32; everything else travels as it is.
     """
 
     def __init__(self, native: Any) -> None:
@@ -179,32 +180,47 @@ class Group:
         """Members, as of the last refresh."""
         return _native.worker_place(self._native)[4]
 
-    def all_reduce(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
-        """Every member gets the sum. A list of arrays travels as one.
+    def all_reduce(self, array: Any, op: str = "sum", *, wire: str | None = None,
+                   priority: int = 0) -> Handle:
+        """Every member gets the sum, or what else `op` makes. A list of arrays travels as one.
 
         Args:
-            array: float32, or a sequence of such arrays.
-            wire: format on the wire; None = the worker's setting.
+            array: float32, float64, int32 or int64, or a sequence of arrays of float32.
+            op: "sum", "product", "min" or "max"; of a sequence: "sum". Integers wrap around; the
+                minimum and the maximum of NaN and anything are NaN.
+            wire: format on the wire of a sum of float32; None = the worker's setting.
             priority: order on a busy link; smaller goes first.
         """
         if isinstance(array, (list, tuple)):
+            if op != "sum":
+                raise ValueError(f"op is {op!r} for a sequence of arrays; make one call for each")
             return self._all_reduce_many(array, wire, priority)
-        return self._start(_native.group_all_reduce, array, wire, priority)
+        return self._reduce(_native.group_all_reduce, array, op, wire, priority)
 
-    def reduce_scatter(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
-        """Part i of the sum goes to member i; the other parts of the array are overwritten."""
-        return self._start(_native.group_reduce_scatter, array, wire, priority)
+    def reduce_scatter(self, array: Any, op: str = "sum", *, wire: str | None = None,
+                       priority: int = 0) -> Handle:
+        """Part i of the sum goes to member i; the other parts of the array are overwritten.
+
+        Arguments as of all_reduce.
+        """
+        return self._reduce(_native.group_reduce_scatter, array, op, wire, priority)
 
     def all_gather(self, array: Any, *, wire: str | None = None, priority: int = 0) -> Handle:
-        """Every member gets part i of each member i."""
-        return self._start(_native.group_all_gather, array, wire, priority)
+        """Every member gets part i of each member i. Elements of any type.
+
+        Parts differ by at most one element, the larger ones first, if elements are float32, float64,
+        int32 or int64; they are equal for others, or the call raises InvalidArgument.
+        """
+        data, type_ = movable(array, "array", self.size)
+        return Handle(_native.group_all_gather(self._native, data, type_, wire_number(wire, -1),
+                                               priority), array, array)
 
     def broadcast(self, array: Any, root: int = 0, *, wire: str | None = None,
                   priority: int = 0) -> Handle:
-        """Every member gets the array of the member of rank `root`."""
-        native = _native.group_broadcast(self._native, floats(array, "array", writable=True), root,
-                                         wire_number(wire, -1), priority)
-        return Handle(native, array, array)
+        """Every member gets the array of the member of rank `root`. Elements of any type."""
+        data, type_ = movable(array, "array")
+        return Handle(_native.group_broadcast(self._native, data, type_, root,
+                                              wire_number(wire, -1), priority), array, array)
 
     def barrier(self) -> Handle:
         """Done when every member has called it."""
@@ -214,10 +230,11 @@ class Group:
         """Adopts a change of members. Raises Unavailable when this worker has no group any more."""
         interruptible(_native.group_refresh, self._native)
 
-    def _start(self, function: Any, array: Any, wire: str | None, priority: int) -> Handle:
-        native = function(self._native, floats(array, "array", writable=True),
-                          wire_number(wire, -1), priority)
-        return Handle(native, array, array)
+    def _reduce(self, function: Any, array: Any, op: str, wire: str | None,
+                priority: int) -> Handle:
+        data, type_ = combinable(array, "array")
+        return Handle(function(self._native, data, type_, operation_number(op),
+                               wire_number(wire, -1), priority), array, array)
 
     def _all_reduce_many(self, arrays: Sequence[Any], wire: str | None, priority: int) -> Handle:
         native = _native.group_all_reduce_many(

@@ -138,8 +138,8 @@ void SnapshotTrainer::Push(absl::Time now, Which which, const proto::Group& grou
   const uint64_t watched = watch_.Begin(deadline);
   client::Operation push{.table = ids_[static_cast<int>(which)],
                          .gradient = gradient_,
-                         .format = run_.plan.format,
                          .values = values_,
+                         .format = run_.plan.format,
                          .group = client::GroupIdentity{id, group.generation(), covey::Step(step_)},
                          .read = {.step = covey::Step(step_), .group = id},
                          .deadline = deadline};
