@@ -322,6 +322,17 @@ def backend():
     dist.all_gather(gathered, torch.full((3,), rank, dtype=torch.int32))
     halves = torch.full((3,), 1.0, dtype=torch.float64)
     dist.all_reduce(halves, async_op=True).wait()
+    combined = [torch.tensor([3 * rank - 2, 2], dtype=dtype) for dtype in
+                (torch.float64, torch.int64, torch.int16, torch.float32)]
+    dist.all_reduce(combined[0], op=dist.ReduceOp.PRODUCT)
+    dist.all_reduce(combined[1], op=dist.ReduceOp.MIN)
+    dist.all_reduce(combined[2], op=dist.ReduceOp.MAX)
+    dist.all_reduce(combined[3], op=dist.ReduceOp.PRODUCT)
+    smallest = torch.zeros(2, dtype=torch.int32)
+    dist.reduce_scatter(smallest, [torch.full((2,), i + rank, dtype=torch.int32)
+                                   for i in range(size)], op=dist.ReduceOp.MIN)
+    columns = torch.full((2, 3), rank, dtype=torch.int64).t()  # not contiguous
+    dist.all_reduce(columns)
     part = torch.zeros(2)
     dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(size)])
     together = [torch.zeros(2) for _ in range(size)] if rank == 1 else None
@@ -344,11 +355,18 @@ def backend():
     dist.barrier()
     dist.destroy_process_group()
     return {"sum": summed.tolist(), "numbers": numbers.tolist(), "largest": largest.item(),
+            "combined": [one.tolist() for one in combined], "smallest": smallest.tolist(),
+            "columns": columns.tolist(),
             "gathered": [one[2].item() for one in gathered], "halves": halves[0].item(),
             "part": part.tolist(), "flag": flag.item(),
             "together": together and [one.tolist() for one in together], "own": own.tolist(),
             "received": received.tolist(), "objects": [one["rank"] for one in objects],
             "refused": refused, "root": at_root.item()}
+
+
+def backend_in_int8():
+    os.environ["COVEY_COLLECTIVE_WIRE"] = "int8"
+    return backend()
 
 
 def parallel(hooked):
@@ -395,6 +413,7 @@ PROGRAMS = {
     "saved_momentum": lambda: saved(_sgd),
     "left_out": left_out, "scaler": scaler, "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
+    "backend_in_int8": backend_in_int8,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),
 }
 

@@ -113,7 +113,10 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             self.assertEqual([2**40 + 1, -1], result["numbers"])
             self.assertEqual((2, [0, 1, 2], 3.0, True), (
                 result["largest"], result["gathered"], result["halves"], result["flag"]))
+            self.assertEqual([[-8.0, 8.0], [-2, 2], [4, 2], [-8.0, 8.0]], result["combined"])
+            self.assertEqual([[3, 3]] * 3, result["columns"])
             rank = int(result["rank"])
+            self.assertEqual([rank, rank], result["smallest"])
             self.assertEqual([3.0 * rank] * 2, result["part"])
             self.assertEqual([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]] if rank == 1 else None,
                              result["together"])
@@ -125,6 +128,12 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             self.assertIn("no send and recv", result["refused"])
             self.assertIn("has one group", result["refused"])
             self.assertEqual(3.0 if rank == 0 else 1.0, result["root"])
+
+    def test_only_float32_travels_in_the_wire_format(self):
+        for result in self.results(1, 3, "backend_in_int8"):
+            self.assertEqual([2**40 + 1, -1], result["numbers"])
+            self.assertEqual([[-8.0, 8.0], [-2, 2], [4, 2], [-8.0, 8.0]], result["combined"])
+            self.assertEqual([0, 1, 2], result["objects"])
 
     def check_equal_weights(self, name):
         first, *others = self.results(1, 2, name)

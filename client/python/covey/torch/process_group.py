@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 import covey
 from covey.handle import Handle
-from covey.torch.reduction import as_floats, check, operation_of, reduce, restore
+from covey.torch.reduction import check, flat, group_operation, operation_of, reduce, restore
 from covey.torch.work import Several, Work
 from covey.worker import Worker
 
@@ -21,9 +21,10 @@ _NO_PAIRS = ("the backend covey has no send and recv, because a Covey group has 
 class CoveyProcessGroup(dist.ProcessGroup):
     """The collectives of torch.distributed over a Covey group of CPU tensors.
 
-    Sums of float32 take the group's own all-reduce. Other types and operations gather all
-    members' tensors and compute in the order of ranks: correct, and meant for small tensors. So do
-    gather, scatter and all_to_all, which therefore move more bytes than elsewhere.
+    Sums, products, minima and maxima of float32, float64, int32 and int64 take the group's own
+    reductions. Other types and operations gather all members' tensors and compute in the order of
+    ranks: correct, and meant for small tensors. So do gather, scatter and all_to_all, which therefore
+    move more bytes than elsewhere.
     Missing: send and recv, and groups of some of the workers.
     """
 
@@ -61,37 +62,34 @@ class CoveyProcessGroup(dist.ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None) -> Work:
         tensor, operation = tensors[0], operation_of(opts)
         check(tensor)
-        sums = operation in ("SUM", "AVG")
-        if sums and tensor.dtype == torch.float32 and tensor.numel() > 0:
-            data = tensor.detach().contiguous().view(-1)
-            handle = self._worker.group.all_reduce(data)
+        own = group_operation(operation, tensor)
+        if own is None:
+            return self._gather(tensor, lambda parts: reduce(parts, operation, tensor), tensors)
+        data = flat(tensor)
 
-            def finish() -> None:
-                if operation == "AVG":
-                    data.div_(self._size)
-                restore(data, tensor)
+        def finish() -> None:
+            if operation == "AVG":
+                data.div_(self._size)
+            restore(data, tensor)
 
-            return self._start(handle, finish, tensors)
-        return self._gather(tensor, lambda parts: reduce(parts, operation, tensor), tensors)
+        return self._start(self._worker.group.all_reduce(data, own), finish, tensors)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         return self._several([self.allreduce([tensor], opts) for tensor in tensors], tensors)
 
     def reduce(self, tensors: Any, opts: Any) -> Work:
-        root, tensor, operation = opts.rootRank, tensors[0], operation_of(opts)
-
-        def finish(parts: list[torch.Tensor]) -> None:
-            if self._rank == root:
-                reduce(parts, operation, tensor)
-
-        return self._gather(tensor, finish, tensors)
+        root, tensor = opts.rootRank, tensors[0]
+        check(tensor)
+        # The tensors of the others stay as they are.
+        whole = tensor if self._rank == root else tensor.detach().clone()
+        return self.allreduce([whole], opts)
 
     def broadcast(self, tensors: Any, opts: Any) -> Work:
         tensor = tensors[0]
         check(tensor)
         if tensor.numel() == 0:
             return self._start(None, lambda: None, tensors)
-        data = as_floats(tensor)
+        data = flat(tensor)
         handle = self._worker.group.broadcast(data, opts.rootRank)
         return self._start(handle, lambda: restore(data, tensor), tensors)
 
@@ -172,13 +170,27 @@ class CoveyProcessGroup(dist.ProcessGroup):
     def _reduce_scatter_base(self, output: torch.Tensor, input_: torch.Tensor,
                              opts: Any = None) -> Work:
         operation = operation_of(opts)
+        check(input_)
+        own = group_operation(operation, input_)
+        if own is None:
+            def finish_gather(parts: list[torch.Tensor]) -> None:
+                whole = torch.empty_like(input_)
+                reduce(parts, operation, whole)
+                self._take_part(whole, output)
 
-        def finish(parts: list[torch.Tensor]) -> None:
-            whole = torch.empty_like(input_)
-            reduce(parts, operation, whole)
-            output.copy_(whole.view(-1).chunk(self._size)[self._rank].view(output.shape))
+            return self._gather(input_, finish_gather, output)
+        data = flat(input_).clone()  # a reduce-scatter overwrites it
 
-        return self._gather(input_, finish, output)
+        def finish() -> None:
+            if operation == "AVG":
+                data.div_(self._size)
+            self._take_part(data, output)
+
+        return self._start(self._worker.group.reduce_scatter(data, own), finish, output)
+
+    def _take_part(self, whole: torch.Tensor, output: torch.Tensor) -> None:
+        """Writes this member's part of the tensor to the output."""
+        output.copy_(whole.view(-1).chunk(self._size)[self._rank].view(output.shape))
 
     def barrier(self, opts: Any = None) -> Work:
         return self._start(self._worker.group.barrier(), lambda: None, [])
@@ -194,20 +206,10 @@ class CoveyProcessGroup(dist.ProcessGroup):
         check(tensor)
         if tensor.numel() == 0:
             return self._start(None, lambda: finish([tensor] * self._size), result)
-        own = as_floats(tensor)
-        everything = torch.empty(self._size * own.numel())
-        everything.view(self._size, -1)[self._rank] = own
-        handle = self._worker.group.all_gather(everything)
-
-        def unpack() -> None:
-            parts = []
-            for floats in everything.view(self._size, -1):
-                part = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-                restore(floats, part)
-                parts.append(part)
-            finish(parts)
-
-        return self._start(handle, unpack, result)
+        everything = tensor.new_empty((self._size, *tensor.shape))
+        everything[self._rank] = tensor.detach()
+        handle = self._worker.group.all_gather(everything.view(-1))
+        return self._start(handle, lambda: finish(list(everything)), result)
 
     def _several(self, works: list[Work], result: Any) -> Work:
         return self._start(Several(works), lambda: None, result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of any type as what a Covey group carries, and their reduction in the order of ranks."""
+"""Tensors as what a Covey group carries and combines, and the reduction of all others here."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ import torch
 from torch.distributed import ReduceOp
 
 
-def as_floats(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's bytes as float32, in place where its memory allows that, padded otherwise.
-
-    Broadcast and all-gather move bytes and compute nothing, so they carry elements of any type.
-    """
-    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
-    if flat.numel() % 4 == 0 and flat.data_ptr() % 4 == 0:
-        return flat.view(torch.float32)
-    padded = torch.zeros((flat.numel() + 3) // 4 * 4, dtype=torch.uint8)
-    padded[:flat.numel()] = flat
-    return padded.view(torch.float32)
+# What a group combines by itself: types of elements, and its names of operations.
+_GROUP_TYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
+_GROUP_OPERATIONS = {"SUM": "sum", "AVG": "sum", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
 
 
-def restore(floats: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Writes the bytes behind `floats` to a tensor of the same size."""
-    if floats.data_ptr() == tensor.data_ptr():
-        return
-    count = tensor.numel() * tensor.element_size()
-    source = floats.contiguous().view(torch.uint8)[:count].view(tensor.dtype)
-    tensor.copy_(source.view(tensor.shape))
+def group_operation(operation: str, tensor: torch.Tensor) -> str | None:
+    """What the group calls the operation; None if it cannot combine such tensors. "AVG" is a sum that
+    is divided at the end, which integers do not allow."""
+    if tensor.dtype not in _GROUP_TYPES or tensor.numel() == 0:
+        return None
+    if operation == "AVG" and not tensor.is_floating_point():
+        return None
+    return _GROUP_OPERATIONS.get(operation)
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in a row, in place where the tensor's memory has them so."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1)
+
+
+def restore(data: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Writes what flat(tensor) has become to the tensor."""
+    if data.data_ptr() != tensor.data_ptr():
+        tensor.copy_(data.view(tensor.shape))
 
 
 def _minimum(sum_: torch.Tensor, part: torch.Tensor) -> None:
@@ -39,7 +43,6 @@ def _maximum(sum_: torch.Tensor, part: torch.Tensor) -> None:
     torch.maximum(sum_, part, out=sum_)
 
 
-# "AVG" is a sum that is divided at the end.
 _REDUCE: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "SUM": torch.Tensor.add_,
     "AVG": torch.Tensor.add_,
