@@ -109,8 +109,7 @@ bool Continue(ShardHistory& history, const HeadTerm& term) {
 
 std::string NoteGap(const ShardHistory& history, const HeadTerm& term) {
   return absl::StrCat(history.name, ": records ", history.begin + history.updates.size() + 1,
-                      " to ", term.index,
-                      " were not recorded, so what follows is left out");
+                      " to ", term.index, " were not recorded, so what follows is left out");
 }
 
 // A shard that was lost and made again has a history for each generation.

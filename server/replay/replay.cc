@@ -80,9 +80,8 @@ class Replayer {
       COVEY_ASSIGN_OR_RETURN(content_, LoadContent(*store, *source, std::move(content_)));
     }
     if (content_->index() == history_.begin) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat("its records from ", content_->index() + 1,
-                                                      " to ", history_.begin,
-                                                      " were not recorded"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "its records from ", content_->index() + 1, " to ", history_.begin, " were not recorded"));
   }
 
   enum class Digests { kChecked, kIgnored };

@@ -116,7 +116,8 @@ TEST(Replay, BeginsWithTheValuesThatANodeGave) {
   EXPECT_FALSE(replayed->difference);
   EXPECT_EQ(replayed->digests, 2u);  // after 64 and 71
   EXPECT_TRUE(AreEqual(replayed->values, trained));
-  const auto buffered = ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, nullptr, GoOn);
+  const auto buffered =
+      ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, nullptr, GoOn);
   ASSERT_TRUE(buffered.ok()) << buffered.status();
   EXPECT_TRUE(AreEqual(buffered->values, trained));
 }
@@ -188,9 +189,10 @@ TEST(Replay, WhatIfIsWhatAServerWouldHaveMade) {
   const ShardHistory& history = run.result->shards().at(0);
   TestJob adam = JobOf(kAsync, proto::Optimizer::ADAM);
   adam.spec().mutable_learning_rate()->set_base(0.5);
-  const auto replayed = ReplayShard(
-      *run.result, history,
-      {.optimizer = OptimizerConfig{.kind = OptimizerKind::kAdam}, .base_rate = 0.5}, nullptr, GoOn);
+  const auto replayed =
+      ReplayShard(*run.result, history,
+                  {.optimizer = OptimizerConfig{.kind = OptimizerKind::kAdam}, .base_rate = 0.5},
+                  nullptr, GoOn);
   ASSERT_TRUE(replayed.ok()) << replayed.status();
   EXPECT_EQ(replayed->digests, 0u);
   EXPECT_EQ(replayed->updates, 150u);
@@ -219,16 +221,17 @@ TEST(Replay, RefusesContractsThatWorkersWouldFeel) {
   const RecordedRun run(JobOf(kAsync, proto::Optimizer::SGD), 2);
   const Contract bsp{.kind = Contract::Kind::kBsp};
   const auto status =
-      ReplayShard(*run.result, run.result->shards().at(0), {.contract = bsp}, nullptr, GoOn).status();
+      ReplayShard(*run.result, run.result->shards().at(0), {.contract = bsp}, nullptr, GoOn)
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("not replayed under bsp"));
   const RecordedRun sums(
       JobOf({.kind = Contract::Kind::kBuffered, .buffer = 2}, proto::Optimizer::SGD), 4);
-  EXPECT_THAT(
-      std::string(ReplayShard(*sums.result, sums.result->shards().at(0), {.contract = kAsync}, nullptr, GoOn)
-                      .status()
-                      .message()),
-      HasSubstr("record 1: it sums several pushes"));
+  EXPECT_THAT(std::string(ReplayShard(*sums.result, sums.result->shards().at(0),
+                                      {.contract = kAsync}, nullptr, GoOn)
+                              .status()
+                              .message()),
+              HasSubstr("record 1: it sums several pushes"));
 }
 
 }  // namespace

@@ -62,8 +62,7 @@ absl::StatusOr<std::unique_ptr<ShardContent>> LoadContent(Folder& store, const L
     }
     for (const ShardLoader::Piece& piece : loader.TakePieces()) {
       if (!piece.message.ok()) return piece.message.status();
-      COVEY_ASSIGN_OR_RETURN(const bool is_complete,
-                             import.Add(absl::UnixEpoch(), *piece.message));
+      COVEY_ASSIGN_OR_RETURN(const bool is_complete, import.Add(absl::UnixEpoch(), *piece.message));
       if (is_complete) return import.Take();
     }
   }

@@ -106,8 +106,9 @@ absl::StatusOr<Replayed> Replay(const Asked& asked, const Recording& recording) 
     }
     result.tables.back().Add(history, replayed);
     if (is_changed) {
-      COVEY_ASSIGN_OR_RETURN(server::ReplayedShard changed,
-                             server::ReplayShard(recording, history, asked.what_if, store.get(), count));
+      COVEY_ASSIGN_OR_RETURN(
+          server::ReplayedShard changed,
+          server::ReplayShard(recording, history, asked.what_if, store.get(), count));
       result.distances.back().Add(replayed, changed);
       replayed = std::move(changed);
     }

@@ -9,9 +9,9 @@
 #include "common/base/random.h"
 #include "common/cluster/job_durability.h"
 #include "common/contract/contract.h"
+#include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
 #include "tests/sim/config/sim_config.h"
-#include "common/tensor/wire_format.h"
 
 namespace covey::sim {
 
