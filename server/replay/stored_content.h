@@ -23,9 +23,9 @@ absl::StatusOr<ContentCut> ReadStoredContent(const SnapshotReader& snapshot,
                                              const proto::Table& table, const proto::Shard& shard,
                                              const ShardEntries& entries);
 
-// A shard as it begins from a snapshot in the store, as a data loop loads it: reads and verifies what
-// the source takes, into a new content of the shard's definition. Blocks. Errors as ShardLoader; its
-// DATA_LOSS names file and offset.
+// A shard as it begins from a snapshot in the store, as a data loop loads it: reads and verifies
+// what the source takes, into a new content of the shard's definition. Blocks. Errors as
+// ShardLoader; its DATA_LOSS names file and offset.
 absl::StatusOr<std::unique_ptr<ShardContent>> LoadContent(Folder& store, const LoadSource& source,
                                                           std::unique_ptr<ShardContent> content);
 

@@ -31,10 +31,9 @@ struct PlannedPiece {
 
 // The pieces that fill a shard, in the order in which a replica takes them; or, where one of the
 // snapshot's shards that are needed has logs, all pieces of these shards, so that they can be
-// rebuilt (ShardRebuild). Pure. Preconditions: the manifest is valid, outlives the plan, and is that
-// of the source's folder. NOT_FOUND: the
-// snapshot has no such table, or, unless only values are taken, no shard of this range.
-// OUT_OF_RANGE: its table is shorter.
+// rebuilt (ShardRebuild). Pure. Preconditions: the manifest is valid, outlives the plan, and is
+// that of the source's folder. NOT_FOUND: the snapshot has no such table, or, unless only values
+// are taken, no shard of this range. OUT_OF_RANGE: its table is shorter.
 absl::StatusOr<std::vector<PlannedPiece>> PlanLoad(const proto::SnapshotManifest& manifest,
                                                    const LoadSource& source);
 

@@ -28,8 +28,8 @@ namespace covey::server {
 //   Want ─▶ manifest of the folder, once ─▶ pieces in their order ─┬─────────────────▶ TakePieces
 //                                                                  └▶ ShardRebuild ─────▶┘
 //
-// Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces; and
-// where logs of updates are applied, a content of the snapshot's shards.
+// Actor-confined. Deterministic. Memory: the manifest, as long as shards are wanted; two pieces;
+// and where logs of updates are applied, a content of the snapshot's shards.
 class ShardLoader {
  public:
   static constexpr int kAttempts = 5;

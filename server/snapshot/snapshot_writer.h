@@ -30,10 +30,10 @@ namespace covey::server {
 //     ├───▶ unchanged since the newest complete snapshot: a reference ─────────▶┤
 //     └───▶ a flush, and all updates since then are in its log: a reference ───▶┘
 //
-// From the cut of a flush on, what shards apply is logged (update_log.h), so that the next flush need
-// not store their content: as long as their logs take no more bytes than their content, and as the
-// updates between the last two flushes suggest that they will. All other snapshots hold content. Where
-// a snapshot is not completed, or the store refuses, the next one stores content again.
+// From the cut of a flush on, what shards apply is logged (update_log.h), so that the next flush
+// need not store their content: as long as their logs take no more bytes than their content, and
+// the updates between the last two flushes suggest that they will not. All other snapshots hold
+// content. Where a snapshot is not completed, or the store refuses, the next one stores content.
 //
 // Where the unchanged shards are less than half of an earlier file, they are stored once more, in a
 // file of their own, so that references keep at most twice their bytes in the store.

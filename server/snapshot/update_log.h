@@ -22,8 +22,7 @@ namespace covey::server {
 // Logs what a loop's shards apply after their cuts by a flush to a file of the store, so that the
 // next flush need not store their content again.
 //
-//   record ─▶ a batch of its shard, from 16 KiB on ─▶ waits, in the file's order ─▶ store, a bounded
-//                                                                                  number of bytes
+//   record ─▶ a batch of its shard, from 16 KiB on ─▶ waits ─▶ store, a bounded number of bytes
 //
 // Training never waits for it. A shard whose updates would take more than its share of bytes, or
 // than the memory for what waits, is counted only, and its content is stored by the next flush.

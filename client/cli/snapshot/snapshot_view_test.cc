@@ -103,6 +103,7 @@ TEST(SnapshotViewTest, ShowsOne) {
                             {"shape", {5, 4}},
                             {"shards", 2},
                             {"value_bytes", 80},
+                            {"log_bytes", 0},
                             {"version", {{"least", 340}, {"most", 341}}},
                             {"samples", {{"least", 10'880}, {"most", 10'881}}}}),
             json["tables"][0]);
