@@ -23,6 +23,7 @@
 #include "common/tensor/codec.h"
 #include "common/tensor/wire_format_proto.h"
 #include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "server/replay/stored_content.h"
 #include "server/replication/content_pieces.h"
 #include "server/replication/shard_content.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/snapshot/update_batch.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
