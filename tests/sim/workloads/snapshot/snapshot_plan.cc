@@ -105,22 +105,20 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
                        .flush_every = DrawDuration(random, absl::Seconds(1), absl::Seconds(5))};
   }
   if (random.Chance(0.6)) plan.rare_every = 2 + random.Below(30);
-  if (random.Chance(0.5)) plan.format = WireFormat::kFloat16;
   return plan;
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
-                      " examples=", plan.passes, "x", plan.examples,
-                      " every=", absl::FormatDuration(plan.snapshot_every),
-                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
-                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
-                      " survival=", plan.survival, plan.restores ? " restores" : "",
-                      " rare=", plan.rare_every, " format=", WireFormatName(plan.format));
+  return absl::StrCat(
+      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
+      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
+      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
+      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
+      plan.restores ? " restores" : "", " rare=", plan.rare_every);
 }
 
 }  // namespace covey::sim
