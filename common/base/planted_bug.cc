@@ -21,9 +21,8 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kManifestFirst,         PlantedBug::kNoFolderSync,
     PlantedBug::kWindowsNotSaved,       PlantedBug::kSlotsOfAnotherVersion,
     PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
-    PlantedBug::kRefersToOldContent,    PlantedBug::kLogLacksUpdates,
-    PlantedBug::kRemovesNeededFiles,    PlantedBug::kServeUninitialized,
-    PlantedBug::kTakeValuesOfAnyNode,
+    PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
+    PlantedBug::kServeUninitialized,    PlantedBug::kTakeValuesOfAnyNode,
 };
 
 }  // namespace
@@ -86,8 +85,6 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "items-past-cut";
     case PlantedBug::kRefersToOldContent:
       return "refers-to-old-content";
-    case PlantedBug::kLogLacksUpdates:
-      return "log-lacks-updates";
     case PlantedBug::kRemovesNeededFiles:
       return "removes-needed-files";
     case PlantedBug::kServeUninitialized:

@@ -39,7 +39,6 @@ enum class PlantedBug {
   kCutOneStepLate,              // one shard cuts its history a step later than the others
   kItemsPastCut,                // a snapshot counts examples of the step after its cut as finished
   kRefersToOldContent,          // a snapshot refers to content that has changed since
-  kLogLacksUpdates,             // a log counts updates that it does not have
   kRemovesNeededFiles,          // files go with a snapshot although a later one refers to them
   kServeUninitialized,          // a table is served before it has its initial values
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A flush has the updates since the one before in the place of content: written by SnapshotWriter,
-// read by ReadStoredContent and ShardLoader.
+// read by ReadStoredContent and LoadContent.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,9 +25,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/replay/stored_content.h"
-#include "server/replication/content_pieces.h"
 #include "server/replication/shard_content.h"
-#include "server/snapshot/shard_loader.h"
 #include "server/snapshot/snapshot_writer.h"
 #include "server/table/host_memory.h"
 #include "server/table/table_spec.h"
@@ -37,9 +35,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 constexpr absl::Time kNow = absl::UnixEpoch();
 constexpr Address kSelf{NodeId(2), 1};
@@ -220,27 +216,11 @@ class LoggedSnapshotTest : public ::testing::Test {
   }
   // What a loader gives for the source, as a content of that shard.
   absl::StatusOr<std::unique_ptr<ShardContent>> Load(const LoadSource& source) {
-    ShardLoader loader;
-    Outbox outbox;
-    loader.Want(kLarge, source, kSelf.node, outbox);
     proto::Shard range = RangeOf(kLarge);
     range.set_first_element(source.first);
     range.set_element_count(source.count);
-    ContentImport import(*ShardContent::Create(kNow, RulesOf(table(), range)->shard, memory_),
-                         source.takes);
-    for (auto messages = outbox.TakeMessages(); !messages.empty();
-         messages = outbox.TakeMessages()) {
-      for (const Message& message : messages) {
-        EXPECT_TRUE(loader.OnStoreReply(AnswerStoreRequest(message, store_), outbox));
-      }
-      for (const ShardLoader::Piece& piece : loader.TakePieces()) {
-        if (!piece.message.ok()) return piece.message.status();
-        const absl::StatusOr<bool> complete = import.Add(kNow, *piece.message);
-        if (!complete.ok()) return complete.status();
-        if (*complete) return import.Take();
-      }
-    }
-    return absl::UnavailableError("the pieces have ended");
+    return LoadContent(store_, source,
+                       *ShardContent::Create(kNow, RulesOf(table(), range)->shard, memory_));
   }
 
   SmallSnapshot snapshot_;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/planted_bug.h"
 #include "common/cluster/limits.h"
 
 namespace covey::server {
@@ -47,7 +46,6 @@ void UpdateLog::Add(ShardId shard, uint64_t generation, ShardRecord& record) {
       part.batch.bytes() + bytes > kFrameBytesMax || held_bytes_ + bytes > kHeldBytesMax) {
     return Drop(part);
   }
-  if (Planted(PlantedBug::kLogLacksUpdates) && record.index % 5 == 0) return;
   held_bytes_ -= part.batch.bytes();
   part.batch.Add(record);
   held_bytes_ += part.batch.bytes();

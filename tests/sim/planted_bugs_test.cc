@@ -61,9 +61,6 @@ std::map<PlantedBug, absl::string_view> Elsewhere() {
       {PlantedBug::kIgnoreLease,
        "needs a server that is alone and cut off, and clients beside it: "
        "server/replication/replication_test"},
-      {PlantedBug::kLogLacksUpdates,
-       "its shards rarely have updates that are smaller than their content: "
-       "server/snapshot/logged_snapshot_test"},
       // In the simulator such a slice nearly always meets a step that has ended.
       {PlantedBug::kStaleGroupGeneration,
        "needs a slice and a death at one moment: worker/hybrid/hybrid_recovery_test"},

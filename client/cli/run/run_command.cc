@@ -105,8 +105,9 @@ void AddTo(ConfigFile& file, RunOptions& options, FaultChoices& choices) {
            "(every table has two replicas or more), or flushed:2s (with --store: all updates are "
            "in the store about 2 s after they were applied)");
   file.Add("on-loss", &options.on_loss,
-           "when no server has the content of a shard any more: restore (from the newest snapshot, "
-           "the default), begin-anew (with the table's first values) or stop");
+           "what happens to a shard whose servers have all died: restore (the default: it begins "
+           "with its part of the newest snapshot), begin-anew (it begins with the table's first "
+           "values) or stop (the run ends)");
   file.Add("snapshots-kept", &options.snapshots_kept,
            "with --store: complete snapshots that stay there (3); older ones are removed");
   file.Add("resume", &options.resume,

@@ -158,14 +158,14 @@ std::string SnapshotText(const proto::SnapshotManifest& manifest, uint64_t bytes
   }
   absl::StrAppend(&all, "\n\n");
   TextTable tables({"TABLE", "SHAPE", "SHARDS", "VALUES", "VERSION", "SAMPLES"});
+  uint64_t log_bytes = 0;
   for (const TableFigures& figures : TablesOf(manifest)) {
+    log_bytes += figures.log_bytes;
     tables.Add({figures.table->spec().name(), absl::StrJoin(figures.table->spec().shape(), "x"),
                 absl::StrCat(figures.table->shards_size()), ShowBytes(figures.value_bytes),
                 figures.version.Show(), figures.samples.Show()});
   }
   absl::StrAppend(&all, tables.empty() ? "no tables\n" : tables.Render());
-  uint64_t log_bytes = 0;
-  for (const TableFigures& figures : TablesOf(manifest)) log_bytes += figures.log_bytes;
   if (log_bytes > 0) {
     absl::StrAppend(&all, "\n", ShowBytes(log_bytes),
                     " are updates since an earlier snapshot; they are applied when it is read.\n");
