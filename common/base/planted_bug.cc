@@ -22,7 +22,8 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kWindowsNotSaved,       PlantedBug::kSlotsOfAnotherVersion,
     PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
     PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
-    PlantedBug::kServeUninitialized,    PlantedBug::kTakeValuesOfAnyNode,
+    PlantedBug::kLogLacksUpdates,       PlantedBug::kServeUninitialized,
+    PlantedBug::kTakeValuesOfAnyNode,
 };
 
 }  // namespace
@@ -87,6 +88,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "refers-to-old-content";
     case PlantedBug::kRemovesNeededFiles:
       return "removes-needed-files";
+    case PlantedBug::kLogLacksUpdates:
+      return "log-lacks-updates";
     case PlantedBug::kServeUninitialized:
       return "serve-uninitialized";
     case PlantedBug::kTakeValuesOfAnyNode:

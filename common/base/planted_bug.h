@@ -40,6 +40,7 @@ enum class PlantedBug {
   kItemsPastCut,                // a snapshot counts examples of the step after its cut as finished
   kRefersToOldContent,          // a snapshot refers to content that has changed since
   kRemovesNeededFiles,          // files go with a snapshot although a later one refers to them
+  kLogLacksUpdates,             // a flush's log of updates lacks some of them
   kServeUninitialized,          // a table is served before it has its initial values
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them
 };

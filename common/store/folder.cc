@@ -264,7 +264,10 @@ absl::Status Folder::Remove(absl::string_view where, absl::string_view first,
     return had_failed && absl::IsNotFound(entry.status()) ? absl::OkStatus() : entry.status();
   }
   COVEY_RETURN_IF_ERROR(entry->is_folder ? RemoveTree(path, first, keep) : RemoveFile(path));
-  return SyncFolder(FolderOf(path));
+  const std::string folder = FolderOf(path);
+  // It fails where another file is in it.
+  if (!folder.empty() && RemoveFolder(folder).ok()) return SyncFolder("");
+  return SyncFolder(folder);
 }
 
 absl::Status Folder::RemoveTree(const std::string& path, absl::string_view first,

@@ -68,7 +68,8 @@ class Folder {
   // what is neither file nor folder, and names that CheckEntryName refuses. NOT_FOUND: no such
   // folder; RESOURCE_EXHAUSTED: more than kStoreEntriesMax entries.
   absl::StatusOr<std::vector<FolderEntry>> List(absl::string_view path);
-  // Removes a file, or a folder with its files, for good. Of a folder the file `first` is removed
+  // Removes a file, and its folder if it was the last one in it, or a folder with its files, for
+  // good. Of a folder the file `first` is removed
   // for good before any other; empty, or no such file = none. The files `keep` stay, and then the
   // folder, too. May be repeated after a failure or crash. NOT_FOUND: nothing of that name.
   absl::Status Remove(absl::string_view path, absl::string_view first,
@@ -98,7 +99,7 @@ class Folder {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // NOT_FOUND.
   virtual absl::Status RemoveFile(const std::string& path) = 0;
-  // The folder is empty. NOT_FOUND.
+  // NOT_FOUND; FAILED_PRECONDITION: something is in it.
   virtual absl::Status RemoveFolder(const std::string& path) = 0;
   // NOT_FOUND; name is not set. Neither file nor folder: FAILED_PRECONDITION.
   virtual absl::StatusOr<FolderEntry> Look(const std::string& path) = 0;

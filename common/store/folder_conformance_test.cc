@@ -145,6 +145,19 @@ TEST_P(FolderConformance, Removes) {
   EXPECT_EQ("newer", Content("s/a"));
 }
 
+TEST_P(FolderConformance, AFolderGoesWithItsLastFile) {
+  for (const char* path : {"s/a", "s/b", "t/a"}) {
+    ASSERT_TRUE(Append(path, 0, "1").ok());
+    ASSERT_TRUE(folder_->Sync(path).ok());
+  }
+  ASSERT_TRUE(folder_->Remove("s/a", "").ok());
+  EXPECT_EQ("s/ t/", Listing(""));
+  ASSERT_TRUE(folder_->Remove("s/b", "").ok());
+  EXPECT_EQ("t/", Listing(""));
+  ASSERT_TRUE(Append("s/b", 0, "2").ok());
+  EXPECT_EQ("b:1", Listing("s"));
+}
+
 TEST_P(FolderConformance, RemovesAllButSome) {
   for (const char* path : {"s/a", "s/MANIFEST", "s/z"}) {
     ASSERT_TRUE(Append(path, 0, "1").ok());

@@ -68,9 +68,11 @@ uint64_t StepForecast::StepAt(const proto::Group& group, absl::Time at) const {
 }
 
 bool StepForecast::HasPassed(const proto::Group& group, uint64_t step, Epoch epoch) const {
+  const uint64_t before = std::max<uint64_t>(1, group.first_step()) - 1;
   return std::all_of(group.members().begin(), group.members().end(), [&](uint64_t member) {
     const Worker* worker = Find(group, member);
-    return worker != nullptr && worker->step >= step && worker->view_epoch >= epoch &&
+    return worker != nullptr && std::max(worker->step, before) >= step &&
+           worker->view_epoch >= epoch &&
            (worker->unconfirmed_step == 0 || worker->unconfirmed_step > step);
   });
 }

@@ -35,8 +35,8 @@ class StepForecast {
   bool Knows(const proto::Group& group) const;
   // The step that the group will have finished at `at`, or a later one, if it keeps its pace.
   uint64_t StepAt(const proto::Group& group, absl::Time at) const;
-  // Whether all members have finished the step, and the heads of all shards as of `epoch` have
-  // received their pushes up to it.
+  // Whether all members have finished the step, or the group begins after it, and the heads of all
+  // shards as of `epoch` have received their pushes up to it.
   bool HasPassed(const proto::Group& group, uint64_t step, Epoch epoch) const;
   // Examples of all workers that have ever reported.
   uint64_t samples() const { return samples_; }

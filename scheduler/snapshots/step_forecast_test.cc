@@ -66,6 +66,15 @@ TEST_F(StepForecastTest, AGroupHasFinishedWhatItsSlowestMemberHas) {
   EXPECT_FALSE(forecast_.HasPassed(Group(), 1, Epoch(7)));
 }
 
+TEST_F(StepForecastTest, AGroupIsPastTheStepsBeforeItsFirst) {
+  Report(Second(2), kFast, 0, 80, 2);
+  Report(Second(2), kSlow, 0, 64, 2);
+  proto::Group late = Group(2);
+  late.set_first_step(209);
+  EXPECT_TRUE(forecast_.HasPassed(late, 208, Epoch(7)));
+  EXPECT_FALSE(forecast_.HasPassed(late, 209, Epoch(7)));
+}
+
 // A head that is gone may have been the only one that had a push: it is sent again, later.
 TEST_F(StepForecastTest, APushThatAHeadMayLackHasNotPassed) {
   const auto report = [this](uint64_t unconfirmed, uint64_t epoch) {

@@ -48,6 +48,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kItemsPastCut, kSnapshot},
       {PlantedBug::kRefersToOldContent, kSnapshot},
       {PlantedBug::kRemovesNeededFiles, kSnapshot},
+      {PlantedBug::kLogLacksUpdates, kSnapshot},
       {PlantedBug::kServeUninitialized, kInitialize},
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
   };

@@ -13,6 +13,9 @@
 #include "common/base/buffer.h"
 #include "common/snapshot/testing/small_snapshot.h"
 #include "common/store/testing/memory_folder.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/one_history.h"
 #include "tests/sim/checkers/snapshot_cut.h"
 
@@ -54,12 +57,16 @@ Message View(const Numbers& numbers) {
 
 class SnapshotCutTest : public testing::Test {
  protected:
-  explicit SnapshotCutTest(const SnapshotCut::Options& options = {}) : options_(options) {
+  static constexpr size_t kElements = 2;  // of the shard
+
+  explicit SnapshotCutTest(const SnapshotCut::Options& options = {.elements = kElements})
+      : options_(options) {
     EXPECT_TRUE(snapshot_.WriteTo(store_).ok());
     checker_.OnSend(absl::UnixEpoch(), View({.generation = 7}));
   }
   // The group pushes the step, which adds to this element of the shard.
-  void Push(uint32_t group, uint64_t step, size_t element = 0) {
+  void Push(uint32_t group, uint64_t step, size_t element = 0,
+            WireFormat format = WireFormat::kFloat32) {
     Message message;
     message.envelope.mutable_header()->set_node(2);
     proto::PushId& id = *message.envelope.mutable_push_request()->mutable_id();
@@ -67,10 +74,12 @@ class SnapshotCutTest : public testing::Test {
     id.set_producer_kind(proto::PushId::GROUP);
     id.set_producer(group);
     id.set_sequence(step);
-    std::vector<float> gradient(2);
+    message.envelope.mutable_push_request()->set_format(ToProto(format));
+    std::vector<float> gradient(kElements);
     gradient[element] = -1;
-    message.frames.push_back(Buffer::CopyOf(
-        {reinterpret_cast<const uint8_t*>(gradient.data()), gradient.size() * sizeof(float)}));
+    std::vector<uint8_t> frame(EncodedBytes(format, kElements));
+    Encode(format, gradient, frame);
+    message.frames.push_back(Buffer::CopyOf(frame));
     checker_.OnSend(absl::UnixEpoch(), message);
   }
 
@@ -167,7 +176,8 @@ TEST_F(SnapshotCutTest, ARemovalLeavesWhatOthersNeed) {
 // A snapshot after step 5 of group 1, which has pushed step 5 only.
 class StoredStepTest : public SnapshotCutTest {
  protected:
-  explicit StoredStepTest(const SnapshotCut::Options& options = {}) : SnapshotCutTest(options) {
+  explicit StoredStepTest(const SnapshotCut::Options& options = {.elements = kElements})
+      : SnapshotCutTest(options) {
     proto::CutStep& last = *manifest_.add_groups();
     last.set_group(1);
     last.set_step(5);
@@ -219,6 +229,14 @@ TEST_F(StoredStepTest, AStepUpToTheCutIsInOnce) {
   EXPECT_THAT(Check(), Contains(HasSubstr("step 5 of group 1 is in with 2")));
 }
 
+TEST_F(StoredStepTest, AStepIsRecognisedInEachFormat) {
+  stored_.values = {0, 1};
+  for (const WireFormat format : kWireFormats) {
+    Push(1, 5, 1, format);
+    EXPECT_THAT(Check(), IsEmpty()) << WireFormatName(format);
+  }
+}
+
 TEST_F(StoredStepTest, AStepUpToTheCutIsNotMissing) {
   Push(1, 5);
   stored_.values[0] = 0;
@@ -252,7 +270,7 @@ TEST_F(StoredStepTest, ADurableStepOfAGroupThatHasEndedIsNotMissing) {
 
 class StoredCommonStepTest : public StoredStepTest {
  protected:
-  StoredCommonStepTest() : StoredStepTest({.has_common_steps = true}) {}
+  StoredCommonStepTest() : StoredStepTest({.elements = kElements, .has_common_steps = true}) {}
 };
 
 TEST_F(StoredCommonStepTest, AStepOfAGroupThatHasEndedIsNotMissing) {

@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/snapshot/manifest.h"
 #include "common/snapshot/shard_entries.h"
+#include "common/tensor/codec.h"
+#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 #include "tests/sim/checkers/published_view.h"
 
 namespace covey::sim {
@@ -56,7 +59,13 @@ void SnapshotCut::NoteView(const proto::ClusterView& view) {
 void SnapshotCut::NotePush(const Message& message) {
   const proto::PushId& id = message.envelope.push_request().id();
   if (message.frames.empty() || id.producer_kind() != proto::PushId::GROUP) return;
-  const auto gradient = message.frames[0].As<float>();
+  std::vector<float> gradient(options_.elements);
+  const auto format = WireFormatFromProto(message.envelope.push_request().format());
+  if (!format || message.frames[0].size() != EncodedBytes(*format, gradient.size())) {
+    return Complain(Where({.shard = {TableId(id.table()), ShardIndex(id.shard())}}),
+                    "a gradient of another shape");
+  }
+  Decode(*format, message.frames[0].bytes(), gradient);
   const auto own = std::find_if(gradient.begin(), gradient.end(), [](float x) { return x != 0; });
   const ShardId shard{TableId(id.table()), ShardIndex(id.shard())};
   Push& push = pushes_[shard][{GroupId(static_cast<uint32_t>(id.producer())), Step(id.sequence())}];

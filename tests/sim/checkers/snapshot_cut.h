@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,6 +41,8 @@ namespace covey::sim {
 class SnapshotCut : public Observer {
  public:
   struct Options {
+    // Of each shard.
+    size_t elements = 0;
     // Some update combines several pushes, so an element holds its share of one update.
     bool averages = false;
     // The optimizer has a slot that is 0 where no push was applied, and values that do not depend

@@ -2,6 +2,7 @@
 #include "tests/sim/workloads/snapshot/snapshot_plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "tests/sim/checkers/whole_cluster.h"
@@ -105,20 +106,31 @@ SnapshotPlan DrawSnapshotPlan(Random random) {
                        .flush_every = DrawDuration(random, absl::Seconds(1), absl::Seconds(5))};
   }
   if (random.Chance(0.6)) plan.rare_every = 2 + random.Below(30);
+  if (plan.durability.kind == JobDurability::Kind::kFlushed) {
+    plan.format = kWireFormats[random.Below(std::size(kWireFormats))];
+    // Flushes follow each other, and have few updates to log.
+    if (random.Chance(0.5)) {
+      plan.format = WireFormat::kInt8Block;
+      plan.haste = 2 + 4 * random.Uniform();
+      plan.snapshot_every = absl::InfiniteDuration();
+      plan.request_pause = absl::Minutes(1);
+    }
+  }
   return plan;
 }
 
 std::string Describe(const SnapshotPlan& plan) {
-  return absl::StrCat(
-      "groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
-      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
-      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic, " examples=", plan.passes, "x",
-      plan.examples, " every=", absl::FormatDuration(plan.snapshot_every),
-      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
-      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
-      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults, "/",
-      plan.store.restarts, " killed_at=", plan.killed_at, " survival=", plan.survival,
-      plan.restores ? " restores" : "", " rare=", plan.rare_every);
+  return absl::StrCat("groups=", plan.groups, ">", plan.next_groups, " shards=", plan.shards,
+                      " replicas=", plan.replicas, " contract=", ContractName(plan.contract),
+                      plan.adaptive ? " adagrad" : "", " elastic=", plan.elastic,
+                      " examples=", plan.passes, "x", plan.examples,
+                      " every=", absl::FormatDuration(plan.snapshot_every),
+                      " durability=", plan.durability.Show(), " kept=", plan.snapshots_kept,
+                      " deadline=", absl::FormatDuration(plan.snapshot_deadline),
+                      " store=", absl::FormatDuration(plan.store.delay_max), "/", plan.store.faults,
+                      "/", plan.store.restarts, " killed_at=", plan.killed_at,
+                      " survival=", plan.survival, plan.restores ? " restores" : "",
+                      " rare=", plan.rare_every, " format=", WireFormatName(plan.format));
 }
 
 }  // namespace covey::sim

@@ -9,6 +9,7 @@
 #include "common/base/random.h"
 #include "common/cluster/job_durability.h"
 #include "common/contract/contract.h"
+#include "common/tensor/wire_format.h"
 #include "proto/table.pb.h"
 #include "tests/sim/config/sim_config.h"
 
@@ -51,6 +52,8 @@ struct SnapshotPlan {
   absl::Duration request_pause;  // the longest time between two requests of the operator
   bool restores = false;         // who also restores the table under another name
   SimStore::Options store;
+  // Of gradients on the wire. Each is -1 in one element, which no format rounds.
+  WireFormat format = WireFormat::kFloat32;
   // Each so many steps, groups also push to a second table, which no other step changes; 0 = there
   // is none.
   uint64_t rare_every = 0;

@@ -139,6 +139,7 @@ void SnapshotTrainer::Push(absl::Time now, Which which, const proto::Group& grou
   client::Operation push{.table = ids_[static_cast<int>(which)],
                          .gradient = gradient_,
                          .values = values_,
+                         .format = run_.plan.format,
                          .group = client::GroupIdentity{id, group.generation(), covey::Step(step_)},
                          .read = {.step = covey::Step(step_), .group = id},
                          .deadline = deadline};

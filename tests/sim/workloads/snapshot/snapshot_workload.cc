@@ -66,6 +66,7 @@ class SnapshotWorkload : public Workload {
   OneHistory one_history_;
   std::optional<SnapshotCut> cut_;
   uint64_t snapshots_ = 0;
+  uint64_t logs_ = 0;  // of shards, that snapshots refer to
   uint64_t restored_ = 0;
   std::string continued_;
 };
@@ -93,7 +94,8 @@ void SnapshotWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
   progress_.cluster = &cluster;
   cut_.emplace(
-      SnapshotCut::Options{.averages = plan_.averages(),
+      SnapshotCut::Options{.elements = SnapshotPlan::kElements,
+                           .averages = plan_.averages(),
                            .adaptive = plan_.adaptive,
                            .has_common_steps = plan_.contract.kind == Contract::Kind::kBsp ||
                                                plan_.contract.kind == Contract::Kind::kLocal},
@@ -146,7 +148,9 @@ void SnapshotWorkload::OnStored(const proto::StoreRequest& request) {
   ++snapshots_;
   cut_->Published(cluster_->store().folder(), folder);
   const auto snapshot = SnapshotReader::Open(cluster_->store().folder(), folder);
-  if (snapshot.ok()) examples_.Published(snapshot->manifest());
+  if (!snapshot.ok()) return;
+  examples_.Published(snapshot->manifest());
+  logs_ += static_cast<uint64_t>(std::ranges::count_if(snapshot->manifest().shards(), IsLog));
 }
 
 void SnapshotWorkload::Look() {
@@ -257,7 +261,7 @@ void SnapshotWorkload::Check() {
 
 std::string SnapshotWorkload::Report() const {
   return absl::StrCat(Describe(plan_), " steps=", progress_.steps, " snapshots=", snapshots_,
-                      " restored=", restored_, " continued=", continued_,
+                      " logs=", logs_, " restored=", restored_, " continued=", continued_,
                       " data_before=", examples_.finished_before(),
                       " finished=", progress_.finished.size());
 }
