@@ -15,7 +15,6 @@ namespace covey::server {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr char kOne[] = "snapshot-000001-e6";
