@@ -68,10 +68,10 @@ class Folder {
   // what is neither file nor folder, and names that CheckEntryName refuses. NOT_FOUND: no such
   // folder; RESOURCE_EXHAUSTED: more than kStoreEntriesMax entries.
   absl::StatusOr<std::vector<FolderEntry>> List(absl::string_view path);
-  // Removes a file, and its folder if it was the last one in it, or a folder with its files, for
-  // good. Of a folder the file `first` is removed
-  // for good before any other; empty, or no such file = none. The files `keep` stay, and then the
-  // folder, too. May be repeated after a failure or crash. NOT_FOUND: nothing of that name.
+  // Removes a file for good, and its folder when nothing else is in it; or a folder with its files.
+  // Of a folder the file `first` is removed for good before any other; empty, or no such file =
+  // none. The files `keep` stay, and then the folder, too. May be repeated after a failure or
+  // crash. NOT_FOUND: nothing of that name.
   absl::Status Remove(absl::string_view path, absl::string_view first,
                       const std::set<std::string>& keep = {});
 
