@@ -23,7 +23,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kCutOneStepLate,        PlantedBug::kItemsPastCut,
     PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
     PlantedBug::kLogLacksUpdates,       PlantedBug::kServeUninitialized,
-    PlantedBug::kTakeValuesOfAnyNode,
+    PlantedBug::kTakeValuesOfAnyNode,   PlantedBug::kKeepEarlierState,
 };
 
 }  // namespace
@@ -94,6 +94,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "serve-uninitialized";
     case PlantedBug::kTakeValuesOfAnyNode:
       return "take-values-of-any-node";
+    case PlantedBug::kKeepEarlierState:
+      return "keep-earlier-state";
   }
   COVEY_CHECK(false);
   return "";

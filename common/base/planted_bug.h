@@ -43,6 +43,7 @@ enum class PlantedBug {
   kLogLacksUpdates,             // a flush's log of updates lacks some of them
   kServeUninitialized,          // a table is served before it has its initial values
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them
+  kKeepEarlierState,            // initial values leave the optimizer state of an earlier call
 };
 
 // "apply-duplicates"; "none".

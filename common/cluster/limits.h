@@ -87,6 +87,10 @@ inline constexpr uint64_t kBufferedArrivalsMax = 4096;
 inline constexpr uint64_t kLocalStepsMax = 100'000;
 // Samples that a shard counts during its life; far from overflow, and beyond any training run.
 inline constexpr uint64_t kShardSamplesMax = uint64_t{1} << 62;
+// Updates and training examples with which a table may begin (InitialState): as many can follow.
+inline constexpr uint64_t kInitialUpdatesMax = uint64_t{1} << 61;
+inline constexpr uint64_t kInitialSamplesMax = uint64_t{1} << 61;
+static_assert(kInitialSamplesMax <= kShardSamplesMax / 2);
 
 // Bytes of requests that one client has in flight; further ones wait in the client. Bounds what a
 // server must buffer per client.

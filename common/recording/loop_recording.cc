@@ -30,10 +30,18 @@ absl::Status CheckPayload(const AppliedRecord& record, const proto::Shard& shard
     samples += push.samples;
   }
   if (record.is_update && samples == 0) return Refuse(record.stream, "updates without samples");
-  if (!record.payload) return absl::OkStatus();
-  if (record.payload->bytes == EncodedBytes(record.payload->format, shard.element_count())) {
-    return absl::OkStatus();
+  if (record.initial_state && (record.initial_state->updates > kInitialUpdatesMax ||
+                               record.initial_state->samples > kInitialSamplesMax)) {
+    return Refuse(record.stream, "begins with a state that no server takes");
   }
+  if (!record.payload) return absl::OkStatus();
+  const uint64_t array = EncodedBytes(record.payload->format, shard.element_count());
+  const uint64_t bytes = record.payload->bytes;
+  // Behind the values is any number of slots; the table's optimizer says how many.
+  const bool fits = record.initial_state
+                        ? bytes > 0 && bytes % array == 0 && bytes / array <= kFramesMax
+                        : bytes == array;
+  if (fits) return absl::OkStatus();
   return Refuse(record.stream, absl::StrCat("has a gradient of ", record.payload->bytes,
                                             " bytes for ", shard.element_count(), " elements"));
 }
@@ -55,7 +63,8 @@ absl::Status LoopRecording::Begin(const ShardBegin& begin) {
       term.table.shards(0).first_element() > kTableElementsMax - elements) {
     return Refuse(begin.stream, "names a shard that no server makes");
   }
-  if (begin.index > kCountMax || begin.version > begin.index) {
+  // A table may begin with a version, without records.
+  if (begin.index > kCountMax || begin.version > kCountMax) {
     return Refuse(begin.stream, "begins at an impossible record");
   }
   terms_.push_back(std::move(term));
@@ -67,6 +76,9 @@ absl::Status LoopRecording::Apply(const AppliedRecord& record, RecordedUpdate pl
   HeadTerm& term = terms_[record.stream];
   COVEY_RETURN_IF_ERROR(CheckPayload(record, term.table.shards(0)));
   place.index = term.index + term.updates.size() + 1;
+  if (record.is_initial_values) {
+    term.version = record.initial_state ? record.initial_state->updates : 0;
+  }
   if (record.is_update) place.version = ++term.version;
   place.record = record;
   term.updates.push_back(std::move(place));

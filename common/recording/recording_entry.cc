@@ -23,7 +23,7 @@ enum RecordFlag : uint8_t {
   kHasPayload = 16,
   kHasAsynchrony = 32,
   kIsInitialValues = 64,
-  kRecordFlags = 127,
+  kHasInitialState = 128,
 };
 
 enum PushFlag : uint8_t { kIsOfGroup = 1, kIsDiscarded = 2, kIsGroupsStep = 4, kPushFlags = 7 };
@@ -65,7 +65,8 @@ class EntryWriter {
                               (record.momentum ? kHasMomentum : 0) |
                               (record.cut != 0 ? kIsCut : 0) | (record.payload ? kHasPayload : 0) |
                               (record.asynchrony != RecordedAsynchrony() ? kHasAsynchrony : 0) |
-                              (record.is_initial_values ? kIsInitialValues : 0)));
+                              (record.is_initial_values ? kIsInitialValues : 0) |
+                              (record.initial_state ? kHasInitialState : 0)));
     Number(record.pushes.size());
     for (const AppliedPush& push : record.pushes) Push(push);
     if (record.rate_factor != 1) Fixed(std::bit_cast<uint64_t>(record.rate_factor));
@@ -76,10 +77,14 @@ class EntryWriter {
       Number(record.payload->bytes);
       Fixed(record.payload->checksum);
     }
-    if (record.asynchrony == RecordedAsynchrony()) return;
-    Fixed(std::bit_cast<uint64_t>(record.asynchrony.staleness));
-    Number(record.asynchrony.pushes);
-    Number(record.asynchrony.updates_above_target);
+    if (record.asynchrony != RecordedAsynchrony()) {
+      Fixed(std::bit_cast<uint64_t>(record.asynchrony.staleness));
+      Number(record.asynchrony.pushes);
+      Number(record.asynchrony.updates_above_target);
+    }
+    if (!record.initial_state) return;
+    Number(record.initial_state->updates);
+    Number(record.initial_state->samples);
   }
 
   void operator()(const ContentDigest& digest) {
@@ -192,7 +197,6 @@ class EntryParser {
     AppliedRecord record;
     record.stream = Number();
     const uint8_t flags = Byte();
-    if ((flags & ~kRecordFlags) != 0) Fail("damaged: it has flags that this version does not know");
     record.is_update = (flags & kIsUpdate) != 0;
     record.is_initial_values = (flags & kIsInitialValues) != 0;
     const uint64_t pushes = Number();
@@ -228,6 +232,10 @@ class EntryParser {
     if ((flags & kHasAsynchrony) != 0) {
       record.asynchrony = Asynchrony();
       if (!record.is_update) Fail("damaged: an asynchrony belongs to an update");
+    }
+    if ((flags & kHasInitialState) != 0) {
+      record.initial_state = RecordedState{.updates = Number(), .samples = Number()};
+      if (!record.is_initial_values) Fail("damaged: a state comes with initial values");
     }
     return record;
   }

@@ -23,7 +23,8 @@ namespace covey {
 //                        8 the cut, 16 the payload: its format (1 byte), length, checksum
 //                        (4 bytes), 32 the asynchrony: staleness (8 bytes, IEEE binary64),
 //                        pushes, updates above the target. 64: the payload is not a gradient, but
-//                        the initial values
+//                        the initial values. 128: behind them are the optimizer's slots, one
+//                        after the other; the updates and samples that have made them
 //   3     ContentDigest  stream, digest (8 bytes)
 //   4     RecordingEnd   none
 //
@@ -74,6 +75,13 @@ struct RecordedPayload {
   friend bool operator==(const RecordedPayload&, const RecordedPayload&) = default;
 };
 
+// What came before initial values, as in InitialState of proto.
+struct RecordedState {
+  uint64_t updates = 0;
+  uint64_t samples = 0;
+  friend bool operator==(const RecordedState&, const RecordedState&) = default;
+};
+
 // What the momentum governor has measured as of an update, as in AsynchronyEstimates of proto.
 struct RecordedAsynchrony {
   double staleness = 0;
@@ -89,6 +97,8 @@ struct AppliedRecord {
   bool is_update = false;
   // It gives the shard its initial values. There is no update, no push and no cut then.
   bool is_initial_values = false;
+  // Of initial values that come with the optimizer's state.
+  std::optional<RecordedState> initial_state;
   std::vector<AppliedPush> pushes;
   double rate_factor = 1;
   std::optional<double> momentum;

@@ -51,8 +51,12 @@ std::vector<RecordingEntry> EveryEntry() {
   AppliedRecord initial_values;
   initial_values.is_initial_values = true;
   initial_values.payload = {.format = WireFormat::kFloat32, .bytes = 16, .checksum = 7};
+  AppliedRecord initial_state = initial_values;
+  initial_state.initial_state = {.updates = 300, .samples = 19200};
+  initial_state.payload->bytes = 48;
   return {BeginOf(SmallTable()),
           initial_values,
+          initial_state,
           FullRecord(),
           discarded,
           cut,
@@ -92,7 +96,7 @@ TEST(RecordingEntry, RefusesASecondWayToWriteAValue) {
   EXPECT_THAT(refusal({4, 0}), HasSubstr("the entry at byte 1 is of kind 0"));
   // Stream 0 as two bytes; the flags of no record; 65 bits.
   EXPECT_THAT(refusal({2, 0x80, 0, 0, 0}), HasSubstr("shortest form"));
-  EXPECT_THAT(refusal({2, 0, 128, 0}), HasSubstr("flags"));
+  EXPECT_THAT(refusal({2, 0, 128, 0, 0, 0}), HasSubstr("a state comes with initial values"));
   EXPECT_THAT(refusal({2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0}),
               HasSubstr("64 bits"));
   // A group and its step in full.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
 #include "common/base/log.h"
 #include "common/net/frame_checksum.h"
 #include "common/recording/recording_file.h"
@@ -41,6 +42,10 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
   entry.stream = stream;
   entry.is_update = record.version != Version();
   entry.is_initial_values = record.initial_values;
+  if (record.initial_state) {
+    entry.initial_state = {.updates = record.initial_state->updates,
+                           .samples = record.initial_state->samples};
+  }
   for (const RecordedPush& push : record.pushes) entry.pushes.push_back(ToEntry(push));
   entry.cut = record.cut;
   if (entry.is_update) {
@@ -51,6 +56,13 @@ AppliedRecord ToEntry(uint64_t stream, const ShardRecord& record) {
                         .updates_above_target = record.asynchrony.updates_above_target};
   }
   return entry;
+}
+
+// Of the content, which has `version` with the record. Initial values replace what was there, so it
+// is of no interest then.
+uint64_t VersionBefore(const ShardRecord& record, uint64_t version) {
+  if (record.initial_values) return 0;
+  return record.version == Version() ? version : version - 1;
 }
 
 }  // namespace
@@ -74,11 +86,11 @@ Recorder::Stream& Recorder::StreamOf(const AppendedRecord& appended) {
   *table.mutable_spec() = appended.table.spec();
   *table.add_shards() = appended.shard;
   const ShardRecord& record = appended.record;
-  const bool is_update = record.version != Version();
+  const uint64_t version = appended.content.version().value();
   EncodeEntry(ShardBegin{.stream = stream.number,
                          .chain_epoch = appended.head_since.value(),
                          .index = record.index - 1,
-                         .version = appended.content.version().value() - (is_update ? 1 : 0),
+                         .version = VersionBefore(record, version),
                          .table = table.SerializeAsString()},
               entries_);
   return stream;
@@ -92,13 +104,10 @@ void Recorder::OnAppended(absl::Time now, const AppendedRecord& appended) {
   const ShardRecord& record = appended.record;
   AppliedRecord entry = ToEntry(stream.number, record);
   if (options_.gradients && (entry.is_update || entry.is_initial_values)) {
-    const EncodedGradient& gradient = record.gradient;
-    entry.payload = {
-        .format = WireFormatFromProto(gradient.format).value(),
-        .bytes = gradient.frame.size(),
-        .checksum = gradient.checksum ? *gradient.checksum : FrameChecksum(gradient.frame)};
-    gradient_bytes_ += gradient.frame.size();
-    gradients_.push_back(gradient.frame);
+    Keep(record.gradient, entry);
+    if (record.initial_state) {
+      for (const EncodedGradient& slot : record.initial_state->slots) Keep(slot, entry);
+    }
   }
   EncodeEntry(entry, entries_);
   if (entries_.size() > kRecordingEntriesBytesMax) {
@@ -111,6 +120,20 @@ void Recorder::OnAppended(absl::Time now, const AppendedRecord& appended) {
     Note(stream, appended.content.Digest());
   }
   if (entries_.size() + gradient_bytes_ >= kBlockBytes) EndBlock();
+}
+
+void Recorder::Keep(const EncodedGradient& array, AppliedRecord& entry) {
+  const uint32_t checksum = array.checksum ? *array.checksum : FrameChecksum(array.frame);
+  if (entry.payload) {
+    entry.payload->checksum = JoinCrc32c(entry.payload->checksum, checksum, array.frame.size());
+    entry.payload->bytes += array.frame.size();
+  } else {
+    entry.payload = {.format = WireFormatFromProto(array.format).value(),
+                     .bytes = array.frame.size(),
+                     .checksum = checksum};
+  }
+  gradient_bytes_ += array.frame.size();
+  gradients_.push_back(array.frame);
 }
 
 void Recorder::Note(Stream& stream, uint64_t digest) {

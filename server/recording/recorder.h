@@ -73,6 +73,8 @@ class Recorder final : public RecordObserver {
   };
 
   Stream& StreamOf(const AppendedRecord& appended);
+  // Adds the array to the payload of its entry, which is encoded afterwards.
+  void Keep(const EncodedGradient& array, AppliedRecord& entry);
   void Note(Stream& stream, uint64_t digest);
   // The entries and gradients so far become a block.
   void EndBlock();

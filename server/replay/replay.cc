@@ -59,6 +59,11 @@ ShardRecord FromEntry(const RecordedUpdate& update) {
                        .pushes = update.record.asynchrony.pushes,
                        .updates_above_target = update.record.asynchrony.updates_above_target};
   record.initial_values = update.record.is_initial_values;
+  if (update.record.initial_state) {
+    record.initial_state = InitialState{.slots = {},
+                                        .updates = update.record.initial_state->updates,
+                                        .samples = update.record.initial_state->samples};
+  }
   record.cut = update.record.cut;
   return record;
 }
@@ -73,6 +78,7 @@ class Replayer {
   absl::Status Open(const WhatIf& what_if, Folder* store) {
     COVEY_ASSIGN_OR_RETURN(TableRules rules, RulesOf(history_.table, history_.shard()));
     if (what_if.optimizer) rules.shard.optimizer = *what_if.optimizer;
+    has_other_optimizer_ = what_if.optimizer.has_value();
     if (what_if.base_rate) rules.shard.learning_rate.base_rate = *what_if.base_rate;
     COVEY_ASSIGN_OR_RETURN(content_, ShardContent::Create(kAnyTime, rules.shard, memory_));
     if (const auto source = LoadSourceOf(history_.table, history_.shard())) {
@@ -146,6 +152,7 @@ class Replayer {
     if (!update.record.is_update && !update.record.is_initial_values) {
       return content_->Apply(kAnyTime, FromEntry(update), {});
     }
+    if (update.record.is_initial_values) return TakeInitialValues(update);
     COVEY_ASSIGN_OR_RETURN(Buffer gradient, ReadGradient(update));
     return content_->Apply(kAnyTime, FromEntry(update), gradient.As<float>());
   }
@@ -172,10 +179,21 @@ class Replayer {
   }
 
   absl::Status TakeInitialValues(const RecordedUpdate& update) {
-    COVEY_ASSIGN_OR_RETURN(const Buffer values, ReadGradient(update));
-    ShardRecord record = InitialValuesRecord({});
+    if (update.record.initial_state && has_other_optimizer_) {
+      return absl::FailedPreconditionError(
+          "it began with the optimizer state that a program gave, which another optimizer cannot "
+          "take");
+    }
+    COVEY_ASSIGN_OR_RETURN(const Buffer arrays, ReadGradient(update));
+    const size_t bytes = content_->value_bytes();
+    ShardRecord record = FromEntry(update);
     record.index = content_->index() + 1;
-    return content_->Apply(kAnyTime, record, values.As<float>());
+    if (record.initial_state) {
+      for (size_t at = bytes; at < arrays.size(); at += bytes) {
+        record.initial_state->slots.push_back({.frame = arrays.Slice(at, bytes), .checksum = {}});
+      }
+    }
+    return content_->Apply(kAnyTime, record, arrays.Slice(0, bytes).As<float>());
   }
 
   absl::Status ApplyDue(GradientAggregator& aggregator, const GroupCensus& census) {
@@ -221,6 +239,7 @@ class Replayer {
   BufferPool spares_{kSpareBytesMax};
   HostMemory memory_{spares_};
   std::unique_ptr<ShardContent> content_;
+  bool has_other_optimizer_ = false;
   ReplayedShard replayed_;
 };
 

@@ -59,8 +59,8 @@ struct ReplayedShard {
 // `store` holds the snapshots from which shards began; null = there are none.
 //
 // FAILED_PRECONDITION: the history does not begin with the first record; or the shard began from a
-// snapshot, and there is no store, or WhatIf has another optimizer, for which the snapshot has no
-// state. INVALID_ARGUMENT: this program cannot serve such a table; says why.
+// snapshot, and there is no store; or WhatIf has another optimizer, and the shard began with the
+// state of the recorded one. INVALID_ARGUMENT: this program cannot serve such a table; says why.
 // NOT_FOUND: no gradients were recorded, or the store has no such snapshot. DATA_LOSS: as
 // Recording::ReadGradient and LoadContent. With a contract,
 // UNIMPLEMENTED: another one than WhatIf names, or an update of several pushes or with an adjusted

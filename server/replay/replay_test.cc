@@ -93,33 +93,71 @@ TEST(Replay, IsBitEqualWithEverythingThatARecordMayHold) {
   EXPECT_TRUE(AreEqual(replayed->values, run.values));
 }
 
-TEST(Replay, BeginsWithTheValuesThatANodeGave) {
-  TestJob job = JobOf(kAsync, proto::Optimizer::ADAM);
-  job.spec().mutable_initializer()->set_kind(proto::Initializer::GIVEN);
-  job.view.mutable_tables(0)->mutable_initialization()->set_node(kTestClient.value());
-  job.view.mutable_tables(0)->mutable_initialization()->set_epoch(job.view.epoch());
-  RecordingDriver recording(job);
-  Random random(1);
-  Message values = recording.driver().ClientPush(1, RandomGradient(random));
-  values.envelope.mutable_push_request()->set_initialization_epoch(job.view.epoch());
-  recording.Deliver(values);
-  job.view.mutable_tables(0)->clear_initialization();
-  job.view.set_epoch(job.view.epoch() + 1);
-  recording.driver().AdoptView(job);
-  for (uint64_t step = 1; step <= 70; ++step) {
-    recording.Deliver(recording.driver().GroupPush(1, step, RandomGradient(random)));
+// Of Adam: the values alone, or with the state of its two slots.
+enum class Gives { kValues, kState };
+
+struct GivenRun {
+  explicit GivenRun(Gives gives) : recording(Waiting()) {
+    TestJob job = Waiting();
+    Random random(1);
+    Message values = recording.driver().ClientPush(1, RandomGradient(random));
+    proto::PushRequest& push = *values.envelope.mutable_push_request();
+    push.set_initialization_epoch(job.view.epoch());
+    if (gives == Gives::kState) {
+      push.mutable_initial_state()->set_updates(1000);
+      push.mutable_initial_state()->set_samples(9000);
+      values.frames.push_back(ShardDriver::Floats(RandomGradient(random)));
+      values.frames.push_back(ShardDriver::Floats(std::vector<float>(kElements, 0.25f)));
+    }
+    recording.Deliver(values);
+    job.view.mutable_tables(0)->clear_initialization();
+    job.view.set_epoch(job.view.epoch() + 1);
+    recording.driver().AdoptView(job);
+    for (uint64_t step = 1; step <= 70; ++step) {
+      recording.Deliver(recording.driver().GroupPush(1, step, RandomGradient(random)));
+    }
+    trained = ShardDriver::Floats(recording.driver().Values());
+    recorded.emplace(recording.End());
   }
-  const Buffer trained = ShardDriver::Floats(recording.driver().Values());
-  const Recording recorded = recording.End();
-  const auto replayed = ReplayShard(recorded, recorded.shards().at(0), {}, nullptr, GoOn);
-  ASSERT_TRUE(replayed.ok()) << replayed.status();
-  EXPECT_FALSE(replayed->difference);
-  EXPECT_EQ(replayed->digests, 2u);  // after 64 and 71
-  EXPECT_TRUE(AreEqual(replayed->values, trained));
-  const auto buffered =
-      ReplayShard(recorded, recorded.shards().at(0), {.contract = kAsync}, nullptr, GoOn);
-  ASSERT_TRUE(buffered.ok()) << buffered.status();
-  EXPECT_TRUE(AreEqual(buffered->values, trained));
+  static TestJob Waiting() {
+    TestJob job = JobOf(kAsync, proto::Optimizer::ADAM);
+    job.spec().mutable_initializer()->set_kind(proto::Initializer::GIVEN);
+    job.view.mutable_tables(0)->mutable_initialization()->set_node(kTestClient.value());
+    job.view.mutable_tables(0)->mutable_initialization()->set_epoch(job.view.epoch());
+    return job;
+  }
+  const ShardHistory& history() const { return recorded->shards().at(0); }
+
+  RecordingDriver recording;
+  Buffer trained;
+  std::optional<Recording> recorded;
+};
+
+TEST(Replay, BeginsWithWhatANodeGave) {
+  for (const Gives gives : {Gives::kValues, Gives::kState}) {
+    const GivenRun run(gives);
+    const auto replayed = ReplayShard(*run.recorded, run.history(), {}, nullptr, GoOn);
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_FALSE(replayed->difference);
+    EXPECT_EQ(replayed->digests, 2u);  // after 64 and 71
+    EXPECT_EQ(replayed->updates, gives == Gives::kState ? 1070u : 70u);
+    EXPECT_TRUE(AreEqual(replayed->values, run.trained));
+    EXPECT_EQ(run.history().updates.back().version, replayed->updates);
+    const auto buffered =
+        ReplayShard(*run.recorded, run.history(), {.contract = kAsync}, nullptr, GoOn);
+    ASSERT_TRUE(buffered.ok()) << buffered.status();
+    EXPECT_TRUE(AreEqual(buffered->values, run.trained));
+  }
+}
+
+TEST(Replay, AnotherOptimizerCannotTakeTheStateThatANodeGave) {
+  const WhatIf sgd{.optimizer = OptimizerConfig()};
+  const GivenRun values(Gives::kValues);
+  EXPECT_TRUE(ReplayShard(*values.recorded, values.history(), sgd, nullptr, GoOn).ok());
+  const GivenRun state(Gives::kState);
+  const auto refused = ReplayShard(*state.recorded, state.history(), sgd, nullptr, GoOn);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_THAT(refused.status().message(), HasSubstr("that a program gave"));
 }
 
 TEST(Replay, NamesTheSpanInWhichTheOrderDiffers) {

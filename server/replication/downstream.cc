@@ -70,7 +70,7 @@ void Downstream::PassOn(absl::Time now, ShardRecord record, const Held& held, Ou
 bool Downstream::DigestIsDue(const ShardRecord& record) {
   if (link_ == nullptr) return false;
   ++records_without_digest_;
-  bytes_without_digest_ += record.gradient.frame.size();
+  bytes_without_digest_ += record.frame_bytes();
   if (records_without_digest_ < kRecordsPerDigest && bytes_without_digest_ < kBytesPerDigest) {
     return false;
   }

@@ -20,6 +20,13 @@ namespace {
 // How often a joining replica tells its predecessor what it holds.
 constexpr absl::Duration kAnnounceEvery = absl::Milliseconds(300);
 
+// Its frames are not in lent memory afterwards.
+void KeepFrames(BufferPool& spares, ShardRecord& record) {
+  record.gradient.frame = spares.Kept(record.gradient.frame);
+  if (!record.initial_state) return;
+  for (EncodedGradient& slot : record.initial_state->slots) slot.frame = spares.Kept(slot.frame);
+}
+
 }  // namespace
 
 Replica::Replica(ShardId id, uint64_t generation, const Environment& environment)
@@ -155,9 +162,7 @@ void Replica::Append(absl::Time now, ShardRecord record, std::span<const float> 
   COVEY_CHECK(content_->Apply(now, record, gradient).ok());
   if (downstream_.DigestIsDue(record)) record.digest = content_->Digest();
   if (RecordObserver* const observer = environment_.observer; observer != nullptr) {
-    if (observer->keeps_gradients()) {
-      record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
-    }
+    if (observer->keeps_gradients()) KeepFrames(environment_.spares, record);
     observer->OnAppended(now, {.id = id_,
                                .table = *view_->FindTable(id_.table),
                                .shard = *view_->FindShard(id_),
@@ -175,7 +180,7 @@ void Replica::PassOn(absl::Time now, ShardRecord record, Outbox& outbox) {
   HeldRecords* const held_records = is_logged && is_last ? environment_.held : nullptr;
   // Kept until the successor has acknowledged the record, or until it is in the store.
   if (link() != nullptr || (held_records != nullptr && held_records->KeepsFrame(id_))) {
-    record.gradient.frame = environment_.spares.Kept(record.gradient.frame);
+    KeepFrames(environment_.spares, record);
   }
   if (held_records != nullptr) {
     held_records->OnHeld(id_, generation_, record, content_->bytes());

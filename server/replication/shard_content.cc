@@ -24,18 +24,23 @@ absl::Status ShardContent::Apply(absl::Time now, const ShardRecord& record,
   const bool is_update = record.version != Version();
   const bool in_order = record.index == index_ + 1 &&
                         (!is_update || record.version == Version(version().value() + 1)) &&
-                        (!record.initial_values || version() == Version());
+                        (!record.initial_values || !has_pushes());
   if (!in_order && !Planted(PlantedBug::kSkipMissingRecord)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "record ", record.index, " makes version ", record.version.value(), "; here, record ",
         index_, " was the last and the version is ", version().value()));
+  }
+  if (record.initial_state && record.initial_state->slots.size() != slots()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "record ", record.index, " gives the optimizer ", record.initial_state->slots.size(),
+        " arrays of state, and it keeps ", slots()));
   }
   if (is_update) {
     COVEY_RETURN_IF_ERROR(table_->Apply(gradient, record.samples, record.adjustment));
     asynchrony_ = record.asynchrony;
     last_update_ = now;
   }
-  if (record.initial_values) TakeInitialValues(gradient);
+  if (record.initial_values) TakeInitialValues(record, gradient);
   index_ = record.index;
   last_cut_ = std::max(last_cut_, record.cut);
   for (const RecordedPush& push : record.pushes) {
@@ -103,12 +108,30 @@ absl::Status ShardContent::Restore(absl::Time now, uint64_t index, uint64_t vers
       absl::StrCat("the content as of record ", index, " does not have its digest"));
 }
 
-void ShardContent::TakeInitialValues(std::span<const float> values) {
-  Buffer copy = NewArray();
-  std::copy(values.begin(), values.end(), copy.MutableAs<float>().begin());
-  std::vector<Buffer> untouched;
-  for (size_t slot = 0; slot < slots(); ++slot) untouched.push_back(Slot(slot));
-  Begin(std::move(copy), std::move(untouched), 0, 0);
+void ShardContent::TakeInitialValues(const ShardRecord& record, std::span<const float> values) {
+  const auto array_of = [this](std::span<const float> from) {
+    Buffer array = NewArray();
+    std::copy(from.begin(), from.end(), array.MutableAs<float>().begin());
+    return array;
+  };
+  if (!record.initial_state && Planted(PlantedBug::kKeepEarlierState)) {
+    std::vector<Buffer> earlier;
+    for (size_t slot = 0; slot < slots(); ++slot) earlier.push_back(Slot(slot));
+    return Begin(array_of(values), std::move(earlier), version().value(), samples());
+  }
+  // Those of an earlier call go, with its values.
+  std::vector<Buffer> new_slots;
+  for (size_t slot = 0; slot < slots(); ++slot) {
+    if (record.initial_state) {
+      new_slots.push_back(array_of(record.initial_state->slots[slot].frame.As<float>()));
+      continue;
+    }
+    const std::span<float> zeros = new_slots.emplace_back(NewArray()).MutableAs<float>();
+    std::fill(zeros.begin(), zeros.end(), 0.0f);
+  }
+  Begin(array_of(values), std::move(new_slots),
+        record.initial_state ? record.initial_state->updates : 0,
+        record.initial_state ? record.initial_state->samples : 0);
 }
 
 void ShardContent::Begin(Buffer values, std::vector<Buffer> slots, uint64_t version,

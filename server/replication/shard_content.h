@@ -37,8 +37,9 @@ class ShardContent {
                                                               TableMemory& memory);
 
   // The next record. FAILED_PRECONDITION: it is not the next one, of index or version, or it holds
-  // initial values and updates were applied before; nothing has changed then. Precondition:
-  // `gradient` is the record's, decoded: the initial values, or empty when there is no update.
+  // initial values and pushes came before, or a state of another optimizer; nothing has changed
+  // then. Precondition: `gradient` is the record's, decoded: the initial values, or empty when there
+  // is no update.
   absl::Status Apply(absl::Time now, const ShardRecord& record, std::span<const float> gradient);
 
   // Everything as of the newest record, to be sent or saved. Reads no value and no slot where they
@@ -60,6 +61,10 @@ class ShardContent {
   uint64_t index() const { return index_; }  // of the newest record
   Version version() const { return Version(table_->version()); }
   uint64_t samples() const { return table_->samples(); }
+  // Whether the history has pushes. Without any, the shard may take initial values.
+  bool has_pushes() const {
+    return push_history_.size() > 0 || clocks_.highest() != Step() || discarded_ > 0;
+  }
   uint64_t element_count() const { return table_->element_count(); }
   uint64_t first_element() const { return table_->first_element(); }
   // Values and slots.
@@ -87,8 +92,9 @@ class ShardContent {
  private:
   explicit ShardContent(std::unique_ptr<DenseShard> table, absl::Time now)
       : table_(std::move(table)), last_update_(now) {}
-  // Precondition: no update was applied.
-  void TakeInitialValues(std::span<const float> values);
+  // Precondition: has_pushes() is false, and `record` has a state of as many slots as this content,
+  // or none.
+  void TakeInitialValues(const ShardRecord& record, std::span<const float> values);
 
   const std::unique_ptr<DenseShard> table_;
   uint64_t index_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replication/shard_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -15,17 +16,51 @@
 namespace covey::server {
 namespace {
 
-bool HasFrameOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
+bool AreFramesOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
   const std::optional<WireFormat> known = WireFormatFromProto(format);
-  return known.has_value() && message.frames.size() == 1 &&
-         message.frames[0].size() == EncodedBytes(*known, element_count);
+  return known.has_value() &&
+         std::all_of(message.frames.begin(), message.frames.end(), [&](const Buffer& frame) {
+           return frame.size() == EncodedBytes(*known, element_count);
+         });
+}
+
+bool HasFrameOf(const Message& message, proto::WireFormat format, uint64_t element_count) {
+  return message.frames.size() == 1 && AreFramesOf(message, format, element_count);
+}
+
+// Gives the record its own checksum of the frame where it has none.
+void AddFrameOf(EncodedGradient& array, Message& message) {
+  if (!array.checksum) array.checksum = FrameChecksum(array.frame);
+  AddFrame(message, array.frame, *array.checksum);
+}
+
+EncodedGradient FrameOf(const Message& message, int i) {
+  EncodedGradient array{.frame = message.frames[static_cast<size_t>(i)], .checksum = {}};
+  const proto::Envelope& envelope = message.envelope;
+  if (envelope.frame_checksums_size() == static_cast<int>(message.frames.size())) {
+    array.checksum = envelope.frame_checksums(i);
+  }
+  return array;
+}
+
+// Precondition: there are a frame of values and those of the slots.
+InitialState InitialStateOf(const proto::InitialState& state, const Message& message) {
+  InitialState initial{.slots = {}, .updates = state.updates(), .samples = state.samples()};
+  for (size_t i = 1; i < message.frames.size(); ++i) {
+    initial.slots.push_back(FrameOf(message, static_cast<int>(i)));
+  }
+  return initial;
 }
 
 absl::Status CheckInitialValues(const proto::ReplicateRequest& request, const Message& message,
                                 uint64_t element_count) {
+  const proto::InitialState& state = request.initial_state();
+  const bool frames_fit =
+      AreFramesOf(message, proto::WIRE_FLOAT32, element_count) &&
+      (request.has_initial_state() ? !message.frames.empty() : message.frames.size() == 1);
   if (request.version() == 0 && request.pushes().empty() && request.cut() == 0 &&
-      request.format() == proto::WIRE_FLOAT32 &&
-      HasFrameOf(message, proto::WIRE_FLOAT32, element_count)) {
+      request.format() == proto::WIRE_FLOAT32 && frames_fit &&
+      state.updates() <= kInitialUpdatesMax && state.samples() <= kInitialSamplesMax) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -56,11 +91,19 @@ ShardRecord CutRecord(uint64_t snapshot, Epoch epoch) {
   return record;
 }
 
-ShardRecord InitialValuesRecord(EncodedGradient values) {
+ShardRecord InitialValuesRecord(EncodedGradient values, std::optional<InitialState> state) {
   ShardRecord record;
   record.initial_values = true;
+  record.initial_state = std::move(state);
   record.gradient = std::move(values);
   return record;
+}
+
+size_t ShardRecord::frame_bytes() const {
+  size_t bytes = gradient.frame.size();
+  if (!initial_state) return bytes;
+  for (const EncodedGradient& slot : initial_state->slots) bytes += slot.frame.size();
+  return bytes;
 }
 
 Message ToMessage(ShardRecord& record) {
@@ -94,8 +137,11 @@ Message ToMessage(ShardRecord& record) {
     }
   }
   request.set_format(record.gradient.format);
-  if (!record.gradient.checksum) record.gradient.checksum = FrameChecksum(record.gradient.frame);
-  AddFrame(message, record.gradient.frame, *record.gradient.checksum);
+  AddFrameOf(record.gradient, message);
+  if (!record.initial_state) return message;
+  request.mutable_initial_state()->set_updates(record.initial_state->updates);
+  request.mutable_initial_state()->set_samples(record.initial_state->samples);
+  for (EncodedGradient& slot : record.initial_state->slots) AddFrameOf(slot, message);
   return message;
 }
 
@@ -136,6 +182,7 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
                      .asynchrony = {},
                      .gradient = {},
                      .initial_values = request.initial_values(),
+                     .initial_state = {},
                      .digest = {},
                      .cut = request.cut(),
                      .cut_epoch = Epoch(request.cut_epoch())};
@@ -153,6 +200,9 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
   }
   if (record.initial_values) {
     COVEY_RETURN_IF_ERROR(CheckInitialValues(request, message, element_count));
+    if (request.has_initial_state()) {
+      record.initial_state = InitialStateOf(request.initial_state(), message);
+    }
   } else if (record.version == Version()) {
     return record;
   } else {
@@ -160,10 +210,8 @@ absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t eleme
     if (request.has_momentum()) record.adjustment.momentum = request.momentum();
     COVEY_ASSIGN_OR_RETURN(record.asynchrony, AsynchronyOf(request.asynchrony()));
   }
-  record.gradient = {.frame = message.frames[0], .format = request.format(), .checksum = {}};
-  if (message.envelope.frame_checksums_size() == 1) {
-    record.gradient.checksum = message.envelope.frame_checksums(0);
-  }
+  record.gradient = FrameOf(message, 0);
+  record.gradient.format = request.format();
   return record;
 }
 
@@ -175,13 +223,13 @@ void RecordLog::Reset(uint64_t next) {
 
 void RecordLog::Add(ShardRecord record) {
   COVEY_CHECK(record.index == next());
-  bytes_ += record.gradient.frame.size();
+  bytes_ += record.frame_bytes();
   records_.push_back(std::move(record));
 }
 
 void RecordLog::TrimBelow(uint64_t index) {
   while (!records_.empty() && first_ < index) {
-    bytes_ -= records_.front().gradient.frame.size();
+    bytes_ -= records_.front().frame_bytes();
     records_.pop_front();
     ++first_;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,13 @@ struct EncodedGradient {
   proto::WireFormat format = proto::WIRE_FLOAT32;
   // Checksum of the frame; nothing = not computed yet.
   std::optional<uint32_t> checksum;
+};
+
+// With what the optimizer begins, where initial values come with its state.
+struct InitialState {
+  std::vector<EncodedGradient> slots;  // all of the optimizer's, in its order and in float32
+  uint64_t updates = 0;                // that have made the values
+  uint64_t samples = 0;                // in these updates
 };
 
 // A push in a record.
@@ -52,19 +60,24 @@ struct ShardRecord {
   // The gradient's frame holds the initial values, in float32. There is no update, no push and no
   // cut then.
   bool initial_values = false;
+  // Of initial values; nothing = the optimizer begins empty.
+  std::optional<InitialState> initial_state;
   std::optional<uint64_t> digest;
   // SnapshotOrder.id of the snapshot that this record cuts; 0 = none. It has no update and no
   // pushes then. And SnapshotOrder.epoch.
   uint64_t cut = 0;
   Epoch cut_epoch;
+
+  // Of all frames.
+  size_t frame_bytes() const;
 };
 
 // The record that cuts the history for a snapshot, which the view ordered in `epoch`.
 ShardRecord CutRecord(uint64_t snapshot, Epoch epoch);
 // The record that gives the shard its initial values.
-ShardRecord InitialValuesRecord(EncodedGradient values);
+ShardRecord InitialValuesRecord(EncodedGradient values, std::optional<InitialState> state = {});
 
-// ReplicateRequest with the frame and its checksum, which is made when the record has none.
+// ReplicateRequest with the frames and their checksums, which are made when the record has none.
 Message ToMessage(ShardRecord& record);
 // A ReplicateRequest that is a query whether the record, and all before it, are held. Unlike a
 // record, it has neither pushes, nor an update, nor a cut, nor initial values.
@@ -73,8 +86,8 @@ bool IsQuery(const proto::ReplicateRequest& request);
 // Of a record, and of a content's description. INVALID_ARGUMENT: no server measures this.
 absl::StatusOr<AsynchronyEstimates> AsynchronyOf(const proto::AsynchronyEstimates& estimates);
 void Describe(const AsynchronyEstimates& estimates, proto::AsynchronyEstimates& to);
-// INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Does
-// not look at the bytes of the frame.
+// INVALID_ARGUMENT: no server of this version makes such a record for a shard of this size. Looks
+// neither at the bytes of the frames, nor at the number of slots that initial values come with.
 absl::StatusOr<ShardRecord> ShardRecordOf(const Message& message, uint64_t element_count);
 
 // The newest records of a shard's history, kept to be resent. Actor-confined.

@@ -31,6 +31,15 @@ Message InitialValues() {
   return ToMessage(record);
 }
 
+Message InitialValuesWithState() {
+  const EncodedGradient slot{.frame = Frame(kElements), .checksum = {}};
+  ShardRecord record =
+      InitialValuesRecord({.frame = Frame(kElements), .checksum = {}},
+                          InitialState{.slots = {slot, slot}, .updates = 7, .samples = 70});
+  record.index = 1;
+  return ToMessage(record);
+}
+
 Message Update() {
   ShardRecord record;
   record.index = 1;
@@ -62,6 +71,33 @@ TEST(ShardRecord, RefusesInitialValuesThatNoServerMakes) {
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     Message message = InitialValues();
+    changes[i](message);
+    EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
+  }
+}
+
+TEST(ShardRecord, RefusesInitialStatesThatNoServerMakes) {
+  const auto intact = ShardRecordOf(InitialValuesWithState(), kElements);
+  ASSERT_TRUE(intact.ok()) << intact.status();
+  ASSERT_TRUE(intact->initial_state);
+  EXPECT_EQ(intact->initial_state->updates, 7u);
+  EXPECT_EQ(intact->initial_state->samples, 70u);
+  EXPECT_EQ(intact->initial_state->slots.size(), 2u);
+  EXPECT_EQ(intact->frame_bytes(), 3 * 4 * kElements);
+  using Change = std::function<void(Message&)>;
+  const std::vector<Change> changes = {
+      [](Message& m) { m.frames[2] = Frame(kElements + 1); },
+      [](Message& m) { m.frames.clear(); },
+      [](Message& m) { m.envelope.mutable_replicate_request()->clear_initial_state(); },
+      [](Message& m) {
+        m.envelope.mutable_replicate_request()->mutable_initial_state()->set_updates(~0ull);
+      },
+      [](Message& m) {
+        m.envelope.mutable_replicate_request()->mutable_initial_state()->set_samples(~0ull);
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Message message = InitialValuesWithState();
     changes[i](message);
     EXPECT_TRUE(absl::IsInvalidArgument(ShardRecordOf(message, kElements).status())) << i;
   }
@@ -100,9 +136,17 @@ TEST(ShardContent, TakesInitialValuesBeforeTheFirstUpdateOnly) {
   EXPECT_TRUE(apply(initial).ok());
   EXPECT_EQ(content->Values().As<float>()[2], 3);
   EXPECT_EQ(content->version(), Version());
+  ShardRecord with_slots = ShardRecordOf(InitialValuesWithState(), kElements).value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(apply(with_slots))) << "the optimizer keeps none";
+  ShardRecord counted = InitialValuesRecord({}, InitialState{.slots = {}, .updates = 3});
+  EXPECT_TRUE(apply(counted).ok());
+  EXPECT_EQ(content->version(), Version(3));
+  EXPECT_TRUE(apply(initial).ok()) << "it has no updates of its own";
+  EXPECT_EQ(content->version(), Version());
   ShardRecord update;
   update.version = Version(1);
   update.samples = 1;
+  update.pushes.push_back({.key = {.producer = {.id = 9}, .sequence = 1}});
   ASSERT_TRUE(apply(update).ok());
   const float before = content->Values().As<float>()[2];
   EXPECT_TRUE(absl::IsFailedPrecondition(apply(initial)));

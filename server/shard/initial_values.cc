@@ -2,18 +2,59 @@
 #include "server/shard/initial_values.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/optimizer/kernels.h"
 #include "server/shard/frame_inspection.h"
 #include "server/shard/push_checks.h"
 
 namespace covey::server {
+namespace {
+
+// The first frame holds the values, and each of the others a slot.
+std::string NameOfFrame(size_t frame) {
+  return frame == 0 ? "the initial value" : absl::StrCat("optimizer slot ", frame);
+}
+
+absl::Status NotFinite(const Message& request, size_t frame, uint64_t first_element) {
+  const std::span<const float> array = request.frames[frame].As<float>();
+  const size_t bad = FirstNonFinite(array).value();
+  return absl::InvalidArgumentError(absl::StrCat(NameOfFrame(frame), " of element ",
+                                                 first_element + bad, " of the table is ",
+                                                 array[bad], "; give finite values"));
+}
+
+absl::Status CheckArrays(const Message& request, const ShardContent& content) {
+  const proto::PushRequest& push = request.envelope.push_request();
+  PushForm form{.element_count = content.element_count(), .samples_so_far = content.samples()};
+  if (push.has_initial_state()) {
+    form.frames += content.slots();
+    const proto::InitialState& state = push.initial_state();
+    if (!IsQuery(request) && request.frames.size() != form.frames) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the table's optimizer keeps ", content.slots(), " slots, and the initial values came ",
+          "with ", static_cast<int64_t>(request.frames.size()) - 1,
+          "; give the state of an equal optimizer, or values alone"));
+    }
+    if (state.updates() > kInitialUpdatesMax || state.samples() > kInitialSamplesMax) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the initial values stand for ", state.updates(), " updates and ", state.samples(),
+          " samples; give at most ", kInitialUpdatesMax, " and ", kInitialSamplesMax));
+    }
+  }
+  return CheckForm(request, form);
+}
+
+}  // namespace
 
 bool GivesInitialValues(const Message& request) {
   return request.envelope.has_push_request() &&
@@ -56,13 +97,11 @@ absl::Status CheckInitialization(const Message& request, const ClusterView& view
 absl::Status InitialValues::Take(absl::Time now, const Message& request, ServedShard& shard,
                                  Outbox& outbox) {
   const Epoch epoch(request.envelope.push_request().initialization_epoch());
-  const absl::Status form =
-      CheckForm(request, shard.content().element_count(), shard.content().samples());
-  if (!form.ok()) {
+  if (const absl::Status form = CheckArrays(request, shard.content()); !form.ok()) {
     ++shard.counters.malformed;
     return form;
   }
-  if (shard.version() != Version()) {
+  if (shard.content().has_pushes()) {
     return absl::AbortedError("updates have been applied; the table has its initial values");
   }
   if (epoch == taken_) {
@@ -86,11 +125,12 @@ absl::StatusOr<ShardRecord> InitialValues::RecordOf(const Message& request,
   if (push.format() != proto::WIRE_FLOAT32) {
     return absl::InvalidArgumentError("initial values travel as float32; push them so");
   }
-  const std::span<const float> values = request.frames[0].As<float>();
-  bool all_finite = true;
-  const auto inspect = [&all_finite](const Buffer& frame) {
+  size_t inspected = 0;
+  std::optional<size_t> not_finite;  // frame
+  const auto inspect = [&](const Buffer& frame) {
     const FrameInspection found = InspectFrame(frame.As<float>());
-    all_finite = found.all_finite;
+    if (!found.all_finite && !not_finite) not_finite = inspected;
+    ++inspected;
     return found.checksum;
   };
   if (const absl::Status intact = CheckFrameChecksums(request, inspect); !intact.ok()) {
@@ -98,15 +138,18 @@ absl::StatusOr<ShardRecord> InitialValues::RecordOf(const Message& request,
         absl::StrCat("the initial values did not arrive as they were sent, push them again: ",
                      intact.message()));
   }
-  if (!all_finite) {
-    const size_t bad = FirstNonFinite(values).value();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the initial value of element ", shard.content().first_element() + bad,
-                     " of the table is ", values[bad], "; give finite values"));
-  }
-  return InitialValuesRecord({.frame = request.frames[0],
-                              .format = proto::WIRE_FLOAT32,
-                              .checksum = request.envelope.frame_checksums(0)});
+  if (not_finite) return NotFinite(request, *not_finite, shard.content().first_element());
+  const auto array_of = [&request](size_t frame) -> EncodedGradient {
+    return {.frame = request.frames[frame],
+            .format = proto::WIRE_FLOAT32,
+            .checksum = request.envelope.frame_checksums(static_cast<int>(frame))};
+  };
+  if (!push.has_initial_state()) return InitialValuesRecord(array_of(0));
+  InitialState state{.slots = {},
+                     .updates = push.initial_state().updates(),
+                     .samples = push.initial_state().samples()};
+  for (size_t i = 1; i < request.frames.size(); ++i) state.slots.push_back(array_of(i));
+  return InitialValuesRecord(array_of(0), std::move(state));
 }
 
 }  // namespace covey::server

@@ -40,6 +40,31 @@ Message Under(uint64_t epoch, Message push) {
   return push;
 }
 
+// With the state of an optimizer.
+Message WithState(Message push, const std::vector<std::vector<float>>& slots, uint64_t updates,
+                  uint64_t samples) {
+  proto::InitialState& state = *push.envelope.mutable_push_request()->mutable_initial_state();
+  state.set_updates(updates);
+  state.set_samples(samples);
+  for (const std::vector<float>& slot : slots) push.frames.push_back(ShardDriver::Floats(slot));
+  return push;
+}
+
+Message WithSlots(Message pull) {
+  pull.envelope.mutable_pull_request()->set_with_slots(true);
+  return pull;
+}
+
+// Values and slots.
+std::vector<std::vector<float>> ArraysIn(const Message& reply) {
+  std::vector<std::vector<float>> arrays;
+  for (const Buffer& frame : reply.frames) {
+    const std::span<const float> array = frame.As<float>();
+    arrays.emplace_back(array.begin(), array.end());
+  }
+  return arrays;
+}
+
 class InitialValuesTest : public ::testing::Test {
  protected:
   InitialValuesTest() { WaitFor(kTestClient, 7, job_); }
@@ -86,6 +111,136 @@ TEST_F(InitialValuesTest, ThoseOfANewEpochReplaceThem) {
   EndWait(job_);
   Publish();
   EXPECT_THAT(driver_.Values(), ElementsAre(4, 3, 2, 1));
+}
+
+// Under Adam, which keeps two slots.
+class InitialStateTest : public ::testing::Test {
+ protected:
+  InitialStateTest() { job_.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM); }
+
+  Message Given(uint64_t epoch, ShardDriver& driver) {
+    return WithState(Under(epoch, driver.ClientPush(1, {1, 2, 3, 4})), {{1, 1, 1, 1}, {2, 2, 2, 2}},
+                     3, 15);
+  }
+
+  TestJob job_{kAsync, 1};
+};
+
+TEST_F(InitialStateTest, UpdatesGoOnFromIt) {
+  job_.spec().mutable_learning_rate()->set_warmup_samples(40);
+  ShardDriver trained(job_);
+  for (uint64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(StatusOf(trained.Ask(trained.ClientPush(step, {1, 2, 3, 4}, 5))).ok());
+  }
+  const std::vector<std::vector<float>> arrays = ArraysIn(trained.Ask(WithSlots(trained.Pull())));
+  ASSERT_EQ(arrays.size(), 3u);
+
+  WaitFor(kTestClient, 7, job_);
+  ShardDriver driver(job_);
+  const Message given = driver.Ask(
+      Under(7, WithState(driver.ClientPush(1, arrays[0]), {arrays[1], arrays[2]}, 3, 15)));
+  ASSERT_TRUE(StatusOf(given).ok()) << StatusOf(given);
+  EXPECT_EQ(given.envelope.push_reply().state().version(), 0u) << "it may still be replaced";
+  EndWait(job_);
+  driver.AdoptView(job_);
+  const Message shown = driver.Ask(WithSlots(driver.Pull()));
+  EXPECT_EQ(ArraysIn(shown), arrays);
+  EXPECT_EQ(shown.envelope.pull_reply().state().version(), 3u);
+  EXPECT_EQ(shown.envelope.pull_reply().samples(), 15u);
+
+  for (ShardDriver* each : {&trained, &driver}) {
+    const Message pushed = each->Ask(each->ClientPush(4, {4, 3, 2, 1}, 5));
+    EXPECT_EQ(pushed.envelope.push_reply().applied_version(), 4u) << StatusOf(pushed);
+  }
+  EXPECT_EQ(ArraysIn(driver.Ask(WithSlots(driver.Pull()))),
+            ArraysIn(trained.Ask(WithSlots(trained.Pull()))));
+}
+
+TEST_F(InitialStateTest, ThatOfAnEarlierEpochGoesWithItsValues) {
+  WaitFor(kTestClient, 7, job_);
+  ShardDriver driver(job_);
+  ASSERT_TRUE(StatusOf(driver.Ask(Given(7, driver))).ok());
+  WaitFor(kTestClient, 9, job_);
+  driver.AdoptView(job_);
+  const Message again = driver.Ask(Under(9, driver.ClientPush(1, {4, 3, 2, 1})));
+  ASSERT_TRUE(StatusOf(again).ok()) << StatusOf(again);
+  EndWait(job_);
+  driver.AdoptView(job_);
+  const Message shown = driver.Ask(WithSlots(driver.Pull()));
+  EXPECT_THAT(ArraysIn(shown), ElementsAre(ElementsAre(4, 3, 2, 1), ElementsAre(0, 0, 0, 0),
+                                           ElementsAre(0, 0, 0, 0)));
+  EXPECT_EQ(shown.envelope.pull_reply().state().version(), 0u);
+  EXPECT_EQ(shown.envelope.pull_reply().samples(), 0u);
+}
+
+TEST_F(InitialStateTest, RefusesAStateThatDoesNotFit) {
+  WaitFor(kTestClient, 7, job_);
+  ShardDriver driver(job_);
+  const auto refused = [&](const Message& push) {
+    const absl::Status status = StatusOf(driver.Ask(push));
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  const Message values = Under(7, driver.ClientPush(1, {1, 2, 3, 4}));
+  const std::vector<float> ones = {1, 1, 1, 1};
+  EXPECT_THAT(refused(WithState(values, {ones}, 3, 15)),
+              HasSubstr("table=weights shard=0: the table's optimizer keeps 2 slots, and the "
+                        "initial values came with 1"));
+  EXPECT_THAT(refused(WithState(values, {ones, ones, ones}, 3, 15)), HasSubstr("came with 3"));
+  EXPECT_THAT(refused(WithState(values, {ones, {1, 1, 1}}, 3, 15)),
+              HasSubstr("push 3 frames of the shard's size"));
+  EXPECT_THAT(refused(WithState(values, {ones, {1, kNan, 1, 1}}, 3, 15)),
+              HasSubstr("optimizer slot 2 of element 1 of the table is nan"));
+  EXPECT_THAT(refused(WithState(values, {ones, ones}, kInitialUpdatesMax + 1, 15)),
+              HasSubstr("updates"));
+  EXPECT_THAT(refused(WithState(values, {ones, ones}, 3, kInitialSamplesMax + 1)),
+              HasSubstr("samples"));
+  Message slots = values;
+  slots.frames.push_back(ShardDriver::Floats(ones));
+  EXPECT_THAT(refused(slots), HasSubstr("push one frame")) << "they came without their counts";
+  Message query = Given(7, driver);
+  query.frames.clear();
+  EXPECT_EQ(StatusOf(driver.Ask(query)).code(), Code::kUnavailable);
+
+  EndWait(job_);
+  driver.AdoptView(job_);
+  EXPECT_THAT(driver.Values(), ElementsAre(0, 0, 0, 0)) << "nothing was taken";
+}
+
+TEST_F(InitialStateTest, AllReplicasTakeIt) {
+  ChainDriver chain(kAsync, 0, 3, 3);
+  chain.job.spec().mutable_optimizer()->set_kind(proto::Optimizer::ADAM);
+  WaitFor(kTestClient, 30, chain.job);
+  chain.PublishToAll();
+  ShardDriver requests(job_);
+  chain.Deliver(0, WithChecksums(Given(30, requests)));
+  chain.Settle();
+  EXPECT_TRUE(chain.Answers().at(0).envelope.push_reply().durable());
+  const auto slot_of = [&](uint32_t server) {
+    return chain.replica(server).content()->Slot(1).As<float>()[3];
+  };
+  for (uint32_t server = 0; server < 3; ++server) {
+    EXPECT_EQ(chain.Digest(server), chain.Digest(0));
+    EXPECT_EQ(chain.replica(server).content()->version(), Version(3));
+    EXPECT_EQ(chain.replica(server).content()->samples(), 15u);
+    EXPECT_EQ(slot_of(server), 2);
+  }
+
+  // The next head, which has taken none itself, takes those of another call.
+  chain.Kill(0);
+  chain.SetChain({{1, false}, {2, false}});
+  WaitFor(kTestClient, 40, chain.job);
+  chain.PublishToAll();
+  chain.Pass(absl::Milliseconds(500));
+  chain.Answers();
+  chain.Deliver(1, WithChecksums(Under(40, requests.ClientPush(1, {4, 3, 2, 1}))));
+  chain.Pass(absl::Milliseconds(500));
+  const std::vector<Message> answers = chain.Answers();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(StatusOf(answers[0]).ok()) << StatusOf(answers[0]);
+  EXPECT_EQ(chain.Digest(1), chain.Digest(2));
+  EXPECT_EQ(chain.replica(2).content()->version(), Version());
+  EXPECT_EQ(slot_of(2), 0);
 }
 
 TEST_F(InitialValuesTest, NobodyGivesThemBeforeANodeIsNamed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/shard/push_checks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -79,7 +80,7 @@ bool IsQuery(const Message& request) {
   return request.envelope.has_push_request() && request.frames.empty();
 }
 
-absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far) {
+absl::Status CheckForm(const Message& request, const PushForm& form) {
   const proto::PushRequest& push = request.envelope.push_request();
   const proto::PushId& id = push.id();
   const std::optional<WireFormat> format = WireFormatFromProto(push.format());
@@ -89,18 +90,22 @@ absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t 
                      " is not known here; use one of tensor.proto, or run servers of the client's "
                      "version"));
   }
-  const size_t wanted = EncodedBytes(*format, element_count);
-  if (!IsQuery(request) && (request.frames.size() != 1 || request.frames[0].size() != wanted)) {
+  const size_t wanted = EncodedBytes(*format, form.element_count);
+  const auto fits = [wanted](const Buffer& frame) { return frame.size() == wanted; };
+  if (!IsQuery(request) && (request.frames.size() != form.frames ||
+                            !std::all_of(request.frames.begin(), request.frames.end(), fits))) {
     size_t bytes = 0;
     for (const Buffer& frame : request.frames) bytes += frame.size();
     return absl::InvalidArgumentError(absl::StrCat(
         "the gradient has ", bytes, " bytes in ", request.frames.size(), " frames, the shard has ",
-        wanted, " bytes as ", WireFormatName(*format), "; push one frame of the shard's size"));
+        wanted, " bytes as ", WireFormatName(*format), "; push ",
+        form.frames == 1 ? std::string("one frame") : absl::StrCat(form.frames, " frames"),
+        " of the shard's size"));
   }
   const uint64_t samples_min = push.group() == 0 ? 1 : 0;
-  if (push.samples() < samples_min || push.samples() > kShardSamplesMax - samples_so_far) {
+  if (push.samples() < samples_min || push.samples() > kShardSamplesMax - form.samples_so_far) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the push stands for ", push.samples(), " samples after ", samples_so_far,
+        "the push stands for ", push.samples(), " samples after ", form.samples_so_far,
         "; push at least ", samples_min, ", and at most ", kShardSamplesMax, " in all"));
   }
   if (push.has_rate_factor() && !IsRateFactor(push.rate_factor())) {

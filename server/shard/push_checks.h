@@ -24,10 +24,15 @@ bool IsGone(const Producer& producer, const ClusterView& view);
 // A push without a frame is a query whether the push was received; it is answered like a duplicate.
 bool IsQuery(const Message& request);
 
-// Whether the request is well-formed: one frame of exactly the size that the format needs, or none;
-// a valid number of samples; an identity that fits its sender. No correct peer sends a request that
-// fails here. INVALID_ARGUMENT: says what is wrong.
-absl::Status CheckForm(const Message& request, uint64_t element_count, uint64_t samples_so_far);
+// Whether the request is well-formed: `frames` frames of exactly the size that the format needs, or
+// none; a valid number of samples; an identity that fits its sender. No correct peer sends a
+// request that fails here. INVALID_ARGUMENT: says what is wrong.
+struct PushForm {
+  uint64_t element_count = 0;
+  uint64_t samples_so_far = 0;
+  size_t frames = 1;
+};
+absl::Status CheckForm(const Message& request, const PushForm& form);
 
 // Whether the sender is part of the cluster. UNAVAILABLE: it is not in this view, but perhaps in
 // the newer view that it knows. INVALID_ARGUMENT: it is unknown. ABORTED: it has departed, or has

@@ -20,9 +20,10 @@ namespace covey::server {
 absl::StatusOr<bool> PushPipeline::Accept(absl::Time now, const Message& request,
                                           const PushKey& key, Outbox& outbox) {
   const proto::PushRequest& push = request.envelope.push_request();
-  if (absl::Status status =
-          CheckForm(request, shard_.content().element_count(),
-                    shard_.content().samples() + aggregator_.gate().samples_held());
+  if (absl::Status status = CheckForm(
+          request,
+          {.element_count = shard_.content().element_count(),
+           .samples_so_far = shard_.content().samples() + aggregator_.gate().samples_held()});
       !status.ok()) {
     ++shard_.counters.malformed;
     return status;

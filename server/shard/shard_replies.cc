@@ -89,6 +89,11 @@ void ShardReplies::CompletePushReply(PendingReply& pending) {
     reply.set_staleness(applied.value() - base.value() - 1);
   }
   Describe(*reply.mutable_state());
+  // Those of another call may still replace these, and no reader sees versions go back.
+  if (pending.push->initial_values) {
+    reply.mutable_state()->clear_version();
+    reply.mutable_state()->clear_samples();
+  }
 }
 
 void ShardReplies::QueueDurableAcks(absl::Time now, const AggregatedUpdate& update) {

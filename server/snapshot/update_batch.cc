@@ -11,6 +11,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/fixed_bytes.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/limits.h"
 #include "common/net/frame_checksum.h"
 #include "common/net/message.h"
 
@@ -34,24 +35,24 @@ absl::Status NoBatch(uint64_t offset) {
 
 uint64_t UpdateBatch::BytesOf(const ShardRecord& record) {
   return Aligned(kLengthsBytes + kEnvelopeBytes + kPushBytes * record.pushes.size()) +
-         Aligned(record.gradient.frame.size());
+         Aligned(record.frame_bytes());
 }
 
 void UpdateBatch::Add(ShardRecord& record) {
   if (empty()) first_ = record.index;
   Message message = ToMessage(record);
   const std::string envelope = message.envelope.SerializeAsString();
-  const uint64_t frame = message.frames.empty() ? 0 : message.frames[0].size();
   Buffer head = Buffer::Allocate(Aligned(kLengthsBytes + envelope.size()));
   const std::span<uint8_t> bytes(head.MutableData(), head.size());
   std::fill(bytes.begin(), bytes.end(), uint8_t{0});
   WriteFixed(static_cast<uint32_t>(envelope.size()), 0, bytes);
-  WriteFixed(static_cast<uint32_t>(frame), 4, bytes);
+  WriteFixed(static_cast<uint32_t>(message.frames.empty() ? 0 : record.frame_bytes()), 4, bytes);
   std::memcpy(bytes.data() + kLengthsBytes, envelope.data(), envelope.size());
   const uint32_t checksum = Crc32c(head.bytes());
   Append(std::move(head), checksum);
-  if (frame == 0) return;
-  Append(std::move(message.frames[0]), message.envelope.frame_checksums(0));
+  for (size_t i = 0; i < message.frames.size(); ++i) {
+    Append(std::move(message.frames[i]), message.envelope.frame_checksums(static_cast<int>(i)));
+  }
   Align();
 }
 
@@ -81,9 +82,9 @@ absl::Status ForEachUpdate(const Buffer& payload, uint64_t element_count,
   while (at < payload.size()) {
     if (payload.size() - at < kAlignment) return NoBatch(at);
     const uint64_t envelope = ReadFixed<uint32_t>(payload.bytes(), at);
-    const uint64_t frame = ReadFixed<uint32_t>(payload.bytes(), at + 4);
+    const uint64_t frames = ReadFixed<uint32_t>(payload.bytes(), at + 4);
     const uint64_t head = Aligned(kLengthsBytes + envelope);
-    if (payload.size() - at < head || payload.size() - at - head < Aligned(frame)) {
+    if (payload.size() - at < head || payload.size() - at - head < Aligned(frames)) {
       return NoBatch(at);
     }
     Message message;
@@ -92,11 +93,15 @@ absl::Status ForEachUpdate(const Buffer& payload, uint64_t element_count,
         !message.envelope.has_replicate_request()) {
       return NoBatch(at);
     }
-    if (frame > 0) message.frames.push_back(payload.Slice(at + head, frame));
+    const auto count = static_cast<uint64_t>(message.envelope.frame_checksums_size());
+    if (count > kFramesMax || (count == 0 ? frames > 0 : frames % count > 0)) return NoBatch(at);
+    for (uint64_t i = 0; i < count; ++i) {
+      message.frames.push_back(payload.Slice(at + head + i * (frames / count), frames / count));
+    }
     absl::StatusOr<ShardRecord> record = ShardRecordOf(message, element_count);
     if (!record.ok()) return NoBatch(at);
     COVEY_RETURN_IF_ERROR(take(*std::move(record)));
-    at += head + Aligned(frame);
+    at += head + Aligned(frames);
   }
   return absl::OkStatus();
 }

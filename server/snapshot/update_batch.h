@@ -16,10 +16,10 @@ namespace covey::server {
 //
 //   offset  bytes   field (little endian)
 //   0       4       E, bytes of the envelope
-//   4       4       F, bytes of the frame; 0 = there is none
-//   8       E       Envelope with a ReplicateRequest, serialized, and the checksum of the frame
+//   4       4       F, bytes of the frames; 0 = there is none
+//   8       E       Envelope with a ReplicateRequest, serialized, and the checksums of the frames
 //   ...             zeros up to a multiple of 64
-//   ...     F       the frame
+//   ...     F       the frames, one after the other; all are equally long
 //   ...             zeros up to a multiple of 64
 //
 // A value, filled record by record. Frames are not copied.
