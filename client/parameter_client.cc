@@ -89,8 +89,10 @@ absl::StatusOr<bool> ParameterClient::InitializeTables(std::span<const InitialVa
                                                        absl::Duration timeout) {
   std::vector<NamedValues> named;
   for (const InitialValues& initial : tables) {
-    named.push_back({.table = initial.table.name, .values = initial.values});
+    named.push_back(
+        {.table = initial.table.name, .values = initial.values, .state = initial.state});
     COVEY_RETURN_IF_ERROR(CheckSize(named.back(), initial.table.elements));
+    COVEY_RETURN_IF_ERROR(CheckSlots(named.back(), initial.table.slots));
   }
   return connection_->InitializeTables(
       std::move(named), timeout == absl::ZeroDuration() ? config_.operation_deadline : timeout);

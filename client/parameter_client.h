@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "client/config.h"
 #include "client/counters.h"
 #include "client/handle.h"
+#include "client/initial_state.h"
 #include "client/read_bound.h"
 #include "common/cluster/ids.h"
 #include "common/tensor/wire_format.h"
@@ -50,6 +52,8 @@ struct InitialValues {
   Table table;
   // As large as the table.
   std::span<const float> values;
+  // Absent = the optimizer begins empty.
+  std::optional<InitialState> state = {};
 };
 
 struct PushOptions {
@@ -116,16 +120,18 @@ class ParameterClient {
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
 
-  // Gives tables whose initializer is GIVEN the values with which they begin. Of all calls for the
-  // same tables, in all programs, one gives the values of all of them; the others wait until it has
-  // finished. When it fails, or its program dies, another one gives all values again, so tables
-  // never mix the values of two calls. True: this call has given those of the tables that had none.
+  // Gives tables whose initializer is GIVEN the values with which they begin, and the state of their
+  // optimizers where the program has it: updates go on from there. Of all calls for the same tables,
+  // in all programs, one gives the values of all of them; the others wait until it has finished.
+  // When it fails, or its program dies, another one gives all values again, so tables never mix the
+  // values or the state of two calls. True: this call has given those of the tables that had none.
   // False: all had theirs. Blocks, at most for `timeout` (zero = ClientConfig::operation_deadline),
   // which covers the transfer of all values: large models need more. Until a table has its values,
   // pushes and pulls of it wait, and fail with DEADLINE_EXCEEDED when their own time is over.
   // NOT_FOUND: no such table. FAILED_PRECONDITION: its initializer is another one.
-  // INVALID_ARGUMENT: values do not fit, are not finite, or a table is named twice. UNAVAILABLE:
-  // another call has not finished in time; names its program. DEADLINE_EXCEEDED: this one has not.
+  // INVALID_ARGUMENT: values or state do not fit the table and its optimizer, are not finite, or a
+  // table is named twice. UNAVAILABLE: another call has not finished in time; names its program.
+  // DEADLINE_EXCEEDED: this one has not.
   absl::StatusOr<bool> InitializeTables(std::span<const InitialValues> tables,
                                         absl::Duration timeout = absl::ZeroDuration());
 

@@ -14,7 +14,8 @@ enum class Synchronization {
   kCentralized,
   // On the members, each for its part: an all-reduce with the update between its two halves. No
   // server is on the path; the servers keep the initial values. For one group and tables under
-  // `bsp`, where it gives the same bits as kCentralized.
+  // `bsp`, where it gives the same bits as kCentralized. The members begin with an empty optimizer
+  // also where a table's initial values came with a state (client/initial_state.h).
   kDistributed,
 };
 

@@ -73,6 +73,14 @@ absl::StatusOr<std::vector<client::InitialValues>> InitialValuesOf(
         OptionsOf<covey_initial_values>(&given, "covey_initial_values", COVEY_INITIAL_VALUES_INIT));
     COVEY_RETURN_IF_ERROR(CheckMemory(table.table, table.values, "values", table.elements));
     all.push_back({.table = table.table->table, .values = {table.values, table.elements}});
+    if (table.slots == nullptr && table.slot_elements > 0) {
+      return absl::InvalidArgumentError("argument 'slots' is NULL; pass its address");
+    }
+    if (table.slots != nullptr || table.updates > 0 || table.samples > 0) {
+      all.back().state = client::InitialState{.slots = {table.slots, table.slot_elements},
+                                              .updates = table.updates,
+                                              .samples = table.samples};
+    }
     return absl::OkStatus();
   };
   COVEY_RETURN_IF_ERROR(ForEachOf(tables, count, "table", take));

@@ -229,18 +229,27 @@ typedef struct covey_initial_values {
   const covey_table* table;
   const float* values;
   uint64_t elements; /* The table's number. */
+  /* The optimizer's state, as covey_client_pull_state reads it: its slots one after the other,
+   * covey_table_slots times the table; the updates that have made the values (`version`), and the
+   * training examples in them (`samples`), at most 2^61 each. NULL and zeros: the optimizer begins
+   * empty. */
+  const float* slots;
+  uint64_t slot_elements;
+  uint64_t updates;
+  uint64_t samples;
 } covey_initial_values;
 #define COVEY_INITIAL_VALUES_INIT \
-  { sizeof(covey_initial_values), 0, 0, 0, 0 }
+  { sizeof(covey_initial_values), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Gives tables whose initializer is {"kind": "GIVEN"} the values with which they begin; until then
- * pushes and pulls of them wait, and fail with DEADLINE_EXCEEDED when their own time is over. Of all
- * calls for the same tables, in all programs, one gives the values of all of them, and the others
- * wait until it has finished; when it fails, another one gives all values. `given`, which may be
- * NULL, becomes 1 in that one, and 0 where all tables had their values. Blocks, at most for `seconds`
- * (0 = operation-deadline), which covers the transfer of all values. FAILED_PRECONDITION: another
- * initializer. INVALID_ARGUMENT: values do not fit, are not finite, or a table is named twice.
- * UNAVAILABLE: another call has not finished in time; names its program. */
+/* Gives tables whose initializer is {"kind": "GIVEN"} the values with which they begin, and their
+ * optimizers' state where the program has it; until then pushes and pulls of them wait, and fail with
+ * DEADLINE_EXCEEDED when their own time is over. Of all calls for the same tables, in all programs,
+ * one gives the values of all of them, and the others wait until it has finished; when it fails,
+ * another one gives all values. `given`, which may be NULL, becomes 1 in that one, and 0 where all
+ * tables had their values. Blocks, at most for `seconds` (0 = operation-deadline), which covers the
+ * transfer of all values. FAILED_PRECONDITION: another initializer. INVALID_ARGUMENT: values or state
+ * do not fit the table and its optimizer, are not finite, or a table is named twice. UNAVAILABLE:
+ * another call has not finished in time; names its program. */
 COVEY_API covey_code covey_client_initialize_tables(covey_client* client,
                                                     const covey_initial_values* tables,
                                                     size_t count, double seconds, int32_t* given,

@@ -59,7 +59,11 @@ AT(covey_initial_values, reserved, 4);
 AT(covey_initial_values, table, 8);
 AT(covey_initial_values, values, 16);
 AT(covey_initial_values, elements, 24);
-SIZE(covey_initial_values, 32);
+AT(covey_initial_values, slots, 32);
+AT(covey_initial_values, slot_elements, 40);
+AT(covey_initial_values, updates, 48);
+AT(covey_initial_values, samples, 56);
+SIZE(covey_initial_values, 64);
 
 AT(covey_step_tensor, reserved, 4);
 AT(covey_step_tensor, table, 8);

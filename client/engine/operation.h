@@ -8,6 +8,7 @@
 #include <span>
 
 #include "absl/time/time.h"
+#include "client/initial_state.h"
 #include "client/operation_result.h"
 #include "client/read_bound.h"
 #include "common/base/buffer.h"
@@ -51,6 +52,9 @@ struct Operation {
   // The gradient's place holds initial values, which this client gives under that epoch
   // (Initialization.epoch): they replace the table's. 0 = a gradient.
   Epoch initialization;
+  // Of initial values: the optimizer's state that comes with them; absent = it begins empty. The
+  // slots stay valid and unchanged as `gradient`, and are of the same shards.
+  std::optional<InitialState> initial_state;
   // 0 only for a group: its step had none, and its place in the table's order is filled.
   uint64_t samples = 1;
   // Multiplies the learning rate of the table's schedule; from 0 to kRateFactorMax.

@@ -291,5 +291,28 @@ TEST_F(RequestEngineTest, OperationsOfAGroupWaitLongerWhileAnotherWorkerIsAway) 
   engine_.FailAll(kStart, absl::CancelledError("the test is over"), outbox_);
 }
 
+TEST_F(RequestEngineTest, EachShardGetsItsPartOfEachSlot) {
+  const std::vector<float> slots = {10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25};
+  Operation give = PushAll();
+  give.initialization = Epoch(1);
+  give.initial_state = InitialState{.slots = slots, .updates = 50, .samples = 400};
+  Start(std::move(give));
+  std::vector<Message> pushes = outbox_.TakeMessages();
+  std::erase_if(pushes, [](const Message& m) { return !m.envelope.has_push_request(); });
+  ASSERT_EQ(pushes.size(), 2u);
+  ASSERT_EQ(pushes[1].frames.size(), 3u);
+  EXPECT_EQ(pushes[1].frames[0].As<float>()[1], gradient_[5]);
+  EXPECT_EQ(pushes[1].frames[1].As<float>()[1], 15);
+  EXPECT_EQ(pushes[1].frames[2].As<float>()[0], 24);
+  EXPECT_EQ(pushes[0].frames[2].As<float>()[3], 23);
+
+  const auto held = pushes[0].frames;
+  for (Message& push : pushes) {
+    push.frames.clear();
+    Answer(push, 50);
+  }
+  EXPECT_TRUE(results_.empty()) << "the slots are still read";
+}
+
 }  // namespace
 }  // namespace covey::client

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "common/optimizer/kernels.h"
 
@@ -32,6 +33,22 @@ uint64_t ElementsOf(const proto::Table& table) {
   return last.first_element() + last.element_count();
 }
 
+absl::Status CheckState(const NamedValues& given) {
+  const InitialState& state = *given.state;
+  if (const std::optional<size_t> bad = FirstNonFinite(state.slots); bad) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("initialize table '", given.table, "': element ", *bad % given.values.size(),
+                     " of optimizer slot ", 1 + *bad / given.values.size(), " is ",
+                     state.slots[*bad], "; give finite slots"));
+  }
+  if (state.updates <= kInitialUpdatesMax && state.samples <= kInitialSamplesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "initialize table '", given.table, "': its state stands for ", state.updates, " updates and ",
+      state.samples, " samples; give at most ", kInitialUpdatesMax, " and ", kInitialSamplesMax));
+}
+
 }  // namespace
 
 absl::Status CheckSize(const NamedValues& given, uint64_t elements) {
@@ -39,6 +56,17 @@ absl::Status CheckSize(const NamedValues& given, uint64_t elements) {
   return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table, "': it has ",
                                                  elements, " elements, and ", given.values.size(),
                                                  " values were given; give one for each"));
+}
+
+absl::Status CheckSlots(const NamedValues& given, size_t slots) {
+  if (!given.state || given.state->slots.size() == slots * given.values.size()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "initialize table '", given.table, "': its optimizer keeps ", slots, " slots of ",
+      given.values.size(), " elements, and ", given.state->slots.size(),
+      " elements of state were given; give the state of an equal optimizer, as PullState reads it, "
+      "or values alone"));
 }
 
 absl::Status CheckNamedValues(std::span<const NamedValues> tables) {
@@ -53,11 +81,12 @@ absl::Status CheckNamedValues(std::span<const NamedValues> tables) {
       return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table,
                                                      "': it is named twice; give its values once"));
     }
-    const std::optional<size_t> bad = FirstNonFinite(given.values);
-    if (!bad) continue;
-    return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table,
-                                                   "': the value of element ", *bad, " is ",
-                                                   given.values[*bad], "; give finite values"));
+    if (const std::optional<size_t> bad = FirstNonFinite(given.values); bad) {
+      return absl::InvalidArgumentError(absl::StrCat("initialize table '", given.table,
+                                                     "': the value of element ", *bad, " is ",
+                                                     given.values[*bad], "; give finite values"));
+    }
+    if (given.state) COVEY_RETURN_IF_ERROR(CheckState(given));
   }
   return absl::OkStatus();
 }
@@ -108,15 +137,16 @@ class TableInitializations::Call : public std::enable_shared_from_this<Call> {
     for (const NamedValues& values : tables_) {
       const proto::Table* const table = Find(tables, values.table);
       if (table == nullptr || !table->has_initialization()) continue;
-      Push(now, TableId(table->id()), values.values, outbox);
+      Push(now, TableId(table->id()), values, outbox);
     }
     OnePushed(now, absl::OkStatus(), outbox);
   }
 
-  void Push(absl::Time now, TableId table, std::span<const float> values, Outbox& outbox) {
+  void Push(absl::Time now, TableId table, const NamedValues& given, Outbox& outbox) {
     ++left_;
-    Operation push{.table = table, .gradient = values};
+    Operation push{.table = table, .gradient = given.values};
     push.initialization = given_;
+    push.initial_state = given.state;
     push.deadline = deadline_;
     push.done = [self = shared_from_this()](absl::Time now, const OperationResult& result,
                                             Outbox& outbox) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/engine/control_requests.h"
 #include "client/engine/request_engine.h"
+#include "client/initial_state.h"
 #include "common/cluster/ids.h"
 #include "common/cluster/view.h"
 #include "common/runtime/actor.h"
@@ -22,17 +24,22 @@ namespace covey::client {
 // The initial values that a call would give to a table whose initializer is GIVEN.
 struct NamedValues {
   std::string table;  // TableSpec.name
-  // As large as the table; valid and unchanged until the call has ended.
+  // As large as the table; valid and unchanged until the call has ended, as are the slots.
   std::span<const float> values;
+  // Absent = the optimizer begins empty.
+  std::optional<InitialState> state = {};
 };
 
 // What can be checked without the tables. INVALID_ARGUMENT: a table is named twice, there are more
-// than kTablesMax, or a value is not finite; names the table and the element. Reads all values, so
-// it does not belong on a loop. Pure.
+// than kTablesMax, a value or a slot is not finite, or a count passes its limit; names the table
+// and the element. Reads all values, so it does not belong on a loop. Pure.
 absl::Status CheckNamedValues(std::span<const NamedValues> tables);
 
 // INVALID_ARGUMENT: there are more or fewer values than elements of the table. Pure.
 absl::Status CheckSize(const NamedValues& given, uint64_t elements);
+// INVALID_ARGUMENT: a state has more or fewer elements than so many slots of the table, which are
+// those of its optimizer. Precondition: CheckSize. Pure.
+absl::Status CheckSlots(const NamedValues& given, size_t slots);
 
 // The calls of this process that give tables their initial values, unless they have them or another
 // call gives them:

@@ -8,6 +8,7 @@
 
 #include "client/engine/client_actor.h"
 #include "common/cluster/view.h"
+#include "common/net/frame_checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -245,6 +246,66 @@ TEST_F(TableInitializationsTest, AsksAgainWhenServersHaveANewerEpoch) {
   Answer(again[0], 2, View(2, kSelf, call));
   ASSERT_TRUE(outcome) << "no epoch is tried twice";
   EXPECT_EQ(outcome->status.code(), Code::kAborted);
+}
+
+TEST_F(TableInitializationsTest, PushesTheStateThatComesWithTheValues) {
+  const std::vector<float> slots = {5, 5, 5, 5, 6, 6, 6, 6};
+  std::optional<Outcome> outcome;
+  client_.initializations().Start(
+      now_,
+      {{.table = "a",
+        .values = values_,
+        .state = InitialState{.slots = slots, .updates = 3, .samples = 30}},
+       {.table = "b", .values = values_}},
+      now_ + absl::Seconds(60),
+      [&outcome](absl::Time, const absl::Status& status, bool given, Outbox&) {
+        outcome = {.status = status, .given = given};
+      },
+      outbox_);
+  const Message asked = Asked().at(0);
+  const uint64_t call = Body(asked).call();
+  Answer(asked, 2, View(2, kSelf, call));
+  std::vector<Message> pushes = Sent();
+  std::erase_if(pushes, [](const Message& m) { return !m.envelope.has_push_request(); });
+  ASSERT_EQ(pushes.size(), 2u);
+  for (Message& push : pushes) {
+    const proto::PushRequest& body = push.envelope.push_request();
+    const bool has_state = body.id().table() == 1;
+    EXPECT_EQ(body.has_initial_state(), has_state);
+    EXPECT_EQ(body.initial_state().updates(), has_state ? 3u : 0u);
+    EXPECT_EQ(body.initial_state().samples(), has_state ? 30u : 0u);
+    ASSERT_EQ(push.frames.size(), has_state ? 3u : 1u);
+    EXPECT_TRUE(CheckFrameChecksums(push).ok());
+    EXPECT_EQ(push.frames[0].As<float>()[3], 4);
+    if (has_state) {
+      EXPECT_EQ(push.frames[1].As<float>()[3], 5);
+      EXPECT_EQ(push.frames[2].As<float>()[0], 6);
+      EXPECT_EQ(push.frames[2].size(), 4 * sizeof(float));
+    }
+    push.frames.clear();
+  }
+  AnswerPushes(std::move(pushes), absl::OkStatus());
+  EXPECT_EQ(Body(Asked().at(0)).held_epoch(), 2u);
+}
+
+TEST(CheckNamedValues, RefusesStatesThatNoTableCanTake) {
+  const std::vector<float> values = {1, 2, 3};
+  const std::vector<float> two_slots = {1, 2, 3, 4, 5, 6};
+  const std::vector<float> bad = {1, 2, 3, 4, std::numeric_limits<float>::infinity(), 6};
+  const auto with = [&](const InitialState& state) {
+    return NamedValues{.table = "a", .values = values, .state = state};
+  };
+  const auto check = [](const NamedValues& given) { return CheckNamedValues({&given, 1}); };
+  EXPECT_TRUE(check(with({.slots = two_slots, .updates = 1})).ok());
+  EXPECT_THAT(check(with({.slots = bad})).message(),
+              HasSubstr("'a': element 1 of optimizer slot 2"));
+  EXPECT_THAT(check(with({.updates = ~0ull})).message(), HasSubstr("give at most"));
+  EXPECT_THAT(check(with({.samples = ~0ull})).message(), HasSubstr("give at most"));
+  EXPECT_TRUE(CheckSlots(with({.slots = two_slots}), 2).ok());
+  EXPECT_TRUE(CheckSlots({.table = "a", .values = values}, 2).ok()) << "it begins empty";
+  const absl::Status other = CheckSlots(with({.slots = two_slots}), 1);
+  EXPECT_EQ(other.code(), Code::kInvalidArgument);
+  EXPECT_THAT(other.message(), HasSubstr("'a': its optimizer keeps 1 slots of 3 elements, and 6"));
 }
 
 TEST(CheckNamedValues, RefusesWhatNoTableCanTake) {

@@ -35,6 +35,12 @@ absl::StatusOr<ShardRange> ShardsOf(const Operation& operation, const proto::Tab
         "table '", name, "': the residual has ", operation.residual.size(),
         " elements and the gradient ", operation.gradient.size(), "; they go together"));
   }
+  if (operation.initial_state && operation.initial_state->slots.size() % elements != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", name, "': these shards hold ", elements, " elements; got ",
+                     operation.initial_state->slots.size(),
+                     " elements of optimizer slots; pass whole slots of the table's size"));
+  }
   if (!IsRateFactor(operation.rate_factor)) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", name, "': the learning rate's factor is ", operation.rate_factor,
@@ -59,6 +65,11 @@ ActiveOperation& ActiveOperations::Add(Operation operation, const ShardRange& sh
     active->gradient = active->shares_gradient()
                            ? memory.Slice(static_cast<size_t>(first - memory.data()), bytes)
                            : Buffer::Wrap(first, bytes, {});
+  }
+  if (active->operation.initial_state && !active->operation.initial_state->slots.empty()) {
+    const std::span<const float> slots = active->operation.initial_state->slots;
+    active->slots =
+        Buffer::Wrap(reinterpret_cast<const uint8_t*>(slots.data()), slots.size_bytes(), {});
   }
   active->first_request = first_request;
   active->unanswered = shards.count;
@@ -90,6 +101,7 @@ void ActiveOperations::Retire(absl::Time now, Outbox& outbox) {
       active_.erase(found);
       // `done` may write to the memory.
       over->gradient = Buffer();
+      over->slots = Buffer();
       over->operation.gradient_memory = Buffer();
       if (over->operation.done) over->operation.done(now, over->result, outbox);
     }

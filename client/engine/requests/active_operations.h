@@ -37,6 +37,8 @@ struct ActiveOperation {
   absl::Time deadline;
   // The whole gradient; the frame of each request is a slice of it.
   Buffer gradient;
+  // The same of Operation.initial_state.
+  Buffer slots;
   uint64_t first_request = 0;
   size_t unanswered = 0;
   // Pushes that were received, and for whose durability the operation still waits.
@@ -49,7 +51,8 @@ struct ActiveOperation {
   bool shares_gradient() const { return !operation.gradient_memory.empty(); }
   // Whether the caller may have its memory back. Shared memory is never waited for.
   bool FramesReleased() const {
-    return gradient.empty() || shares_gradient() || gradient.IsUnique();
+    return (gradient.empty() || shares_gradient() || gradient.IsUnique()) &&
+           (slots.empty() || slots.IsUnique());
   }
 };
 

@@ -28,6 +28,18 @@ Buffer EncodeGradient(const Operation& operation, const ShardRequest& request) {
   return encoded;
 }
 
+// The shard's part of each slot, behind the initial values.
+void AddSlots(const ShardRequest& request, Message& message) {
+  const Buffer& slots = request.owner->slots;
+  const size_t slot_bytes = request.owner->operation.gradient.size_bytes();
+  for (size_t begin = 0; begin < slots.size(); begin += slot_bytes) {
+    Buffer part = slots.Slice(begin + request.first_element * sizeof(float),
+                              request.element_count * sizeof(float));
+    const uint32_t checksum = FrameChecksum(part);
+    AddFrame(message, std::move(part), checksum);
+  }
+}
+
 void FillReadBound(const ShardRequest& request, proto::ReadBound& bound) {
   const ReadBound& read = request.owner->operation.read;
   bound.set_wanted(true);
@@ -75,6 +87,10 @@ proto::PushRequest PushBody(const Sender& sender, const ShardRequest& request) {
   push.set_samples(operation.samples);
   if (operation.rate_factor != 1) push.set_rate_factor(operation.rate_factor);
   push.set_initialization_epoch(operation.initialization.value());
+  if (operation.initial_state) {
+    push.mutable_initial_state()->set_updates(operation.initial_state->updates);
+    push.mutable_initial_state()->set_samples(operation.initial_state->samples);
+  }
   // Versions of an earlier generation say nothing about this one.
   if (request.base_generation == request.generation) {
     push.set_base_version(request.base_version.value());
@@ -114,6 +130,7 @@ Message RequestMessage(absl::Time now, const Sender& sender, Epoch epoch, Attemp
     if (!std::exchange(request.query_only, true)) {
       Buffer gradient = GradientFrame(request);
       AddFrame(message, std::move(gradient), *request.checksum);
+      AddSlots(request, message);
     }
     request.owner->sent_to.insert(request.head);
   } else {

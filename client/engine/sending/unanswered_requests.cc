@@ -51,6 +51,10 @@ void UnansweredRequests::Add(ActiveOperation& owner, const ShardRange& shards,
                            : EncodedBytes(operation.format, request.element_count);
   if (!operation.pushes()) return;
   request.pushes = true;
+  if (operation.initial_state) {
+    const size_t slots = operation.initial_state->slots.size() / operation.gradient.size();
+    request.wire_bytes += slots * request.element_count * sizeof(float);
+  }
   request.sequence =
       operation.group ? operation.group->step.value() : NextSequence(sequences_[request.shard]);
   const VersionFloor::Base base = versions_.BaseOf(request.shard);
