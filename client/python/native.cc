@@ -195,17 +195,27 @@ PyObject* ClientDropTable(PyObject*, Given given, Py_ssize_t count) {
 }
 
 PyObject* ClientInitializeTables(PyObject*, Given given, Py_ssize_t count) {
-  // Client, seconds; and then, for each table, its capsule and values.
+  // Client, seconds; and then, for each table, its capsule, its arrays, whether these have the
+  // slots of its optimizer, updates and samples.
   Arguments in(given, count, std::max<Py_ssize_t>(count, 2));
   auto* const client = in.Take<covey_client>();
   const double seconds = in.Number();
   std::vector<covey_initial_values> tables;
-  for (Py_ssize_t i = 2; i + 1 < count && !in.failed(); i += 2) {
+  for (Py_ssize_t i = 2; i + 4 < count && !in.failed(); i += 5) {
     covey_initial_values table = COVEY_INITIAL_VALUES_INIT;
     table.table = in.Take<covey_table>();
-    const Floats values = in.ReadOnlyFloats();
-    table.values = values.data;
-    table.elements = values.elements;
+    const Floats arrays = in.ReadOnlyFloats();
+    const bool has_slots = in.Count() > 0;
+    table.updates = in.Count();
+    table.samples = in.Count();
+    table.values = arrays.data;
+    table.elements = arrays.elements;
+    const uint64_t elements = table.table == nullptr ? 0 : covey_table_elements(table.table);
+    if (has_slots && arrays.elements >= elements) {
+      table.elements = elements;
+      table.slots = arrays.data + elements;
+      table.slot_elements = arrays.elements - elements;
+    }
     tables.push_back(table);
   }
   int32_t is_giver = 0;

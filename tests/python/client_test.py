@@ -90,6 +90,46 @@ class ClientTest(cluster.ProcessTest):
             self.assertFalse(other.find_table("b").initialize(_floats(7)))
         self.assertEqual([2.0] * _ELEMENTS, self.pulled(second), "later values change nothing")
 
+    def with_adam(self, name):
+        return self.client.create_table(covey.TableSpec(
+            name, (2, 3), optimizer=covey.adam(0.1), contract="async", initializer="given",
+            schedule=covey.linear(1000, warmup=100)))
+
+    def state(self, table):
+        """Version, samples, and values and slots."""
+        result = table.pull_state(array.array("f", bytes(4 * 3 * _ELEMENTS))).wait()
+        return result.version, result.samples, list(result.values)
+
+    def test_a_table_begins_with_the_state_of_another(self):
+        first, second, third = (self.with_adam(name) for name in "abc")
+        self.assertTrue(first.initialize(_floats(2)))
+        for step in range(1, 4):
+            first.push(_floats(step), samples=8).wait()
+        read = first.pull_state(array.array("f", bytes(4 * 3 * _ELEMENTS))).wait()
+        self.assertTrue(self.client.initialize([
+            (second, read), (third, covey.TableState(read.values, read.version))]))
+        self.assertEqual((3, 24, list(read.values)), self.state(second))
+        self.assertEqual((3, 0, list(read.values)), self.state(third))
+        for table in (first, second):
+            table.push(_floats(5), samples=8).wait()
+        self.assertEqual(self.state(first), self.state(second))
+        self.assertEqual((4, 32), self.state(second)[:2])
+
+    def test_a_state_fits_the_table(self):
+        table, bare = self.with_adam("a"), self.given("b")
+        for given, state, why in (
+            (table, covey.TableState(_floats(count=12), 3), "'a': its optimizer keeps 2 slots of 6 "
+             "elements, and 6 elements of state were given"),
+            (table, covey.TableState(_floats(), 3), "keeps 2 slots of 6 elements, and 0"),
+            (bare, covey.TableState(_floats(count=18), 3), "'b': its optimizer keeps 0 slots"),
+            (table, covey.TableState(_floats(float("inf"), 18), 3), "element 0 is inf"),
+            (table, covey.TableState(_floats(count=18), 2**61 + 1), "at most"),
+        ):
+            with self.assertRaisesRegex(covey.InvalidArgument, why):
+                given.initialize(state)
+        self.assertTrue(table.initialize(covey.TableState(_floats(1, 18), 0)))
+        self.assertEqual((0, 0, [1.0] * 18), self.state(table))
+
     def test_a_call_that_fails_holds_nobody_up(self):
         table = self.given("a")
         with covey.connect(self.cluster.address, job=cluster.JOB) as other:

@@ -32,7 +32,7 @@ try:
 except ImportError as error:
     raise ImportError(_libraries.missing(error)) from error
 
-from covey.client import Client, Table, connect
+from covey.client import Client, Table, TableState, connect
 from covey.definitions import (Optimizer, TableSpec, adagrad, adam, adamw, constant, cosine, lamb,
                                lars, linear, momentum, nesterov, normal, sgd, step_decay, uniform)
 from covey.errors import (Aborted, AlreadyExists, Cancelled, CoveyError, DataLoss, DeadlineExceeded,
@@ -50,7 +50,7 @@ __all__ = [
     "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
     "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
     "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
-    "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "init", "join",
+    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "init", "join",
     "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal", "sgd",
     "step_decay", "uniform",
 ]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, Iterable
 
 import covey._native as _native
@@ -11,7 +12,7 @@ from covey._lifetime import remember, settings
 from covey._memory import floats, timeout_number, wire_number
 from covey._waiting import interruptible
 from covey.definitions import TableSpec
-from covey.handle import Handle
+from covey.handle import Handle, Result
 
 _CONTRACT_DECIDES = -1
 
@@ -34,6 +35,31 @@ def connect(scheduler: str | None = None, *, job: str | None = None, labels: str
     return Client(interruptible(_native.client_connect, settings(
         scheduler=scheduler, job=job, labels=labels, join_deadline=join_timeout,
         operation_deadline=timeout)))
+
+
+@dataclass(frozen=True)
+class TableState:
+    """Values and optimizer state with which a table is to begin, as Table.pull_state reads them.
+
+    Attributes:
+        values: float32, 1 + slots times the table: row 0 has the values; the others have the
+            optimizer's slots, in the order of its formula: for Adam the running mean and the mean
+            square.
+        version: updates that have made the values, at most 2**61.
+        samples: training examples in them, at most 2**61; schedules go on from there.
+    """
+
+    values: Any
+    version: int
+    samples: int = 0
+
+
+def _arrays_of(table: Table, initial: Any) -> list[Any]:
+    """Arrays, whether slots are among them, updates and samples, for the call of _native."""
+    if not isinstance(initial, (Result, TableState)):
+        return [floats(initial, f"values of {table.name}", writable=False), 0, 0, 0]
+    return [floats(initial.values, f"values and slots of {table.name}", writable=False), 1,
+            initial.version, initial.samples]
 
 
 class Client:
@@ -76,7 +102,7 @@ class Client:
         return definitions
 
     def initialize(self, values: Iterable[tuple[Table, Any]], timeout: float | None = None) -> bool:
-        """Gives tables with initializer="given" the values with which they begin.
+        """Gives tables with initializer="given" the values, and perhaps the state, they begin with.
 
         Of all calls for the same tables, in all programs, one gives the values of all of them; the
         others wait until it has finished. When it fails, or its program dies, another one does.
@@ -84,7 +110,9 @@ class Client:
         their own time is over.
 
         Args:
-            values: each table with float32, as many elements as the table.
+            values: each table with float32, as many elements as the table. Or with what
+                pull_state of a table with an equal definition has read, or a TableState: then its
+                optimizer, version and samples go on from there.
             timeout: longest wait in seconds; None = the client's.
 
         Returns:
@@ -92,13 +120,14 @@ class Client:
 
         Raises:
             FailedPrecondition: the initializer of a table is another one.
-            InvalidArgument: values do not fit, are not finite, or a table is named twice.
+            InvalidArgument: values or slots do not fit the table and its optimizer, are not finite,
+                or a table is named twice.
             Unavailable: another call has not finished in time; names its program.
             DeadlineExceeded: this call has not; large models need a longer `timeout`.
         """
         arguments: list[Any] = []
         for table, initial in values:
-            arguments += table._native, floats(initial, f"values of {table.name}", writable=False)
+            arguments += table._native, *_arrays_of(table, initial)
         if not arguments:
             return False
         given: bool = interruptible(_native.client_initialize_tables, self._native,
