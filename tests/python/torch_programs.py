@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each worker of torch_test.py runs, by name; prints one line of JSON."""
 
+import copy
 import datetime
 import json
 import logging
@@ -138,7 +139,95 @@ def saved(make):
         after = losses()
         optimizer.close()
         return {"empty": len(empty), "before": before, "after": after,
-                "kept": sorted(state["state"][0]), "refused": refused}
+                "kept": sorted(state["state"][0]), "refused": refused,
+                "samples": state["samples"]}
+
+
+def loaded(make, wraps=False):
+    """Losses of a plain optimizer, and of a group that goes on from its state.
+
+    The group's state is that of `plain` after 10 steps, and then its own after 10 more.
+    """
+    with covey.join() as worker:
+        inputs, targets = _examples()
+        rank, size = worker.group.rank, worker.group.size
+        mine = slice(rank, None, size)
+        alone = _model()
+        plain = make(alone.parameters())
+
+        def ten_steps(trained, by, part=slice(None)):
+            for _ in range(10):
+                by.zero_grad()
+                torch.nn.functional.mse_loss(trained(inputs[part]), targets[part]).backward()
+                by.step()
+
+        def loss(trained):
+            with torch.no_grad():
+                return torch.nn.functional.mse_loss(trained(inputs), targets).item()
+
+        ten_steps(alone, plain)
+        losses, samples = [], []
+        state, values = plain.state_dict(), alone.state_dict()
+        for prefix in ("from-plain", "from-covey"):
+            model = _model(seed=2)
+            model.load_state_dict(values)
+            fresh = make(model.parameters())
+            if wraps:
+                fresh.load_state_dict(state)
+            optimizer = covey.torch.DistributedOptimizer(
+                fresh, model.named_parameters(), worker=worker, contract="bsp", prefix=prefix,
+                samples_per_step=len(inputs) // size)
+            if not wraps:
+                optimizer.load_state_dict(state)
+            ten_steps(model, optimizer, mine)
+            ten_steps(alone, plain)
+            losses.append((loss(model), loss(alone)))
+            state, values = optimizer.state_dict(), model.state_dict()
+            # As a worker that comes later: training is under way, and the tables stay.
+            optimizer.steps_taken = 0
+            optimizer.load_state_dict(plain.state_dict())
+            samples.append(optimizer.state_dict()["samples"])
+            worker.barrier(prefix)
+            optimizer.close()
+        return {"losses": losses, "samples": samples}
+
+
+def not_loaded():
+    """What load_state_dict says to states that do not fit."""
+    said = {}
+    with covey.join() as worker:
+        model = _model()
+        plain = _adamw(model.parameters())
+        _train(model, plain, _examples())
+        state = plain.state_dict()
+        optimizer = _optimizer(_model(), worker, _adamw, samples_per_step=96)
+
+        def refusal(change):
+            other = copy.deepcopy(state)
+            change(other)
+            return _refusal(optimizer.load_state_dict, other)
+
+        said["shape"] = refusal(lambda it: it["state"][0].update(exp_avg=torch.zeros(3)))
+        said["kind"] = refusal(lambda it: it["state"][0].pop("exp_avg_sq"))
+        said["option"] = refusal(lambda it: it["param_groups"][0].update(betas=(0.8, 0.9)))
+        said["amsgrad"] = refusal(lambda it: it["param_groups"][0].update(amsgrad=True))
+        said["groups"] = refusal(lambda it: it["param_groups"][0]["params"].pop())
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        said["optimizer"] = _refusal(optimizer.load_state_dict, sgd.state_dict())
+        said["unchanged"] = len(optimizer.state_dict()["state"])
+        _train(_model(), optimizer, _examples())
+        said["late"] = refusal(lambda it: None)
+        optimizer.close()
+        optimizer = _optimizer(_model(), worker, _adamw, prefix="scheduled", samples_per_step=96,
+                               schedule=covey.cosine(9600))
+        said["schedule"] = refusal(lambda it: None)
+        said["samples"] = refusal(lambda it: it.update(samples=960))
+        said["has samples"] = optimizer.state_dict()["samples"]
+        optimizer.close()
+        optimizer = _optimizer(_model(), worker, _adamw, prefix="local", contract="local:2")
+        said["local"] = refusal(lambda it: None)
+        optimizer.close()
+    return said
 
 
 def mistakes():
@@ -411,6 +500,9 @@ PROGRAMS = {
         _sgd, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.5)),
     "saved": lambda: saved(lambda parameters: torch.optim.Adam(parameters, lr=0.03)),
     "saved_momentum": lambda: saved(_sgd),
+    "loaded": lambda: loaded(_adamw), "loaded_momentum": lambda: loaded(_sgd),
+    "loaded_adagrad": lambda: loaded(lambda parameters: torch.optim.Adagrad(parameters, lr=0.1)),
+    "loaded_before": lambda: loaded(_adamw, wraps=True), "not_loaded": not_loaded,
     "left_out": left_out, "scaler": scaler, "mistakes": mistakes,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "backend_in_int8": backend_in_int8,

@@ -56,7 +56,29 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                 self.assertAlmostEqual(*result["before"], delta=1e-6)
                 self.assertLess(result["after"][0], 0.9 * result["before"][0])
                 self.assertAlmostEqual(*result["after"], delta=1e-4 * result["after"][0] + 1e-6)
-                self.assertIn("--resume", result["refused"])
+                self.assertIn("steps were made", result["refused"])
+                self.assertEqual(960, result["samples"])
+
+    def test_goes_on_from_the_state_of_a_plain_optimizer_and_its_own(self):
+        for name in ("loaded", "loaded_momentum", "loaded_adagrad", "loaded_before"):
+            for result in self.results(1, 2, name):
+                for loss, expected in result["losses"]:
+                    self.assertAlmostEqual(loss, expected, delta=1e-4 * expected + 1e-6)
+                # A plain optimizer has no place for the number.
+                self.assertEqual([960, 960 if name == "loaded_before" else 1920],
+                                 result["samples"], name)
+
+    def test_says_what_it_cannot_load(self):
+        said, = self.results(1, 1, "not_loaded")
+        for about, text in (("shape", "exp_avg of 0.weight has shape (3,), and the parameter has"),
+                            ("kind", "state of 0.weight has exp_avg, step; AdamW"),
+                            ("option", "betas of parameter group 0 is (0.8, 0.9) in the state"),
+                            ("amsgrad", "amsgrad of parameter group 0 is True"),
+                            ("groups", "groups of [3]"), ("optimizer", "momentum"),
+                            ("late", "steps were made before"), ("schedule", '"samples"'),
+                            ("samples", "accepted"), ("local", "under 'local'")):
+            self.assertIn(text, said[about], about)
+        self.assertEqual((0, 960), (said["unchanged"], said["has samples"]))
 
     def test_members_without_examples_are_left_out(self):
         for result in self.results(1, 2, "left_out"):

@@ -10,12 +10,12 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
-from covey.client import connect
+from covey.client import Client, TableState, connect
 from covey.definitions import Optimizer, TableSpec, nesterov
-from covey.errors import FailedPrecondition
+from covey.errors import FailedPrecondition, NotFound
 from covey.step import Step
 from covey.torch.gradients import on_accumulated, spent
-from covey.torch.translation import state_of, translate
+from covey.torch.translation import slots_in, state_of, translate
 from covey.worker import Worker
 
 _log = logging.getLogger("covey")
@@ -31,6 +31,13 @@ def _plain(name: str) -> str:
 
 # Options of PyTorch's optimizers that the servers take from the table's definition.
 _FIXED = ("momentum", "dampening", "nesterov", "betas", "eps", "weight_decay")
+
+
+def _comparable(option: Any) -> Any:
+    """JSON and some formats of checkpoints make lists of tuples; a flag that is absent is not set."""
+    if isinstance(option, (list, tuple)):
+        return tuple(option)
+    return None if option is False else option
 
 
 class _Slot:
@@ -98,7 +105,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         the member that comes first, and the others' models become equal to it.
 
         Args:
-            optimizer: a fresh SGD, Adagrad, Adam or AdamW; it names the parameters and options.
+            optimizer: SGD, Adagrad, Adam or AdamW; it names the parameters and options. Where it has
+                a state, which it has loaded, training goes on from that: from the state and the
+                model of the member that comes first.
             named_parameters: model.named_parameters(); all parameters of the optimizer.
             worker: from covey.join().
             contract: how groups relate: "bsp", "ssp:2", "async", "buffered" or "local:16".
@@ -116,8 +125,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 norm when it is larger: what torch.nn.utils.clip_grad_norm_ does in a program of one
                 process. `gradient_norm` has the norm before.
         """
-        if optimizer.state:
-            raise ValueError("the optimizer has made steps before; pass a fresh one")
         if overlap not in ("auto", True, False):
             raise ValueError(f"overlap is {overlap!r}; use 'auto', True or False")
         is_local = contract.startswith("local")
@@ -143,7 +150,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._is_local = is_local
         self._prefix = prefix
         self._slots: list[_Slot] = []
-        tensors = []
+        self._specs: list[TableSpec] = []
+        self._options: dict[str, Any] = {"lag": lag, "max_gradient_norm": max_norm}
         for group in self.param_groups:
             # A rate that the program may change travels with each gradient, as the factor of 1.
             server_side = translate(optimizer, group if schedule else {**group, "lr": 1.0})
@@ -158,15 +166,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     inner_optimizer=server_side if is_local else None,
                     initializer="given", wire=wire, replicas=replicas)
                 self._slots.append(slot)
-                tensors.append((spec, slot.values))
+                self._specs.append(spec)
         if len({slot.name for slot in self._slots}) < len(self._slots):
             raise ValueError("two parameters have one name; pass model.named_parameters()")
-        factors = [1.0 if schedule else slot.rate for slot in self._slots]
-        self._step = Step(worker, tensors, lag=lag, rate_factors=factors,
-                          max_gradient_norm=max_norm)
-        self._land()
+        self._open(self._states_in(optimizer.state_dict()) if optimizer.state else {})
         for slot in self._slots:
             slot.hooks = on_accumulated(slot.parameter, functools.partial(self._arrived, slot))
+
+    def _open(self, states: dict[int, TableState]) -> None:
+        """Makes the tables, with these states where nobody has given any before, and the step."""
+        if states:
+            with connect(**self.worker._client_settings) as client:
+                client.initialize((client.create_table(spec), states.get(slot.index, slot.values))
+                                  for spec, slot in zip(self._specs, self._slots))
+        for slot in self._slots:
+            slot.rate = float(slot.group["lr"])
+        factors = [1.0 if self._has_schedule else slot.rate for slot in self._slots]
+        self._step = Step(self.worker, [(spec, slot.values) for spec, slot
+                                        in zip(self._specs, self._slots)],
+                          rate_factors=factors, **self._options)
+        self._land()
 
     def _new_slot(self, parameter: torch.nn.Parameter,
                   names: dict[torch.nn.Parameter, str], group: dict[str, Any]) -> _Slot:
@@ -217,8 +236,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """What the state_dict of the plain optimizer would be after the same steps.
 
         It reads the state from the servers, between two steps; one member is enough. A plain
-        optimizer of the same kind loads it. Each part of a parameter is as of one update; while
-        other groups train, parts may differ by some updates.
+        optimizer of the same kind loads it, and so does load_state_dict() here. Each part of a
+        parameter is as of one update; while other groups train, parts may differ by some updates.
+        Beside the plain optimizer's entries it has "samples", the training examples so far.
         """
         if self._is_local:
             raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
@@ -234,18 +254,65 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 table = client.find_table(f"{self._prefix}/{slot.name}")
                 arrays = torch.empty((1 + table.slots, *table.shape), dtype=torch.float32)
                 reads.append((slot, table.pull_state(arrays)))
+            state["samples"] = 0
             for slot, read in reads:
                 result = read.wait()
+                state["samples"] = max(state["samples"], result.samples)
                 if result.version > 0:
                     state["state"][numbers[slot.parameter]] = state_of(
                         self._kind, list(result.values[1:]), result.version)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Refused: the state is on the servers."""
-        raise FailedPrecondition(
-            "the state of this optimizer is on the servers: continue a job with covey run --resume "
-            "latest; or train with the plain optimizer, which loads this state")
+        """Gives the servers a state: what state_dict() here, or of the plain optimizer, has returned.
+
+        All members of all groups call it with the same state, after they have made the optimizer,
+        before the first step, and before other workers may join: its tables are made again, with the
+        model's values of now. A worker that comes later finds that training is under way, and takes
+        the servers' state; so loading does no harm there. Learning rates become those of
+        state_dict; with `schedule`, which counts examples, state_dict must have "samples".
+
+        A plain optimizer that has loaded its state before it was passed to this class has the same
+        effect, and waits for no other member.
+
+        Raises:
+            ValueError: a parameter's shape, the optimizer, or an option beside the rate differs; or
+                samples are missing. Nothing has changed then.
+            FailedPrecondition: steps were made; or the contract is "local", under which members
+                keep their state.
+            DeadlineExceeded: a member has not called it.
+        """
+        if self._is_local:
+            raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
+                                     "each for its part; load it with another contract")
+        if self._begun or self.steps_taken > 0:
+            raise FailedPrecondition("steps were made before load_state_dict(); call it right after "
+                                     "the optimizer is made, on all members")
+        saved = self._groups_in(state_dict)
+        states = self._states_in(state_dict)
+        for group, options in zip(self.param_groups, saved):
+            group.update({name: value for name, value in options.items()
+                          if name != "params" and name not in _FIXED})
+        if not states:
+            return
+        with connect(**self.worker._client_settings) as client:
+            is_under_way = self._has_updates(client)
+        if is_under_way:
+            _log.info("training of the tables %s/... is under way: they keep their state",
+                      self._prefix)
+            return
+        self._step.close()
+        self.worker.barrier(f"{self._prefix}: steps are closed")
+        with connect(**self.worker._client_settings) as client:
+            for spec in self._specs:
+                with contextlib.suppress(NotFound):
+                    client.drop_table(spec.name)
+        self.worker.barrier(f"{self._prefix}: tables are dropped")
+        self._open(states)
+        with connect(**self.worker._client_settings) as client:
+            if not self._has_updates(client):
+                raise FailedPrecondition("a worker that joined meanwhile began the tables without "
+                                         "the state; start the job again")
 
     def __deepcopy__(self, _: Any) -> Any:
         raise TypeError("a DistributedOptimizer cannot be copied; make one per worker")
@@ -399,6 +466,51 @@ class DistributedOptimizer(torch.optim.Optimizer):
             slot.arrivals = 0
             slot.submitted = False
             slot.seen = None
+
+    def _has_updates(self, client: Client) -> bool:
+        """Whether a table is not as its initial values alone have left it."""
+        return any(client.find_table(spec.name).pull(torch.empty_like(slot.values)).wait().version
+                   for spec, slot in zip(self._specs, self._slots))
+
+    def _groups_in(self, state_dict: dict[str, Any]) -> list[dict[str, Any]]:
+        """The parameter groups of a state, whose sizes and options are those here.
+
+        Raises ValueError where they are not.
+        """
+        saved: list[dict[str, Any]] = state_dict["param_groups"]
+        sizes, own = ([len(group["params"]) for group in groups]
+                      for groups in (saved, self.param_groups))
+        if sizes != own:
+            raise ValueError(f"the state is of parameter groups of {sizes} parameters, and this "
+                             f"optimizer has groups of {own}; load the state of the same model")
+        for number, (group, other) in enumerate(zip(self.param_groups, saved)):
+            for option in (*_FIXED, "amsgrad", "maximize", *(["lr"] if self._has_schedule else [])):
+                mine, theirs = (_comparable(each.get(option)) for each in (group, other))
+                if mine != theirs:
+                    raise ValueError(
+                        f"{option} of parameter group {number} is {theirs} in the state, and {mine} "
+                        "here; make the optimizer as the one that was saved")
+        return saved
+
+    def _states_in(self, state_dict: dict[str, Any]) -> dict[int, TableState]:
+        """By the index of the slot, with the values of now; without those that made no update."""
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        saved = dict(zip((parameter for group in self.param_groups for parameter in group["params"]),
+                         numbers))
+        samples = int(state_dict.get("samples", 0))
+        states = {}
+        for slot in self._slots:
+            entry = state_dict["state"].get(saved[slot.parameter])
+            if entry is None:
+                continue
+            slots, updates = slots_in(self._kind, slot.group, entry, slot.parameter, slot.name)
+            if updates > 0 and (slots or samples):
+                arrays = [slot.values, *(array.to("cpu", torch.float32) for array in slots)]
+                states[slot.index] = TableState(torch.stack(arrays), updates, samples)
+        if states and self._has_schedule and samples == 0:
+            raise ValueError('schedule= counts examples, and the state does not say how many: load it '
+                             'by load_state_dict(), with state_dict["samples"] = examples so far')
+        return states
 
     @staticmethod
     def _fixed_of(group: dict[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,39 @@ def state_of(kind: type, slots: list[torch.Tensor], updates: int) -> dict[str, A
     return state
 
 
+def _slot_names(kind: type, group: dict[str, Any]) -> tuple[str, ...]:
+    return () if kind is torch.optim.SGD and group["momentum"] == 0 else _SLOTS[kind]
+
+
+def slots_in(kind: type, group: dict[str, Any], state: dict[str, Any],
+             parameter: torch.Tensor, name: str) -> tuple[list[torch.Tensor], int]:
+    """The servers' slots of a parameter, and its updates, by its entry in a state of PyTorch.
+
+    Raises ValueError: it is the entry of another optimizer, or of another parameter.
+    """
+    names = _slot_names(kind, group)
+    expected = set(names) if kind is torch.optim.SGD else {*names, "step"}
+    found = {key for key, value in state.items() if value is not None}
+    if found != expected:
+        raise ValueError(f"the state of {name} has {_listed(found)}; {kind.__name__} with these "
+                         f"options keeps {_listed(expected)}; load the state of an equal optimizer")
+    slots = [state[slot] for slot in names]
+    for slot, tensor in zip(names, slots):
+        if tensor.shape != parameter.shape:
+            raise ValueError(f"{slot} of {name} has shape {tuple(tensor.shape)}, and the parameter "
+                             f"has {tuple(parameter.shape)}; load the state of the same model")
+    if kind is torch.optim.SGD:  # which does not count its steps, and has no use for the number
+        return slots, 1
+    updates = float(state["step"])
+    if not (updates >= 0 and updates.is_integer()):
+        raise ValueError(f"step of {name} is {updates}; load what state_dict() has returned")
+    return slots, int(updates)
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
+
+
 def translate(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> definitions.Optimizer:
     """The optimizer of one parameter group.
 
