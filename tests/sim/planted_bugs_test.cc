@@ -51,6 +51,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kLogLacksUpdates, kSnapshot},
       {PlantedBug::kServeUninitialized, kInitialize},
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
+      {PlantedBug::kKeepEarlierState, kInitialize},
   };
 }
 

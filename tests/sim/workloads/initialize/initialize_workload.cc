@@ -62,6 +62,9 @@ proto::TableSpec InitializeWorkload::Spec(const std::string& name) const {
   spec.set_shard_bytes(shard_bytes_);
   spec.mutable_initializer()->set_kind(proto::Initializer::GIVEN);
   spec.mutable_learning_rate()->set_base(1);
+  // Its slot does not change by a gradient of zero.
+  spec.mutable_optimizer()->set_kind(proto::Optimizer::ADAGRAD);
+  spec.mutable_optimizer()->set_epsilon(1e-6);
   spec.mutable_contract()->set_kind(proto::Contract::ASYNC);
   if (replicas_ == 1) spec.set_durability(proto::MEMORY);
   return spec;

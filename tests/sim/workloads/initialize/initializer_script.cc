@@ -2,8 +2,11 @@
 #include "tests/sim/workloads/initialize/initializer_script.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "tests/sim/workloads/expected_errors.h"
 #include "tests/sim/workloads/workload_names.h"
@@ -41,15 +44,21 @@ void InitializerScript::Step(absl::Time now, client::ClientActor& client, Outbox
 
 void InitializerScript::Initialize(absl::Time now, client::ClientActor& client, Outbox& outbox) {
   ++under_way_;
-  const float number = run_.origin.NewNumber();
+  const auto gives = random_.Chance(0.5) ? OneOrigin::Gives::kState : OneOrigin::Gives::kValues;
+  const float number = run_.origin.NewNumber(gives);
+  const OneOrigin::State state = run_.origin.StateOf(number);
   const auto numbers = std::make_shared<const std::vector<float>>(kElements, number);
+  const auto slot = std::make_shared<const std::vector<float>>(kElements, state.slot);
   std::vector<client::NamedValues> values;
   for (const proto::TableSpec& spec : run_.tables) {
-    values.push_back({.table = spec.name(), .values = *numbers});
+    client::NamedValues& given = values.emplace_back();
+    given = {.table = spec.name(), .values = *numbers};
+    if (gives == OneOrigin::Gives::kValues) continue;
+    given.state = {.slots = *slot, .updates = state.updates, .samples = state.samples};
   }
   client.initializations().Start(
       now, std::move(values), now + absl::Seconds(1 + random_.Below(60)),
-      [this, numbers](absl::Time at, const absl::Status& status, bool given, Outbox&) {
+      [this, numbers, slot](absl::Time at, const absl::Status& status, bool given, Outbox&) {
         if (status.ok()) initialized_ = true;
         if (given) run_.origin.NoteGiven((*numbers)[0]);
         Ended(at, status);
@@ -59,18 +68,22 @@ void InitializerScript::Initialize(absl::Time now, client::ClientActor& client, 
 
 void InitializerScript::Train(absl::Time now, TableId table, client::ClientActor& client,
                               Outbox& outbox) {
-  values_.assign(kElements, -1);
   const bool pushes = initialized_ && random_.Chance(0.5);
+  const size_t slots = !pushes && random_.Chance(0.5) ? 1 : 0;
+  values_.assign(kElements * (1 + slots), -1);
   const absl::Status started = client.engine().Start(
       now,
       {.table = table,
        .gradient = pushes ? std::span<const float>(zeros_) : std::span<const float>(),
        .values = std::span<float>(values_),
+       .slots = slots,
        .deadline = now + absl::Seconds(1 + random_.Below(60)),
        .done =
            [this](absl::Time at, const client::OperationResult& result, Outbox&) {
              if (result.status.ok()) {
-               run_.origin.Check(values_);
+               const std::span<const float> arrays(values_);
+               run_.origin.Check(arrays.first(kElements));
+               run_.origin.CheckSlot(arrays.subspan(kElements));
                done_ = ++rounds_ >= run_.rounds;
              }
              Ended(at, result.status);

@@ -10,8 +10,8 @@
 
 namespace covey::sim {
 
-// A program that creates the tables, may give them numbers as initial values, each call its own and
-// sometimes two calls at a time, and then reads and pushes until it has done so `rounds` times. It
+// A program that creates the tables, may give them numbers as initial values, each call its own, half
+// of them with an optimizer's state, and sometimes two calls at a time, and then reads and pushes until it has done so `rounds` times. It
 // gives up when a shard is lost for good.
 class InitializerScript : public Script {
  public:
