@@ -35,6 +35,9 @@ absl::Status CheckPayload(const AppliedRecord& record, const proto::Shard& shard
     return Refuse(record.stream, "begins with a state that no server takes");
   }
   if (!record.payload) return absl::OkStatus();
+  if (record.is_initial_values && record.payload->format != WireFormat::kFloat32) {
+    return Refuse(record.stream, "has initial values in another format than float32");
+  }
   const uint64_t array = EncodedBytes(record.payload->format, shard.element_count());
   const uint64_t bytes = record.payload->bytes;
   // Behind the values is any number of slots; the table's optimizer says how many.

@@ -2,8 +2,10 @@
 #include "common/recording/recording.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/limits.h"
 #include "common/recording/testing/recording_builder.h"
 #include "common/store/testing/memory_folder.h"
+#include "common/tensor/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -175,6 +177,34 @@ TEST(Recording, RefusesEntriesThatNoServerWrites) {
   EXPECT_THAT(RefusalOf({no_group}), HasSubstr("no server takes"));
   EXPECT_THAT(RefusalOf({small_gradient}), HasSubstr("0 bytes for 4 elements"));
   EXPECT_THAT(RefusalOf({RecordingEnd{}, RecordingEnd{}}), HasSubstr("follows the end"));
+}
+
+TEST(Recording, RefusesInitialStatesThatNoServerWrites) {
+  AppliedRecord initial;
+  initial.is_initial_values = true;
+  initial.initial_state = RecordedState{.updates = kInitialUpdatesMax};
+  AppliedRecord updates = initial;
+  updates.initial_state->updates += 1;
+  AppliedRecord samples = initial;
+  samples.initial_state->samples = kInitialSamplesMax + 1;
+  AppliedRecord in_int8 = initial;
+  in_int8.payload = {.format = WireFormat::kInt8Block, .bytes = 0, .checksum = 0};
+  EXPECT_THAT(RefusalOf({initial}), "");
+  EXPECT_THAT(RefusalOf({updates}), HasSubstr("a state that no server takes"));
+  EXPECT_THAT(RefusalOf({samples}), HasSubstr("a state that no server takes"));
+  EXPECT_THAT(RefusalOf({in_int8}), HasSubstr("another format than float32"));
+
+  const auto with_elements = [&](size_t elements) {
+    MemoryFolder folder;
+    RecordingBuilder file(File(2));
+    file.Add(BeginOf(SmallTable())).Add(initial, std::vector<float>(elements)).EndBlock();
+    AddFile(folder, File(2), file);
+    return std::string(Recording::Open(folder).status().message());
+  };
+  EXPECT_EQ(with_elements(4 * kFramesMax), "");
+  EXPECT_THAT(with_elements(0), HasSubstr("0 bytes for 4 elements"));
+  EXPECT_THAT(with_elements(11), HasSubstr("44 bytes for 4 elements"));
+  EXPECT_THAT(with_elements(4 * (kFramesMax + 1)), HasSubstr("80 bytes for 4 elements"));
 }
 
 TEST(Recording, RefusesAnEmptyFolderAndARenamedFile) {
