@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine/table_initializations.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -36,10 +37,10 @@ uint64_t ElementsOf(const proto::Table& table) {
 absl::Status CheckState(const NamedValues& given) {
   const InitialState& state = *given.state;
   if (const std::optional<size_t> bad = FirstNonFinite(state.slots); bad) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("initialize table '", given.table, "': element ", *bad % given.values.size(),
-                     " of optimizer slot ", 1 + *bad / given.values.size(), " is ",
-                     state.slots[*bad], "; give finite slots"));
+    const size_t elements = std::max<size_t>(given.values.size(), 1);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "initialize table '", given.table, "': element ", *bad % elements, " of optimizer slot ",
+        1 + *bad / elements, " is ", state.slots[*bad], "; give finite slots"));
   }
   if (state.updates <= kInitialUpdatesMax && state.samples <= kInitialSamplesMax) {
     return absl::OkStatus();
