@@ -18,7 +18,7 @@ struct OperationResult {
   uint64_t staleness = 0;
   // Longest time since a shard's last update.
   absl::Duration age = absl::ZeroDuration();
-  // Of a pull with the optimizer's state: most training examples behind a shard.
+  // Of a pull: most training examples behind a shard.
   uint64_t samples = 0;
   // Some shard already had the push (a retry crossed its reply).
   bool duplicate = false;

@@ -93,7 +93,8 @@ void CountReply(const ShardRequest& request, const Message& reply) {
   result.version = std::min(result.version, Version(state.version()));
   result.age = std::max(result.age, absl::Milliseconds(state.age_ms()));
   if (!request.pushes) {
-    result.samples = std::max(result.samples, reply.envelope.pull_reply().samples());
+    // An optimizer without slots has no PullReply.samples.
+    result.samples = std::max(result.samples, state.samples());
     return;
   }
   const proto::PushReply& pushed = reply.envelope.push_reply();
