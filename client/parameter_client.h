@@ -120,10 +120,10 @@ class ParameterClient {
   // Drops values and history. NOT_FOUND: no table of that name.
   absl::Status DropTable(absl::string_view name);
 
-  // Gives tables whose initializer is GIVEN the values with which they begin, and the state of their
-  // optimizers where the program has it: updates go on from there. Of all calls for the same tables,
-  // in all programs, one gives the values of all of them; the others wait until it has finished.
-  // When it fails, or its program dies, another one gives all values again, so tables never mix the
+  // Gives tables whose initializer is GIVEN the values with which they begin, and the state of
+  // their optimizers where the program has it: updates go on from there. Of all calls for the same
+  // tables, in all programs, one gives the values of all of them; the others wait until it has
+  // finished. When it fails, or its program dies, another one gives all again: tables never mix the
   // values or the state of two calls. True: this call has given those of the tables that had none.
   // False: all had theirs. Blocks, at most for `timeout` (zero = ClientConfig::operation_deadline),
   // which covers the transfer of all values: large models need more. Until a table has its values,

@@ -38,8 +38,8 @@ class ShardContent {
 
   // The next record. FAILED_PRECONDITION: it is not the next one, of index or version, or it holds
   // initial values and pushes came before, or a state of another optimizer; nothing has changed
-  // then. Precondition: `gradient` is the record's, decoded: the initial values, or empty when there
-  // is no update.
+  // then. Precondition: `gradient` is the record's, decoded: the initial values, or empty when
+  // there is no update.
   absl::Status Apply(absl::Time now, const ShardRecord& record, std::span<const float> gradient);
 
   // Everything as of the newest record, to be sent or saved. Reads no value and no slot where they

@@ -16,8 +16,8 @@ namespace covey::server {
 // A table whose initializer is GIVEN waits for its initial values: the scheduler names one node
 // that gives them, under an epoch (proto: Initialization), and ends the wait when that node says
 // that all shards hold them. Until then the shards take pushes of that node and epoch only, and no
-// pull. So no reader sees values of two nodes, or none, and no update is made before. The values may
-// come with the state of the table's optimizer (PushRequest.initial_state), and nothing comes later.
+// pull. So no reader sees values of two nodes, or none, and no update is made before. The values
+// may come with the state of the table's optimizer (PushRequest.initial_state).
 
 // Whether the push gives initial values.
 bool GivesInitialValues(const Message& request);
@@ -37,8 +37,8 @@ class InitialValues {
   // taken once: afterwards OK, and nothing is done. Precondition: the push has passed
   // CheckInitialization. UNAVAILABLE: it holds none (it is a query), or they did not arrive as they
   // were sent. ABORTED: updates were applied. RESOURCE_EXHAUSTED: the replicas are behind.
-  // INVALID_ARGUMENT: they do not fit the shard or its optimizer, are not of float32, or are not all
-  // finite; names the element.
+  // INVALID_ARGUMENT: they do not fit the shard or its optimizer, are not of float32, or are not
+  // all finite; names the element.
   absl::Status Take(absl::Time now, const Message& request, ServedShard& shard, Outbox& outbox);
 
   // The epoch whose values the shard holds; Epoch() = this head has taken none.

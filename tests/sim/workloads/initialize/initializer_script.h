@@ -10,9 +10,10 @@
 
 namespace covey::sim {
 
-// A program that creates the tables, may give them numbers as initial values, each call its own, half
-// of them with an optimizer's state, and sometimes two calls at a time, and then reads and pushes until it has done so `rounds` times. It
-// gives up when a shard is lost for good.
+// A program that creates the tables, may give them numbers as initial values, and then reads and
+// pushes until it has done so `rounds` times. Each call that gives values has a number of its own,
+// half of the calls an optimizer's state, too; sometimes there are two at a time. The program gives
+// up when a shard is lost for good.
 class InitializerScript : public Script {
  public:
   struct Options {

@@ -15,9 +15,9 @@ namespace covey::sim {
 // call may give the state of an optimizer, too, which follows from its number.
 //
 // Invariants, of every reply of a server with values: all are one number that some call gave, and
-// the same in all replies of the run. With the optimizer's slot: it is the one of that call, or zero
-// if that gave none; and the table has had as many updates since as training examples. No call is
-// told that it gave the values when the tables show those of another.
+// the same in all replies of the run. With the optimizer's slot: it is the one of that call, or
+// zero if that gave none; and the table has had as many updates since as training examples. No call
+// is told that it gave the values when the tables show those of another.
 //
 // Actor-confined.
 class OneOrigin : public Observer {
