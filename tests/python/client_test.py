@@ -115,6 +115,17 @@ class ClientTest(cluster.ProcessTest):
         self.assertEqual(self.state(first), self.state(second))
         self.assertEqual((4, 32), self.state(second)[:2])
 
+    def test_an_optimizer_without_slots_has_version_and_samples(self):
+        first, second = (self.given(name) for name in "ab")
+        self.assertTrue(first.initialize(_floats(2)))
+        first.push(_floats(8), samples=8).wait()
+        read = first.pull_state(_floats()).wait()
+        self.assertEqual((1, 8, 0), (read.version, read.samples, first.slots))
+        self.assertTrue(second.initialize(read))
+        again = second.pull_state(_floats()).wait()
+        self.assertEqual((1, 8, list(read.values)),
+                         (again.version, again.samples, list(again.values)))
+
     def test_a_state_fits_the_table(self):
         table, bare = self.with_adam("a"), self.given("b")
         for given, state, why in (
@@ -123,7 +134,8 @@ class ClientTest(cluster.ProcessTest):
             (table, covey.TableState(_floats(), 3), "keeps 2 slots of 6 elements, and 0"),
             (bare, covey.TableState(_floats(count=18), 3), "'b': its optimizer keeps 0 slots"),
             (table, covey.TableState(_floats(float("inf"), 18), 3), "element 0 is inf"),
-            (table, covey.TableState(_floats(count=18), 2**61 + 1), "at most"),
+            (table, covey.TableState(_floats(count=18), 2**61 + 1), "'a': its version is 2305"),
+            (table, covey.TableState(_floats(count=18), 3, -1), "number of samples is -1; give at"),
         ):
             with self.assertRaisesRegex(covey.InvalidArgument, why):
                 given.initialize(state)

@@ -50,9 +50,9 @@ __all__ = [
     "Aborted", "AlreadyExists", "Cancelled", "Client", "CoveyError", "DataLoss", "DataSource",
     "DeadlineExceeded", "FailedPrecondition", "Group", "Handle", "Internal", "InvalidArgument",
     "NotFound", "Optimizer", "ResourceExhausted", "Result", "Step", "Table", "TableSpec",
-    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant", "cosine", "init", "join",
-    "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov", "normal", "sgd",
-    "step_decay", "uniform",
+    "TableState", "Unavailable", "Worker", "adagrad", "adam", "adamw", "connect", "constant",
+    "cosine", "init", "join", "keep_freed_memory", "lamb", "lars", "linear", "momentum", "nesterov",
+    "normal", "sgd", "step_decay", "uniform",
 ]
 
 

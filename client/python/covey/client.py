@@ -12,9 +12,12 @@ from covey._lifetime import remember, settings
 from covey._memory import floats, timeout_number, wire_number
 from covey._waiting import interruptible
 from covey.definitions import TableSpec
+from covey.errors import InvalidArgument
 from covey.handle import Handle, Result
 
 _CONTRACT_DECIDES = -1
+# Of updates and training examples with which a table may begin.
+_COUNT_MAX = 2**61
 
 
 def connect(scheduler: str | None = None, *, job: str | None = None, labels: str | None = None,
@@ -58,6 +61,10 @@ def _arrays_of(table: Table, initial: Any) -> list[Any]:
     """Arrays, whether slots are among them, updates and samples, for the call of _native."""
     if not isinstance(initial, (Result, TableState)):
         return [floats(initial, f"values of {table.name}", writable=False), 0, 0, 0]
+    for count, number in (("version", initial.version), ("number of samples", initial.samples)):
+        if not 0 <= number <= _COUNT_MAX:
+            raise InvalidArgument(f"initialize table {table.name!r}: its {count} is {number}; give "
+                                  "at least 0 and at most 2**61")
     return [floats(initial.values, f"values and slots of {table.name}", writable=False), 1,
             initial.version, initial.samples]
 
@@ -126,7 +133,10 @@ class Client:
             DeadlineExceeded: this call has not; large models need a longer `timeout`.
         """
         arguments: list[Any] = []
-        for table, initial in values:
+        # A tensor's memory is given by its address: it stays until the call has ended, also where
+        # an iterator makes it.
+        held = list(values)
+        for table, initial in held:
             arguments += table._native, *_arrays_of(table, initial)
         if not arguments:
             return False
