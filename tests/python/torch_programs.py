@@ -166,30 +166,35 @@ def loaded(make, wraps=False):
                 return torch.nn.functional.mse_loss(trained(inputs), targets).item()
 
         ten_steps(alone, plain)
-        losses, samples = [], []
+        losses, samples, kept = [], [], []
         state, values = plain.state_dict(), alone.state_dict()
         for prefix in ("from-plain", "from-covey"):
             model = _model(seed=2)
-            model.load_state_dict(values)
             fresh = make(model.parameters())
             if wraps:
+                model.load_state_dict(values)
                 fresh.load_state_dict(state)
             optimizer = covey.torch.DistributedOptimizer(
                 fresh, model.named_parameters(), worker=worker, contract="bsp", prefix=prefix,
                 samples_per_step=len(inputs) // size)
             if not wraps:
+                model.load_state_dict(values)
                 optimizer.load_state_dict(state)
             ten_steps(model, optimizer, mine)
             ten_steps(alone, plain)
             losses.append((loss(model), loss(alone)))
-            state, values = optimizer.state_dict(), model.state_dict()
-            # As a worker that comes later: training is under way, and the tables stay.
+            state, values = optimizer.state_dict(), copy.deepcopy(model.state_dict())
+            # As a worker that comes later, with older values: training is under way, and the tables
+            # stay.
             optimizer.steps_taken = 0
+            model.load_state_dict(_model(seed=2).state_dict())
             optimizer.load_state_dict(plain.state_dict())
+            kept.append(all(torch.equal(value, values[name])
+                            for name, value in model.state_dict().items()))
             samples.append(optimizer.state_dict()["samples"])
             worker.barrier(prefix)
             optimizer.close()
-        return {"losses": losses, "samples": samples}
+        return {"losses": losses, "samples": samples, "kept": kept}
 
 
 def not_loaded():
@@ -212,6 +217,9 @@ def not_loaded():
         said["option"] = refusal(lambda it: it["param_groups"][0].update(betas=(0.8, 0.9)))
         said["amsgrad"] = refusal(lambda it: it["param_groups"][0].update(amsgrad=True))
         said["groups"] = refusal(lambda it: it["param_groups"][0]["params"].pop())
+        said["finite"] = refusal(lambda it: it["state"][0]["exp_avg"].fill_(float("inf")))
+        said["step"] = refusal(lambda it: it["state"][0].update(step=torch.tensor(1e30)))
+        said["count"] = refusal(lambda it: it.update(samples=-1))
         sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         said["optimizer"] = _refusal(optimizer.load_state_dict, sgd.state_dict())
         said["unchanged"] = len(optimizer.state_dict()["state"])
@@ -224,6 +232,13 @@ def not_loaded():
         said["samples"] = refusal(lambda it: it.update(samples=960))
         said["has samples"] = optimizer.state_dict()["samples"]
         optimizer.close()
+        bare = _optimizer(_model(), worker, lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+                          prefix="bare", samples_per_step=96, schedule=covey.cosine(9600))
+        state = torch.optim.SGD(_model().parameters(), lr=0.1).state_dict()
+        said["bare"] = _refusal(bare.load_state_dict, state)
+        said["bare samples"] = _refusal(bare.load_state_dict, {**state, "samples": 960})
+        said["has samples"] += bare.state_dict()["samples"]
+        bare.close()
         optimizer = _optimizer(_model(), worker, _adamw, prefix="local", contract="local:2")
         said["local"] = refusal(lambda it: None)
         optimizer.close()

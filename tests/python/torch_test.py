@@ -64,6 +64,7 @@ class TorchTest(worker_programs.WorkerProgramsTest):
             for result in self.results(1, 2, name):
                 for loss, expected in result["losses"]:
                     self.assertAlmostEqual(loss, expected, delta=1e-4 * expected + 1e-6)
+                self.assertEqual([True, True], result["kept"], name)
                 # A plain optimizer has no place for the number.
                 self.assertEqual([960, 960 if name == "loaded_before" else 1920],
                                  result["samples"], name)
@@ -75,10 +76,13 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                             ("option", "betas of parameter group 0 is (0.8, 0.9) in the state"),
                             ("amsgrad", "amsgrad of parameter group 0 is True"),
                             ("groups", "groups of [3]"), ("optimizer", "momentum"),
+                            ("finite", "exp_avg of 0.weight has elements that are infinite"),
+                            ("step", "step of 0.weight is 1e+30"), ("count", "is -1;"),
+                            ("bare", '"samples"'), ("bare samples", "accepted"),
                             ("late", "steps were made before"), ("schedule", '"samples"'),
                             ("samples", "accepted"), ("local", "under 'local'")):
             self.assertIn(text, said[about], about)
-        self.assertEqual((0, 960), (said["unchanged"], said["has samples"]))
+        self.assertEqual((0, 1920), (said["unchanged"], said["has samples"]))
 
     def test_members_without_examples_are_left_out(self):
         for result in self.results(1, 2, "left_out"):

@@ -15,7 +15,8 @@ from covey.definitions import Optimizer, TableSpec, nesterov
 from covey.errors import FailedPrecondition, NotFound
 from covey.step import Step
 from covey.torch.gradients import on_accumulated, spent
-from covey.torch.translation import slots_in, state_of, translate
+from covey.torch.translation import (check_finite, count_in, slot_names, slots_in, state_of,
+                                     translate)
 from covey.worker import Worker
 
 _log = logging.getLogger("covey")
@@ -269,18 +270,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
         All members of all groups call it with the same state, after they have made the optimizer,
         before the first step, and before other workers may join: its tables are made again, with the
         model's values of now. A worker that comes later finds that training is under way, and takes
-        the servers' state; so loading does no harm there. Learning rates become those of
+        the servers' values and state; so loading does no harm there. Learning rates become those of
         state_dict; with `schedule`, which counts examples, state_dict must have "samples".
 
         A plain optimizer that has loaded its state before it was passed to this class has the same
         effect, and waits for no other member.
 
         Raises:
-            ValueError: a parameter's shape, the optimizer, or an option beside the rate differs; or
-                samples are missing. Nothing has changed then.
+            ValueError: a parameter's shape, the optimizer, or an option beside the rate differs;
+                samples are missing; or a number is not finite. Nothing has changed then.
             FailedPrecondition: steps were made; or the contract is "local", under which members
                 keep their state.
-            DeadlineExceeded: a member has not called it.
+            DeadlineExceeded: a member has not called it; start the job again.
         """
         if self._is_local:
             raise FailedPrecondition("under 'local', members keep the state of the inner optimizer, "
@@ -293,13 +294,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for group, options in zip(self.param_groups, saved):
             group.update({name: value for name, value in options.items()
                           if name != "params" and name not in _FIXED})
-        if not states:
-            return
         with connect(**self.worker._client_settings) as client:
             is_under_way = self._has_updates(client)
         if is_under_way:
             _log.info("training of the tables %s/... is under way: they keep their state",
                       self._prefix)
+            self._land()
             return
         self._step.close()
         self.worker.barrier(f"{self._prefix}: steps are closed")
@@ -308,9 +308,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 with contextlib.suppress(NotFound):
                     client.drop_table(spec.name)
         self.worker.barrier(f"{self._prefix}: tables are dropped")
+        for slot in self._slots:
+            slot.values.copy_(slot.parameter.detach())
         self._open(states)
         with connect(**self.worker._client_settings) as client:
-            if not self._has_updates(client):
+            if states and not self._has_updates(client):
                 raise FailedPrecondition("a worker that joined meanwhile began the tables without "
                                          "the state; start the job again")
 
@@ -484,7 +486,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ValueError(f"the state is of parameter groups of {sizes} parameters, and this "
                              f"optimizer has groups of {own}; load the state of the same model")
         for number, (group, other) in enumerate(zip(self.param_groups, saved)):
-            for option in (*_FIXED, "amsgrad", "maximize", *(["lr"] if self._has_schedule else [])):
+            for option in (*_FIXED, "amsgrad", "maximize", "lr_decay",
+                           *(["lr"] if self._has_schedule else [])):
                 mine, theirs = (_comparable(each.get(option)) for each in (group, other))
                 if mine != theirs:
                     raise ValueError(
@@ -493,21 +496,30 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return saved
 
     def _states_in(self, state_dict: dict[str, Any]) -> dict[int, TableState]:
-        """By the index of the slot, with the values of now; without those that made no update."""
+        """By the index of the slot, with the values of now; without those that made no update.
+
+        Raises ValueError where the state, or the model, is none that the servers take.
+        """
         numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
         saved = dict(zip((parameter for group in self.param_groups for parameter in group["params"]),
                          numbers))
-        samples = int(state_dict.get("samples", 0))
+        samples = count_in(state_dict.get("samples", 0), '"samples" of the state')
         states = {}
+        is_unknown = False
         for slot in self._slots:
+            values = slot.parameter.detach()
+            check_finite(values, f"parameter {slot.name}")
             entry = state_dict["state"].get(saved[slot.parameter])
+            if not slot_names(self._kind, slot.group):
+                # PyTorch keeps nothing of such a parameter, whether it was trained or not.
+                is_unknown |= "samples" not in state_dict
+                entry = entry or {}
             if entry is None:
                 continue
             slots, updates = slots_in(self._kind, slot.group, entry, slot.parameter, slot.name)
             if updates > 0 and (slots or samples):
-                arrays = [slot.values, *(array.to("cpu", torch.float32) for array in slots)]
-                states[slot.index] = TableState(torch.stack(arrays), updates, samples)
-        if states and self._has_schedule and samples == 0:
+                states[slot.index] = TableState(torch.stack([values, *slots]), updates, samples)
+        if self._has_schedule and samples == 0 and (states or is_unknown):
             raise ValueError('schedule= counts examples, and the state does not say how many: load it '
                              'by load_state_dict(), with state_dict["samples"] = examples so far')
         return states

@@ -66,7 +66,8 @@ def state_of(kind: type, slots: list[torch.Tensor], updates: int) -> dict[str, A
     return state
 
 
-def _slot_names(kind: type, group: dict[str, Any]) -> tuple[str, ...]:
+def slot_names(kind: type, group: dict[str, Any]) -> tuple[str, ...]:
+    """What PyTorch calls the slots that this optimizer keeps with these options."""
     return () if kind is torch.optim.SGD and group["momentum"] == 0 else _SLOTS[kind]
 
 
@@ -74,25 +75,41 @@ def slots_in(kind: type, group: dict[str, Any], state: dict[str, Any],
              parameter: torch.Tensor, name: str) -> tuple[list[torch.Tensor], int]:
     """The servers' slots of a parameter, and its updates, by its entry in a state of PyTorch.
 
-    Raises ValueError: it is the entry of another optimizer, or of another parameter.
+    The slots are float32. Raises ValueError: it is the entry of another optimizer, or of another
+    parameter, or the servers do not take it.
     """
-    names = _slot_names(kind, group)
+    names = slot_names(kind, group)
     expected = set(names) if kind is torch.optim.SGD else {*names, "step"}
     found = {key for key, value in state.items() if value is not None}
     if found != expected:
         raise ValueError(f"the state of {name} has {_listed(found)}; {kind.__name__} with these "
                          f"options keeps {_listed(expected)}; load the state of an equal optimizer")
-    slots = [state[slot] for slot in names]
-    for slot, tensor in zip(names, slots):
+    slots = []
+    for slot in names:
+        tensor = state[slot]
         if tensor.shape != parameter.shape:
             raise ValueError(f"{slot} of {name} has shape {tuple(tensor.shape)}, and the parameter "
                              f"has {tuple(parameter.shape)}; load the state of the same model")
+        slots.append(tensor.to("cpu", torch.float32))
+        check_finite(slots[-1], f"{slot} of {name}")
     if kind is torch.optim.SGD:  # which does not count its steps, and has no use for the number
         return slots, 1
-    updates = float(state["step"])
-    if not (updates >= 0 and updates.is_integer()):
-        raise ValueError(f"step of {name} is {updates}; load what state_dict() has returned")
-    return slots, int(updates)
+    return slots, count_in(state["step"], f"step of {name}")
+
+
+def check_finite(tensor: torch.Tensor, what: str) -> None:
+    """Raises ValueError where the servers would refuse the tensor."""
+    if not bool(torch.isfinite(tensor).all()):
+        raise ValueError(f"{what} has elements that are infinite or not a number; load a state from "
+                         "before")
+
+
+def count_in(value: Any, what: str) -> int:
+    """A count in a state. Raises ValueError: it is none that the servers take."""
+    if not (float(value).is_integer() and 0 <= int(value) <= 2**61):
+        raise ValueError(f"{what} is {float(value):g}; it has to be a whole number from 0 to 2**61, "
+                         "as state_dict() returns it")
+    return int(value)
 
 
 def _listed(names: set[str]) -> str:
