@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -239,10 +240,36 @@ def not_loaded():
         said["bare samples"] = _refusal(bare.load_state_dict, {**state, "samples": 960})
         said["has samples"] += bare.state_dict()["samples"]
         bare.close()
+        model = _model()
+        optimizer = _optimizer(model, worker, _adamw, prefix="fresh")
+        model.load_state_dict(_model(seed=3).state_dict())
+        optimizer.load_state_dict(_adamw(model.parameters()).state_dict())
+        said["fresh"] = _equal(model, _model(seed=3))
+        optimizer.close()
         optimizer = _optimizer(_model(), worker, _adamw, prefix="local", contract="local:2")
         said["local"] = refusal(lambda it: None)
         optimizer.close()
     return said
+
+
+def iterated():
+    """Whether tensors that only an iterator makes live until they are given, and what is read."""
+    with covey.join() as worker, covey.connect(**worker._client_settings) as client:
+        lives = []
+
+        def values():
+            made = []
+            for number, name in enumerate("abc"):
+                tensor = torch.full((2, 3), float(number))
+                made.append(weakref.ref(tensor))
+                yield client.create_table(covey.TableSpec(
+                    name, (2, 3), contract="async", initializer="given")), tensor
+                del tensor
+            lives.extend(one() is not None for one in made)
+
+        client.initialize(values())
+        read = [client.find_table(name).pull(torch.empty(2, 3)).wait().values for name in "abc"]
+        return {"lives": lives, "read": [float(one.sum()) for one in read]}
 
 
 def mistakes():
@@ -518,7 +545,7 @@ PROGRAMS = {
     "loaded": lambda: loaded(_adamw), "loaded_momentum": lambda: loaded(_sgd),
     "loaded_adagrad": lambda: loaded(lambda parameters: torch.optim.Adagrad(parameters, lr=0.1)),
     "loaded_before": lambda: loaded(_adamw, wraps=True), "not_loaded": not_loaded,
-    "left_out": left_out, "scaler": scaler, "mistakes": mistakes,
+    "left_out": left_out, "scaler": scaler, "mistakes": mistakes, "iterated": iterated,
     "accumulation": accumulation, "loader": loader, "backend": backend,
     "backend_in_int8": backend_in_int8,
     "ddp": lambda: parallel(False), "hook": lambda: parallel(True),

@@ -83,6 +83,11 @@ class TorchTest(worker_programs.WorkerProgramsTest):
                             ("samples", "accepted"), ("local", "under 'local'")):
             self.assertIn(text, said[about], about)
         self.assertEqual((0, 1920), (said["unchanged"], said["has samples"]))
+        self.assertTrue(said["fresh"], "the tables have the model's values of now")
+
+    def test_tensors_that_an_iterator_makes_live_until_they_are_given(self):
+        result, = self.results(1, 1, "iterated")
+        self.assertEqual(([True] * 3, [0, 6, 12]), (result["lives"], result["read"]))
 
     def test_members_without_examples_are_left_out(self):
         for result in self.results(1, 2, "left_out"):
