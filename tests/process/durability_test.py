@@ -21,10 +21,25 @@ class DurabilityTest(cluster.ProcessTest):
         self.assertEqual(0, run.code, run)
         return json.loads("".join(run.lines("stdout")))
 
+    def complete(self):
+        if not os.path.isdir(self.store):  # not yet
+            return []
+        return [found["name"] for found in
+                self.covey("snapshot", "--store", self.store, "list", "-o", "json") if found["complete"]]
+
     def newest(self):
-        complete = [found["name"] for found in
-                    self.covey("snapshot", "--store", self.store, "list", "-o", "json") if found["complete"]]
-        return complete[-1] if complete else ""
+        return (self.complete() or [""])[-1]
+
+    def newest_with_logs(self):
+        for name in reversed(self.complete()):
+            run = self.run_to_end("covey snapshot", [
+                cluster.COVEY, "snapshot", "--store", self.store, "show", name, "-o", "json"])
+            if run.code != 0:  # deleted in the meantime: the job keeps the newest only
+                continue
+            tables = json.loads("".join(run.lines("stdout")))["tables"]
+            if sum(table["log_bytes"] for table in tables) > 0:
+                return name
+        return ""
 
     def test_a_killed_job_loses_what_it_said(self):
         run = self.start_run(2, 1, [_EXAMPLES, "--passes", 40], [
@@ -41,6 +56,20 @@ class DurabilityTest(cluster.ProcessTest):
         run = self.start_run(1, 1, [_EXAMPLES, "--passes", 40], [
             "--store", self.store, "--resume", "latest", "--durability", "flushed:2s"])
         run.await_line(f"tables? continue {newest}; updates after it are gone")
+        self.assertEqual(0, run.exit_code(120), run)
+        self.assertEqual(0, json.loads(run.lines("stdout")[-1])["wrong"])
+
+    def test_a_killed_job_continues_with_the_updates_that_flushes_logged(self):
+        command = [_EXAMPLES, "--examples", 9600, "--batch", 960, "--passes", 2, "--wire", "int8", "--pause", "1s"]
+        options = ["--store", self.store, "--durability", "flushed:1s", "--snapshots-kept", 4]
+        run = self.start_run(1, 1, command, [*options, "--servers", 2])
+        program.await_true(self.newest_with_logs, f"no flush has logged updates: {run}")
+        run.kill()
+        logged = self.newest_with_logs()
+        self.assertEqual(0, self.run_to_end("covey snapshot", [
+            cluster.COVEY, "snapshot", "--store", self.store, "verify"]).code)
+        run = self.start_run(1, 1, command, [*options, "--resume", logged, "--servers", 3])
+        run.await_line(f"resumes snapshot={logged}")
         self.assertEqual(0, run.exit_code(120), run)
         self.assertEqual(0, json.loads(run.lines("stdout")[-1])["wrong"])
 

@@ -21,8 +21,11 @@
 #include "common/contract/contract.h"
 #include "common/runtime/config_file.h"
 #include "common/runtime/process_main.h"
+#include "common/tensor/wire_format.h"
+#include "common/tensor/wire_format_proto.h"
 #include "worker/config.h"
 #include "worker/data_source.h"
+#include "worker/examples/choices.h"
 #include "worker/hybrid_step.h"
 #include "worker/worker.h"
 
@@ -37,6 +40,8 @@ struct Options {
   uint64_t batch = 5;
   uint32_t replicas = 1;
   std::string contract = "async";
+  // Rounds no gradient of a group of 1 or 2 members.
+  WireFormat wire = WireFormat::kFloat32;
   absl::Duration pause = absl::Milliseconds(5);
 };
 
@@ -50,6 +55,7 @@ absl::StatusOr<proto::TableSpec> TableOf(const Options& options) {
   spec.mutable_optimizer()->set_kind(proto::Optimizer::SGD);
   spec.mutable_learning_rate()->set_base(1);
   *spec.mutable_contract() = ContractToProto(contract);
+  spec.set_gradient_format(ToProto(options.wire));
   spec.set_durability(options.replicas > 1 ? proto::REPLICATED : proto::MEMORY);
   if (options.replicas > 1) spec.set_replicas(options.replicas);
   return spec;
@@ -118,6 +124,7 @@ int Main(int argc, char** argv) {
   file.Add("batch", &options.batch, "examples per step of a worker");
   file.Add("replicas", &options.replicas, "of the table");
   file.Add("contract", &options.contract, "of the table; async");
+  examples::AddWireFormat(file, &options.wire);
   file.Add("pause", &options.pause, "between two steps");
   if (const std::optional<int> code = file.LoadForMain(argc, argv)) return *code;
   absl::Status status = Train(config, options);
