@@ -179,7 +179,8 @@ std::string DataCut::WaitsFor() const {
         const auto report = account.reports.find(node);
         const bool has_asked = report != account.reports.end();
         const bool tells_group = has_asked && report->second.group == id;
-        if (!account.ledger.MayHold(node) && (passed || !has_asked)) continue;
+        if (!has_asked && !account.ledger.MayHoldSilently()) continue;
+        if (!account.ledger.MayHold(node) && passed) continue;
         return absl::StrCat(NameOf(view, node), " has reported its examples of '", name,
                             "' up to step ", tells_group ? report->second.finished_step : 0,
                             " of group ", id.value(), ", and the cut ends with step ", last_step);

@@ -30,7 +30,7 @@ namespace covey::scheduler {
 // none of its examples although others have reported that step. A member that never asked for the
 // data set is not waited for, nor is any member when all examples are finished: members may report
 // nothing after that. While a restarted scheduler does not know the holders of some examples, each
-// member may be one.
+// member may be one; a member that has never asked since then, until the lease is over.
 //
 // So the cut cannot be made if all examples are finished, some of them in later steps, and a member
 // has not reported its group's last step: it may have trained such an example, too, in the cut.

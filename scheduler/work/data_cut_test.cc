@@ -241,6 +241,21 @@ TEST_F(DataCutTest, AfterARestartEachMemberMayHoldExamples) {
   EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3"));
 }
 
+// Orphaned examples stay until their pass ends, and a member may have nothing to do with them.
+TEST_F(DataCutTest, AMemberThatNeverAsksHoldsNothingOnceTheLeaseIsOver) {
+  Ask(2, 1);
+  dispatcher_ = std::make_unique<DataDispatcher>(state_);
+  dispatcher_->Start(kStart);
+  ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());
+  Report(2, {Item(0, 5, 5)}, 5);
+  ASSERT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3"));
+  std::vector<DataDispatcher::Answer> answers;
+  dispatcher_->Tick(kStart + DataDispatcher::kLease, answers);
+  EXPECT_EQ(dispatcher_->CutWaitsFor(), "");
+  Ask(3, 0);
+  EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3")) << "it trains, and will report";
+}
+
 TEST_F(DataCutTest, ARestoredJobGivesTheRestAtOnce) {
   Ask(2, 3);
   ASSERT_TRUE(dispatcher_->BeginCut({{GroupId(1), 5}}).ok());

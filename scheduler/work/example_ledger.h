@@ -55,6 +55,9 @@ class ExampleLedger {
   std::vector<Range> Unfinished(const proto::WorkItem& item) const;
   // Whether examples are leased to the node, or to an unknown holder, which it may be.
   bool MayHold(NodeId node) const;
+  // Whether a node that has not asked since the restart may be such an unknown holder: until the
+  // lease is over, by which it would have reported.
+  bool MayHoldSilently() const { return !orphaned_.empty() && !orphaned_lease_is_over_; }
 
   void Finish(const proto::WorkItem& item);
   void GiveBack(NodeId node, const proto::WorkItem& item);
