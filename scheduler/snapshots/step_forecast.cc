@@ -14,6 +14,11 @@ constexpr double kIdleAfterSteps = 5;
 // Reports that arrive together, after a delay, say nothing about the pace.
 constexpr absl::Duration kPaceOver = absl::Milliseconds(250);
 
+// The last step that the group does not take, because it has formed later.
+uint64_t StepBefore(const proto::Group& group) {
+  return std::max<uint64_t>(1, group.first_step()) - 1;
+}
+
 }  // namespace
 
 void StepForecast::OnProgress(absl::Time now, NodeId id, const Report& report) {
@@ -63,12 +68,14 @@ uint64_t StepForecast::StepAt(const proto::Group& group, absl::Time at) const {
     if (worker == nullptr) continue;
     const double ahead = std::max(0.0, absl::ToDoubleSeconds(at - worker->at)) * worker->pace;
     furthest = std::max(furthest, worker->step + static_cast<uint64_t>(std::ceil(ahead)));
+    const uint64_t next = std::max(worker->step, StepBefore(group)) + 1;
+    if (worker->unconfirmed_step == next) furthest = std::max(furthest, next);
   }
   return furthest;
 }
 
 bool StepForecast::HasPassed(const proto::Group& group, uint64_t step, Epoch epoch) const {
-  const uint64_t before = std::max<uint64_t>(1, group.first_step()) - 1;
+  const uint64_t before = StepBefore(group);
   return std::all_of(group.members().begin(), group.members().end(), [&](uint64_t member) {
     const Worker* worker = Find(group, member);
     return worker != nullptr && std::max(worker->step, before) >= step &&

@@ -33,7 +33,8 @@ class StepForecast {
 
   // Whether all members have reported as such, at least twice.
   bool Knows(const proto::Group& group) const;
-  // The step that the group will have finished at `at`, or a later one, if it keeps its pace.
+  // The step that the group will have finished at `at`, or a later one, if it keeps its pace; no
+  // step before one whose push is under way, since some shards may have it already.
   uint64_t StepAt(const proto::Group& group, absl::Time at) const;
   // Whether all members have finished the step, or the group begins after it, and the heads of all
   // shards as of `epoch` have received their pushes up to it.

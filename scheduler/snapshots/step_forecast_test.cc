@@ -75,6 +75,22 @@ TEST_F(StepForecastTest, AGroupIsPastTheStepsBeforeItsFirst) {
   EXPECT_FALSE(forecast_.HasPassed(late, 209, Epoch(7)));
 }
 
+// A step that cannot end yet, as one shard takes no pushes, may be in the others.
+TEST_F(StepForecastTest, IsNotBeforeTheStepWhosePushIsUnderWay) {
+  const auto step_at = [](uint64_t step, uint64_t unconfirmed) {
+    StepForecast forecast;
+    forecast.OnProgress(kStart, kFast,
+                        {.group = GroupId(1), .step = step, .unconfirmed_step = unconfirmed});
+    proto::Group group = Group();
+    group.set_first_step(22);
+    return forecast.StepAt(group, Second(1));
+  };
+  EXPECT_EQ(step_at(0, 22), 22u) << "the first one of a group that has formed late";
+  EXPECT_EQ(step_at(22, 23), 23u);
+  EXPECT_EQ(step_at(23, 0), 23u) << "none is under way";
+  EXPECT_EQ(step_at(23, 500), 23u) << "a push as a member of another group";
+}
+
 // A head that is gone may have been the only one that had a push: it is sent again, later.
 TEST_F(StepForecastTest, APushThatAHeadMayLackHasNotPassed) {
   const auto report = [this](uint64_t unconfirmed, uint64_t epoch) {
