@@ -53,12 +53,21 @@ void SnapshotWriter::Remove(const std::string& folder, const std::string& file, 
   Request(std::move(remove), {}, outbox);
 }
 
+void SnapshotWriter::RemoveFiles(Outbox& outbox) {
+  std::vector<std::string> names;
+  for (const auto& [place, bytes] : files_) {
+    if (place.first.empty()) names.push_back(place.second);
+  }
+  if (offset_ > 0) names.push_back(file());
+  for (const std::string& name : names) {
+    removal_ = next_request_;
+    Remove(folder_, name, outbox);
+  }
+}
+
 void SnapshotWriter::Reset(Outbox& outbox) {
   if (is_writing()) {
-    for (const auto& [place, bytes] : files_) {
-      if (place.first.empty()) Remove(folder_, place.second, outbox);
-    }
-    if (offset_ > 0) Remove(folder_, file(), outbox);
+    RemoveFiles(outbox);
     DropLogs(outbox);
   }
   SnapshotWriter without_order(std::move(is_updated_));
@@ -67,6 +76,7 @@ void SnapshotWriter::Reset(Outbox& outbox) {
   without_order.view_epoch_ = view_epoch_;
   without_order.early_ = std::move(early_);
   without_order.next_request_ = next_request_;
+  without_order.removal_ = removal_;
   without_order.contents_ = std::move(contents_);
   *this = std::move(without_order);
 }
@@ -197,6 +207,7 @@ void SnapshotWriter::Add(ShardId id, uint64_t generation, Replica::TakenCut cut,
 }
 
 void SnapshotWriter::SendMore(Outbox& outbox) {
+  if (!is_writing() || removal_ != 0) return;
   while (!pending_.empty() && bytes_in_flight_ < kBytesInFlight) {
     if (offset_ - ordered_at_ >= kBytesPerOrder) PutUpdatedFirst();
     SendPiece(outbox);
@@ -352,6 +363,10 @@ void SnapshotWriter::OnStoreReply(const Message& message, Outbox& outbox) {
     SendLogs(outbox);
     return ReportStored(outbox);
   }
+  if (id == removal_) {
+    removal_ = 0;
+    return SendMore(outbox);
+  }
   const bool is_sync = id == sync_request_ && id != 0;
   const auto append = in_flight_.find(id);
   if (!is_writing() || (append == in_flight_.end() && !is_sync)) return;
@@ -400,6 +415,7 @@ void SnapshotWriter::Fail(ShardId id, const std::string& why, Outbox& outbox) {
 }
 
 void SnapshotWriter::ReportFailure(const std::string& why, Outbox& outbox) {
+  RemoveFiles(outbox);
   DropLogs(outbox);
   proto::SnapshotReportRequest report;
   report.set_failure(why);

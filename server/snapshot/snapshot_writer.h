@@ -39,7 +39,9 @@ namespace covey::server {
 // file of their own, so that references keep at most twice their bytes in the store.
 //
 // Nothing waits for the store: cuts are handles, and training goes on meanwhile. A part that cannot
-// be stored is reported as a failure; an order that is withdrawn is forgotten, its files removed.
+// be stored is reported as a failure; an order that is withdrawn is forgotten. The files of both
+// are removed, and the next order sends nothing before that is done: however fast orders fail, the
+// store's queue does not grow, and who reads from it waits for one part at most.
 //
 // Actor-confined. Deterministic. Memory: the old values and slots of shards that have been updated
 // since their cuts, until these are stored. Such shards are stored before others, because others
@@ -125,6 +127,8 @@ class SnapshotWriter final : public HeldRecords {
   // Its id.
   uint64_t Request(proto::StoreRequest request, std::vector<Buffer> frames, Outbox& outbox);
   void Remove(const std::string& folder, const std::string& file, Outbox& outbox);
+  // The order's files, which nothing refers to.
+  void RemoveFiles(Outbox& outbox);
   // If all is stored.
   void ReportStored(Outbox& outbox);
   void ReportFailure(const std::string& why, Outbox& outbox);
@@ -136,6 +140,7 @@ class SnapshotWriter final : public HeldRecords {
   Epoch view_epoch_;
   std::vector<EarlyCut> early_;
   uint64_t next_request_ = 1;
+  uint64_t removal_ = 0;  // the last request about an earlier order; 0 = it is answered
   StoredContents contents_;
   // What shards apply after their cuts by the newest order, if that is a flush; and after those by
   // the base, up to the cuts by the newest order. Null = none.

@@ -156,9 +156,44 @@ TEST_F(SnapshotWriterTest, ReportsAFailedSync) {
   for (size_t i = 0; i + 1 < requests.size(); ++i) Answer(requests[i]);
   store_.PlanFault(store_.operations() + 1, MemoryFolder::Fault::kIoError);
   Answer(requests.back());
-  EXPECT_THAT(TakeRequests(), IsEmpty());
+  AnswerAll();
   ASSERT_THAT(reports_, SizeIs(1));
   EXPECT_THAT(reports_[0].failure(), HasSubstr(kPath));
+}
+
+// Only the process that has opened a file can close it.
+TEST_F(SnapshotWriterTest, AFailedPartLeavesNoFileOpen) {
+  AddShard();
+  for (uint64_t order = 1; order <= kStoreOpenFilesMax + 1; ++order) {
+    Order(order, 5 + order);
+    FollowView(5 + order);
+    Cut(order, 5 + order);
+    AnswerAll();
+    writer_.Fail(kSecond, "a later push is in its content", outbox_);
+    AnswerAll();
+  }
+  ASSERT_THAT(reports_, SizeIs(kStoreOpenFilesMax + 1));
+  EXPECT_THAT(reports_.back().failure(), HasSubstr("a later push"));
+}
+
+// However fast orders fail, the store's queue is not filled.
+TEST_F(SnapshotWriterTest, TheNextOrderWaitsUntilTheFilesOfTheLastAreRemoved) {
+  Order(1, 6);
+  FollowView(6);
+  Cut(1, 6);
+  const std::vector<Message> late = TakeRequests();
+  Order(2, 7);
+  FollowView(7);
+  Cut(2, 7);
+  const std::vector<Message> removals = TakeRequests();
+  ASSERT_THAT(removals, SizeIs(1));
+  for (const Message& request : late) Answer(request);
+  EXPECT_EQ(Requests(), 0u);
+  Answer(removals[0]);
+  AnswerAll();
+  ASSERT_THAT(reports_, SizeIs(1));
+  EXPECT_EQ(reports_[0].snapshot(), 2u);
+  EXPECT_EQ(reports_[0].failure(), "");
 }
 
 TEST_F(SnapshotWriterTest, ReportsAShardThatMakesNoCut) {
