@@ -13,6 +13,14 @@ constexpr uint64_t MixBits(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// The x whose MixBits(x) is `mixed`. Pure.
+constexpr uint64_t UnmixBits(uint64_t mixed) {
+  mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)) * 0x319642b2d24d8ec3;
+  mixed = (mixed ^ (mixed >> 27) ^ (mixed >> 54)) * 0x96de1b173f119089;
+  mixed = mixed ^ (mixed >> 30) ^ (mixed >> 60);
+  return mixed - 0x9e3779b97f4a7c15;
+}
+
 // The project's own generator (SplitMix64): the same numbers on every library and machine, which
 // std:: distributions do not promise. Actor-confined. Not for secrets.
 class Random {

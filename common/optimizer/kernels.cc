@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -107,6 +108,86 @@ void ReleaseNesterov(const DelayedNesterovScalars s, const float* sum, const flo
   }
 }
 
+void RowsSgd(const SgdScalars s, size_t width, const RowUpdate* rows, size_t count) {
+  for (size_t r = 0; r < count; ++r) {
+    const RowUpdate& row = rows[r];
+    Sgd(s, row.gradient_sum, row.values, row.values, width);
+  }
+}
+
+void RowsAdagrad(const AdagradScalars s, size_t width, const RowUpdate* rows, size_t count) {
+  for (size_t r = 0; r < count; ++r) {
+    const RowUpdate& row = rows[r];
+    Adagrad(s, row.gradient_sum, row.values, row.values, row.slots[0], row.slots[0], width);
+  }
+}
+
+void RowsAdam(const AdamScalars* s, size_t width, const RowUpdate* rows, size_t count) {
+  for (size_t r = 0; r < count; ++r) {
+    const RowUpdate& row = rows[r];
+    Adam(s[r], row.gradient_sum, row.values, row.values, row.slots[0], row.slots[0], row.slots[1],
+         row.slots[1], width);
+  }
+}
+
+// Eight floats in the compiler's own vector type: from a plain loop over lanes, gcc 12 makes a loop
+// over blocks of 128 elements that rows do not have, and the update of a row takes twice as long.
+constexpr size_t kLanes = 8;
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+
+inline void AddSquares(const GradientScalars& s, const float* sum, const float* values,
+                       size_t count, Lanes& squares) {
+  Lanes sums = {};
+  Lanes at = {};
+  std::memcpy(&sums, sum, count * sizeof(float));
+  std::memcpy(&at, values, count * sizeof(float));
+  const Lanes g = sums * s.gradient_scale + at * s.weight_decay;
+  squares += g * g;
+}
+
+void RowsRowwiseAdagrad(const AdagradScalars s, size_t width, const RowUpdate* rows, size_t count) {
+  const size_t whole = width / kLanes * kLanes;
+  for (size_t r = 0; r < count; ++r) {
+    const RowUpdate& row = rows[r];
+    Lanes x = {};
+    for (size_t i = 0; i < whole; i += kLanes) {
+      AddSquares(s.gradient, row.gradient_sum + i, row.values + i, kLanes, x);
+    }
+    if (whole < width) {
+      AddSquares(s.gradient, row.gradient_sum + whole, row.values + whole, width - whole, x);
+    }
+    const float sum = ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+    const float square = row.slots[0][0] + sum / static_cast<float>(width);
+    row.slots[0][0] = square;
+    // An update of the whole row with this rate.
+    Sgd({.gradient = s.gradient,
+         .learning_rate = s.learning_rate / (std::sqrt(square) + s.epsilon)},
+        row.gradient_sum, row.values, row.values, width);
+  }
+}
+
+void Ftrl(const FtrlScalars s, const float* sum, float* w, float* z, float* n, size_t count) {
+  COVEY_ELEMENTWISE
+  for (size_t i = 0; i < count; ++i) {
+    const float g = sum[i] * s.gradient_scale;
+    const float next_n = n[i] + g * g;
+    const float root = std::sqrt(next_n);
+    const float sigma = (root - std::sqrt(n[i])) / s.alpha;
+    const float next_z = z[i] + g - sigma * w[i];
+    const float shrunk = next_z - std::copysign(s.l1, next_z);
+    const float moved = -shrunk / ((s.beta + root) / s.alpha + s.l2);
+    n[i] = next_n;
+    z[i] = next_z;
+    w[i] = std::abs(next_z) <= s.l1 ? 0.0f : moved;
+  }
+}
+
+void RowsFtrl(const FtrlScalars s, size_t width, const RowUpdate* rows, size_t count) {
+  for (size_t r = 0; r < count; ++r) {
+    Ftrl(s, rows[r].gradient_sum, rows[r].values, rows[r].slots[0], rows[r].slots[1], width);
+  }
+}
+
 void Compensate(float strength, const float* sum, const float* now, const float* then, float* out,
                 size_t count) {
   COVEY_ELEMENTWISE
@@ -141,6 +222,11 @@ HWY_EXPORT(Adagrad);
 HWY_EXPORT(Adam);
 HWY_EXPORT(HoldNesterov);
 HWY_EXPORT(ReleaseNesterov);
+HWY_EXPORT(RowsSgd);
+HWY_EXPORT(RowsAdagrad);
+HWY_EXPORT(RowsAdam);
+HWY_EXPORT(RowsRowwiseAdagrad);
+HWY_EXPORT(RowsFtrl);
 HWY_EXPORT(Compensate);
 HWY_EXPORT(IsEachFinite);
 
@@ -201,6 +287,29 @@ void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
   HWY_DYNAMIC_DISPATCH(ReleaseNesterov)
   (scalars, gradient_sum.data(), values_in.data(), values_out.data(), velocity.in.data(),
    velocity.out.data(), held.in.data(), held.out.data(), values_out.size());
+}
+
+void UpdateRowsSgd(const SgdScalars& scalars, size_t width, std::span<const RowUpdate> rows) {
+  HWY_DYNAMIC_DISPATCH(RowsSgd)(scalars, width, rows.data(), rows.size());
+}
+
+void UpdateRowsAdagrad(const AdagradScalars& scalars, size_t width,
+                       std::span<const RowUpdate> rows) {
+  HWY_DYNAMIC_DISPATCH(RowsAdagrad)(scalars, width, rows.data(), rows.size());
+}
+
+void UpdateRowsAdam(std::span<const AdamScalars> scalars, size_t width,
+                    std::span<const RowUpdate> rows) {
+  HWY_DYNAMIC_DISPATCH(RowsAdam)(scalars.data(), width, rows.data(), rows.size());
+}
+
+void UpdateRowsRowwiseAdagrad(const AdagradScalars& scalars, size_t width,
+                              std::span<const RowUpdate> rows) {
+  HWY_DYNAMIC_DISPATCH(RowsRowwiseAdagrad)(scalars, width, rows.data(), rows.size());
+}
+
+void UpdateRowsFtrl(const FtrlScalars& scalars, size_t width, std::span<const RowUpdate> rows) {
+  HWY_DYNAMIC_DISPATCH(RowsFtrl)(scalars, width, rows.data(), rows.size());
 }
 
 void CompensateDelay(float strength, std::span<const float> gradient_sum,

@@ -123,6 +123,44 @@ void ReleaseDelayedNesterov(const DelayedNesterovScalars& scalars,
                             std::span<const float> gradient_sum, std::span<const float> values_in,
                             std::span<float> values_out, SlotSpans velocity, SlotSpans held);
 
+// A row of a sparse table and its update. All rows of a call are different memory.
+struct RowUpdate {
+  const float* gradient_sum = nullptr;  // of this row
+  float* values = nullptr;              // updated in place, as are the slots
+  float* slots[2] = {};                 // as the kernel says; null where it has none
+};
+
+// The updates above for rows of `width` elements, with the same bits. An update of one row costs
+// about as much as a cache miss, so callers have the rows fetched ahead.
+void UpdateRowsSgd(const SgdScalars& scalars, size_t width, std::span<const RowUpdate> rows);
+// Slot 0: squares.
+void UpdateRowsAdagrad(const AdagradScalars& scalars, size_t width,
+                       std::span<const RowUpdate> rows);
+// Slot 0: mean; slot 1: square. A row has scalars of its own, because it counts its own updates.
+// Precondition: equal sizes.
+void UpdateRowsAdam(std::span<const AdamScalars> scalars, size_t width,
+                    std::span<const RowUpdate> rows);
+
+// Adagrad with one sum for each row (Mudigere et al. 2022), as FBGEMM writes it:
+//   square += mean over the row of g * g;   value -= learning_rate / (sqrt(square) + epsilon) * g
+// The mean is a sum in 8 lanes, by index modulo 8, which are added as ((0+4)+(2+6)) +
+// ((1+5)+(3+7)), divided by the width. Slot 0: the sum, one element.
+void UpdateRowsRowwiseAdagrad(const AdagradScalars& scalars, size_t width,
+                              std::span<const RowUpdate> rows);
+
+// FTRL-proximal (McMahan et al. 2013, algorithm 1):
+//   sigma = (sqrt(n + g * g) - sqrt(n)) / alpha;   z += g - sigma * value;   n += g * g
+//   value = 0 where |z| <= l1, else -(z - sign(z) * l1) / ((beta + sqrt(n)) / alpha + l2)
+// Slot 0: z; slot 1: n.
+struct FtrlScalars {
+  float gradient_scale = 1;
+  float alpha = 0;
+  float beta = 1;
+  float l1 = 0;
+  float l2 = 0;
+};
+void UpdateRowsFtrl(const FtrlScalars& scalars, size_t width, std::span<const RowUpdate> rows);
+
 // Delay compensation (DC-ASGD, Zheng et al. 2017): what the gradient, computed on `previous`, would
 // be at `values`, to first order, with the square of the gradient in place of the Hessian. For the
 // mean gradient of n samples and the constant lambda, strength = lambda / n:

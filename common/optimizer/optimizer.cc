@@ -52,6 +52,9 @@ bool HasKernels(OptimizerKind kind, const UpdateKernels& kernels) {
     case OptimizerKind::kDelayedNesterov:
       return kernels.hold_delayed_nesterov != nullptr &&
              kernels.release_delayed_nesterov != nullptr;
+    case OptimizerKind::kRowwiseAdagrad:
+    case OptimizerKind::kFtrl:
+      return false;
   }
   return true;  // MakeOptimizer refuses what it does not know.
 }
@@ -78,6 +81,10 @@ absl::string_view OptimizerName(OptimizerKind kind) {
       return "lamb";
     case OptimizerKind::kDelayedNesterov:
       return "delayed_nesterov";
+    case OptimizerKind::kRowwiseAdagrad:
+      return "rowwise_adagrad";
+    case OptimizerKind::kFtrl:
+      return "ftrl";
   }
   return "unknown";
 }
@@ -87,8 +94,13 @@ bool HasMomentum(OptimizerKind kind) {
          kind == OptimizerKind::kLars || kind == OptimizerKind::kDelayedNesterov;
 }
 
+bool NeedsRows(OptimizerKind kind) {
+  return kind == OptimizerKind::kRowwiseAdagrad || kind == OptimizerKind::kFtrl;
+}
+
 bool IsElementwise(OptimizerKind kind) {
-  return kind != OptimizerKind::kLars && kind != OptimizerKind::kLamb;
+  return kind != OptimizerKind::kLars && kind != OptimizerKind::kLamb &&
+         kind != OptimizerKind::kRowwiseAdagrad;
 }
 
 absl::Status OptimizerConfig::Validate() const {
@@ -99,6 +111,9 @@ absl::Status OptimizerConfig::Validate() const {
   COVEY_RETURN_IF_ERROR(CheckRange("epsilon", epsilon, {1e-12, 1}));
   COVEY_RETURN_IF_ERROR(CheckRange("trust_coefficient", trust_coefficient, {1e-12, 1}));
   COVEY_RETURN_IF_ERROR(CheckRange("delay", delay, {1, kDelayMax}));
+  COVEY_RETURN_IF_ERROR(CheckRange("ftrl_beta", ftrl_beta, {0, 1e6}));
+  COVEY_RETURN_IF_ERROR(CheckRange("l1", l1, {0, 1e6}));
+  COVEY_RETURN_IF_ERROR(CheckRange("l2", l2, {0, 1e6}));
   return absl::OkStatus();
 }
 
@@ -119,6 +134,12 @@ void Optimizer::Apply(const UpdateContext& context, std::span<const float> gradi
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& config,
                                                          const UpdateKernels& kernels) {
   COVEY_RETURN_IF_ERROR(config.Validate());
+  if (NeedsRows(config.kind)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "optimizer: ", OptimizerName(config.kind),
+        " updates the rows of sparse tables, and this table is dense; choose adagrad, ",
+        "or make the table sparse"));
+  }
   if (!HasKernels(config.kind, kernels)) {
     return absl::InvalidArgumentError(
         absl::StrCat("optimizer: ", OptimizerName(config.kind), " has no kernel for this memory"));
@@ -140,6 +161,9 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerConfig& 
       return MakeLamb(config, kernels);
     case OptimizerKind::kDelayedNesterov:
       return MakeDelayedNesterov(config, kernels);
+    case OptimizerKind::kRowwiseAdagrad:
+    case OptimizerKind::kFtrl:
+      break;  // refused above
   }
   return absl::InvalidArgumentError(absl::StrCat("optimizer: kind ", static_cast<int>(config.kind),
                                                  " is unknown; choose one of OptimizerKind"));

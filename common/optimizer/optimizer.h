@@ -22,7 +22,9 @@ enum class OptimizerKind {
   kAdamW,
   kLars,
   kLamb,
-  kDelayedNesterov
+  kDelayedNesterov,
+  kRowwiseAdagrad,
+  kFtrl
 };
 
 // In lower case: "sgd", …, "delayed_nesterov".
@@ -31,9 +33,12 @@ absl::string_view OptimizerName(OptimizerKind kind);
 // Whether the kind reads OptimizerConfig::momentum.
 bool HasMomentum(OptimizerKind kind);
 
+// Whether the kind updates rows, and so only those of sparse tables.
+bool NeedsRows(OptimizerKind kind);
+
 // Whether the update of an element depends on that element alone. False for LARS and LAMB, whose
 // rate follows norms over the whole call: a table with one of these learns differently for each way
-// of cutting it into shards, and so should have few shards.
+// of cutting it into shards, and so should have few shards. False for row-wise Adagrad, too.
 bool IsElementwise(OptimizerKind kind);
 
 // Largest OptimizerConfig::delay.
@@ -53,14 +58,20 @@ struct OptimizerConfig {
   // remains after an update. In [0, 1).
   double beta1 = 0.9;
   double beta2 = 0.999;
-  // Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger values damp the updates. In
-  // [1e-12, 1].
+  // Both kinds of Adagrad, Adam, AdamW, LAMB: keeps the divisor away from 0; larger values damp the
+  // updates. In [1e-12, 1].
   double epsilon = 1e-8;
   // LARS: the ratio of an update's norm to the values' norm, before the learning rate. In
   // [1e-12, 1].
   double trust_coefficient = 0.001;
   // Delayed Nesterov: updates between two changes of the velocity. In [1, kDelayMax].
   uint32_t delay = 1;
+  // FTRL. beta: larger values damp the first updates; in [0, 1e6]. l1: a value is 0 until the
+  // evidence for it exceeds l1; in [0, 1e6]. l2: draws values to 0; in [0, 1e6]. Its alpha is the
+  // learning rate.
+  double ftrl_beta = 1;
+  double l1 = 0;
+  double l2 = 0;
 
   // INVALID_ARGUMENT: a field is out of its range, or not a number; names the field, its value and
   // the range.
@@ -105,7 +116,7 @@ class Optimizer {
 };
 
 // An optimizer over the memory of these kernels. INVALID_ARGUMENT: as OptimizerConfig::Validate, or
-// the optimizer has no kernel for this memory; names it.
+// the optimizer has no kernel for this memory, or NeedsRows; names it.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, const UpdateKernels& kernels = kHostKernels);
 

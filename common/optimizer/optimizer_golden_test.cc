@@ -88,6 +88,9 @@ double Expected(const OptimizerConfig& config, double value, double rate, const 
     case OptimizerKind::kLars:
     case OptimizerKind::kLamb:
       break;  // not element-wise: trust_golden_test.cc
+    case OptimizerKind::kRowwiseAdagrad:
+    case OptimizerKind::kFtrl:
+      break;  // of rows: row_optimizer_test.cc
   }
   return value;
 }

@@ -56,7 +56,7 @@ _MAY_INCLUDE = {
 _ROOMS = {
     "worker": ["collective", "layout", "data", "group", "update", "hybrid", "engine", "."],
     "scheduler": ["state", "groups", "nodes", "placement", "tables", "work", "log", "rpc", "."],
-    "server": ["table", "replication", "recording", "shard", "snapshot", "replay", "."],
+    "server": ["table", "sparse", "replication", "recording", "shard", "snapshot", "replay", "."],
     "common/net": ["zmq", "grpc", "."],
     "client/engine": ["requests", "sending", "durability", "."],
     "client/cli": ["console", "process", "scheduler", "model", "snapshot", "status", "replay", "report", "run", "scale", "bench",

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/sparse/sparse_shard.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/crc32c.h"
+#include "common/base/random.h"
+#include "common/base/status_macros.h"
+#include "common/table/key_slots.h"
+
+namespace covey::server {
+namespace {
+
+constexpr size_t kBlock = kRowsPerUpdateMax;
+// How many keys ahead of its lookup an index entry is fetched.
+constexpr size_t kAhead = 24;
+
+void PrefetchBytes(const void* from, size_t bytes) {
+  const char* const start = static_cast<const char*>(from);
+  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(start + line, 1);
+}
+
+}  // namespace
+
+// The rows of up to kBlock keys, between their lookup and their update.
+struct SparseShard::Block {
+  size_t size = 0;
+  std::array<uint32_t, kBlock> rows;  // 0: the shard is full, and there is no such row
+};
+
+absl::StatusOr<std::unique_ptr<SparseShard>> SparseShard::Create(const SparseShardConfig& config) {
+  if (config.slot_count == 0 || config.slot_count > kKeySlots ||
+      config.first_slot > kKeySlots - config.slot_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("open shard: ", config.slot_count, " slots from ", config.first_slot,
+                     " on; choose at least 1, and none beyond the ", kKeySlots, " of a table"));
+  }
+  if (config.width == 0 || config.width > SparseShardConfig::kWidthMax) {
+    return absl::InvalidArgumentError(absl::StrCat("open shard: rows of ", config.width,
+                                                   " elements; choose 1 to ",
+                                                   SparseShardConfig::kWidthMax));
+  }
+  if (config.rows_max == 0 || config.rows_max > SparseShardConfig::kRowsPerShardMax) {
+    return absl::InvalidArgumentError(absl::StrCat("open shard: at most ", config.rows_max,
+                                                   " rows; choose 1 to ",
+                                                   SparseShardConfig::kRowsPerShardMax));
+  }
+  COVEY_RETURN_IF_ERROR(config.initializer.Validate());
+  COVEY_ASSIGN_OR_RETURN(auto schedule, LearningRateSchedule::Create(config.learning_rate));
+  COVEY_ASSIGN_OR_RETURN(auto optimizer, RowOptimizer::Create(config.optimizer, config.width));
+  return absl::WrapUnique(new SparseShard(config, schedule, std::move(optimizer)));
+}
+
+SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
+                         std::unique_ptr<RowOptimizer> optimizer)
+    : config_(config),
+      schedule_(schedule),
+      optimizer_(std::move(optimizer)),
+      first_place_(config.first_slot << 48),
+      shift_(std::countl_zero((config.slot_count << 48) - 1)),
+      values_(config.width),
+      updates_(1) {
+  for (size_t slot = 0; slot < optimizer_->slots(); ++slot) {
+    slots_.emplace_back(optimizer_->slot_width(slot));
+  }
+}
+
+bool SparseShard::Holds(uint64_t key) const {
+  return SlotOfKey(key) - config_.first_slot < config_.slot_count;
+}
+
+uint64_t SparseShard::PlaceOf(uint64_t key) const {
+  return (MixBits(key) - first_place_) << shift_;
+}
+
+uint64_t SparseShard::KeyOf(uint64_t place) const {
+  return UnmixBits((place >> shift_) + first_place_);
+}
+
+SparseRow SparseShard::RowAt(const IndexEntry& entry) const {
+  SparseRow row{.key = KeyOf(entry.place),
+                .stamp = entry.stamp,
+                .updates = *updates_.Row(entry.row),
+                .values = values_.Row(entry.row)};
+  for (size_t slot = 0; slot < slots_.size(); ++slot) row.slots[slot] = slots_[slot].Row(entry.row);
+  return row;
+}
+
+size_t SparseShard::bytes() const {
+  size_t total = index_.bytes() + values_.bytes() + updates_.bytes();
+  for (const RowSlab<float>& slot : slots_) total += slot.bytes();
+  return total + free_rows_.capacity() * sizeof(uint32_t);
+}
+
+uint32_t SparseShard::NextRow() const {
+  return free_rows_.empty() ? rows_made_ + 1 : free_rows_.back();
+}
+
+void SparseShard::Occupy(uint32_t row) {
+  if (!free_rows_.empty()) {
+    free_rows_.pop_back();
+    return;
+  }
+  rows_made_ = row;
+  const size_t addressable = size_t{row} + 1;
+  values_.Grow(addressable);
+  updates_.Grow(addressable);
+  for (RowSlab<float>& slot : slots_) slot.Grow(addressable);
+}
+
+void SparseShard::BeginRow(uint64_t key, uint32_t row) {
+  Occupy(row);
+  Initialize(config_.initializer, key * config_.width, {values_.Row(row), config_.width});
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    std::fill_n(slots_[slot].Row(row), slot_width(slot), 0.0f);
+  }
+  *updates_.Row(row) = 0;
+}
+
+absl::Status SparseShard::Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
+                                uint64_t samples) const {
+  if (gradient_sum.size() != keys.size() * config_.width) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("apply: the gradient has ", gradient_sum.size(), " elements for ", keys.size(),
+                     " rows of ", config_.width, "; push ", keys.size() * config_.width));
+  }
+  if (samples == 0 || samples > std::numeric_limits<uint64_t>::max() - samples_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("apply: the gradient stands for ", samples, " samples, after ", samples_,
+                     " so far; push the number of training examples in the sum"));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i > 0 && keys[i] <= keys[i - 1]) {
+      return absl::InvalidArgumentError(absl::StrCat("apply: key ", keys[i], " follows key ",
+                                                     keys[i - 1],
+                                                     "; push keys ascending, each once"));
+    }
+    if (!Holds(keys[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("apply: key ", keys[i], " lies in slot ", SlotOfKey(keys[i]),
+                       ", the shard holds ", config_.slot_count, " slots from ", config_.first_slot,
+                       " on; route it by the newest view"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t SparseShard::FindRows(std::span<const uint64_t> keys, Block& block) {
+  uint64_t refused = 0;
+  block.size = keys.size();
+  const uint32_t stamp = static_cast<uint32_t>(version_ + 1);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint64_t place = PlaceOf(keys[i]);
+    if (index_.size() == config_.rows_max) {
+      IndexEntry* const found = index_.Find(place);
+      block.rows[i] = found == nullptr ? 0 : found->row;
+      if (found == nullptr) {
+        ++refused;
+        continue;
+      }
+      found->stamp = stamp;
+    } else {
+      const uint32_t new_row = NextRow();
+      const size_t rows_before = index_.size();
+      IndexEntry& entry = index_.FindOrInsert(place, new_row);
+      entry.stamp = stamp;
+      block.rows[i] = entry.row;
+      if (index_.size() != rows_before) BeginRow(keys[i], new_row);
+    }
+    PrefetchBytes(values_.Row(block.rows[i]), config_.width * sizeof(float));
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      PrefetchBytes(slots_[slot].Row(block.rows[i]), slot_width(slot) * sizeof(float));
+    }
+    __builtin_prefetch(updates_.Row(block.rows[i]), 1);
+  }
+  return refused;
+}
+
+void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient_sum,
+                             const Block& block) {
+  std::array<RowUpdate, kBlock> updates;
+  std::array<uint32_t, kBlock> counts;
+  size_t size = 0;
+  for (size_t i = 0; i < block.size; ++i) {
+    const uint32_t row = block.rows[i];
+    if (row == 0) continue;
+    updates[size].gradient_sum = gradient_sum + i * config_.width;
+    updates[size].values = values_.Row(row);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      updates[size].slots[slot] = slots_[slot].Row(row);
+    }
+    uint32_t& count = *updates_.Row(row);
+    // Saturates, so that Adam's correction does not begin again after 4 billion updates.
+    count += count != std::numeric_limits<uint32_t>::max();
+    counts[size++] = count;
+  }
+  optimizer_->Apply(context, std::span(updates).first(size), std::span(counts).first(size));
+}
+
+absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
+                                            std::span<const float> gradient_sum, uint64_t samples,
+                                            double rate_factor) {
+  COVEY_RETURN_IF_ERROR(Check(keys, gradient_sum, samples));
+  const UpdateContext context = {
+      .learning_rate = schedule_.RateAt(samples_ + samples) * rate_factor,
+      .gradient_scale = 1 / static_cast<double>(samples)};
+  // While the rows of one block come from memory, those of the block before it are updated.
+  uint64_t refused = 0;
+  std::array<Block, 2> blocks;
+  for (size_t i = 0; i < std::min(keys.size(), kBlock); ++i) index_.Prefetch(PlaceOf(keys[i]));
+  for (size_t first = 0; first < keys.size(); first += kBlock) {
+    const size_t last = std::min(first + kBlock, keys.size());
+    for (size_t i = last; i < std::min(last + kBlock, keys.size()); ++i) {
+      index_.Prefetch(PlaceOf(keys[i]));
+    }
+    Block& block = blocks[first / kBlock % 2];
+    refused += FindRows(keys.subspan(first, last - first), block);
+    if (first > 0) {
+      UpdateRows(context, gradient_sum.data() + (first - kBlock) * config_.width,
+                 blocks[(first / kBlock - 1) % 2]);
+    }
+  }
+  if (!keys.empty()) {
+    const size_t first = (keys.size() - 1) / kBlock * kBlock;
+    UpdateRows(context, gradient_sum.data() + first * config_.width, blocks[first / kBlock % 2]);
+  }
+  ++version_;
+  samples_ += samples;
+  return refused;
+}
+
+void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) const {
+  COVEY_CHECK(values.size() == keys.size() * config_.width);
+  const size_t row_bytes = config_.width * sizeof(float);
+  // Rows that were found and are on their way from memory.
+  constexpr size_t kRowsAhead = 16;
+  std::array<const float*, kRowsAhead> found;
+  for (size_t i = 0; i < std::min(keys.size(), kAhead); ++i) index_.Prefetch(PlaceOf(keys[i]));
+  for (size_t i = 0; i < keys.size() + kRowsAhead; ++i) {
+    if (i >= kRowsAhead) {
+      const size_t ready = i - kRowsAhead;
+      float* const to = values.data() + ready * config_.width;
+      if (const float* const row = found[ready % kRowsAhead]; row != nullptr) {
+        std::copy_n(row, config_.width, to);
+      } else {
+        Initialize(config_.initializer, keys[ready] * config_.width, {to, config_.width});
+      }
+    }
+    if (i >= keys.size()) continue;
+    if (i + kAhead < keys.size()) index_.Prefetch(PlaceOf(keys[i + kAhead]));
+    const IndexEntry* const entry = index_.Find(PlaceOf(keys[i]));
+    found[i % kRowsAhead] = entry == nullptr ? nullptr : values_.Row(entry->row);
+    if (entry != nullptr) PrefetchBytes(found[i % kRowsAhead], row_bytes);
+  }
+}
+
+absl::Status SparseShard::RestoreRow(const SparseRow& row) {
+  if (!Holds(row.key)) {
+    return absl::InvalidArgumentError(absl::StrCat("restore: key ", row.key, " lies in slot ",
+                                                   SlotOfKey(row.key), ", beyond the shard"));
+  }
+  const uint32_t number = NextRow();
+  const size_t rows_before = rows();
+  IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
+  if (rows() == rows_before) {
+    return absl::FailedPreconditionError(absl::StrCat("restore: key ", row.key, " is there twice"));
+  }
+  entry.stamp = row.stamp;
+  Occupy(number);
+  std::copy_n(row.values, config_.width, values_.Row(number));
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    std::copy_n(row.slots[slot], slot_width(slot), slots_[slot].Row(number));
+  }
+  *updates_.Row(number) = row.updates;
+  return absl::OkStatus();
+}
+
+void SparseShard::RestoreCounts(uint64_t version, uint64_t samples) {
+  version_ = version;
+  samples_ = samples;
+}
+
+bool SparseShard::Erase(uint64_t key) {
+  const IndexEntry* const entry = Holds(key) ? index_.Find(PlaceOf(key)) : nullptr;
+  if (entry == nullptr) return false;
+  free_rows_.push_back(entry->row);
+  return index_.Erase(PlaceOf(key));
+}
+
+uint64_t SparseShard::Digest() const {
+  const auto checksum = [](const float* elements, size_t count) -> uint64_t {
+    return Crc32c({reinterpret_cast<const uint8_t*>(elements), count * sizeof(float)});
+  };
+  uint64_t sum = 0;
+  ForEachRow([&](const SparseRow& row) {
+    uint64_t digest = MixBits(row.key ^ MixBits(uint64_t{row.stamp} << 32 | row.updates));
+    digest = MixBits(digest ^ checksum(row.values, config_.width));
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      digest = MixBits(digest ^ checksum(row.slots[slot], slot_width(slot)));
+    }
+    sum += digest;
+  });
+  return MixBits(sum ^ MixBits(version_ ^ MixBits(samples_)));
+}
+
+}  // namespace covey::server

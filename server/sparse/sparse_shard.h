@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/optimizer/learning_rate.h"
+#include "common/optimizer/row_optimizer.h"
+#include "server/sparse/row_index.h"
+#include "server/sparse/row_slab.h"
+#include "server/table/initializer.h"
+
+namespace covey::server {
+
+// The slots of a sparse table that a shard holds, and what a row of it is.
+struct SparseShardConfig {
+  uint64_t first_slot = 0;  // key_slots.h
+  uint64_t slot_count = 0;  // at least 1
+  size_t width = 0;         // elements of a row
+  uint64_t rows_max = kRowsPerShardMax;
+  InitializerConfig initializer = {};
+  OptimizerConfig optimizer = {};
+  LearningRateConfig learning_rate = {};
+
+  // Row numbers of 31 bits.
+  static constexpr uint64_t kRowsPerShardMax = (uint64_t{1} << 31) - 1;
+  // A row with its slots is at most 48 KiB.
+  static constexpr size_t kWidthMax = 4096;
+};
+
+// A row as ForEachRow shows it and Restore takes it. The pointers are valid during the call.
+struct SparseRow {
+  uint64_t key = 0;
+  uint32_t stamp = 0;    // the last 32 bits of the version that last updated it
+  uint32_t updates = 0;  // that it was part of
+  const float* values = nullptr;
+  const float* slots[2] = {};  // null where the optimizer has none
+};
+
+// Rows of a sparse float32 table: those whose keys lie in a range of slots, with the state of their
+// optimizer, and the counts of updates and samples. Its owner decides which pushes are admitted.
+//
+// A row comes into being with the first update that holds its key. Before that, and so in every
+// read, it has its first values, which are a function of the initializer's seed, the key and the
+// column alone: element c of key k is element k * width + c (modulo 2^64) of a dense table. So a
+// sparse table whose keys are 0, 1, 2, … begins with the bits of a dense one.
+//
+// Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
+// only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 28 bytes
+// more per row.
+class SparseShard {
+ public:
+  // INVALID_ARGUMENT: a part of the config is not valid, or not possible for rows.
+  static absl::StatusOr<std::unique_ptr<SparseShard>> Create(const SparseShardConfig& config);
+
+  // One update by the mean of a gradient over `samples` training examples, given as their sum: a
+  // row of `width` elements for each key. The learning rate is that of the total of samples, these
+  // included. An update may hold no key. Returns how many rows it did not make because the shard
+  // holds rows_max; the gradients of these are lost.
+  //
+  // INVALID_ARGUMENT: the gradient has another length, a key lies outside the slots or is not
+  // greater than the one before, or samples is 0 or makes the total overflow; nothing has changed
+  // then. Not idempotent. NaN and infinity are applied: callers check with AllFinite before.
+  absl::StatusOr<uint64_t> Apply(std::span<const uint64_t> keys,
+                                 std::span<const float> gradient_sum, uint64_t samples,
+                                 double rate_factor = 1);
+
+  // The rows of these keys, in their order; keys may repeat. Makes no row. Precondition: `values`
+  // has `width` elements for each key.
+  void Read(std::span<const uint64_t> keys, std::span<float> values) const;
+
+  // Calls visit(SparseRow) for each row, ascending by MixBits(key). It must not change the shard.
+  template <typename Visit>
+  void ForEachRow(const Visit& visit) const {
+    index_.ForEach([&](const IndexEntry& entry) { visit(RowAt(entry)); });
+  }
+  // Adds a row of another shard of the same table. FAILED_PRECONDITION: there is one of this key.
+  // INVALID_ARGUMENT: the key lies outside the slots.
+  absl::Status RestoreRow(const SparseRow& row);
+  void RestoreCounts(uint64_t version, uint64_t samples);
+  // False: there is no such row.
+  bool Erase(uint64_t key);
+  // Equal for equal rows, however they came into being. One pass over all bytes.
+  uint64_t Digest() const;
+
+  size_t rows() const { return index_.size(); }
+  size_t width() const { return config_.width; }
+  size_t slots() const { return slots_.size(); }
+  size_t slot_width(size_t slot) const { return optimizer_->slot_width(slot); }
+  uint64_t version() const { return version_; }  // updates applied
+  uint64_t samples() const { return samples_; }  // in all updates applied
+  size_t bytes() const;                          // allocated
+  bool Holds(uint64_t key) const;                // whether the key lies in the shard's slots
+
+ private:
+  struct Block;
+
+  SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
+              std::unique_ptr<RowOptimizer> optimizer);
+
+  uint64_t PlaceOf(uint64_t key) const;
+  uint64_t KeyOf(uint64_t place) const;
+  SparseRow RowAt(const IndexEntry& entry) const;
+  absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
+                     uint64_t samples) const;
+  uint32_t NextRow() const;
+  // Makes NextRow() the row of the key, without values.
+  void Occupy(uint32_t row);
+  void BeginRow(uint64_t key, uint32_t row);
+  // Finds or makes the rows of a block of keys, and has them fetched.
+  uint64_t FindRows(std::span<const uint64_t> keys, Block& block);
+  void UpdateRows(const UpdateContext& context, const float* gradient_sum, const Block& block);
+
+  // Constant after construction.
+  const SparseShardConfig config_;
+  const LearningRateSchedule schedule_;
+  const std::unique_ptr<RowOptimizer> optimizer_;
+  const uint64_t first_place_;  // mixed keys begin here
+  const int shift_;             // so that those of the shard fill the 64 bits of a place
+
+  // Owned by the actor's thread.
+  RowIndex index_;
+  RowSlab<float> values_;
+  std::vector<RowSlab<float>> slots_;
+  RowSlab<uint32_t> updates_;
+  uint32_t rows_made_ = 0;  // numbers 1 .. rows_made_ are in use or free
+  std::vector<uint32_t> free_rows_;
+  uint64_t version_ = 0;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace covey::server
