@@ -183,7 +183,10 @@ void RowIndex::Divide(uint64_t place) {
   const Bucket full = directory_[SlotOf(place)];
   const uint32_t depth = full.depth + 1;
   scratch_.clear();
-  VisitBucket(full, [&](const IndexEntry& entry) { scratch_.push_back(entry); });
+  VisitBucket(full, [&](const IndexEntry& entry) {
+    scratch_.push_back(entry);
+    return true;
+  });
   const uint64_t bit = uint64_t{1} << (64 - depth);
   const uint64_t middle = (place & ~(bit - 1)) | bit;
   const IndexEntry* const first = scratch_.data();

@@ -63,10 +63,25 @@ class RowIndex {
   // False: the place is missing.
   bool Erase(uint64_t place);
 
-  // Calls visit(entry) for each entry, ascending by place. It must not insert or remove.
+  // Calls visit(entry) for each entry from a place on, ascending, until it returns false. It must
+  // not insert or remove.
+  template <typename Visit>
+  void VisitFrom(uint64_t place, const Visit& visit) const {
+    const auto visit_rest = [&](const IndexEntry& entry) {
+      return entry.place < place || visit(entry);
+    };
+    size_t i = SlotOf(place);
+    i -= i % (size_t{1} << (depth_ - directory_[i].depth));  // its first entry of the directory
+    for (; i < directory_.size(); i = NextBucket(i)) {
+      if (!VisitBucket(directory_[i], visit_rest)) return;
+    }
+  }
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    for (size_t i = 0; i < directory_.size(); i = NextBucket(i)) VisitBucket(directory_[i], visit);
+    VisitFrom(0, [&](const IndexEntry& entry) {
+      visit(entry);
+      return true;
+    });
   }
 
  private:
@@ -94,17 +109,21 @@ class RowIndex {
 
   size_t SlotOf(uint64_t place) const { return place >> (64 - depth_); }
   size_t NextBucket(size_t i) const;
+  // False: visit has returned false.
   template <typename Visit>
-  static void VisitBucket(const Bucket& bucket, const Visit& visit) {
+  static bool VisitBucket(const Bucket& bucket, const Visit& visit) {
     if (bucket.page != nullptr) {
       for (const IndexEntry& entry : bucket.page->entries) {
-        if (entry.row != 0) visit(entry);
+        if (entry.row != 0 && !visit(entry)) return false;
       }
-      return;
+      return true;
     }
     for (const Run& run : bucket.runs->runs) {
-      for (const IndexEntry& entry : run) visit(entry);
+      for (const IndexEntry& entry : run) {
+        if (!visit(entry)) return false;
+      }
     }
+    return true;
   }
   // Points the directory at a bucket, for all places that begin with the first `depth` bits of
   // `place`.

@@ -98,6 +98,29 @@ TEST(RowIndexTest, IsAMapOfPlacesThatAreAimedAtOnePage) {
   }
 }
 
+TEST(RowIndexTest, VisitsFromAPlaceOnUntilToldToStop) {
+  RowIndex index;
+  Model model;
+  Random random(7);
+  Change(index, model, 50'000, random, [](Random& r) {
+    return r.Below(3) == 0 ? r.Next() : (uint64_t{0xabcdef0123} << 24) + r.Below(1 << 24);
+  });
+  for (int round = 0; round < 300; ++round) {
+    auto expected = model.lower_bound(round == 0 ? 0 : random.Next());
+    // Places between two entries, and entries themselves.
+    const uint64_t from = expected == model.end() ? ~uint64_t{0} : expected->first - round % 2;
+    expected = model.lower_bound(from);
+    int left = 200;
+    index.VisitFrom(from, [&](const IndexEntry& entry) {
+      EXPECT_NE(expected, model.end());
+      EXPECT_EQ(entry.place, expected->first);
+      ++expected;
+      return --left > 0;
+    });
+    ASSERT_TRUE(left == 0 || expected == model.end());
+  }
+}
+
 TEST(RowIndexTest, GrowsWithoutABurst) {
   RowIndex index;
   Random random(4);

@@ -14,6 +14,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/table/key_slots.h"
+#include "server/sparse/sparse_cut.h"
 
 namespace covey::server {
 namespace {
@@ -70,6 +71,22 @@ SparseShard::SparseShard(const SparseShardConfig& config, LearningRateSchedule s
   for (size_t slot = 0; slot < optimizer_->slots(); ++slot) {
     slots_.emplace_back(optimizer_->slot_width(slot));
   }
+}
+
+SparseShard::~SparseShard() { COVEY_CHECK(cuts_.empty()); }
+
+RowLayout SparseShard::layout() const {
+  RowLayout layout{.width = config_.width};
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    layout.slot_widths[slot] = slot_width(slot);
+  }
+  return layout;
+}
+
+std::unique_ptr<SparseCut> SparseShard::Cut() { return absl::WrapUnique(new SparseCut(*this)); }
+
+void SparseShard::SaveForCuts(const IndexEntry& entry) {
+  for (SparseCut* const cut : cuts_) cut->Save(entry);
 }
 
 bool SparseShard::Holds(uint64_t key) const {
@@ -165,14 +182,17 @@ uint64_t SparseShard::FindRows(std::span<const uint64_t> keys, Block& block) {
         ++refused;
         continue;
       }
+      SaveForCuts(*found);
       found->stamp = stamp;
     } else {
       const uint32_t new_row = NextRow();
       const size_t rows_before = index_.size();
       IndexEntry& entry = index_.FindOrInsert(place, new_row);
+      const bool is_new = index_.size() != rows_before;
+      if (!is_new) SaveForCuts(entry);
       entry.stamp = stamp;
       block.rows[i] = entry.row;
-      if (index_.size() != rows_before) BeginRow(keys[i], new_row);
+      if (is_new) BeginRow(keys[i], new_row);
     }
     PrefetchBytes(values_.Row(block.rows[i]), config_.width * sizeof(float));
     for (size_t slot = 0; slot < slots_.size(); ++slot) {
@@ -261,11 +281,19 @@ void SparseShard::Read(std::span<const uint64_t> keys, std::span<float> values) 
   }
 }
 
-absl::Status SparseShard::RestoreRow(const SparseRow& row) {
-  if (!Holds(row.key)) {
-    return absl::InvalidArgumentError(absl::StrCat("restore: key ", row.key, " lies in slot ",
-                                                   SlotOfKey(row.key), ", beyond the shard"));
+absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece) {
+  COVEY_ASSIGN_OR_RETURN(const RowPieceReader reader, RowPieceReader::Open(piece, layout()));
+  uint64_t taken = 0;
+  for (size_t i = 0; i < piece.rows; ++i) {
+    const SparseRow row = reader.Row(i);
+    if (!Holds(row.key)) continue;
+    COVEY_RETURN_IF_ERROR(RestoreRow(row));
+    ++taken;
   }
+  return taken;
+}
+
+absl::Status SparseShard::RestoreRow(const SparseRow& row) {
   const uint32_t number = NextRow();
   const size_t rows_before = rows();
   IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
@@ -290,6 +318,7 @@ void SparseShard::RestoreCounts(uint64_t version, uint64_t samples) {
 bool SparseShard::Erase(uint64_t key) {
   const IndexEntry* const entry = Holds(key) ? index_.Find(PlaceOf(key)) : nullptr;
   if (entry == nullptr) return false;
+  SaveForCuts(*entry);
   free_rows_.push_back(entry->row);
   return index_.Erase(PlaceOf(key));
 }

@@ -12,10 +12,13 @@
 #include "common/optimizer/learning_rate.h"
 #include "common/optimizer/row_optimizer.h"
 #include "server/sparse/row_index.h"
+#include "server/sparse/row_piece.h"
 #include "server/sparse/row_slab.h"
 #include "server/table/initializer.h"
 
 namespace covey::server {
+
+class SparseCut;
 
 // The slots of a sparse table that a shard holds, and what a row of it is.
 struct SparseShardConfig {
@@ -33,15 +36,6 @@ struct SparseShardConfig {
   static constexpr size_t kWidthMax = 4096;
 };
 
-// A row as ForEachRow shows it and Restore takes it. The pointers are valid during the call.
-struct SparseRow {
-  uint64_t key = 0;
-  uint32_t stamp = 0;    // the last 32 bits of the version that last updated it
-  uint32_t updates = 0;  // that it was part of
-  const float* values = nullptr;
-  const float* slots[2] = {};  // null where the optimizer has none
-};
-
 // Rows of a sparse float32 table: those whose keys lie in a range of slots, with the state of their
 // optimizer, and the counts of updates and samples. Its owner decides which pushes are admitted.
 //
@@ -51,12 +45,14 @@ struct SparseRow {
 // sparse table whose keys are 0, 1, 2, … begins with the bits of a dense one.
 //
 // Actor-confined. Deterministic: the rows depend on the config and on the sequence of Apply calls
-// only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 28 bytes
+// only. Memory: the width and the optimizer's slots, 4 bytes for each element, and about 40 bytes
 // more per row.
 class SparseShard {
  public:
   // INVALID_ARGUMENT: a part of the config is not valid, or not possible for rows.
   static absl::StatusOr<std::unique_ptr<SparseShard>> Create(const SparseShardConfig& config);
+  // Precondition (checked): no cut is left.
+  ~SparseShard();
 
   // One update by the mean of a gradient over `samples` training examples, given as their sum: a
   // row of `width` elements for each key. The learning rate is that of the total of samples, these
@@ -79,9 +75,14 @@ class SparseShard {
   void ForEachRow(const Visit& visit) const {
     index_.ForEach([&](const IndexEntry& entry) { visit(RowAt(entry)); });
   }
-  // Adds a row of another shard of the same table. FAILED_PRECONDITION: there is one of this key.
-  // INVALID_ARGUMENT: the key lies outside the slots.
-  absl::Status RestoreRow(const SparseRow& row);
+  // The rows as they are now, to be read while updates go on. Costs a bit per row. The shard
+  // outlives it.
+  std::unique_ptr<SparseCut> Cut();
+  // Adds those rows of a piece whose keys lie in the shard's slots, and returns how many these are.
+  // The piece may come from any shard of the same table. INVALID_ARGUMENT: it is not of this
+  // layout. FAILED_PRECONDITION: it has a row that is there. After an error the shard must not be
+  // used.
+  absl::StatusOr<uint64_t> RestoreRows(const RowPiece& piece);
   void RestoreCounts(uint64_t version, uint64_t samples);
   // False: there is no such row.
   bool Erase(uint64_t key);
@@ -96,8 +97,10 @@ class SparseShard {
   uint64_t samples() const { return samples_; }  // in all updates applied
   size_t bytes() const;                          // allocated
   bool Holds(uint64_t key) const;                // whether the key lies in the shard's slots
+  RowLayout layout() const;
 
  private:
+  friend class SparseCut;
   struct Block;
 
   SparseShard(const SparseShardConfig& config, LearningRateSchedule schedule,
@@ -112,6 +115,9 @@ class SparseShard {
   // Makes NextRow() the row of the key, without values.
   void Occupy(uint32_t row);
   void BeginRow(uint64_t key, uint32_t row);
+  absl::Status RestoreRow(const SparseRow& row);
+  // Before the row of the entry changes.
+  void SaveForCuts(const IndexEntry& entry);
   // Finds or makes the rows of a block of keys, and has them fetched.
   uint64_t FindRows(std::span<const uint64_t> keys, Block& block);
   void UpdateRows(const UpdateContext& context, const float* gradient_sum, const Block& block);
@@ -130,6 +136,7 @@ class SparseShard {
   RowSlab<uint32_t> updates_;
   uint32_t rows_made_ = 0;  // numbers 1 .. rows_made_ are in use or free
   std::vector<uint32_t> free_rows_;
+  std::vector<SparseCut*> cuts_;  // that are not dropped yet
   uint64_t version_ = 0;
   uint64_t samples_ = 0;
 };

@@ -3,6 +3,8 @@
 // Speed of a sparse shard on one core, in rows per second: random keys in batches of 10,000.
 // bazel run --config=opt //server/sparse:sparse_shard_bench
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr size_t kBatch = 10'000;
 constexpr size_t kWidth = 16;
+constexpr int64_t kMillion = 1'000'000;
 
 std::unique_ptr<SparseShard> Open(OptimizerKind kind) {
   return SparseShard::Create({.slot_count = 65536,
@@ -95,6 +98,37 @@ void BM_Insert(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
+// Of this thread, so that other programs of the machine do not count.
+double CpuMilliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+// From 1 million rows to state.range(0): how long the updates of 1,000 new rows each take. Growth
+// happens in them: pages split, the directory doubles, chunks are added.
+void BM_Growth(benchmark::State& state) {
+  constexpr size_t kNewRows = 1'000;
+  const std::vector<float> gradient(kNewRows * kWidth, 1e-3f);
+  std::vector<uint64_t> keys(kNewRows);
+  for (auto _ : state) {
+    const auto shard = Open(OptimizerKind::kSgd);
+    FillWith(*shard, kMillion);
+    std::vector<double> milliseconds;
+    for (uint64_t key = kMillion; key < static_cast<uint64_t>(state.range(0)); key += kNewRows) {
+      for (size_t i = 0; i < kNewRows; ++i) keys[i] = key + i;
+      const double before = CpuMilliseconds();
+      (void)shard->Apply(keys, gradient, 1);
+      milliseconds.push_back(CpuMilliseconds() - before);
+    }
+    std::sort(milliseconds.begin(), milliseconds.end());
+    state.counters["p50_ms"] = milliseconds[milliseconds.size() / 2];
+    state.counters["p999_ms"] = milliseconds[milliseconds.size() * 999 / 1000];
+    state.counters["max_ms"] = milliseconds.back();
+    state.counters["bytes_per_row"] = static_cast<double>(shard->bytes()) / shard->rows();
+  }
+}
+
 // What one core can do at best: a flat table of the same rows, open addressing at load 0.48,
 // without growth, versions or a check of the keys.
 struct FlatTable {
@@ -159,8 +193,6 @@ void BM_FlatPush(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-constexpr int64_t kMillion = 1'000'000;
-
 BENCHMARK(BM_FlatPull)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_Pull)->Arg(kMillion)->Arg(4 * kMillion);
 BENCHMARK(BM_FlatPush)->Arg(kMillion)->Arg(4 * kMillion);
@@ -172,6 +204,7 @@ BENCHMARK(BM_Push)
     ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kAdam)})
     ->Args({kMillion, static_cast<int64_t>(OptimizerKind::kFtrl)});
 BENCHMARK(BM_Insert)->Arg(kMillion)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Growth)->Arg(64 * kMillion)->Iterations(1)->Unit(benchmark::kSecond);
 
 }  // namespace
 }  // namespace covey::server

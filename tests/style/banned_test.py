@@ -48,6 +48,7 @@ _BANS = [
             "common/base/clock.cc": "where `now` comes from",
             "scheduler/main.cc": "dates snapshots",
             "tests/process/outage_probe.cc": "measures",
+            "server/sparse/sparse_shard_bench.cc": "measures pauses",
             "tests/relay/relay.cc": "is a loop of its own, around devices",
         },
     ),

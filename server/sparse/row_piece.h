@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+
+namespace covey::server {
+
+// A row of a sparse table. The pointers are valid as long as what it was read from.
+struct SparseRow {
+  uint64_t key = 0;
+  uint32_t stamp = 0;    // the last 32 bits of the version that last updated it
+  uint32_t updates = 0;  // that it was part of
+  const float* values = nullptr;
+  std::array<const float*, 2> slots = {};  // null where the optimizer has none
+};
+
+// Elements of a row: of its values, and of each slot of its optimizer (0: there is none).
+struct RowLayout {
+  size_t width = 0;
+  std::array<size_t, 2> slot_widths = {};
+
+  // Of a row in a piece.
+  size_t row_bytes() const {
+    return sizeof(uint64_t) + 2 * sizeof(uint32_t) +
+           (width + slot_widths[0] + slot_widths[1]) * sizeof(float);
+  }
+};
+
+// Rows of a sparse table on their way to another server or to a store: one frame of arrays, each
+// with one entry per row.
+//
+//     keys (8 bytes) │ stamps (4) │ updates (4) │ values (width × 4) │ slot 0 │ slot 1
+//
+// All little endian. The key is the program's, so any cut of the table into shards can take the
+// rows.
+struct RowPiece {
+  size_t rows = 0;
+  Buffer frame;
+};
+
+RowPiece MakeRowPiece(std::span<const SparseRow> rows, const RowLayout& layout);
+
+// Reads a piece, which outlives it.
+class RowPieceReader {
+ public:
+  // INVALID_ARGUMENT: the frame has another size than the rows of this layout.
+  static absl::StatusOr<RowPieceReader> Open(const RowPiece& piece, const RowLayout& layout);
+
+  // Precondition: i < piece.rows.
+  SparseRow Row(size_t i) const;
+
+ private:
+  RowPieceReader(const RowPiece& piece, const RowLayout& layout);
+
+  RowLayout layout_;
+  const uint64_t* keys_;
+  const uint32_t* stamps_;
+  const uint32_t* updates_;
+  std::array<const float*, 3> arrays_;
+};
+
+}  // namespace covey::server
