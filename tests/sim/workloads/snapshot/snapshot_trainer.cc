@@ -41,7 +41,8 @@ void SnapshotTrainer::Step(absl::Time now, client::ClientActor& client, Outbox& 
     if (!refusal.ok()) run_.violations.Add(kSnapshot, refusal.ToString());
   }
   const proto::Group* group = client.member().view()->GroupOf(client.member().node());
-  if (group == nullptr) {
+  has_group_ = group != nullptr;
+  if (!has_group_) {
     // A worker that is late, or has returned, waits for a group, but not forever.
     done_ = done_ || (is_last_job() && run_.progress.EveryDeathIsNoticed(now));
     next_ = now + kLookAgain;
@@ -94,7 +95,8 @@ bool SnapshotTrainer::IsBeyondRepair(absl::Time now) const {
 
 absl::Time SnapshotTrainer::NextWake() const {
   const absl::Time next = under_way_ || done_ ? absl::InfiniteFuture() : next_;
-  const bool trains = first_step_ > 0 && !done_;
+  // As Step lets the examples go on.
+  const bool trains = has_group_ && first_step_ > 0 && !done_;
   return std::min(
       {watch_.NextWake(), trains ? examples_.NextWake() : absl::InfiniteFuture(), next});
 }

@@ -69,6 +69,7 @@ class SnapshotTrainer : public Script {
   DeadlineWatch watch_;
   HeldExamples examples_;
   const absl::Duration think_max_;
+  bool has_group_ = false;   // in the newest view
   uint64_t first_step_ = 0;  // of the group; 0 = not joined
   uint64_t step_ = 0;
   bool again_ = false;  // the push of step_ has failed
