@@ -165,7 +165,7 @@ size_t RowIndex::NextBucket(size_t i) const {
 void RowIndex::SetBucket(uint64_t place, const Bucket& bucket) {
   const size_t covered = size_t{1} << (depth_ - bucket.depth);
   const size_t first = SlotOf(place) / covered * covered;
-  std::fill(directory_.begin() + first, directory_.begin() + first + covered, bucket);
+  std::fill_n(directory_.data() + first, covered, bucket);
 }
 
 bool RowIndex::Fill(Page& page, uint32_t depth, const IndexEntry* first, const IndexEntry* last) {
@@ -224,7 +224,8 @@ void RowIndex::MakeRuns(uint64_t place) {
   for (size_t i = 0; i < scratch_.size() || i == 0; i += kRunMax / 2) {
     Run& run = made->runs.emplace_back();
     run.reserve(kRunMax);
-    run.assign(scratch_.begin() + i, scratch_.begin() + std::min(i + kRunMax / 2, scratch_.size()));
+    const size_t end = std::min(i + kRunMax / 2, scratch_.size());
+    run.assign(scratch_.data() + i, scratch_.data() + end);
     run_bytes_ += kRunMax * sizeof(IndexEntry);
   }
   SetBucket(place, {.runs = made.get(), .depth = full.depth});

@@ -76,6 +76,7 @@ class RowIndex {
       if (!VisitBucket(directory_[i], visit_rest)) return;
     }
   }
+  // Calls visit(entry) for all entries, likewise.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     VisitFrom(0, [&](const IndexEntry& entry) {

@@ -111,9 +111,11 @@ class SparseShard {
   SparseRow RowAt(const IndexEntry& entry) const;
   absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
                      uint64_t samples) const;
+  // The number that the next new row gets.
   uint32_t NextRow() const;
-  // Makes NextRow() the row of the key, without values.
+  // Takes that number into use, with memory for the row. Precondition: row == NextRow().
   void Occupy(uint32_t row);
+  // The same, with the key's first values and an empty state of the optimizer.
   void BeginRow(uint64_t key, uint32_t row);
   absl::Status RestoreRow(const SparseRow& row);
   // Before the row of the entry changes.
