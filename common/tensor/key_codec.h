@@ -21,9 +21,6 @@ enum class KeyEncoding : uint8_t {
   kGaps,
 };
 
-// Keys in one list: as many rows of 16 floats fill a frame.
-inline constexpr size_t kKeysPerListMax = size_t{1} << 18;
-
 // Appends the keys in the encoding that takes less, and returns it; kPlain when it makes no
 // difference. Precondition: the keys ascend, and none comes twice. Takes about 2 ns per key.
 KeyEncoding EncodeKeys(std::span<const uint64_t> keys, std::vector<uint8_t>& bytes);

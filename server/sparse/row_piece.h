@@ -26,10 +26,10 @@ struct RowLayout {
   size_t width = 0;
   std::array<size_t, 2> slot_widths = {};
 
+  size_t elements() const { return width + slot_widths[0] + slot_widths[1]; }
   // Of a row in a piece.
   size_t row_bytes() const {
-    return sizeof(uint64_t) + 2 * sizeof(uint32_t) +
-           (width + slot_widths[0] + slot_widths[1]) * sizeof(float);
+    return sizeof(uint64_t) + 2 * sizeof(uint32_t) + elements() * sizeof(float);
   }
 };
 

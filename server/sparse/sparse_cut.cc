@@ -2,7 +2,6 @@
 #include "server/sparse/sparse_cut.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace covey::server {
@@ -30,63 +29,55 @@ void SparseCut::Save(const IndexEntry& entry) {
   settled_[entry.row] = true;
   if (is_done_ || entry.place < next_) return;
   const SparseRow row = shard_.RowAt(entry);
-  Copy copy = {row.stamp, row.updates};
-  copy.reserve(row_bytes_ / sizeof(uint32_t));
-  const auto append = [&](const float* elements, size_t count) {
-    for (size_t i = 0; i < count; ++i) copy.push_back(std::bit_cast<uint32_t>(elements[i]));
-  };
-  append(row.values, layout_.width);
+  Copy copy{.stamp = row.stamp, .updates = row.updates, .elements = {}};
+  copy.elements.reserve(layout_.elements());
+  copy.elements.assign(row.values, row.values + layout_.width);
   for (size_t slot = 0; slot < layout_.slot_widths.size(); ++slot) {
-    append(row.slots[slot], layout_.slot_widths[slot]);
+    copy.elements.insert(copy.elements.end(), row.slots[slot],
+                         row.slots[slot] + layout_.slot_widths[slot]);
   }
   saved_.emplace(entry.place, std::move(copy));
 }
 
 SparseRow SparseCut::RowOf(uint64_t place, const Copy& copy) const {
-  SparseRow row{.key = shard_.KeyOf(place), .stamp = copy[0], .updates = copy[1]};
-  const float* const elements = reinterpret_cast<const float*>(copy.data() + 2);
-  row.values = elements;
-  row.slots = {elements + layout_.width, elements + layout_.width + layout_.slot_widths[0]};
-  return row;
+  const float* const elements = copy.elements.data();
+  const float* const slots = elements + layout_.width;
+  return {.key = shard_.KeyOf(place),
+          .stamp = copy.stamp,
+          .updates = copy.updates,
+          .values = elements,
+          .slots = {slots, slots + layout_.slot_widths[0]}};
 }
 
 RowPiece SparseCut::Next(size_t bytes_max) {
   const size_t rows_max = std::max<size_t>(bytes_max / row_bytes_, 1);
   found_.clear();
-  auto saved = saved_.begin();
-  // Those that were saved and lie before the place, which is where a full piece ends.
-  const auto take_saved_before = [&](uint64_t place) {
-    for (; saved != saved_.end() && saved->first < place; ++saved) {
-      if (found_.size() == rows_max) {
-        next_ = saved->first;
-        return false;
-      }
-      found_.push_back(RowOf(saved->first, saved->second));
-    }
-    if (found_.size() < rows_max) return true;
-    next_ = place;
-    return false;
-  };
+  // The piece is full, and the row at this place is the first of the next one.
   bool is_full = false;
+  const auto add = [&](uint64_t place, const SparseRow& row) {
+    is_full = found_.size() == rows_max;
+    if (is_full) {
+      next_ = place;
+    } else {
+      found_.push_back(row);
+    }
+    return !is_full;
+  };
+  auto saved = saved_.begin();
+  const auto add_saved = [&] {
+    if (!add(saved->first, RowOf(saved->first, saved->second))) return false;
+    ++saved;
+    return true;
+  };
   if (!is_done_) {
     shard_.index_.VisitFrom(next_, [&](const IndexEntry& entry) {
-      if (!take_saved_before(entry.place)) {
-        is_full = true;
-        return false;
+      while (saved != saved_.end() && saved->first < entry.place) {
+        if (!add_saved()) return false;
       }
-      if (!IsSettled(entry.row)) found_.push_back(shard_.RowAt(entry));
-      return true;
+      return IsSettled(entry.row) || add(entry.place, shard_.RowAt(entry));
     });
   }
-  // What was saved at the greatest places of all; one of the last place would be lost to a bound.
-  for (; !is_full && saved != saved_.end(); ++saved) {
-    if (found_.size() == rows_max) {
-      next_ = saved->first;
-      is_full = true;
-      break;
-    }
-    found_.push_back(RowOf(saved->first, saved->second));
-  }
+  while (!is_full && saved != saved_.end()) add_saved();
   is_done_ |= !is_full;
   RowPiece piece = MakeRowPiece(found_, layout_);
   saved_.erase(saved_.begin(), saved);

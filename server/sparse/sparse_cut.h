@@ -40,8 +40,12 @@ class SparseCut {
 
  private:
   friend class SparseShard;
-  // The elements of a row one after the other, behind stamp and updates.
-  using Copy = std::vector<uint32_t>;
+  // A row as it was; the elements of its values and slots, one after the other.
+  struct Copy {
+    uint32_t stamp;
+    uint32_t updates;
+    std::vector<float> elements;
+  };
 
   explicit SparseCut(SparseShard& shard);
   // The row is about to change, or to go.

@@ -30,9 +30,10 @@ void PrefetchBytes(const void* from, size_t bytes) {
 
 }  // namespace
 
-// The rows of up to kBlock keys, between their lookup and their update.
+// Up to kBlock keys on their way from their lookup to the update of their rows.
 struct SparseShard::Block {
-  size_t size = 0;
+  std::span<const uint64_t> keys;
+  std::array<uint64_t, kBlock> places;
   std::array<uint32_t, kBlock> rows;  // 0: the shard is full, and there is no such row
 };
 
@@ -169,31 +170,31 @@ absl::Status SparseShard::Check(std::span<const uint64_t> keys, std::span<const 
   return absl::OkStatus();
 }
 
-uint64_t SparseShard::FindRows(std::span<const uint64_t> keys, Block& block) {
+void SparseShard::FindPlaces(Block& block) const {
+  for (size_t i = 0; i < block.keys.size(); ++i) {
+    block.places[i] = PlaceOf(block.keys[i]);
+    index_.Prefetch(block.places[i]);
+  }
+}
+
+uint64_t SparseShard::FindRows(Block& block) {
   uint64_t refused = 0;
-  block.size = keys.size();
   const uint32_t stamp = static_cast<uint32_t>(version_ + 1);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const uint64_t place = PlaceOf(keys[i]);
-    if (index_.size() == config_.rows_max) {
-      IndexEntry* const found = index_.Find(place);
-      block.rows[i] = found == nullptr ? 0 : found->row;
-      if (found == nullptr) {
-        ++refused;
-        continue;
-      }
-      SaveForCuts(*found);
-      found->stamp = stamp;
-    } else {
-      const uint32_t new_row = NextRow();
-      const size_t rows_before = index_.size();
-      IndexEntry& entry = index_.FindOrInsert(place, new_row);
-      const bool is_new = index_.size() != rows_before;
-      if (!is_new) SaveForCuts(entry);
-      entry.stamp = stamp;
-      block.rows[i] = entry.row;
-      if (is_new) BeginRow(keys[i], new_row);
+  for (size_t i = 0; i < block.keys.size(); ++i) {
+    const uint64_t place = block.places[i];
+    const uint32_t new_row = NextRow();
+    IndexEntry* const entry = index_.size() == config_.rows_max
+                                  ? index_.Find(place)
+                                  : &index_.FindOrInsert(place, new_row);
+    block.rows[i] = entry == nullptr ? 0 : entry->row;
+    if (entry == nullptr) {
+      ++refused;
+      continue;
     }
+    const bool is_new = entry->row == new_row;
+    if (!is_new) SaveForCuts(*entry);
+    entry->stamp = stamp;
+    if (is_new) BeginRow(block.keys[i], new_row);
     PrefetchBytes(values_.Row(block.rows[i]), config_.width * sizeof(float));
     for (size_t slot = 0; slot < slots_.size(); ++slot) {
       PrefetchBytes(slots_[slot].Row(block.rows[i]), slot_width(slot) * sizeof(float));
@@ -208,7 +209,7 @@ void SparseShard::UpdateRows(const UpdateContext& context, const float* gradient
   std::array<RowUpdate, kBlock> updates;
   std::array<uint32_t, kBlock> counts;
   size_t size = 0;
-  for (size_t i = 0; i < block.size; ++i) {
+  for (size_t i = 0; i < block.keys.size(); ++i) {
     const uint32_t row = block.rows[i];
     if (row == 0) continue;
     updates[size].gradient_sum = gradient_sum + i * config_.width;
@@ -231,25 +232,22 @@ absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
   const UpdateContext context = {
       .learning_rate = schedule_.RateAt(samples_ + samples) * rate_factor,
       .gradient_scale = 1 / static_cast<double>(samples)};
-  // While the rows of one block come from memory, those of the block before it are updated.
+  // While the entries of one block come from memory, those of the block before it are looked up, and
+  // the rows of the block before that are updated.
   uint64_t refused = 0;
-  std::array<Block, 2> blocks;
-  for (size_t i = 0; i < std::min(keys.size(), kBlock); ++i) index_.Prefetch(PlaceOf(keys[i]));
-  for (size_t first = 0; first < keys.size(); first += kBlock) {
-    const size_t last = std::min(first + kBlock, keys.size());
-    for (size_t i = last; i < std::min(last + kBlock, keys.size()); ++i) {
-      index_.Prefetch(PlaceOf(keys[i]));
+  std::array<Block, 3> under_way;
+  const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
+  for (size_t i = 0; i < blocks + 2; ++i) {
+    if (i < blocks) {
+      Block& block = under_way[i % 3];
+      block.keys = keys.subspan(i * kBlock, std::min(kBlock, keys.size() - i * kBlock));
+      FindPlaces(block);
     }
-    Block& block = blocks[first / kBlock % 2];
-    refused += FindRows(keys.subspan(first, last - first), block);
-    if (first > 0) {
-      UpdateRows(context, gradient_sum.data() + (first - kBlock) * config_.width,
-                 blocks[(first / kBlock - 1) % 2]);
+    if (i >= 1 && i - 1 < blocks) refused += FindRows(under_way[(i - 1) % 3]);
+    if (i >= 2) {
+      UpdateRows(context, gradient_sum.data() + (i - 2) * kBlock * config_.width,
+                 under_way[(i - 2) % 3]);
     }
-  }
-  if (!keys.empty()) {
-    const size_t first = (keys.size() - 1) / kBlock * kBlock;
-    UpdateRows(context, gradient_sum.data() + first * config_.width, blocks[first / kBlock % 2]);
   }
   ++version_;
   samples_ += samples;
@@ -295,9 +293,8 @@ absl::StatusOr<uint64_t> SparseShard::RestoreRows(const RowPiece& piece) {
 
 absl::Status SparseShard::RestoreRow(const SparseRow& row) {
   const uint32_t number = NextRow();
-  const size_t rows_before = rows();
   IndexEntry& entry = index_.FindOrInsert(PlaceOf(row.key), number);
-  if (rows() == rows_before) {
+  if (entry.row != number) {
     return absl::FailedPreconditionError(absl::StrCat("restore: key ", row.key, " is there twice"));
   }
   entry.stamp = row.stamp;

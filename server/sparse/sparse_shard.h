@@ -111,7 +111,7 @@ class SparseShard {
   SparseRow RowAt(const IndexEntry& entry) const;
   absl::Status Check(std::span<const uint64_t> keys, std::span<const float> gradient_sum,
                      uint64_t samples) const;
-  // The number that the next new row gets.
+  // The number that the next new row gets; no entry has it.
   uint32_t NextRow() const;
   // Takes that number into use, with memory for the row. Precondition: row == NextRow().
   void Occupy(uint32_t row);
@@ -120,8 +120,10 @@ class SparseShard {
   absl::Status RestoreRow(const SparseRow& row);
   // Before the row of the entry changes.
   void SaveForCuts(const IndexEntry& entry);
-  // Finds or makes the rows of a block of keys, and has them fetched.
-  uint64_t FindRows(std::span<const uint64_t> keys, Block& block);
+  // The stages of an update. Finds where the keys' entries are, and has these fetched.
+  void FindPlaces(Block& block) const;
+  // Finds or makes the rows, and has them fetched. Returns how many it did not make.
+  uint64_t FindRows(Block& block);
   void UpdateRows(const UpdateContext& context, const float* gradient_sum, const Block& block);
 
   // Constant after construction.
