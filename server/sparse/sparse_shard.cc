@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/table/key_slots.h"
 #include "server/sparse/sparse_cut.h"
+#include "server/table/sample_count.h"
 
 namespace covey::server {
 namespace {
@@ -149,11 +150,7 @@ absl::Status SparseShard::Check(std::span<const uint64_t> keys, std::span<const 
         absl::StrCat("apply: the gradient has ", gradient_sum.size(), " elements for ", keys.size(),
                      " rows of ", config_.width, "; push ", keys.size() * config_.width));
   }
-  if (samples == 0 || samples > std::numeric_limits<uint64_t>::max() - samples_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("apply: the gradient stands for ", samples, " samples, after ", samples_,
-                     " so far; push the number of training examples in the sum"));
-  }
+  COVEY_RETURN_IF_ERROR(CheckSamples(samples, samples_));
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i > 0 && keys[i] <= keys[i - 1]) {
       return absl::InvalidArgumentError(absl::StrCat("apply: key ", keys[i], " follows key ",
@@ -232,8 +229,8 @@ absl::StatusOr<uint64_t> SparseShard::Apply(std::span<const uint64_t> keys,
   const UpdateContext context = {
       .learning_rate = schedule_.RateAt(samples_ + samples) * rate_factor,
       .gradient_scale = 1 / static_cast<double>(samples)};
-  // While the entries of one block come from memory, those of the block before it are looked up, and
-  // the rows of the block before that are updated.
+  // While the entries of one block come from memory, those of the block before it are looked up,
+  // and the rows of the block before that are updated.
   uint64_t refused = 0;
   std::array<Block, 3> under_way;
   const size_t blocks = (keys.size() + kBlock - 1) / kBlock;

@@ -2,7 +2,6 @@
 #include "server/table/dense_shard.h"
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "common/base/buffer.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "server/table/sample_count.h"
 
 namespace covey::server {
 
@@ -55,11 +55,7 @@ absl::Status DenseShard::Apply(std::span<const float> gradient_sum, uint64_t sam
                                                    " elements, the shard has ", element_count(),
                                                    "; push the shard's own element range"));
   }
-  if (samples == 0 || samples > std::numeric_limits<uint64_t>::max() - samples_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("apply: the gradient stands for ", samples, " samples, after ", samples_,
-                     " so far; push the number of training examples in the sum"));
-  }
+  COVEY_RETURN_IF_ERROR(CheckSamples(samples, samples_));
   const UpdateContext context = {
       .learning_rate = schedule_.RateAt(samples_ + samples) * adjustment.rate_factor,
       .gradient_scale = 1 / static_cast<double>(samples),
