@@ -42,10 +42,15 @@ uint64_t DataCut::LastStepOf(GroupId group) const {
   return last == last_steps_->end() ? std::numeric_limits<uint64_t>::max() : last->second;
 }
 
-void DataCut::Note(const Message& message) {
+void DataCut::Note(const Message& message, MemberPasses::Outcome place) {
   const proto::WorkRequest& request = message.envelope.work_request();
   Account& account = accounts_.at(request.name());
   Report& report = account.reports[message.from().node];
+  if (request.wanted() == 0) {
+    report.is_away = report.is_away || place == MemberPasses::Outcome::kBegins;
+  } else if (place != MemberPasses::Outcome::kLateCopy) {
+    report.is_away = false;
+  }
   if (request.finished().empty() && request.finished_step() == 0) return;
   if (last_steps_) NoteFinished(message, account);
   const uint64_t id = message.envelope.header().request_id();
@@ -179,6 +184,7 @@ std::string DataCut::WaitsFor() const {
         const auto report = account.reports.find(node);
         const bool has_asked = report != account.reports.end();
         const bool tells_group = has_asked && report->second.group == id;
+        if (has_asked && report->second.is_away) continue;
         if (!has_asked && !account.ledger.MayHoldSilently()) continue;
         if (!account.ledger.MayHold(node) && passed) continue;
         return absl::StrCat(NameOf(view, node), " has reported its examples of '", name,

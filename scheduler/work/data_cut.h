@@ -14,6 +14,7 @@
 #include "proto/log.pb.h"
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/work/example_ledger.h"
+#include "scheduler/work/member_passes.h"
 #include "scheduler/work/range_set.h"
 
 namespace covey::scheduler {
@@ -28,9 +29,10 @@ namespace covey::scheduler {
 //
 // A member has told enough about a data set when it has reported its group's last step, or holds
 // none of its examples although others have reported that step. A member that never asked for the
-// data set is not waited for, nor is any member when all examples are finished: members may report
-// nothing after that. While a restarted scheduler does not know the holders of some examples, each
-// member may be one; a member that has never asked since then, until the lease is over.
+// data set is not waited for, nor is one that has not asked since it began another pass or left it,
+// nor any member when all examples are finished: members may report nothing after that. While a
+// restarted scheduler does not know the holders of some examples, each member may be one; a member
+// that has never asked since then, until the lease is over.
 //
 // So the cut cannot be made if all examples are finished, some of them in later steps, and a member
 // has not reported its group's last step: it may have trained such an example, too, in the cut.
@@ -48,8 +50,8 @@ class DataCut {
   void AddDataset(const std::string& name, const ExampleLedger& ledger) {
     accounts_.emplace(name, Account{.ledger = ledger});
   }
-  // A valid request, before its data set's ledger takes it in.
-  void Note(const Message& message);
+  // A valid request, before its data set's ledger takes it in, and what it has told of its pass.
+  void Note(const Message& message, MemberPasses::Outcome place);
   // A node is no longer ALIVE.
   void Forget(NodeId node);
 
@@ -75,6 +77,7 @@ class DataCut {
     uint64_t finished_step = 0;  // as WorkRequest
     uint64_t newest_step = 0;
     bool tells_steps = true;
+    bool is_away = false;  // it holds nothing, and has not asked since
   };
   // What nodes have told about one data set.
   struct Account {

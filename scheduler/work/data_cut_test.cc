@@ -252,7 +252,7 @@ TEST_F(DataCutTest, AMemberThatNeverAsksHoldsNothingOnceTheLeaseIsOver) {
   std::vector<DataDispatcher::Answer> answers;
   dispatcher_->Tick(kStart + DataDispatcher::kLease, answers);
   EXPECT_EQ(dispatcher_->CutWaitsFor(), "");
-  Ask(3, 0);
+  Ask(3, 1);
   EXPECT_THAT(dispatcher_->CutWaitsFor(), HasSubstr("worker-3")) << "it trains, and will report";
 }
 

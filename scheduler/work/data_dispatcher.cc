@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "scheduler/state/view_lookup.h"
+#include "scheduler/work/request_check.h"
 
 namespace covey::scheduler {
 namespace {
@@ -19,17 +21,14 @@ std::string Describe(const proto::WorkItem& item) {
                       item.pass() + 1);
 }
 
-template <typename... Why>
-absl::Status Refusal(const std::string& name, const Why&... why) {
-  return absl::InvalidArgumentError(absl::StrCat("work '", name, "': ", why...));
-}
-
 }  // namespace
 
 void DataDispatcher::Start(absl::Time now) {
   first_newcomer_ = NodeId(state_.record().next_node());
   for (const proto::WorkLedger& record : state_.record().work()) {
-    Dataset dataset{.ledger = ExampleLedger(record, now + kLease), .is_recovered = true};
+    Dataset dataset{.ledger = ExampleLedger(record, now + kLease),
+                    .passes = MemberPasses(record.passes(), first_newcomer_, now + kLease),
+                    .is_recovered = true};
     dataset.finished_recorded = dataset.ledger.finished();
     Emplace(record.name(), std::move(dataset));
   }
@@ -41,28 +40,13 @@ void DataDispatcher::Emplace(const std::string& name, Dataset dataset) {
 }
 
 absl::Status DataDispatcher::Check(const proto::WorkRequest& request) const {
+  COVEY_RETURN_IF_ERROR(CheckAlone(request));
   const std::string& name = request.name();
-  if (name.empty() || name.size() > kNameBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("work: a data set's name has 1 to ", kNameBytesMax, " bytes"));
-  }
-  const uint64_t examples = request.examples();
-  const uint64_t item = request.item_examples();
-  if (examples == 0 || item == 0 || item > examples || (examples - 1) / item + 1 > kWorkItemsMax) {
-    return Refusal(name, examples, " examples in items of ", item, "; choose 1 to ", kWorkItemsMax,
-                   " items of at least 1 example");
-  }
-  if (request.passes() == 0 || request.passes() > kExamplesMax / examples) {
-    return Refusal(name, request.passes(), " passes over ", examples, " examples; choose 1 to ",
-                   kExamplesMax / examples, " passes");
-  }
-  const int told = std::max(request.finished_size(), request.returned_size());
-  if (std::max<uint64_t>(request.wanted(), static_cast<uint64_t>(told)) > kWorkItemsPerRequestMax) {
-    return Refusal(name, "one request is about ", kWorkItemsPerRequestMax, " items at most");
-  }
   const proto::WorkLedger* record = FindRecord(name);
   if (record == nullptr) {
-    if (told > 0) return Refusal(name, "this job never gave anything of it to any worker");
+    if (request.finished_size() + request.returned_size() > 0) {
+      return Refusal(name, "this job never gave anything of it to any worker");
+    }
     if (datasets_.size() < kWorkLedgersMax) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat(
         "work '", name, "': the job has ", kWorkLedgersMax, " data sets, the most it can"));
@@ -78,19 +62,6 @@ absl::Status DataDispatcher::Check(const proto::WorkRequest& request) const {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status DataDispatcher::CheckSameDescription(const proto::WorkRequest& request,
-                                                  const proto::WorkLedger& record) const {
-  if (record.examples() == request.examples() &&
-      record.item_examples() == request.item_examples() && record.passes() == request.passes() &&
-      record.seed() == request.seed()) {
-    return absl::OkStatus();
-  }
-  return Refusal(request.name(), "this worker says ", request.examples(), " examples in items of ",
-                 request.item_examples(), ", ", request.passes(), " passes, seed ", request.seed(),
-                 "; others said ", record.examples(), " in items of ", record.item_examples(), ", ",
-                 record.passes(), " passes, seed ", record.seed(), ": all have to agree");
 }
 
 const proto::WorkLedger* DataDispatcher::FindRecord(const std::string& name) const {
@@ -115,7 +86,9 @@ void DataDispatcher::AddDataset(const proto::WorkRequest& request, NodeId node,
   added.set_item_examples(request.item_examples());
   added.set_passes(request.passes());
   added.set_seed(request.seed());
-  Emplace(request.name(), {.ledger = ExampleLedger(added, absl::InfiniteFuture())});
+  Emplace(request.name(),
+          {.ledger = ExampleLedger(added, absl::InfiniteFuture()),
+           .passes = MemberPasses(request.passes(), NodeId(), absl::InfinitePast())});
   // In growing order of name.
   auto& all = *change.EditUnpublished().mutable_work();
   *all.Add() = added;
@@ -138,19 +111,59 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
   const NodeId node = message.from().node;
   if (FindRecord(request.name()) == nullptr) AddDataset(request, node, change);
   Dataset& dataset = datasets_.at(request.name());
-  cut_.Note(message);
+  if (AsksForPass(request)) {
+    const absl::Status known = AssignPass(now, message, dataset);
+    answers.push_back(
+        {message, known, known.ok() ? ReplyOf(message, dataset, {}) : proto::WorkReply()});
+    return change.Commit();
+  }
+  const MemberPasses::Outcome place = NotePass(message, dataset);
+  const bool is_late_copy = place == MemberPasses::Outcome::kLateCopy;
+  cut_.Note(message, place);
   for (const proto::WorkItem& item : request.finished()) dataset.ledger.Finish(item);
   TakeBack(message, dataset);
+  if (Leaves(request) && !is_late_copy) dataset.ledger.Release(node);
   std::vector<Range> items;
-  if (request.wanted() > 0) items = Give(now, message, dataset, change);
+  // A pass that is named does not begin before all earlier ones are finished.
+  const bool has_begun = request.pass() <= FindRecord(request.name())->pass();
+  if (request.wanted() > 0 && !is_late_copy && !Leaves(request) && has_begun) {
+    items = Give(now, message, dataset, change);
+  }
   if (request.finished().empty()) {
-    answers.push_back({message, absl::OkStatus(), ReplyOf(dataset, items)});
+    answers.push_back({message, absl::OkStatus(), ReplyOf(message, dataset, items)});
   } else {
     dataset.reports[node] = message;
     dataset.is_dirty = true;
     RecordDue(now, change, answers);
   }
   change.Commit();
+}
+
+absl::Status DataDispatcher::AssignPass(absl::Time now, const Message& message, Dataset& dataset) {
+  const NodeId node = message.from().node;
+  const proto::Group* group = FindActiveGroupOf(state_.view(), node);
+  const std::optional<uint64_t> latest = dataset.passes.LatestOf(group, node);
+  const std::string& name = message.envelope.work_request().name();
+  if (!latest && dataset.passes.MayBeUnnamed(now, group, node)) {
+    dataset.passes.NoteWithoutPass(node);
+    return absl::UnavailableError(
+        absl::StrCat("work '", name, "': the scheduler has restarted, and has not heard yet in ",
+                     "which pass the other members of the group are; retry"));
+  }
+  // From now on the node counts as being there, so that all new members of a group are told one.
+  dataset.passes.Note(node, message.envelope.header().request_id(),
+                      latest.value_or(FindRecord(name)->pass()));
+  return absl::OkStatus();
+}
+
+MemberPasses::Outcome DataDispatcher::NotePass(const Message& message, Dataset& dataset) {
+  const proto::WorkRequest& request = message.envelope.work_request();
+  const NodeId node = message.from().node;
+  if (!request.has_pass()) {
+    dataset.passes.NoteWithoutPass(node);
+    return MemberPasses::Outcome::kStays;
+  }
+  return dataset.passes.Note(node, message.envelope.header().request_id(), request.pass());
 }
 
 // Request ids of a node grow. A request with a lower id than the newest has been given up, or is a
@@ -178,7 +191,10 @@ std::vector<DataDispatcher::Range> DataDispatcher::Give(absl::Time now, const Me
     // answered then. In that case no node holds the items of this reply.
     const bool may_be_copy =
         dataset.is_recovered && given.request_id == 0 && node < first_newcomer_;
-    given = {.request_id = id, .items = dataset.ledger.Take(request.wanted())};
+    given = {
+        .request_id = id,
+        .items = dataset.ledger.Take(
+            request.wanted(), request.has_pass() ? std::optional(request.pass()) : std::nullopt)};
     if (may_be_copy) {
       dataset.ledger.LeaseAsOrphaned(given.items, now + kLease);
     } else {
@@ -215,9 +231,13 @@ void DataDispatcher::RecordDue(absl::Time now, Transaction& change, std::vector<
 
 absl::Time DataDispatcher::RecordAt(const Dataset& dataset) const {
   if (!dataset.is_dirty) return absl::InfiniteFuture();
-  if (dataset.ledger.finished() == dataset.ledger.total()) return absl::InfinitePast();
-  return last_record_ +
-         (dataset.ledger.has_nothing_to_give() ? kLastRecordInterval : kRecordInterval);
+  const ExampleLedger& ledger = dataset.ledger;
+  const std::optional<uint64_t> pass = dataset.passes.Latest();
+  const bool is_finished =
+      ledger.finished() == ledger.total() || (pass && ledger.IsFinished(*pass));
+  if (is_finished) return absl::InfinitePast();
+  const bool is_last = ledger.has_nothing_to_give() || (pass && ledger.HasNothingToGive(*pass));
+  return last_record_ + (is_last ? kLastRecordInterval : kRecordInterval);
 }
 
 void DataDispatcher::Record(const std::string& name, Dataset& dataset, Transaction& change,
@@ -233,8 +253,9 @@ void DataDispatcher::Record(const std::string& name, Dataset& dataset, Transacti
     const auto given = dataset.given.find(node);
     const bool asked = given != dataset.given.end() &&
                        given->second.request_id == message.envelope.header().request_id();
-    answers.push_back({message, absl::OkStatus(),
-                       ReplyOf(dataset, asked ? given->second.items : std::vector<Range>())});
+    answers.push_back(
+        {message, absl::OkStatus(),
+         ReplyOf(message, dataset, asked ? given->second.items : std::vector<Range>())});
   }
   const proto::WorkLedger& record = *FindRecord(name);
   if (record.pass() > passes_before) {
@@ -243,11 +264,16 @@ void DataDispatcher::Record(const std::string& name, Dataset& dataset, Transacti
   }
 }
 
-proto::WorkReply DataDispatcher::ReplyOf(const Dataset& dataset, const std::vector<Range>& items) {
+proto::WorkReply DataDispatcher::ReplyOf(const Message& message, const Dataset& dataset,
+                                         const std::vector<Range>& items) const {
+  const NodeId node = message.from().node;
   proto::WorkReply reply;
   for (const Range& range : items) *reply.add_items() = dataset.ledger.ItemOf(range);
   reply.set_examples_finished(dataset.finished_recorded);
   reply.set_done(dataset.finished_recorded == dataset.ledger.total());
+  reply.set_passes_finished(FindRecord(message.envelope.work_request().name())->pass());
+  reply.set_group_pass(dataset.passes.LatestOf(FindActiveGroupOf(state_.view(), node), node)
+                           .value_or(reply.passes_finished()));
   if (items.empty() && !reply.done()) reply.set_ask_again_ms(kAskAgainMs);
   return reply;
 }
@@ -256,6 +282,7 @@ void DataDispatcher::OnDeparture(absl::Time now, NodeId node, std::vector<Answer
   Transaction change(state_);
   cut_.Forget(node);
   for (auto& [name, dataset] : datasets_) {
+    dataset.passes.Forget(node);
     dataset.given.erase(node);
     dataset.returned.erase(node);
     if (const auto report = dataset.reports.find(node); report != dataset.reports.end()) {

@@ -15,6 +15,7 @@
 #include "scheduler/state/cluster_state.h"
 #include "scheduler/work/data_cut.h"
 #include "scheduler/work/example_ledger.h"
+#include "scheduler/work/member_passes.h"
 
 namespace covey::scheduler {
 
@@ -33,6 +34,11 @@ namespace covey::scheduler {
 //     worker. Near the end of training, when nothing is left to give, they wait for at most
 //     kLastRecordInterval, and the last one not at all: all workers wait for it.
 //  3. A request that is repeated is answered as the first time.
+//  4. A request that names a pass gets items of that pass only, and none before all earlier passes
+//     are finished. A late copy of it, after the node has named another one, gets none.
+//
+// Members that meet at the end of each pass name the pass in which they are (MemberPasses). The end
+// of the latest pass that is named is recorded as soon as the end of training is.
 //
 // Edits `work` of the state, which outlives it. Actor-confined, deterministic. At most
 // kWorkLedgersMax data sets of kWorkItemsMax items per pass.
@@ -41,8 +47,6 @@ class DataDispatcher {
   static constexpr absl::Duration kRecordInterval = absl::Milliseconds(500);
   static constexpr absl::Duration kLastRecordInterval = absl::Milliseconds(20);
   static constexpr absl::Duration kLease = absl::Seconds(15);
-  // Passes times examples; far from overflow.
-  static constexpr uint64_t kExamplesMax = uint64_t{1} << 62;
 
   explicit DataDispatcher(ClusterState& state) : state_(state), cut_(state) {}
 
@@ -58,7 +62,8 @@ class DataDispatcher {
 
   // `request` holds a WorkRequest of an ALIVE node. Appends the replies that are due now to
   // `answers`. Errors: INVALID_ARGUMENT: malformed, or workers describe the data set differently;
-  // RESOURCE_EXHAUSTED: too many data sets.
+  // RESOURCE_EXHAUSTED: too many data sets; UNAVAILABLE: it asks for the pass of its group, and a
+  // restarted scheduler has not heard the members yet, for at most kLease.
   void OnRequest(absl::Time now, const Message& request, std::vector<Answer>& answers);
   // Makes reports ready to be logged, and ends expired leases. Appends the replies to the reports.
   void Tick(absl::Time now, std::vector<Answer>& answers);
@@ -82,6 +87,7 @@ class DataDispatcher {
 
   struct Dataset {
     ExampleLedger ledger;
+    MemberPasses passes;
     // The data set was in the log when this object was made.
     bool is_recovered = false;
     // Number of finished examples in the record.
@@ -102,9 +108,11 @@ class DataDispatcher {
 
   absl::Status Check(const proto::WorkRequest& request) const;
   void Emplace(const std::string& name, Dataset dataset);
-  absl::Status CheckSameDescription(const proto::WorkRequest& request,
-                                    const proto::WorkLedger& record) const;
   void AddDataset(const proto::WorkRequest& request, NodeId node, Transaction& change);
+  // The sender asks for its pass, which is that of its group, or else the first one that is not
+  // finished. UNAVAILABLE as OnRequest.
+  absl::Status AssignPass(absl::Time now, const Message& message, Dataset& dataset);
+  static MemberPasses::Outcome NotePass(const Message& message, Dataset& dataset);
   void TakeBack(const Message& message, Dataset& dataset) const;
   // The items for a request; the same ones when it is retried.
   std::vector<Range> Give(absl::Time now, const Message& message, Dataset& dataset,
@@ -117,7 +125,8 @@ class DataDispatcher {
   absl::Time RecordAt(const Dataset& dataset) const;
   const proto::WorkLedger* FindRecord(const std::string& name) const;
   void Write(const std::string& name, const Dataset& dataset, Transaction& change) const;
-  static proto::WorkReply ReplyOf(const Dataset& dataset, const std::vector<Range>& items);
+  proto::WorkReply ReplyOf(const Message& message, const Dataset& dataset,
+                           const std::vector<Range>& items) const;
 
   ClusterState& state_;
   std::map<std::string, Dataset> datasets_;  // one for each record in the state

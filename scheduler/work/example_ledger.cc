@@ -79,28 +79,35 @@ void ExampleLedger::GiveBack(NodeId node, const proto::WorkItem& item) {
   free_.Add(orphaned_.Remove(range));
 }
 
-bool ExampleLedger::MayGiveOrphaned() const {
-  if (!orphaned_lease_is_over_ || orphaned_.empty()) return false;
-  // No other examples are left in their pass, so waiting longer would delay its end.
-  const uint64_t first = orphaned_.Lowest(1).first;
-  return first + LeftInPass(first) <= next_;
+bool ExampleLedger::HasNothingToGive(uint64_t pass) const {
+  const Range bounds = BoundsOf(pass);
+  return next_ >= bounds.first + bounds.count && free_.LowestIn(bounds, 1).count == 0;
 }
 
-std::vector<ExampleLedger::Range> ExampleLedger::Take(uint32_t wanted) {
+bool ExampleLedger::IsFinished(uint64_t pass) const {
+  return finished_.LowestIn(BoundsOf(pass), examples_).count == examples_;
+}
+
+std::vector<ExampleLedger::Range> ExampleLedger::Take(uint32_t wanted,
+                                                      std::optional<uint64_t> pass) {
+  const Range bounds = pass ? BoundsOf(*pass) : Range{0, total()};
   std::vector<Range> items;
   // An item never spans two passes.
-  const auto take = [&](RangeSet& from) {
-    Range range = from.Lowest(item_examples_);
+  const auto take = [&](RangeSet& from, Range range) {
     range.count = std::min(range.count, LeftInPass(range.first));
     from.Remove(range);
     items.push_back(range);
   };
   while (items.size() < wanted) {
-    if (!free_.empty()) {
-      take(free_);
-    } else if (MayGiveOrphaned()) {
-      take(orphaned_);
-    } else if (next_ < total()) {
+    const Range free = free_.LowestIn(bounds, item_examples_);
+    const Range orphaned =
+        orphaned_lease_is_over_ ? orphaned_.LowestIn(bounds, item_examples_) : Range{};
+    if (free.count > 0) {
+      take(free_, free);
+    } else if (orphaned.count > 0 && orphaned.first + LeftInPass(orphaned.first) <= next_) {
+      // No other examples are left in their pass, so waiting longer would delay its end.
+      take(orphaned_, orphaned);
+    } else if (next_ >= bounds.first && next_ < bounds.first + bounds.count) {
       items.push_back({next_, std::min(item_examples_, LeftInPass(next_))});
       next_ += items.back().count;
     } else {

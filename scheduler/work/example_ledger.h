@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -45,6 +46,10 @@ class ExampleLedger {
   uint64_t finished() const { return finished_.size(); }
   // Everything that is not finished is leased.
   bool has_nothing_to_give() const { return next_ == total() && free_.size() == 0; }
+  // The same for the examples of one pass; and whether these are finished. Precondition here and
+  // below: `pass` is below the number of passes.
+  bool HasNothingToGive(uint64_t pass) const;
+  bool IsFinished(uint64_t pass) const;
   // Whether all of the range was given at some time.
   bool WasGiven(const proto::WorkItem& item) const;
   // Whether the data set has such an item.
@@ -61,8 +66,8 @@ class ExampleLedger {
 
   void Finish(const proto::WorkItem& item);
   void GiveBack(NodeId node, const proto::WorkItem& item);
-  // The next items, at most `wanted`; the caller leases them.
-  std::vector<Range> Take(uint32_t wanted);
+  // The next items, at most `wanted`, of this pass or, without one, of any; the caller leases them.
+  std::vector<Range> Take(uint32_t wanted, std::optional<uint64_t> pass = std::nullopt);
   void LeaseTo(NodeId node, const std::vector<Range>& items);
   // Leases items whose holder is uncertain.
   void LeaseAsOrphaned(const std::vector<Range>& items, absl::Time lease_end);
@@ -84,7 +89,7 @@ class ExampleLedger {
   void WriteFinished(const RangeSet& finished, proto::WorkLedger& record) const;
   // Examples from `first` to the end of its pass.
   uint64_t LeftInPass(uint64_t first) const { return examples_ - first % examples_; }
-  bool MayGiveOrphaned() const;
+  Range BoundsOf(uint64_t pass) const { return {pass * examples_, examples_}; }
 
   // Constant after construction.
   uint64_t examples_;

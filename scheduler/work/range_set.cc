@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "common/base/check.h"
-
 namespace covey::scheduler {
 
 void RangeSet::Add(Range range) {
@@ -57,10 +55,13 @@ std::vector<RangeSet::Range> RangeSet::Missing(Range range) const {
   return missing;
 }
 
-RangeSet::Range RangeSet::Lowest(uint64_t count_max) const {
-  COVEY_CHECK(!empty());
-  const auto [first, end] = *ends_.begin();
-  return {first, std::min(end - first, count_max)};
+RangeSet::Range RangeSet::LowestIn(Range bounds, uint64_t count_max) const {
+  auto at = ends_.upper_bound(bounds.first);
+  if (at != ends_.begin() && std::prev(at)->second > bounds.first) --at;
+  if (at == ends_.end()) return {};
+  const uint64_t first = std::max(at->first, bounds.first);
+  const uint64_t end = std::min(at->second, bounds.first + bounds.count);
+  return first < end ? Range{first, std::min(end - first, count_max)} : Range{};
 }
 
 std::vector<RangeSet::Range> RangeSet::ranges() const {

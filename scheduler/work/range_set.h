@@ -29,8 +29,9 @@ class RangeSet {
   bool empty() const { return ends_.empty(); }
   // How many numbers are in the set.
   uint64_t size() const { return size_; }
-  // The lowest numbers: at most `count_max`, and of one range. Precondition: not empty.
-  Range Lowest(uint64_t count_max) const;
+  // The lowest numbers within `bounds`: at most `count_max`, and of one range; a count of 0 = there
+  // are none. O(log n).
+  Range LowestIn(Range bounds, uint64_t count_max) const;
   // In growing order.
   std::vector<Range> ranges() const;
 

@@ -24,8 +24,8 @@ TEST(RangeSetTest, NeighboursAreMerged) {
   set.Add({8, 4});
   set.Add({4, 4});
   ASSERT_EQ(set.ranges().size(), 1u);
-  EXPECT_EQ(set.Lowest(100).count, 12u);
-  EXPECT_EQ(set.Lowest(5).count, 5u);
+  EXPECT_EQ(set.LowestIn({0, 100}, 100).count, 12u);
+  EXPECT_EQ(set.LowestIn({0, 100}, 5).count, 5u);
 }
 
 TEST(RangeSetTest, AgreesWithASetOfNumbers) {
@@ -49,6 +49,16 @@ TEST(RangeSetTest, AgreesWithASetOfNumbers) {
         for (const uint64_t n : inside) reference.erase(n);
       }
       ASSERT_EQ(Numbers(set.ranges()), reference);
+      const auto lowest = reference.lower_bound(range.first);
+      const bool is_any = lowest != reference.end() && *lowest < range.first + range.count;
+      const RangeSet::Range found = set.LowestIn(range, 3);
+      ASSERT_EQ(found.count > 0, is_any);
+      if (is_any) {
+        ASSERT_EQ(found.first, *lowest);
+        ASSERT_LE(found.count, 3u);
+        ASSERT_LE(found.first + found.count, range.first + range.count);
+        for (const uint64_t n : Numbers({found})) ASSERT_TRUE(reference.contains(n));
+      }
       ASSERT_EQ(set.size(), reference.size());
     }
   }
