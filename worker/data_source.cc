@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +32,7 @@ constexpr absl::Duration kCloseMax = absl::Seconds(2);
 constexpr absl::Duration kMeetMax = absl::Milliseconds(300);
 constexpr absl::Duration kMeetAnswerMax = absl::Minutes(10);
 
+// Without a pass.
 proto::WorkRequest MakeRequest(const DataSource::Options& options) {
   proto::WorkRequest request;
   request.set_name(options.name);
@@ -64,19 +66,44 @@ struct DataSource::State {
   bool asking ABSL_GUARDED_BY(mutex) = false;
   bool reporting ABSL_GUARDED_BY(mutex) = false;
   absl::Time ask_again ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
-  bool done ABSL_GUARDED_BY(mutex) = false;
+  bool all_done ABSL_GUARDED_BY(mutex) = false;
   bool closed ABSL_GUARDED_BY(mutex) = false;
   uint64_t examples_finished ABSL_GUARDED_BY(mutex) = 0;
+  // With kMeet. A new member has taken no examples yet, and has seen no end of a pass: it follows
+  // its group to another pass. Others end their pass first.
+  uint64_t pass ABSL_GUARDED_BY(mutex) = 0;
+  uint64_t passes_finished ABSL_GUARDED_BY(mutex) = 0;
+  uint64_t group_pass ABSL_GUARDED_BY(mutex) = 0;
+  bool is_new ABSL_GUARDED_BY(mutex) = true;
   absl::Status failure ABSL_GUARDED_BY(mutex);
 
+  bool meets() const { return options.at_pass_end == AtPassEnd::kMeet; }
+  // Nothing more is to be taken: in the present pass, with kMeet.
+  bool done() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return all_done || (meets() && (pass < passes_finished || pass >= options.passes));
+  }
+  proto::WorkRequest MakeRequest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    proto::WorkRequest request = worker::MakeRequest(options);
+    if (meets()) request.set_pass(pass);
+    return request;
+  }
+  // What waits is finished by others, or of the pass before.
+  void GoTo(uint64_t next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    pass = next;
+    work.TakeUntrained();
+    ask_again = absl::InfinitePast();
+  }
   void TakeReply(const proto::WorkReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     for (const proto::WorkItem& item : reply.items()) {
       const bool fits = item.pass() < options.passes && item.first() < options.examples &&
                         item.count() <= options.examples - item.first();
-      if (fits) work.Add(item);
+      if (fits && (!meets() || item.pass() == pass)) work.Add(item);
     }
-    done = done || reply.done();
+    all_done = all_done || reply.done();
     examples_finished = std::max(examples_finished, reply.examples_finished());
+    passes_finished = std::max(passes_finished, reply.passes_finished());
+    group_pass = reply.group_pass();
+    if (meets() && is_new && group_pass > pass) GoTo(group_pass);
   }
 };
 
@@ -92,10 +119,18 @@ absl::StatusOr<std::unique_ptr<DataSource>> DataSource::Open(Worker& worker,
   }
   auto source = std::unique_ptr<DataSource>(new DataSource(worker, options));
   // The first reply shows whether all workers use the same options.
+  const absl::Duration patience = worker.core().config().cluster.operation_deadline;
+  if (source->state_->meets()) {
+    // Without a pass it asks for that of the group.
+    const absl::Status told = source->Tell(MakeRequest(options), patience);
+    MutexLock lock(source->state_->mutex);
+    source->state_->failure = told;
+    COVEY_RETURN_IF_ERROR(told);
+  }
   Ask(source->state_);
   State& state = *source->state_;
   MutexLock lock(state.mutex);
-  const absl::Time until = MonotonicNow() + worker.core().config().cluster.operation_deadline;
+  const absl::Time until = MonotonicNow() + patience;
   while (state.asking && MonotonicNow() < until) {
     state.changed.WaitFor(state.mutex, until - MonotonicNow());
   }
@@ -110,7 +145,8 @@ DataSource::DataSource(Worker& worker, const Options& options)
 
 DataSource::~DataSource() {
   const absl::Time until = MonotonicNow() + kCloseMax;
-  proto::WorkRequest last = MakeRequest(options_);
+  proto::WorkRequest last;
+  bool leaves = false;
   {
     MutexLock lock(state_->mutex);
     while (state_->reporting && MonotonicNow() < until) {
@@ -118,16 +154,20 @@ DataSource::~DataSource() {
     }
     state_->closed = true;
     if (!state_->failure.ok()) return;
+    last = state_->MakeRequest();
     TakeReport(state_->work, last);
     // A report that is still under way may arrive after this one.
     if (state_->reporting) last.clear_finished_step();
+    // Its place in a pass ends, so that no member and no snapshot waits for it.
+    leaves = state_->meets() && !state_->all_done && !state_->reporting;
+    if (leaves) last.set_pass(options_.passes);
     for (proto::WorkItem& item : state_->work.TakeUntrained()) {
       // The scheduler takes back the other items when this worker leaves.
       if (last.returned_size() == static_cast<int>(kWorkItemsPerRequestMax)) break;
       *last.add_returned() = std::move(item);
     }
   }
-  if (last.finished_size() + last.returned_size() == 0) return;
+  if (last.finished_size() + last.returned_size() == 0 && !leaves) return;
   proto::Envelope envelope;
   *envelope.mutable_work_request() = std::move(last);
   state_->connection.Request(std::move(envelope), kCloseMax).status().IgnoreError();
@@ -139,11 +179,11 @@ void DataSource::Ask(const std::shared_ptr<State>& state) {
     MutexLock lock(state->mutex);
     if (state->closed || !state->failure.ok()) return;
     const uint64_t wanted = state->work.Wanted(kAhead);
-    if (!state->asking && !state->done && state->work.waiting() < wanted &&
+    if (!state->asking && !state->done() && state->work.waiting() < wanted &&
         MonotonicNow() >= state->ask_again) {
       state->asking = true;
       proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
-      request = MakeRequest(state->options);
+      request = state->MakeRequest();
       const uint64_t items =
           (2 * wanted - state->work.waiting() - 1) / state->options.item_examples + 1;
       request.set_wanted(static_cast<uint32_t>(std::min<uint64_t>(items, kWorkItemsPerRequestMax)));
@@ -151,7 +191,7 @@ void DataSource::Ask(const std::shared_ptr<State>& state) {
     if (!state->reporting && state->work.HasReport(MonotonicNow())) {
       state->reporting = true;
       proto::WorkRequest& request = *requests.emplace_back().mutable_work_request();
-      request = MakeRequest(state->options);
+      request = state->MakeRequest();
       TakeReport(state->work, request);
     }
   }
@@ -194,8 +234,9 @@ absl::StatusOr<std::span<const uint32_t>> DataSource::Take(uint64_t samples) {
     const absl::Time now = MonotonicNow();
     MutexLock lock(state_->mutex);
     COVEY_RETURN_IF_ERROR(state_->failure);
-    if (state_->work.waiting() > 0 || state_->done || samples == 0 || now >= until) {
+    if (state_->work.waiting() > 0 || state_->done() || samples == 0 || now >= until) {
       pieces = state_->work.Take(now, samples, worker_.core().steps());
+      if (!pieces.empty()) state_->is_new = false;
       break;
     }
     const absl::Time next = state_->asking ? until : std::min(until, state_->ask_again);
@@ -237,7 +278,12 @@ const std::vector<uint32_t>& DataSource::OrderOf(uint64_t pass) {
 
 bool DataSource::done() const {
   MutexLock lock(state_->mutex);
-  return state_->done;
+  return state_->done();
+}
+
+uint64_t DataSource::pass() const {
+  MutexLock lock(state_->mutex);
+  return state_->pass;
 }
 
 uint64_t DataSource::examples_finished() const {
@@ -251,19 +297,69 @@ absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
   COVEY_RETURN_IF_ERROR(hybrid.Finish());
   COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
   COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid.step());
+  std::string pass;
+  if (state_->meets()) {
+    proto::WorkRequest request;
+    {
+      MutexLock lock(state_->mutex);
+      request = state_->MakeRequest();
+    }
+    COVEY_RETURN_IF_ERROR(Tell(std::move(request), kMeetAnswerMax));
+    MutexLock lock(state_->mutex);
+    if (!state_->done()) return false;  // it has followed its group
+    is_over_ = state_->group_pass > state_->pass;
+    if (is_over_) return true;
+    pass = absl::StrCat(state_->pass, "/");
+  }
   // The scheduler releases all members or none, so all end with the same step or none does. A
   // member that waits for one that has begun the next step gives up soon and follows it into that
   // step.
   proto::Envelope envelope;
   proto::BarrierRequest& request = *envelope.mutable_barrier_request();
-  request.set_name(absl::StrCat("end/", options_.name, "/", worker_.group().id().value(), "/",
+  request.set_name(absl::StrCat("end/", options_.name, "/", pass, worker_.group().id().value(), "/",
                                 worker_.group().size(), "/", step));
   request.set_participants(worker_.group().size());
   request.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kMeetMax)));
   const absl::Status met = state_->connection.Request(std::move(envelope), kMeetAnswerMax).status();
   if (absl::IsDeadlineExceeded(met)) return false;
   COVEY_RETURN_IF_ERROR(met);
+  is_over_ = true;
   return true;
+}
+
+absl::StatusOr<bool> DataSource::NextPass() {
+  if (!is_over_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "work '", options_.name, "': call MeetAtEnd until it returns true, then NextPass"));
+  }
+  if (!state_->meets()) return false;
+  is_over_ = false;
+  proto::WorkRequest request;
+  {
+    MutexLock lock(state_->mutex);
+    // A report tells the pass in which it was sent, so it arrives before.
+    while (state_->reporting && state_->failure.ok()) {
+      state_->changed.WaitFor(state_->mutex, kMeetMax);
+    }
+    COVEY_RETURN_IF_ERROR(state_->failure);
+    state_->is_new = false;
+    state_->GoTo(std::min(state_->pass + 1, options_.passes));
+    if (state_->pass == options_.passes) return false;
+    request = state_->MakeRequest();
+    TakeReport(state_->work, request);
+  }
+  COVEY_RETURN_IF_ERROR(Tell(std::move(request), kMeetAnswerMax));
+  return true;
+}
+
+absl::Status DataSource::Tell(proto::WorkRequest request, absl::Duration timeout) {
+  proto::Envelope envelope;
+  *envelope.mutable_work_request() = std::move(request);
+  COVEY_ASSIGN_OR_RETURN(const proto::Envelope reply,
+                         state_->connection.Request(std::move(envelope), timeout));
+  MutexLock lock(state_->mutex);
+  state_->TakeReply(reply.work_reply());
+  return absl::OkStatus();
 }
 
 }  // namespace covey::worker

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -22,6 +23,7 @@
 #include "worker/data/local_work_queue.h"
 #include "worker/data/step_numbers.h"
 #include "worker/engine/worker_core.h"
+#include "worker/hybrid_step.h"
 #include "worker/worker.h"
 
 namespace covey::worker {
@@ -79,6 +81,17 @@ class FakeScheduler : public proto::Scheduler::Service {
                      proto::LeaveReply*) override {
     return grpc::Status::OK;
   }
+  // Of a group of one.
+  grpc::Status Barrier(grpc::ServerContext*, const proto::BarrierRequest* request,
+                       proto::BarrierReply*) override {
+    MutexLock lock(mutex_);
+    barriers_.push_back(request->name());
+    return grpc::Status::OK;
+  }
+  std::vector<std::string> barriers() {
+    MutexLock lock(mutex_);
+    return barriers_;
+  }
   grpc::Status GetWork(grpc::ServerContext*, const proto::WorkRequest* request,
                        proto::WorkReply* reply) override {
     MutexLock lock(mutex_);
@@ -111,6 +124,7 @@ class FakeScheduler : public proto::Scheduler::Service {
   Mutex mutex_;
   CondVar changed_;
   std::vector<proto::WorkRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> barriers_ ABSL_GUARDED_BY(mutex_);
 };
 
 void AddItem(proto::WorkReply& reply, uint64_t pass, uint64_t first, uint64_t count) {
@@ -160,6 +174,39 @@ class DataSourceTest : public ::testing::Test {
       return grpc::Status::OK;
     };
   }
+  // The same for members that name their pass; a member of the group is in pass `group_pass_`.
+  FakeScheduler::GetWorkOf InOrderOfPasses() {
+    return [this](const proto::WorkRequest& request, proto::WorkReply& reply) {
+      finished_ += ExamplesIn(request.finished());
+      const uint64_t passes_finished = finished_ / request.examples();
+      reply.set_passes_finished(passes_finished);
+      reply.set_group_pass(
+          std::max(group_pass_.load(), request.has_pass() ? request.pass() : passes_finished));
+      reply.set_ask_again_ms(1);
+      if (request.pass() >= request.passes()) return grpc::Status::OK;
+      for (uint32_t i = 0;
+           i < request.wanted() && given_ < request.examples() * (request.pass() + 1); ++i) {
+        const uint64_t first = given_ % request.examples();
+        const uint64_t count = std::min(request.item_examples(), request.examples() - first);
+        AddItem(reply, request.pass(), first, count);
+        given_ += count;
+      }
+      return grpc::Status::OK;
+    };
+  }
+  // Takes examples until the pass is done, and marks them as trained.
+  std::vector<uint32_t> TakeAll(DataSource& source) {
+    std::vector<uint32_t> taken;
+    const absl::Time until = MonotonicNow() + kPatience;
+    while (!source.done() && MonotonicNow() < until) {
+      const auto batch = source.Take(3);
+      EXPECT_TRUE(batch.ok()) << batch.status();
+      if (!batch.ok()) break;
+      taken.insert(taken.end(), batch->begin(), batch->end());
+      source.Finish(1);
+    }
+    return taken;
+  }
   std::unique_ptr<DataSource> Open(const DataSource::Options& options) {
     auto source = DataSource::Open(*worker_, options);
     EXPECT_TRUE(source.ok()) << source.status();
@@ -171,6 +218,7 @@ class DataSourceTest : public ::testing::Test {
   // Used by InOrder; accessed by one scheduler thread at a time.
   uint64_t given_ = 0;
   uint64_t finished_ = 0;
+  std::atomic<uint64_t> group_pass_ = 0;
 };
 
 TEST_F(DataSourceTest, GivesEveryExampleOncePerPassAndIsDoneWhenAllAreFinished) {
@@ -299,6 +347,113 @@ TEST_F(DataSourceTest, ItemsThatCannotBeAreNotTaken) {
   const auto source = Open({.name = "set", .examples = 10, .item_examples = 2, .passes = 1});
   ASSERT_NE(source, nullptr);
   EXPECT_THAT(source->Take(2).value(), ElementsAre(3, 4));
+}
+
+TEST_F(DataSourceTest, MeetsTheMembersOfItsGroupAtTheEndOfEachPass) {
+  ASSERT_NO_FATAL_FAILURE(Join(InOrderOfPasses()));
+  const auto hybrid = HybridStep::Create(*worker_, {});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  auto source = Open({.name = "set",
+                      .examples = 10,
+                      .item_examples = 4,
+                      .passes = 3,
+                      .at_pass_end = DataSource::AtPassEnd::kMeet});
+  ASSERT_NE(source, nullptr);
+  std::vector<uint32_t> all(10);
+  std::iota(all.begin(), all.end(), 0);
+  for (uint64_t pass = 0; pass < 3; ++pass) {
+    EXPECT_EQ(source->pass(), pass);
+    EXPECT_EQ(TakeAll(*source), all);
+    EXPECT_EQ(source->NextPass().status().code(), absl::StatusCode::kInvalidArgument)
+        << "the members have not met";
+    EXPECT_THAT(source->Take(3).value(), IsEmpty()) << "the next pass has not begun";
+    EXPECT_EQ(source->MeetAtEnd(**hybrid).value(), true);
+    EXPECT_EQ(source->NextPass().value(), pass < 2);
+  }
+  EXPECT_EQ(source->pass(), 3u);
+  EXPECT_TRUE(source->done());
+  EXPECT_THAT(source->Take(3).value(), IsEmpty());
+  EXPECT_THAT(scheduler_->barriers(),
+              ElementsAre("end/set/0/1/1/0", "end/set/1/1/1/0", "end/set/2/1/1/0"));
+}
+
+TEST_F(DataSourceTest, NamesTheNextPassBeforeItTrains) {
+  ASSERT_NO_FATAL_FAILURE(Join(InOrderOfPasses()));
+  const auto hybrid = HybridStep::Create(*worker_, {});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  auto source = Open(
+      {.name = "set", .examples = 10, .passes = 2, .at_pass_end = DataSource::AtPassEnd::kMeet});
+  ASSERT_NE(source, nullptr);
+  TakeAll(*source);
+  ASSERT_EQ(source->MeetAtEnd(**hybrid).value(), true);
+  ASSERT_EQ(source->NextPass().value(), true);
+  EXPECT_TRUE(scheduler_->Has([](const proto::WorkRequest& request) {
+    return request.pass() == 1 && request.wanted() == 0;
+  })) << "a member that joins now has to learn of it";
+  source.reset();
+  EXPECT_TRUE(scheduler_->Has([](const proto::WorkRequest& request) {
+    return request.pass() == 2;
+  })) << "it leaves";
+}
+
+TEST_F(DataSourceTest, BeginsInThePassOfItsGroup) {
+  int refused = 0;
+  ASSERT_NO_FATAL_FAILURE(Join([&](const proto::WorkRequest& request, proto::WorkReply& reply) {
+    if (!request.has_pass() && refused++ < 2) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not known yet");
+    }
+    reply.set_group_pass(2);
+    reply.set_passes_finished(3);
+    if (request.pass() == 2 && request.wanted() > 0) AddItem(reply, 3, 0, 1);  // of another pass
+    reply.set_ask_again_ms(1);
+    return grpc::Status::OK;
+  }));
+  const auto source = Open(
+      {.name = "set", .examples = 10, .passes = 5, .at_pass_end = DataSource::AtPassEnd::kMeet});
+  ASSERT_NE(source, nullptr);
+  EXPECT_EQ(source->pass(), 2u);
+  EXPECT_TRUE(source->done()) << "the others have not met yet";
+  EXPECT_THAT(source->Take(3).value(), IsEmpty());
+}
+
+TEST_F(DataSourceTest, ANewMemberFollowsItsGroupToTheNextPass) {
+  finished_ = given_ = 10;
+  ASSERT_NO_FATAL_FAILURE(Join([this](const proto::WorkRequest& request, proto::WorkReply& reply) {
+    if (request.has_pass()) return InOrderOfPasses()(request, reply);
+    reply.set_passes_finished(1);  // and the group is in the first one
+    return grpc::Status::OK;
+  }));
+  const auto hybrid = HybridStep::Create(*worker_, {});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  const auto source = Open(
+      {.name = "set", .examples = 10, .passes = 3, .at_pass_end = DataSource::AtPassEnd::kMeet});
+  ASSERT_NE(source, nullptr);
+  EXPECT_EQ(source->pass(), 0u);
+  EXPECT_TRUE(source->done());
+  group_pass_ = 1;
+  EXPECT_EQ(source->MeetAtEnd(**hybrid).value(), false) << "it has missed that";
+  EXPECT_EQ(source->pass(), 1u);
+  EXPECT_THAT(TakeAll(*source), SizeIs(10));
+  EXPECT_THAT(scheduler_->barriers(), IsEmpty());
+}
+
+// As when the scheduler has restarted, and the reply of the barrier was lost.
+TEST_F(DataSourceTest, AMemberWhoseGroupIsInALaterPassEndsItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(Join(InOrderOfPasses()));
+  const auto hybrid = HybridStep::Create(*worker_, {});
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status();
+  const auto source = Open(
+      {.name = "set", .examples = 10, .passes = 3, .at_pass_end = DataSource::AtPassEnd::kMeet});
+  ASSERT_NE(source, nullptr);
+  TakeAll(*source);
+  group_pass_ = 1;
+  EXPECT_THAT(source->Take(3).value(), IsEmpty());
+  EXPECT_EQ(source->pass(), 0u) << "its program has not seen the end of the pass";
+  EXPECT_EQ(source->MeetAtEnd(**hybrid).value(), true);
+  EXPECT_THAT(scheduler_->barriers(), IsEmpty()) << "no other member would come";
+  EXPECT_EQ(source->NextPass().value(), true);
+  EXPECT_EQ(source->pass(), 1u);
+  EXPECT_THAT(TakeAll(*source), SizeIs(10));
 }
 
 TEST_F(DataSourceTest, SaysWhatTheSchedulerRefuses) {
