@@ -489,6 +489,8 @@ COVEY_API covey_code covey_step_report(covey_step* step, double loss, covey_erro
 
 typedef struct covey_source covey_source;
 
+enum { COVEY_PASS_GO_ON = 0, COVEY_PASS_MEET = 1 };
+
 typedef struct covey_source_options {
   uint32_t struct_size;
   uint32_t reserved;
@@ -499,9 +501,14 @@ typedef struct covey_source_options {
   uint64_t passes;
   /* 0 = the data set's own order. */
   uint64_t seed;
+  /* COVEY_PASS_GO_ON: a pass follows the one before without a break. COVEY_PASS_MEET: all members
+   * of a group meet at the end of each pass, after the same step; the source begins in the pass in
+   * which its group is, or else the job. */
+  int32_t at_pass_end;
+  int32_t reserved2;
 } covey_source_options;
 #define COVEY_SOURCE_OPTIONS_INIT \
-  { sizeof(covey_source_options), 0, 0, 0, 1, 1, 0 }
+  { sizeof(covey_source_options), 0, 0, 0, 1, 1, 0, COVEY_PASS_GO_ON, 0 }
 
 COVEY_API covey_code covey_source_open(covey_worker* worker, const covey_source_options* options,
                                        covey_source** source, covey_error* error);
@@ -515,13 +522,18 @@ COVEY_API covey_code covey_source_take(covey_source* source, uint64_t samples,
 /* All batches that were taken are trained, except the newest `in_progress`. */
 COVEY_API covey_code covey_source_finish(covey_source* source, size_t in_progress,
                                          covey_error* error);
-/* 1 when all passes are finished, on all workers together. */
+/* 1 when all passes are finished, on all workers together; with COVEY_PASS_MEET the present one. */
 COVEY_API int32_t covey_source_done(covey_source* source);
+/* With COVEY_PASS_MEET: the present pass, from 0; `passes` = all are over. */
+COVEY_API uint64_t covey_source_pass(covey_source* source);
 COVEY_API uint64_t covey_source_examples_finished(covey_source* source);
-/* Once done, instead of the next step. `over` = 1: no step follows. 0: make one more step, without
- * samples. */
+/* Once done, instead of the next step. `over` = 1: no step follows, in this pass. 0: make one more
+ * step, without samples. */
 COVEY_API covey_code covey_source_meet_at_end(covey_source* source, covey_step* step, int32_t* over,
                                               covey_error* error);
+/* With COVEY_PASS_MEET, once it is over: begins the next pass. `goes_on` = 0: that was the last. */
+COVEY_API covey_code covey_source_next_pass(covey_source* source, int32_t* goes_on,
+                                            covey_error* error);
 
 #ifdef __cplusplus
 }

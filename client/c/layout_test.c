@@ -78,7 +78,9 @@ AT(covey_source_options, examples, 16);
 AT(covey_source_options, item_examples, 24);
 AT(covey_source_options, passes, 32);
 AT(covey_source_options, seed, 40);
-SIZE(covey_source_options, 48);
+AT(covey_source_options, at_pass_end, 48);
+AT(covey_source_options, reserved2, 52);
+SIZE(covey_source_options, 56);
 
 /* Codes and formats are numbers in compiled programs. */
 _Static_assert(COVEY_CANCELLED == 1 && COVEY_INVALID_ARGUMENT == 3 &&
@@ -98,5 +100,7 @@ _Static_assert(COVEY_UPDATE_ON_SERVERS == 0 && COVEY_UPDATE_ON_MEMBERS == 1 &&
                    COVEY_FEEDBACK_NEVER == 0 && COVEY_FEEDBACK_INT8 == 1 &&
                    COVEY_FEEDBACK_ALWAYS == 2,
                "a choice of covey_step_options has changed");
+_Static_assert(COVEY_PASS_GO_ON == 0 && COVEY_PASS_MEET == 1,
+               "a choice of covey_source_options has changed");
 
 int main(void) { return 0; }

@@ -201,12 +201,21 @@ covey_code covey_source_open(covey_worker* worker, const covey_source_options* o
                            covey::c::OptionsOf<covey_source_options>(
                                options, "covey_source_options", COVEY_SOURCE_OPTIONS_INIT));
     COVEY_RETURN_IF_ERROR(NotNull(given.name, "name"));
-    COVEY_ASSIGN_OR_RETURN(auto opened,
-                           DataSource::Open(*worker->worker, {.name = given.name,
-                                                              .examples = given.examples,
-                                                              .item_examples = given.item_examples,
-                                                              .passes = given.passes,
-                                                              .seed = given.seed}));
+    if (given.at_pass_end != COVEY_PASS_GO_ON && given.at_pass_end != COVEY_PASS_MEET) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("at_pass_end ", given.at_pass_end,
+                       " does not exist; use COVEY_PASS_GO_ON or COVEY_PASS_MEET"));
+    }
+    COVEY_ASSIGN_OR_RETURN(
+        auto opened,
+        DataSource::Open(*worker->worker, {.name = given.name,
+                                           .examples = given.examples,
+                                           .item_examples = given.item_examples,
+                                           .passes = given.passes,
+                                           .seed = given.seed,
+                                           .at_pass_end = given.at_pass_end == COVEY_PASS_MEET
+                                                              ? DataSource::AtPassEnd::kMeet
+                                                              : DataSource::AtPassEnd::kGoOn}));
     *source = NewObject(covey_source{.worker = worker, .source = std::move(opened)});
     return absl::OkStatus();
   });
@@ -255,6 +264,24 @@ uint64_t covey_source_examples_finished(covey_source* source) {
     return absl::OkStatus();
   });
   return examples;
+}
+
+uint64_t covey_source_pass(covey_source* source) {
+  uint64_t pass = 0;
+  GuardPart(source, "source", nullptr, [&] {
+    pass = source->source->pass();
+    return absl::OkStatus();
+  });
+  return pass;
+}
+
+covey_code covey_source_next_pass(covey_source* source, int32_t* goes_on, covey_error* error) {
+  return GuardPart(source, "source", error, [&]() -> absl::Status {
+    COVEY_RETURN_IF_ERROR(NotNull(goes_on, "goes_on"));
+    COVEY_ASSIGN_OR_RETURN(const bool is_next, source->source->NextPass());
+    *goes_on = is_next ? 1 : 0;
+    return absl::OkStatus();
+  });
 }
 
 covey_code covey_source_meet_at_end(covey_source* source, covey_step* step, int32_t* over,

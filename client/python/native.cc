@@ -617,7 +617,7 @@ PyObject* StepReport(PyObject*, Given given, Py_ssize_t count) {
 // --- Data source ---
 
 PyObject* SourceOpen(PyObject*, Given given, Py_ssize_t count) {
-  Arguments in(given, count, 6);
+  Arguments in(given, count, 7);
   auto* const worker = in.Take<covey_worker>();
   covey_source_options options = COVEY_SOURCE_OPTIONS_INIT;
   options.name = in.Text();
@@ -625,6 +625,7 @@ PyObject* SourceOpen(PyObject*, Given given, Py_ssize_t count) {
   options.item_examples = in.Count();
   options.passes = in.Count();
   options.seed = in.Count();
+  options.at_pass_end = in.Int();
   covey_source* source = nullptr;
   return in.Call(
       [&](covey_error* error) { return covey_source_open(worker, &options, &source, error); },
@@ -679,6 +680,22 @@ PyObject* SourceMeetAtEnd(PyObject*, Given given, Py_ssize_t count) {
   return in.Call(
       [&](covey_error* error) { return covey_source_meet_at_end(source, step, &over, error); },
       [&] { return PyBool_FromLong(over); });
+}
+
+PyObject* SourcePass(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const source = in.Take<covey_source>();
+  if (in.failed()) return nullptr;
+  return PyLong_FromUnsignedLongLong(WithoutLock([&] { return covey_source_pass(source); }));
+}
+
+PyObject* SourceNextPass(PyObject*, Given given, Py_ssize_t count) {
+  Arguments in(given, count, 1);
+  auto* const source = in.Take<covey_source>();
+  int32_t goes_on = 0;
+  return in.Call(
+      [&](covey_error* error) { return covey_source_next_pass(source, &goes_on, error); },
+      [&] { return PyBool_FromLong(goes_on); });
 }
 
 using Function = PyObject* (*)(PyObject*, Given, Py_ssize_t);
@@ -747,6 +764,8 @@ PyMethodDef methods[] = {
     Method("source_done", &SourceDone),
     Method("source_examples_finished", &SourceExamplesFinished),
     Method("source_meet_at_end", &SourceMeetAtEnd),
+    Method("source_pass", &SourcePass),
+    Method("source_next_pass", &SourceNextPass),
     {nullptr, nullptr, 0, nullptr},
 };
 

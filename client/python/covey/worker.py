@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import weakref
 from typing import Any, Iterator, Sequence
 
 import covey._native as _native
@@ -82,6 +83,7 @@ class Worker:
         self.launch = launch
         # With these, connect() finds the same job.
         self._client_settings: dict[str, Any] = {"scheduler": scheduler, "job": job}
+        self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         remember(self)
 
     def __enter__(self) -> Worker:
@@ -92,6 +94,8 @@ class Worker:
 
     def close(self) -> None:
         """Leaves the cluster: up to some seconds, until received pushes are durable."""
+        for source in list(self._sources):
+            source.close()
         _native.worker_leave(self._native)
 
     @property

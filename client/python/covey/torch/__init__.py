@@ -4,11 +4,13 @@
     worker = covey.join()
     optimizer = covey.torch.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3),
                                                  model.named_parameters(), worker=worker)
-    for images, labels in covey.torch.ElasticLoader(dataset, optimizer, batch_size=64, passes=5):
-        optimizer.zero_grad()
-        loss = criterion(model(images), labels)
-        loss.backward()
-        optimizer.step()
+    loader = covey.torch.ElasticLoader(dataset, optimizer, batch_size=64, passes=5)
+    for epoch in range(loader.pass_number, 5):
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss = criterion(model(images), labels)
+            loss.backward()
+            optimizer.step()
 
 DistributedOptimizer trains in groups: synchronous inside a group, under a contract between groups,
 with the optimizer on the servers. ElasticLoader gives each example to one worker, also while workers

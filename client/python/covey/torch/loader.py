@@ -12,6 +12,8 @@ from covey.source import DataSource
 from covey.torch.diloco import DiLoCo
 from covey.torch.optimizer import DistributedOptimizer
 
+_PASSES_MAX = 1_000_000  # of a loader that does not know its number of passes
+
 
 class ElasticLoader:
     """Gives each example of a data set to one worker of the job per pass.
@@ -21,6 +23,14 @@ class ElasticLoader:
     follow the scheduler's shares. A member that has no examples while others have some takes part
     in the group's steps inside of the iteration, so that the loop never sees an empty batch.
 
+        for epoch in range(loader.pass_number, epochs):
+            for images, labels in loader:
+                ...
+
+    A worker that joins late begins in the pass in which its group is, and a job that continues a
+    snapshot in the one in which that was made. After the last pass an iteration has no batches. An
+    iteration that is left early returns what it has not trained; the next one goes on in that pass.
+
     With DiLoCo all batches have `batch_size` examples, and an example counts as trained when its
     round has ended. A round ends early on a member that has no examples; a pass ends with a round.
 
@@ -29,7 +39,8 @@ class ElasticLoader:
 
     def __init__(self, dataset: Dataset[Any], optimizer: DistributedOptimizer | DiLoCo, *,
                  batch_size: int, name: str = "train", item_examples: int | None = None, seed: int = 1,
-                 collate_fn: Callable[[list[Any]], Any] = default_collate) -> None:
+                 collate_fn: Callable[[list[Any]], Any] = default_collate,
+                 passes: int | None = None) -> None:
         """The same arguments on all workers.
 
         Args:
@@ -40,6 +51,8 @@ class ElasticLoader:
             item_examples: examples that are given out together; None = a batch.
             seed: of the order, which is another one in each pass; 0 = the data set's own.
             collate_fn: makes a batch of a list of examples.
+            passes: how many there are at most, in all runs of the job; None = 1000000, for a
+                program that ends its loop by itself, or may be continued for longer.
         """
         self._dataset = dataset
         self._optimizer = optimizer
@@ -48,24 +61,53 @@ class ElasticLoader:
         self._item_examples = item_examples or batch_size
         self._seed = seed
         self._collate = collate_fn
-        self._passes = 0
+        self._passes = _PASSES_MAX if passes is None else passes
+        self._source: DataSource | None = None
 
     def __len__(self) -> int:
         """About how many batches this worker gets per pass."""
         examples = len(self._dataset)
         return math.ceil(examples / (self._batch_size * self._optimizer.worker.size))
 
+    @property
+    def pass_number(self) -> int:
+        """The present pass, from 0: the one that an iteration gives next, or gives now.
+
+        A worker that joins while its group goes on to the next pass follows it at its first batch.
+        """
+        return self._opened().pass_number
+
+    def close(self) -> None:
+        """Returns what is not trained; the worker's close() does it, too. An iteration opens it
+        again."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
     def __iter__(self) -> Iterator[Any]:
-        self._passes += 1
-        source = DataSource(
-            self._optimizer.worker, f"{self._name}/{self._passes}",
-            examples=len(self._dataset),
-            item_examples=self._item_examples,
-            seed=0 if self._seed == 0 else self._seed * 1_000_003 + self._passes)
+        source = self._opened()
+        if source.pass_number >= self._passes:
+            return
+        is_over = False
         try:
             yield from self._batches(source)
+            is_over = True
         finally:
-            source.close()
+            if not is_over:
+                self.close()
+        source.next_pass()
+
+    def _opened(self) -> DataSource:
+        # It stays open between passes, so that this worker keeps its place in its group's pass.
+        if self._source is None:
+            self._source = DataSource(
+                self._optimizer.worker, self._name,
+                examples=len(self._dataset),
+                item_examples=self._item_examples,
+                passes=self._passes,
+                seed=self._seed,
+                at_pass_end="meet")
+        return self._source
 
     def _batches(self, source: DataSource) -> Iterator[Any]:
         optimizer = self._optimizer
@@ -83,7 +125,11 @@ class ElasticLoader:
                 continue
             optimizer.samples = len(positions)
             before = optimizer.steps_taken
-            yield self._collate([self._dataset[int(position)] for position in positions])
+            try:
+                yield self._collate([self._dataset[int(position)] for position in positions])
+            finally:
+                # Also when the loop ends after this batch.
+                if optimizer.steps_taken > before:
+                    source.finish(optimizer.unsynced_steps if isinstance(optimizer, DiLoCo) else 0)
             if optimizer.steps_taken == before:
                 raise RuntimeError("the batch was not trained: call optimizer.step() once per batch")
-            source.finish(optimizer.unsynced_steps if isinstance(optimizer, DiLoCo) else 0)
