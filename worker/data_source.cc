@@ -298,6 +298,7 @@ absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
   COVEY_RETURN_IF_ERROR(worker_.group().Refresh());
   COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid.step());
   std::string pass;
+  bool was_new = false;
   if (state_->meets()) {
     proto::WorkRequest request;
     {
@@ -310,6 +311,8 @@ absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
     is_over_ = state_->group_pass > state_->pass;
     if (is_over_) return true;
     pass = absl::StrCat(state_->pass, "/");
+    // While it meets the others it does not follow one that has just gone on.
+    was_new = std::exchange(state_->is_new, false);
   }
   // The scheduler releases all members or none, so all end with the same step or none does. A
   // member that waits for one that has begun the next step gives up soon and follows it into that
@@ -321,7 +324,11 @@ absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
   request.set_participants(worker_.group().size());
   request.set_deadline_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kMeetMax)));
   const absl::Status met = state_->connection.Request(std::move(envelope), kMeetAnswerMax).status();
-  if (absl::IsDeadlineExceeded(met)) return false;
+  if (absl::IsDeadlineExceeded(met)) {
+    MutexLock lock(state_->mutex);
+    state_->is_new = was_new;
+    return false;
+  }
   COVEY_RETURN_IF_ERROR(met);
   is_over_ = true;
   return true;

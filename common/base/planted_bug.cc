@@ -24,6 +24,7 @@ constexpr PlantedBug kAll[] = {
     PlantedBug::kRefersToOldContent,    PlantedBug::kRemovesNeededFiles,
     PlantedBug::kLogLacksUpdates,       PlantedBug::kServeUninitialized,
     PlantedBug::kTakeValuesOfAnyNode,   PlantedBug::kKeepEarlierState,
+    PlantedBug::kNewMemberAhead,
 };
 
 }  // namespace
@@ -96,6 +97,8 @@ absl::string_view PlantedBugName(PlantedBug bug) {
       return "take-values-of-any-node";
     case PlantedBug::kKeepEarlierState:
       return "keep-earlier-state";
+    case PlantedBug::kNewMemberAhead:
+      return "new-member-ahead";
   }
   COVEY_CHECK(false);
   return "";

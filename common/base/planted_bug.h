@@ -44,6 +44,7 @@ enum class PlantedBug {
   kServeUninitialized,          // a table is served before it has its initial values
   kTakeValuesOfAnyNode,         // a shard takes initial values of a node that is not to give them
   kKeepEarlierState,            // initial values leave the optimizer state of an earlier call
+  kNewMemberAhead,              // a new member begins in a pass to which its group has not gone yet
 };
 
 // "apply-duplicates"; "none".

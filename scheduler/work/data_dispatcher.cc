@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/planted_bug.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
 #include "scheduler/state/view_lookup.h"
@@ -142,7 +143,8 @@ void DataDispatcher::OnRequest(absl::Time now, const Message& message,
 absl::Status DataDispatcher::AssignPass(absl::Time now, const Message& message, Dataset& dataset) {
   const NodeId node = message.from().node;
   const proto::Group* group = FindActiveGroupOf(state_.view(), node);
-  const std::optional<uint64_t> latest = dataset.passes.LatestOf(group, node);
+  const std::optional<uint64_t> latest =
+      Planted(PlantedBug::kNewMemberAhead) ? std::nullopt : dataset.passes.LatestOf(group, node);
   const std::string& name = message.envelope.work_request().name();
   if (!latest && dataset.passes.MayBeUnnamed(now, group, node)) {
     dataset.passes.NoteWithoutPass(node);

@@ -4,15 +4,22 @@
 // and training the example adds 1 to it. When all passes are finished, every element must equal
 // the number of passes: no example was lost, and none counted twice, however often the job was
 // ended and continued from a snapshot.
+//
+// With --meet the members meet at the end of each pass. With one group whose members do not change
+// in the pass, it must have added 1 to each element: no member has begun the next one.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +50,7 @@ struct Options {
   // Rounds no gradient of a group of 1 or 2 members.
   WireFormat wire = WireFormat::kFloat32;
   absl::Duration pause = absl::Milliseconds(5);
+  bool meet = false;
 };
 
 absl::StatusOr<proto::TableSpec> TableOf(const Options& options) {
@@ -61,6 +69,17 @@ absl::StatusOr<proto::TableSpec> TableOf(const Options& options) {
   return spec;
 }
 
+worker::DataSource::AtPassEnd AtPassEndOf(const Options& options) {
+  using AtPassEnd = worker::DataSource::AtPassEnd;
+  return options.meet ? AtPassEnd::kMeet : AtPassEnd::kGoOn;
+}
+
+// How many values differ from `passes`.
+int64_t CountOther(const std::vector<float>& values, uint64_t passes) {
+  return std::count_if(values.begin(), values.end(),
+                       [&](float value) { return value != static_cast<float>(passes); });
+}
+
 absl::Status Train(const worker::WorkerConfig& config, const Options& options) {
   COVEY_ASSIGN_OR_RETURN(const auto worker, worker::Worker::Join(config));
   COVEY_ASSIGN_OR_RETURN(const proto::TableSpec table, TableOf(options));
@@ -74,7 +93,12 @@ absl::Status Train(const worker::WorkerConfig& config, const Options& options) {
                                                             .examples = options.examples,
                                                             .item_examples = options.batch,
                                                             .passes = options.passes,
-                                                            .seed = 7}));
+                                                            .seed = 7,
+                                                            .at_pass_end = AtPassEndOf(options)}));
+  uint64_t trained = 0;  // in the present pass
+  // Values at its begin; those of a worker that came in the middle are not.
+  std::vector<float> before = values;
+  LogInfo("pass_begins", {{"pass", source->pass()}});
   for (;;) {
     if (WaitForTermination(options.pause).has_value()) {
       COVEY_RETURN_IF_ERROR(worker->RequestDrain());
@@ -82,8 +106,22 @@ absl::Status Train(const worker::WorkerConfig& config, const Options& options) {
     COVEY_ASSIGN_OR_RETURN(const auto batch, source->Take(options.batch));
     if (source->done()) {
       COVEY_ASSIGN_OR_RETURN(const bool is_over, source->MeetAtEnd(*hybrid));
-      if (is_over) break;
+      if (is_over) {
+        COVEY_ASSIGN_OR_RETURN(const uint64_t last_step, hybrid->step());
+        const int64_t wrong = std::inner_product(
+            values.begin(), values.end(), before.begin(), int64_t{0}, std::plus<>(),
+            [](float now, float then) { return std::abs(now - then - 1) > 0.01f ? 1 : 0; });
+        before = values;
+        LogInfo("pass_over", {{"pass", source->pass()},
+                              {"step", last_step},
+                              {"trained", std::exchange(trained, 0)},
+                              {"wrong", wrong}});
+        COVEY_ASSIGN_OR_RETURN(const bool goes_on, source->NextPass());
+        if (!goes_on) break;
+        continue;
+      }
     }
+    trained += batch.size();
     COVEY_RETURN_IF_ERROR(hybrid->Wait(0));
     COVEY_RETURN_IF_ERROR(hybrid->Begin(1));
     // An update is the mean over the members of the group, at rate 1.
@@ -98,9 +136,7 @@ absl::Status Train(const worker::WorkerConfig& config, const Options& options) {
   COVEY_RETURN_IF_ERROR(hybrid->Finish());
   COVEY_RETURN_IF_ERROR(worker->Barrier("examples/counted", absl::Minutes(1)));
   COVEY_RETURN_IF_ERROR(hybrid->Refresh());
-  const auto wrong = std::count_if(values.begin(), values.end(), [&](float value) {
-    return value != static_cast<float>(options.passes);
-  });
+  const int64_t wrong = CountOther(values, options.passes);
   COVEY_ASSIGN_OR_RETURN(const uint64_t step, hybrid->step());
   std::cout
       << "result "
@@ -126,6 +162,7 @@ int Main(int argc, char** argv) {
   file.Add("contract", &options.contract, "of the table; async");
   examples::AddWireFormat(file, &options.wire);
   file.Add("pause", &options.pause, "between two steps");
+  file.Add("meet", &options.meet, "at the end of each pass");
   if (const std::optional<int> code = file.LoadForMain(argc, argv)) return *code;
   absl::Status status = Train(config, options);
   // It was drained.

@@ -412,25 +412,37 @@ def accumulation():
 
 
 def loader():
-    """Which examples this worker was given, in two passes."""
+    """Which examples this worker was given: in two passes, and in one that it has left early."""
     with covey.join() as worker:
         model = _model()
         optimizer = _optimizer(model, worker, contract="buffered")
         inputs, targets = _examples()
         data = torch.utils.data.TensorDataset(inputs, targets, torch.arange(len(inputs)))
-        batches = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4)
-        passes = []
-        for _ in range(2):
+
+        def train(batches, until=None):
             seen = []
             for some, wanted, numbers in batches:
                 optimizer.zero_grad()
                 torch.nn.functional.mse_loss(model(some), wanted).backward()
                 optimizer.step()
                 seen += numbers.tolist()
-            passes.append(seen)
+                if until is not None and len(seen) >= until:
+                    break
+            return seen
+
+        batches = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4, passes=2)
+        numbers, passes = [], []
+        for number in range(batches.pass_number, 2):
+            numbers.append(batches.pass_number == number)
+            passes.append(train(batches))
+        after = train(batches)
+        numbers.append(batches.pass_number == 2)
+        left = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4, name="left")
+        passes.append(train(left, until=1) + train(left))
+        numbers.append(left.pass_number == 1)
         worker.barrier("trained")
         optimizer.close()
-        return {"passes": passes}
+        return {"passes": passes, "after": after, "numbers": numbers}
 
 
 def _process_group():

@@ -133,7 +133,10 @@ class TorchTest(worker_programs.WorkerProgramsTest):
 
     def test_gives_each_example_to_one_worker(self):
         results = self.results(2, 2, "loader")
-        for number in range(2):
+        for result in results:
+            self.assertEqual([], result["after"])
+            self.assertEqual([True] * 4, result["numbers"])
+        for number in range(3):
             seen = [example for result in results for example in result["passes"][number]]
             self.assertEqual(list(range(96)), sorted(seen))
 

@@ -98,6 +98,41 @@ def steps(worker):
     return result
 
 
+def passes(worker):
+    """The members of a group end each pass after the same step, with all its examples trained."""
+    count = floats(0, 1)
+    step = covey.Step(worker, [
+        (covey.TableSpec("count", (1,), covey.sgd(1.0), "async"), count)])
+    source = covey.DataSource(worker, "digits", examples=100, passes=3, item_examples=4,
+                              at_pass_end="meet")
+    refused = []
+    for call in (source.next_pass,
+                 lambda: covey.DataSource(worker, "other", examples=1, at_pass_end="stop")):
+        try:
+            call()
+        except (covey.InvalidArgument, ValueError) as error:
+            refused.append(str(error))
+    trained, ends = 0, []
+    goes_on = True
+    while goes_on:
+        while True:
+            batch = source.take(step.samples_for(10))
+            if source.done and source.meet_at_end(step):
+                break
+            # The sum over the members, of which a step applies the mean.
+            step.begin(1)
+            step.submit(0, floats(-len(batch) * worker.group.size, 1))
+            step.wait(0)
+            trained += len(batch)
+            source.finish(0)
+        ends.append([source.pass_number, step.number, count[0]])
+        goes_on = source.next_pass()
+    result = {"trained": trained, "ends": ends, "refused": refused, "pass": source.pass_number}
+    worker.barrier("end")
+    step.close()
+    return result  # the worker closes the source
+
+
 _TIMEOUT = 5.0  # of a step of `away`
 
 
@@ -147,7 +182,7 @@ def away(worker):
 def main():
     settings = {"timeout": _TIMEOUT} if sys.argv[1] == "away" else {}
     with covey.join(**settings) as worker:
-        run = {"collectives": collectives, "steps": steps, "away": away}[sys.argv[1]]
+        run = {"collectives": collectives, "steps": steps, "passes": passes, "away": away}[sys.argv[1]]
         result = {"rank": worker.rank, "size": worker.size, "groups": worker.groups, **run(worker)}
     print(json.dumps(result))
 

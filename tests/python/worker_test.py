@@ -57,6 +57,17 @@ class WorkerTest(cluster.ProcessTest):
             self.assertGreater(result["weights"], 0)
             self.assertGreater(result["steps"], 4)
 
+    def test_members_meet_at_the_end_of_each_pass(self):
+        results = self.results(1, 2, "passes")
+        self.assertEqual(300, sum(result["trained"] for result in results))
+        self.assertEqual(results[0]["ends"], results[1]["ends"])
+        self.assertEqual([[0, 100], [1, 200], [2, 300]],
+                         [[number, count] for number, _, count in results[0]["ends"]])
+        for result in results:
+            self.assertEqual(3, result["pass"])
+            self.assertIn("MeetAtEnd", result["refused"][0])
+            self.assertIn("go_on, meet", result["refused"][1])
+
     def test_a_member_is_away_for_longer_than_the_deadline_of_a_step(self):
         results = self.results(1, 2, "away")
         for result in results:

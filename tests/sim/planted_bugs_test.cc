@@ -52,6 +52,7 @@ std::map<PlantedBug, absl::string_view> Workloads() {
       {PlantedBug::kServeUninitialized, kInitialize},
       {PlantedBug::kTakeValuesOfAnyNode, kInitialize},
       {PlantedBug::kKeepEarlierState, kInitialize},
+      {PlantedBug::kNewMemberAhead, kWork},
   };
 }
 

@@ -9,7 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "tests/sim/cluster/scripted_client.h"
 #include "tests/sim/workloads/expected_errors.h"
+#include "tests/sim/workloads/work/meeting_trainer.h"
+#include "tests/sim/workloads/work/pass_meetings.h"
 #include "tests/sim/workloads/work/work_ledger.h"
+#include "tests/sim/workloads/work/work_plan.h"
 #include "tests/sim/workloads/workload_names.h"
 
 namespace covey::sim {
@@ -22,6 +25,10 @@ constexpr absl::Duration kPatience = absl::Hours(24);
 // A report waits for the scheduler's disk, up to a second on the slowest, and all other trainers
 // may have died: one trainer can report this many, one by one, within the duration of a seed.
 constexpr uint64_t kItemsMax = 600;
+// Drawn from a stream of its own, so that all other seeds run the histories that they ran before
+// there were meetings; chosen so that those of regressions.txt are among them.
+constexpr uint64_t kMeetingStream = 7;
+constexpr double kMeetingShare = 0.3;
 
 class WorkWorkload : public Workload {
  public:
@@ -29,6 +36,10 @@ class WorkWorkload : public Workload {
 
   std::string name() const override { return std::string(kWork); }
   uint32_t groups() const override { return 1; }
+  bool is_elastic() const override { return meets_; }
+  void Adapt(SimConfig& config) const override {
+    if (meets_) config.scheduler.workers_per_group = workers_;
+  }
   void SetUp(SimCluster& cluster) override;
   bool Finished() const override;
   void Check() override;
@@ -39,16 +50,14 @@ class WorkWorkload : public Workload {
 
   Violations& violations_;
   const uint32_t workers_;
-  const uint64_t examples_;
-  uint64_t item_examples_;
-  const uint64_t passes_;
-  const uint64_t seed_;
+  WorkPlan plan_;
   const double haste_;
+  // The trainers are members of a group, and meet at the end of each pass.
+  const bool meets_;
   WorkLedger ledger_;
+  PassMeetings meetings_;
   const SimCluster* cluster_ = nullptr;
-  absl::Duration think_max_;
-  uint64_t told_done_ = 0;
-  uint64_t trained_ = 0;
+  WorkProgress progress_;
 };
 
 class WorkWorkload::Trainer : public Script {
@@ -70,12 +79,12 @@ class WorkWorkload::Trainer : public Script {
  private:
   // The item at the front was trained, or is returned.
   void Train(absl::Time now) {
-    next_ = now + workload_.think_max_ * random_.Uniform();
+    next_ = now + workload_.plan_.think_max * random_.Uniform();
     if (random_.Chance(0.03)) {
       returned_.push_back(held_.front());
     } else {
       finished_.push_back(held_.front());
-      ++workload_.trained_;
+      ++workload_.progress_.trained;
     }
     held_.pop_front();
   }
@@ -86,10 +95,10 @@ class WorkWorkload::Trainer : public Script {
     proto::Envelope request;
     proto::WorkRequest& body = *request.mutable_work_request();
     body.set_name("examples");
-    body.set_examples(workload_.examples_);
-    body.set_item_examples(workload_.item_examples_);
-    body.set_passes(workload_.passes_);
-    body.set_seed(workload_.seed_);
+    body.set_examples(workload_.plan_.examples);
+    body.set_item_examples(workload_.plan_.item_examples);
+    body.set_passes(workload_.plan_.passes);
+    body.set_seed(workload_.plan_.seed);
     body.set_wanted(static_cast<uint32_t>(ahead_ - std::min<size_t>(ahead_, held_.size())));
     asked_ = {finished_, returned_};
     for (const proto::WorkItem& item : finished_) *body.add_finished() = item;
@@ -119,7 +128,7 @@ class WorkWorkload::Trainer : public Script {
     for (const proto::WorkItem& item : body.items()) held_.push_back(item);
     if (body.done()) {
       done_ = true;
-      ++workload_.told_done_;
+      ++workload_.progress_.told_done;
     } else if (held_.empty()) {
       next_ = now + absl::Milliseconds(std::max<uint32_t>(100, body.ask_again_ms()));
     }
@@ -141,29 +150,41 @@ class WorkWorkload::Trainer : public Script {
 WorkWorkload::WorkWorkload(Random random, Violations& violations)
     : violations_(violations),
       workers_(1 + static_cast<uint32_t>(random.Below(6))),
-      examples_(20 + random.Below(300)),
-      item_examples_(1 + random.Below(20)),
-      passes_(1 + random.Below(4)),
-      seed_(random.Chance(0.7) ? random.Next() : 0),
+      // A braced list draws from left to right.
+      plan_{.examples = 20 + random.Below(300),
+            .item_examples = 1 + random.Below(20),
+            .passes = 1 + random.Below(4),
+            .seed = random.Chance(0.7) ? random.Next() : 0},
       haste_(0.1 + random.Uniform()),
-      ledger_(violations, examples_, passes_, [this] { return cluster_->published(); }) {
-  item_examples_ = std::max(item_examples_, (passes_ * examples_ - 1) / kItemsMax + 1);
+      meets_(random.Split(kMeetingStream).Chance(kMeetingShare)),
+      ledger_(violations, plan_.examples, plan_.passes, [this] { return cluster_->published(); }),
+      meetings_(violations, [this] { return cluster_->published(); }) {
+  plan_.item_examples =
+      std::max(plan_.item_examples, (plan_.passes * plan_.examples - 1) / kItemsMax + 1);
 }
 
 void WorkWorkload::SetUp(SimCluster& cluster) {
   cluster_ = &cluster;
-  const uint64_t items = passes_ * ((examples_ + item_examples_ - 1) / item_examples_);
-  think_max_ = cluster.config().safety * (2 * haste_ * workers_ / static_cast<double>(items));
+  const uint64_t items =
+      plan_.passes * ((plan_.examples + plan_.item_examples - 1) / plan_.item_examples);
+  plan_.think_max = cluster.config().safety * (2 * haste_ * workers_ / static_cast<double>(items));
   cluster.AddObserver(ledger_);
   cluster.OnSchedulerStart([this](absl::Time now) { ledger_.SchedulerStarted(now); });
+  if (meets_) cluster.AddObserver(meetings_);
   for (uint32_t i = 0; i < workers_; ++i) {
+    if (meets_) {
+      cluster.AddClient(absl::StrCat("client-", i), proto::WORKER, [this](Random random) {
+        return std::make_unique<MeetingTrainer>(plan_, progress_, violations_, random);
+      });
+      continue;
+    }
     cluster.AddClient(absl::StrCat("client-", i), proto::CLIENT,
                       [this](Random random) { return std::make_unique<Trainer>(*this, random); });
   }
 }
 
 bool WorkWorkload::Finished() const {
-  if (told_done_ == 0) return false;
+  if (progress_.told_done == 0) return false;
   return std::none_of(cluster_->processes().begin(), cluster_->processes().end(),
                       [](const auto& process) {
                         return process->name().rfind("client-", 0) == 0 && process->running();
@@ -171,15 +192,16 @@ bool WorkWorkload::Finished() const {
 }
 
 void WorkWorkload::Check() {
-  if (trained_ * item_examples_ < passes_ * examples_) {
+  if (progress_.trained * plan_.item_examples < plan_.passes * plan_.examples) {
     violations_.Add(kWork, "all is finished, and less was trained");
   }
 }
 
 std::string WorkWorkload::Report() const {
-  return absl::StrCat("workers=", workers_, " examples=", examples_, " item=", item_examples_,
-                      " passes=", passes_, " trained=", trained_,
-                      " given_again=", ledger_.given_again(), " told_done=", told_done_);
+  return absl::StrCat("workers=", workers_, " examples=", plan_.examples,
+                      " item=", plan_.item_examples, " passes=", plan_.passes, " meets=", meets_,
+                      " trained=", progress_.trained, " given_again=", ledger_.given_again(),
+                      " met=", meetings_.met(), " told_done=", progress_.told_done);
 }
 
 }  // namespace
