@@ -14,6 +14,7 @@
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/limits.h"
+#include "proto/scheduler.pb.h"
 #include "worker/data/local_work_queue.h"
 #include "worker/engine/worker_core.h"
 
@@ -305,7 +306,7 @@ absl::StatusOr<bool> DataSource::MeetAtEnd(HybridStep& hybrid) {
       MutexLock lock(state_->mutex);
       request = state_->MakeRequest();
     }
-    COVEY_RETURN_IF_ERROR(Tell(std::move(request), kMeetAnswerMax));
+    COVEY_RETURN_IF_ERROR(Tell(request, kMeetAnswerMax));
     MutexLock lock(state_->mutex);
     if (!state_->done()) return false;  // it has followed its group
     is_over_ = state_->group_pass > state_->pass;
@@ -355,13 +356,13 @@ absl::StatusOr<bool> DataSource::NextPass() {
     request = state_->MakeRequest();
     TakeReport(state_->work, request);
   }
-  COVEY_RETURN_IF_ERROR(Tell(std::move(request), kMeetAnswerMax));
+  COVEY_RETURN_IF_ERROR(Tell(request, kMeetAnswerMax));
   return true;
 }
 
-absl::Status DataSource::Tell(proto::WorkRequest request, absl::Duration timeout) {
+absl::Status DataSource::Tell(const proto::WorkRequest& request, absl::Duration timeout) {
   proto::Envelope envelope;
-  *envelope.mutable_work_request() = std::move(request);
+  *envelope.mutable_work_request() = request;
   COVEY_ASSIGN_OR_RETURN(const proto::Envelope reply,
                          state_->connection.Request(std::move(envelope), timeout));
   MutexLock lock(state_->mutex);

@@ -11,9 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/scheduler.pb.h"
 #include "worker/hybrid_step.h"
 #include "worker/worker.h"
+
+namespace covey::proto {
+class WorkRequest;
+}  // namespace covey::proto
 
 namespace covey::worker {
 
@@ -120,7 +123,7 @@ class DataSource {
   // Starts the requests that are due. Runs on this thread or the loop's.
   static void Ask(const std::shared_ptr<State>& state);
   // Sends the request, and takes in the reply. Blocks, at most for `timeout`.
-  absl::Status Tell(proto::WorkRequest request, absl::Duration timeout);
+  absl::Status Tell(const proto::WorkRequest& request, absl::Duration timeout);
   const std::vector<uint32_t>& OrderOf(uint64_t pass);
 
   Worker& worker_;
