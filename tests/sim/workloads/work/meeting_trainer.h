@@ -14,8 +14,8 @@
 
 namespace covey::sim {
 
-// A member of a group that meets the others at the end of each pass, as worker::DataSource does with
-// kMeet; its steps are left out. A worker without a group is alone.
+// A member of a group that meets the others at the end of each pass, as worker::DataSource does
+// with kMeet; its steps are left out. A worker without a group is alone.
 //
 //   asks for its pass ─▶ trains ─▶ the pass is finished ─▶ meets ─▶ names the next pass ─▶ trains
 //
