@@ -431,15 +431,19 @@ def loader():
             return seen
 
         batches = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4, passes=2)
-        numbers, passes = [], []
+        # Otherwise a group could begin in the second pass, when the others have finished the first.
+        numbers, passes = [batches.pass_number == 0], []
+        worker.barrier("opened")
         for number in range(batches.pass_number, 2):
             numbers.append(batches.pass_number == number)
             passes.append(train(batches))
         after = train(batches)
         numbers.append(batches.pass_number == 2)
-        left = covey.torch.ElasticLoader(data, optimizer, batch_size=8, item_examples=4, name="left")
-        passes.append(train(left, until=1) + train(left))
-        numbers.append(left.pass_number == 1)
+        # Others could finish the pass that this worker has left.
+        if worker.size == 1:
+            left = covey.torch.ElasticLoader(data, optimizer, batch_size=8, name="left")
+            passes.append(train(left, until=1) + train(left))
+            numbers.append(left.pass_number == 1)
         worker.barrier("trained")
         optimizer.close()
         return {"passes": passes, "after": after, "numbers": numbers}

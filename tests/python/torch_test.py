@@ -136,9 +136,14 @@ class TorchTest(worker_programs.WorkerProgramsTest):
         for result in results:
             self.assertEqual([], result["after"])
             self.assertEqual([True] * 4, result["numbers"])
-        for number in range(3):
+        for number in range(2):
             seen = [example for result in results for example in result["passes"][number]]
             self.assertEqual(list(range(96)), sorted(seen))
+
+    def test_a_loop_that_ends_early_returns_the_rest_of_its_pass(self):
+        result, = self.results(1, 1, "loader")
+        self.assertEqual([True] * 5, result["numbers"])
+        self.assertEqual(list(range(96)), sorted(result["passes"][2]))
 
     def test_backend(self):
         results = self.results(1, 3, "backend")
