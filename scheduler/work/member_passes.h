@@ -30,8 +30,8 @@ class MemberPasses {
       : passes_(passes), first_newcomer_(first_newcomer), named_by_(named_by) {}
 
   // The node is in the pass, or, with the number of passes, in none. Request ids of a node grow.
-  // kLateCopy: a newer request has named another pass; nothing changes. kBegins: the pass is not the
-  // one before.
+  // kLateCopy: a newer request has named another pass; nothing changes. kBegins: it was in
+  // another pass before, or in none.
   enum class Outcome { kLateCopy, kStays, kBegins };
   Outcome Note(NodeId node, uint64_t request_id, uint64_t pass);
   // The node has made a request without a pass.
